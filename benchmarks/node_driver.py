@@ -31,7 +31,7 @@ from sensor_msgs.msg import Imu, NavSatFix
 
 from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.ros.messages import odometry_messages, time_message
+from sim_sensors.ros.messages import messages_of, time_message
 
 TIMEOUT_S = 30.0
 _POLL_S = 1e-4
@@ -111,7 +111,7 @@ class Driver:
 
     def drive(self, truth: OdometryArray, rate: float, *, clock: bool = False) -> Drive:
         """Publish all of `truth` at `rate` messages a second of wall time."""
-        messages = [serialize_message(message) for message in odometry_messages(truth)]
+        messages = [serialize_message(message) for message in messages_of(truth)]
         clocks = [
             serialize_message(Clock(clock=time_message(stamp)))
             for stamp in truth.stamp_ns.tolist()

@@ -33,7 +33,7 @@ from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.ros.messages import imu_messages, odometry_messages, stamp_ns, time_message
+from sim_sensors.ros.messages import messages_of, stamp_ns, time_message
 
 TIMEOUT = 60.0
 # Long enough for a busy machine to answer the first time.
@@ -178,7 +178,7 @@ class Graph:
 
         A sensor's publisher holds 10 measurements; what makes more at once needs `DEEP`.
         """
-        for k, message in enumerate(odometry_messages(truth), 1):
+        for k, message in enumerate(messages_of(truth), 1):
             self.odometry.publish(message)
             if k % burst == 0 or k == len(truth):
                 self.wait(lambda k=k: expected(k), f'what follows from {k} samples')
@@ -294,4 +294,4 @@ def batch_bits(truth: OdometryArray) -> bytes:
     made = imu.simulate(
         load_imu('chrono'), motion, seed=0, run='recording/1/run_1', origin_ns=origin
     )
-    return imu_bits(list(imu_messages(made.take(slice(0, len(final_stamps(truth, 100.0)))))))
+    return imu_bits(list(messages_of(made.take(slice(0, len(final_stamps(truth, 100.0)))))))

@@ -22,7 +22,7 @@ from sim_sensors.core.parameters import Parameters, to_variant
 from sim_sensors.gps.covariance import POSITION_COVARIANCES
 from sim_sensors.gps.fix_states import FixStates, Outages
 from sim_sensors.gps.gps import GpsModel, load_gps
-from sim_sensors.gps.models import POSITION_NOISES
+from sim_sensors.gps.position_noise import POSITION_NOISES
 from sim_sensors.imu.gazebo import GazeboNoise
 from sim_sensors.imu.hector import HectorYaw
 from sim_sensors.imu.imu import IMU, ImuModel, SampledImu, load_imu
@@ -193,10 +193,10 @@ def test_what_is_not_given_takes_its_default(tmp_path):
     [
         ('', 'holds nothing; must be a mapping'),
         ('- 1\n', 'holds a list; must be a mapping'),
-        ('rate: 3\n', 'model: is missing; must be one of carla_imu, chain, '),
+        ('rate: 3\n', 'model: is missing; must be one of chain, gazebo_ros_imu, '),
         (
             'model: ideel\n',
-            r"model: 'ideel' is unknown \(did you mean ideal\?\); must be one of carla",
+            r"model: 'ideel' is unknown \(did you mean ideal\?\); must be one of chain",
         ),
         ('model: [1]\n', r'model: \[1\] is not allowed; must be one of'),
         (

@@ -33,10 +33,9 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from sim_sensors.gps import gps
 from sim_sensors.gps.covariance import ConstantCovariance, HdopCovariance
-from sim_sensors.gps.gnss_noise import GnssNoise
 from sim_sensors.gps.gps import GpsModel, load_gps
-from sim_sensors.gps.models import GaussianNoise, RandomWalkNoise
-from sim_sensors.gps.position_noise import PositionNoise
+from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise, PositionNoise
+from sim_sensors.gps.simulators import RandomWalkNoise
 from sim_sensors.motion.scenarios import Circle
 
 RATE = 10.0

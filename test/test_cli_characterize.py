@@ -22,8 +22,8 @@ from sim2real_eval.report.sensor_set_folder import FILES
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.gps.covariance import HdopCovariance
-from sim_sensors.gps.gnss_noise import GnssNoise
 from sim_sensors.gps.gps import load_gps
+from sim_sensors.gps.position_noise import GnssNoise
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Circle, Standstill

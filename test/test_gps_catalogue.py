@@ -16,7 +16,8 @@ import pytest
 from gps_examples import SIGMAS, ensemble, lag_one, still, upstream, variances
 
 from sim_sensors.gps.gps import GpsModel, load_gps, simulate
-from sim_sensors.gps.models import POSITION_NOISES, GazeboPositionNoise
+from sim_sensors.gps.position_noise import POSITION_NOISES
+from sim_sensors.gps.simulators import GazeboPositionNoise
 from sim_sensors.motion.scenarios import Circle, Standstill
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.catalogue import names

@@ -16,7 +16,7 @@ from imu_examples import SIGMAS, G, bound, cut, still, upstream
 
 from sim_sensors.imu.chain import GyroscopeChain
 from sim_sensors.imu.imu import IMU, load_imu
-from sim_sensors.imu.matlab import MatlabAccelerometer, MatlabGyroscope, MatlabImu
+from sim_sensors.imu.simulators import MatlabAccelerometer, MatlabGyroscope, MatlabImu
 from sim_sensors.motion.scenarios import Circle, FigureEight
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.catalogue import names

@@ -16,11 +16,16 @@ from imu_examples import SIGMAS, G, bound, many, moving, still, upstream
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.imu.carla import CarlaGyroscope, CarlaImu, compass
-from sim_sensors.imu.gnss_ins_sim import GnssInsSimGyroscope, GnssInsSimImu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.imu.orientation import Orientation
-from sim_sensors.imu.rotors import RotorsImu
+from sim_sensors.imu.simulators import (
+    CarlaGyroscope,
+    CarlaImu,
+    GnssInsSimGyroscope,
+    GnssInsSimImu,
+    RotorsImu,
+    compass,
+)
 from sim_sensors.motion.trajectory import Trajectory
 
 # RotorS.

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim_sensors.core.seeding import stream
-from sim_sensors.gps.position_noise import BoundedWalk
+from sim_sensors.gps.simulators import BoundedWalk
 from sim_sensors.noise.electronics import Decay, Ramp, quantise
 from sim_sensors.noise.processes import (
     GaussMarkov,

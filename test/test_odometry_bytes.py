@@ -16,14 +16,14 @@ from rclpy.serialization import serialize_message
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.motions import motion_of, truth_of
-from sim_sensors.ros.messages import odometry_array, odometry_messages
-from sim_sensors.ros.odometry_topic import odometry_of_bytes
+from sim_sensors.ros.messages import messages_of
+from sim_sensors.ros.odometry_topic import odometry_array, odometry_of_bytes
 
 TRUTH = truth_of(motion_of('drive_half_sine', seed=3, run='run_1', duration=1.0, parameters={}))
 
 
 def test_messages_and_arrays_turn_into_each_other_without_loss() -> None:
-    back = odometry_array(list(odometry_messages(TRUTH)))
+    back = odometry_array(list(messages_of(TRUTH)))
     for field in dataclasses.fields(OdometryArray):
         one, other = getattr(back, field.name), getattr(TRUTH, field.name)
         assert (one == other) if isinstance(one, str) else one.tobytes() == other.tobytes()
@@ -55,7 +55,7 @@ def test_bytes_of_odometry_are_read_as_its_message_is(frame: str, child: str) ->
     rng = np.random.default_rng(0)
     covariance = {name: rng.random((1, 6, 6)) for name in ('pose_covariance', 'twist_covariance')}
     row = dataclasses.replace(TRUTH.take([7]), frame=frame, child_frame=child, **covariance)
-    (message,) = odometry_messages(row)
+    (message,) = messages_of(row)
     little, big = serialize_message(message), big_endian(row)
     assert little[:2] == b'\x00\x01'
     assert len(little) == len(big)
@@ -67,7 +67,7 @@ def test_bytes_of_odometry_are_read_as_its_message_is(frame: str, child: str) ->
 
 def test_bytes_that_are_no_odometry_are_an_error_wherever_they_end() -> None:
     row = TRUTH.take([7])
-    (message,) = odometry_messages(row)
+    (message,) = messages_of(row)
     for data in (serialize_message(message), big_endian(row)):
         for end in range(len(data)):
             with pytest.raises(MotionError, match=f'{end} bytes that are no nav_msgs/Odometry'):

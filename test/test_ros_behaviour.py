@@ -30,7 +30,7 @@ from std_srvs.srv import Trigger
 
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.motions import motion_of, truth_of
-from sim_sensors.ros.messages import odometry_messages
+from sim_sensors.ros.messages import messages_of
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=3.0, parameters={}))
 TOPIC = 'imu/data'
@@ -59,9 +59,9 @@ def test_gaps_and_odometry_out_of_order_are_reported_and_change_nothing_else(gra
     graph.start('imu_node')
     graph.connect(TOPIC)
     gap = TRUTH.take([*range(100), *range(150, 301)])
-    rows = list(odometry_messages(gap))
+    rows = list(messages_of(gap))
     rows[60:60] = [rows[59], rows[20], rows[40]]
-    broken = next(odometry_messages(gap.take([60])))
+    broken = next(messages_of(gap.take([60])))
     broken.pose.pose.position.x = float('nan')
     rows[70:70] = [broken, serialize_message(broken)[:-9]]
     got = graph.received[TOPIC]
@@ -120,7 +120,7 @@ def test_clock_that_jumps_backward_starts_the_same_noise_again(graph: Graph) -> 
     assert imu_bits(first) == imu_bits(second) == batch_bits(loop)
     # The third round's first odometry overtakes the clock, and counts all the same.
     before = len(graph.received[TOPIC])
-    for row in odometry_messages(loop.take(slice(0, 10))):
+    for row in messages_of(loop.take(slice(0, 10))):
         graph.odometry.publish(row)
     graph.wait(lambda: int(graph.values()['odometry late']) == 10, '10 refused samples')
     jump(2)
@@ -162,7 +162,7 @@ def test_killed_node_that_comes_back_measures_as_a_new_one(graph: Graph) -> None
     rest, got = TRUTH.take(slice(101, None)), graph.received[TOPIC]
     before = len(got)
     while graph.values()['odometry accepted'] == '0':
-        graph.odometry.publish(next(odometry_messages(rest)))
+        graph.odometry.publish(next(messages_of(rest)))
         known = len(graph.statuses())
         graph.wait(lambda known=known: len(graph.statuses()) > known, 'a report')
     graph.play(

@@ -28,7 +28,7 @@ from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.camera.scene import Mismatches
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.ros.messages import camera_info, feature_messages, pose_messages
+from sim_sensors.ros.messages import camera_info, feature_messages, messages_of
 from sim_sensors.world.world import load_world
 
 WORLD = """
@@ -138,7 +138,7 @@ def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any
         graph.wait(lambda t=topic, n=count: len(graph.received[t]) == n, f'{count} on {topic}')
     found = graph.received['camera/pose']
     assert len(found) > 30
-    assert pose_bits(found) == pose_bits(list(pose_messages(poses)))
+    assert pose_bits(found) == pose_bits(list(messages_of(poses)))
     assert found[0].header.frame_id == 'map'
     info = graph.received['camera/camera_info'][4]
     assert info == camera_info(model.intrinsics, stamps(got)[4], 'camera_optical_frame')

@@ -21,7 +21,7 @@ from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.motion.drive_kinematics import DifferentialDrive
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.waypoints import read_waypoints
-from sim_sensors.ros.messages import odometry_messages, stamp_ns, time_message
+from sim_sensors.ros.messages import messages_of, stamp_ns, time_message
 
 # The robot drives a circle; the path asks for a wider one, so that all errors are alive.
 TRUTH = truth_of(
@@ -68,7 +68,7 @@ def test_the_node_commands_what_the_batch_run_commands(graph: Graph, tmp_path: F
         and graph.values().get('truth subscriptions') == '1'
     )
     graph.wait(ready, 'the node')
-    rows = list(odometry_messages(TRUTH))
+    rows = list(messages_of(TRUTH))
     rows[40:40] = [rows[39], rows[20]]
     got, errors = graph.received['cmd_vel'], graph.received[ERROR]
     for k, row in enumerate(rows):
@@ -113,7 +113,7 @@ def test_a_path_on_the_topic_is_followed_in_the_frame_of_the_odometry(graph: Gra
         message.poses.append(pose)
     publisher.publish(message)
     graph.wait(lambda: graph.said('following'), 'the path')
-    row = next(odometry_messages(TRUTH.take([0])))
+    row = next(messages_of(TRUTH.take([0])))
     row.pose.pose.position.x = 10.0
     graph.odometry.publish(row)
     graph.wait(lambda: graph.received['cmd_vel'], 'a command')

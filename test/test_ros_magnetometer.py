@@ -20,7 +20,7 @@ from sensor_msgs.msg import Imu, MagneticField
 from sim_sensors.magnetometer.magnetometer import load_mag, simulate
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.ros.messages import magnetic_field_messages
+from sim_sensors.ros.messages import messages_of
 from sim_sensors.world.world import load_world
 
 TRUTH = truth_of(motion_of('drive_half_sine', seed=3, run='run_1', duration=3.0, parameters={}))
@@ -77,7 +77,7 @@ def test_it_gives_the_bits_of_the_batch_run_in_its_world(graph: Graph) -> None:
         magnetometer=dataclasses.replace(plain.magnetometer, noise_correlation=(0.5, 0.0, 0.0)),
     )
     made = batch(model, 'dipole_room', seed=7, run='half_1').take(slice(0, len(got)))
-    assert bits(got) == bits(list(magnetic_field_messages(made)))
+    assert bits(got) == bits(list(messages_of(made)))
     assert {message.header.frame_id for message in got} == {'mag_link'}
     errors = graph.received['magnetometer_node/truth/error']
     graph.wait(lambda: len(errors) == len(got), 'an error for each measurement')
@@ -95,7 +95,7 @@ def test_it_shares_a_process_with_an_imu_and_its_noise_with_a_batch_run(graph: G
     wanted = graph.received['imu/data']
     graph.play(TRUTH, lambda k: min(len(got), len(wanted)) >= len(final_stamps(TRUTH, 100.0, k)))
     made = batch(load_mag('xsens_mtx'), 'default', seed=5, run='recording/1/run_1')
-    assert bits(got) == bits(list(magnetic_field_messages(made.take(slice(0, len(got))))))
+    assert bits(got) == bits(list(messages_of(made.take(slice(0, len(got))))))
 
 
 @pytest.mark.parametrize(

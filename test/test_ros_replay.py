@@ -36,7 +36,7 @@ from sim_sensors.imu import imu
 from sim_sensors.imu.imu import IMU, load_imu
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages, stamp_ns
+from sim_sensors.ros.messages import messages_of, stamp_ns
 from sim_sensors.ros.sensor_node import SensorNode
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=20.0, parameters={}))
@@ -61,7 +61,7 @@ def busy_loop() -> Iterator[None]:
 
 def replay(graph: Graph) -> None:
     """Publish /clock and odometry by the wall alone, whatever the sensors do."""
-    messages = list(odometry_messages(TRUTH))
+    messages = list(messages_of(TRUTH))
     begin = time.monotonic()
     for k, (stamp, message) in enumerate(zip(TRUTH.stamp_ns.tolist(), messages, strict=True)):
         while time.monotonic() < begin + k * 0.01 / SPEED:
@@ -100,8 +100,8 @@ def test_ten_times_real_time_has_the_bits_of_the_batch_run(graph: Graph, busy: b
     fixes = gps.simulate(load_gps('ch_gauss'), motion, seed=0, run=run, origin_ns=origin)
     got, got_fixes = graph.received['imu/data'], graph.received['gps/fix']
     graph.wait(lambda: len(got) == len(inertial) and len(got_fixes) == len(fixes), 'the rest')
-    assert imu_bits(got) == imu_bits(list(imu_messages(inertial)))
-    assert fix_bits(got_fixes) == fix_bits(list(fix_messages(fixes)))
+    assert imu_bits(got) == imu_bits(list(messages_of(inertial)))
+    assert fix_bits(got_fixes) == fix_bits(list(messages_of(fixes)))
 
 
 def test_clock_that_pauses_and_jumps_forward_changes_nothing(graph: Graph) -> None:
@@ -139,7 +139,7 @@ def test_clock_that_pauses_and_jumps_forward_changes_nothing(graph: Graph) -> No
         load_imu('chrono'), motion, seed=0, run='recording/1/run_1', origin_ns=begin
     )
     assert stamps(got) == final_stamps(truth, 100.0)
-    assert imu_bits(got) == imu_bits(list(imu_messages(batch.take(slice(0, len(got))))))
+    assert imu_bits(got) == imu_bits(list(messages_of(batch.take(slice(0, len(got))))))
     assert graph.values()['resets'] == '0'
     assert graph.values()['gaps'] == '0'
 
@@ -173,7 +173,7 @@ def test_odometry_that_waits_at_a_jump_of_the_clock_ends_the_round(graph: Graph)
     graph.wait(lambda: knows(end), 'the time')
     got = graph.received['imu/data']
     graph.play(truth.take(slice(0, 101)), lambda k: len(got) >= len(final_stamps(truth, 100.0, k)))
-    for row in odometry_messages(truth.take(slice(101, None))):
+    for row in messages_of(truth.take(slice(101, None))):
         graph.odometry.publish(row)
     assert graph.odometry.wait_for_all_acked(Duration(seconds=TIMEOUT))
     graph.tick(start)

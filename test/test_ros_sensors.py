@@ -29,7 +29,7 @@ from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.ros.messages import fix_messages, imu_messages, odometry_messages
+from sim_sensors.ros.messages import messages_of
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.geodesy import LocalFrame
 
@@ -77,7 +77,7 @@ def test_imu_node_gives_the_bits_of_the_batch_run(graph: Graph, model: str) -> N
     )
     # Only the last interval is missing.
     assert 0 < len(batch) - len(got) <= 1 + 250.0 * 0.04
-    assert imu_bits(got) == imu_bits(list(imu_messages(batch.take(slice(0, len(got))))))
+    assert imu_bits(got) == imu_bits(list(messages_of(batch.take(slice(0, len(got))))))
     assert {message.header.frame_id for message in got} == {'imu_link'}
     biases = graph.received['imu_node/truth/bias']
     graph.wait(lambda: len(biases) == len(got), 'a bias for each measurement')
@@ -107,9 +107,9 @@ def test_defaults_give_the_twin_that_sim2real_simulate_writes(graph: Graph) -> N
     assert stamps(inertial) == final_stamps(TRUTH, 100.0)
     assert stamps(fixes) == final_stamps(TRUTH, 10.0)
     rows = recording.imu.take(slice(0, len(inertial)))
-    assert imu_bits(inertial) == imu_bits(list(imu_messages(rows)))
+    assert imu_bits(inertial) == imu_bits(list(messages_of(rows)))
     first = recording.gps.take(slice(0, len(fixes)))
-    assert fix_bits(fixes) == fix_bits(list(fix_messages(first)))
+    assert fix_bits(fixes) == fix_bits(list(messages_of(first)))
 
 
 def test_gps_node_gives_the_bits_of_the_batch_run_at_its_datum(graph: Graph) -> None:
@@ -139,7 +139,7 @@ def test_gps_node_gives_the_bits_of_the_batch_run_at_its_datum(graph: Graph) -> 
         origin_ns=origin,
         frame=LocalFrame(-33.5, 151.0, 12.0),
     )
-    assert fix_bits(got) == fix_bits(list(fix_messages(batch.take(slice(0, len(got))))))
+    assert fix_bits(got) == fix_bits(list(messages_of(batch.take(slice(0, len(got))))))
     assert {message.header.frame_id for message in got} == {'antenna'}
     errors = graph.received['gps_node/truth/position_error']
     graph.wait(lambda: len(errors) == len(got), 'an error for each fix')
@@ -204,7 +204,7 @@ def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
         batch[kind] = module.simulate(
             models[kind], motion, seed=0, run='recording/1/run_1', start_ns=start, origin_ns=origin
         )
-    for message in odometry_messages(truth):
+    for message in messages_of(truth):
         graph.odometry.publish(message)
 
     def heard() -> bool:
@@ -224,8 +224,8 @@ def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
     assert len(set(batch['gps'].status.tolist())) > 1
     assert stamps(graph.received['imu/data']) == batch['imu'].stamp_ns.tolist()
     assert stamps(graph.received['gps/fix']) == batch['gps'].stamp_ns.tolist()
-    assert imu_bits(graph.received['imu/data']) == imu_bits(list(imu_messages(batch['imu'])))
-    assert fix_bits(graph.received['gps/fix']) == fix_bits(list(fix_messages(batch['gps'])))
+    assert imu_bits(graph.received['imu/data']) == imu_bits(list(messages_of(batch['imu'])))
+    assert fix_bits(graph.received['gps/fix']) == fix_bits(list(messages_of(batch['gps'])))
 
 
 def test_odometry_after_the_end_is_refused_until_reset(graph: Graph) -> None:
@@ -274,4 +274,4 @@ def test_two_imus_of_different_models_share_a_process(graph: Graph, tmp_path: Pa
             origin_ns=origin,
         )
         rows = batch.take(slice(0, len(got[space])))
-        assert imu_bits(got[space]) == imu_bits(list(imu_messages(rows)))
+        assert imu_bits(got[space]) == imu_bits(list(messages_of(rows)))

@@ -23,7 +23,7 @@ from sim_sensors.core.config_files import config_path
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.scenarios import Circle
-from sim_sensors.ros.messages import odometry_messages, pose_messages
+from sim_sensors.ros.messages import messages_of
 from sim_sensors.vision import vision_pose
 from sim_sensors.vision.vision_pose import load_vision
 from sim_sensors.wheels import wheel_odometry
@@ -82,7 +82,7 @@ def test_wheels_give_the_bits_of_the_batch_run_and_their_truth_beside(graph: Gra
         drive=dataclasses.replace(plain.drive, half_track=0.25),
     )
     made = wheel_odometry.simulate(model, MOTION, seed=7, run='circle_1', origin_ns=ORIGIN)
-    assert bits(got) == bits(list(odometry_messages(made.take(slice(0, len(got))))))
+    assert bits(got) == bits(list(messages_of(made.take(slice(0, len(got))))))
     assert {(m.header.frame_id, m.child_frame_id) for m in got} == {('odom', 'base_link')}
     truths = graph.received['wheel_odometry_node/truth/odometry']
     joints = graph.received['wheel/joint_states']
@@ -131,7 +131,7 @@ def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(
     graph.play(TRUTH, lambda k: len(got) >= expected[k - 1] - 1)
     assert 20 < len(made) < 0.8 * 4.0 * 35.0
     assert len(made) - 5 <= len(got) <= len(made)
-    assert bits(got) == bits(list(pose_messages(made.take(slice(0, len(got))))))
+    assert bits(got) == bits(list(messages_of(made.take(slice(0, len(got))))))
     truths = graph.received['vision_node/truth/pose']
     graph.wait(lambda: len(truths) == len(got), 'a true pose for each')
     assert stamps(truths) == stamps(got)
@@ -150,12 +150,12 @@ def test_both_share_a_process(graph: Graph) -> None:
     graph.play(TRUTH, lambda k: len(wheels) >= len(final_stamps(TRUTH, 50.0, k)))
     labels: Any = {'seed': 5, 'run': 'recording/1/run_1', 'origin_ns': ORIGIN}
     made = wheel_odometry.simulate(load_wheels('swerve'), MOTION, **labels)
-    assert bits(wheels) == bits(list(odometry_messages(made.take(slice(0, len(wheels))))))
+    assert bits(wheels) == bits(list(messages_of(made.take(slice(0, len(wheels))))))
     seen = vision_pose.simulate(
         load_vision('tags'), MOTION, world=load_world('tag_ring'), **labels
     )
     graph.wait(lambda: len(poses) >= len(seen) - 3, 'poses')
-    assert bits(poses) == bits(list(pose_messages(seen.take(slice(0, len(poses))))))
+    assert bits(poses) == bits(list(messages_of(seen.take(slice(0, len(poses))))))
 
 
 @pytest.mark.parametrize(

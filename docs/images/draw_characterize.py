@@ -14,8 +14,8 @@ from sim2real_eval.report.gps_noise import gps_figure
 from sim2real_eval.report.style import save_png
 from sim_sensors.gps import gps
 from sim_sensors.gps.covariance import HdopCovariance
-from sim_sensors.gps.gnss_noise import GnssNoise
 from sim_sensors.gps.gps import GpsModel
+from sim_sensors.gps.position_noise import GnssNoise
 from sim_sensors.motion.scenarios import Standstill
 
 RECEIVER = GpsModel(

@@ -30,10 +30,8 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.gps.gnss_noise import GnssNoise
 from sim_sensors.gps.gps import GpsModel
-from sim_sensors.gps.models import GaussianNoise
-from sim_sensors.gps.position_noise import PositionNoise
+from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise, PositionNoise
 
 AXIS_NAMES = ('east', 'north', 'up')
 

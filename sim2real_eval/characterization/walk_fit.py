@@ -24,7 +24,7 @@ import numpy as np
 from sim2real_eval.characterization.noise_terms import ParameterEstimate, read_off_value, unseen
 from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.gps.models import RandomWalkNoise
+from sim_sensors.gps.simulators import RandomWalkNoise
 
 _SIMULATED = 20_000
 _ROUNDS = 5

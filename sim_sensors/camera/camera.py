@@ -101,10 +101,8 @@ class CameraModel(MountedModel):
 
     def optical_rotation(self) -> FloatArray:
         """Return the quaternion x y z w `(4,)` that takes the optical frame to the body."""
-        both: FloatArray = rotations.multiply(
-            mounting_quaternion(self.mounting_rpy), _OPTICAL[None]
-        )[0]
-        return both
+        both = rotations.multiply(mounting_quaternion(self.mounting_rpy), _OPTICAL[None])
+        return np.asarray(both[0])
 
     def start(
         self, seed: int, run: str, sensor: str = 'camera', *, world: World | None = None

@@ -31,18 +31,12 @@ class CameraPose:
 
     def depths(self, points: FloatArray) -> FloatArray:
         """Return how far points `(n, 3)` of the scene are in front of the camera, `(n,)` m."""
-        depths: FloatArray = (points - self.position) @ self.rotation[:, 2]
-        return depths
+        return (points - self.position) @ self.rotation[:, 2]
 
     def seen_from(self, offset: FloatArray, rotation: FloatArray) -> CameraPose:
-        """Return the pose of the body that carries the camera.
+        """Return the pose of the body that carries the camera at `offset` `(3,)` m.
 
-        Parameters
-        ----------
-        offset : (3,)
-            Of the camera in the body, m; taken as exact.
-        rotation : (3, 3)
-            Takes vectors of the optical frame to the body; taken as exact.
+        `rotation` `(3, 3)` takes vectors of the optical frame to the body; both count as exact.
         """
         turned = self.rotation @ rotation.T
         arm = turned @ offset
@@ -63,11 +57,9 @@ def skew_matrices(vectors: FloatArray) -> FloatArray:
 
 # Pose of a camera from points by the direct linear transformation, planar and general.
 #
-# [Hartley2004], sections 4.1 (homography), 4.4 (normalisation), 7.1 (camera matrix).
-# The covariance
-# is that of the estimate itself to first order in the noise of the image, which is
-# larger than that
-# of the best estimate (`sim_sensors.camera.pose`).
+# [Hartley2004], sections 4.1 (homography), 4.4 (normalisation), 7.1 (camera matrix). The
+# covariance is that of the estimate itself to first order in the noise of the image, which is
+# larger than that of the best estimate (`sim_sensors.camera.pose`).
 
 PLANAR_MINIMUM = 4
 _GENERAL_MINIMUM = 6

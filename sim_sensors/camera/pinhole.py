@@ -61,8 +61,7 @@ class Distortion(Parameters):
         jacobian = self.jacobian(rays)
         grows = jacobian[:, 0, 0] * jacobian[:, 1, 1] - jacobian[:, 0, 1] * jacobian[:, 1, 0] > 0.0
         inside = x * x + y * y < self.largest_radius**2
-        valid: NDArray[np.bool_] = grows & inside
-        return valid
+        return grows & inside
 
     def apply(self, rays: FloatArray) -> FloatArray:
         """Return distorted rays `(n, 2)`."""

@@ -16,8 +16,7 @@ from sim_sensors.core.parameters import Parameters, parameter
 
 # The pose that explains the pixels best: least squares of the reprojection error.
 #
-# With white pixel noise this is the maximum-likelihood pose, and its covariance is the
-# inverse of
+# With white pixel noise this is the maximum-likelihood pose, and its covariance is the inverse of
 # the information, (J^T W J)^-1 (Hartley and Zisserman, section 5.2).
 
 _ITERATIONS = 30
@@ -43,10 +42,8 @@ def refined_pose(
     ----------
     pose : CameraPose
         Where to begin; its covariance is not used.
-    points : (n, 3)
-        In the scene, m, n >= 3.
-    pixels : (n, 2)
-        Where they are seen, px.
+    points, pixels : (n, 3), (n, 2)
+        In the scene, m, n >= 3, and where they are seen, px.
     intrinsics : Intrinsics
         Of the camera.
     std : (2,)
@@ -58,14 +55,15 @@ def refined_pose(
     SensorError
         When the points leave the pose open, or `pose` does not see all of them.
     """
-    best, cost = _descend(pose, points, pixels, intrinsics, std)
+    sight = _Sight(points, pixels, intrinsics, std)
+    best, cost = sight.descend(pose)
     if is_planar(points, nearly=True):
-        other, other_cost = _descend(_mirrored(best, points), points, pixels, intrinsics, std)
+        other, other_cost = sight.descend(_mirrored(best, points))
         if other_cost < cost:
             best, cost = other, other_cost
     if not np.isfinite(cost):
         raise SensorError('the pose to begin with does not see all points')
-    jacobian = _residuals(best, points, pixels, intrinsics, std)[1]
+    jacobian = sight.residuals(best)[1]
     information = jacobian.T @ jacobian
     # Metres and radians are made comparable before it is judged whether it can be inverted.
     scale = 1.0 / np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
@@ -76,56 +74,52 @@ def refined_pose(
     return dataclasses.replace(best, covariance=0.5 * (covariance + covariance.T))
 
 
-def _descend(
-    pose: CameraPose,
-    points: FloatArray,
-    pixels: FloatArray,
-    intrinsics: Intrinsics,
-    std: FloatArray,
-) -> tuple[CameraPose, float]:
-    """Gauss-Newton with steps halved until they help; return the pose and its cost."""
-    residuals, jacobian = _residuals(pose, points, pixels, intrinsics, std)
-    cost = float(residuals @ residuals)
-    if not np.isfinite(cost):
-        return pose, np.inf
-    for _ in range(_ITERATIONS):
-        solution = np.linalg.lstsq(jacobian, residuals, rcond=None)[0]
-        step = -np.asarray(solution, dtype=np.float64)
-        saved = jacobian @ step
-        if saved @ saved <= _CONVERGED * cost + _NOTHING:
-            break
-        for _ in range(_HALVINGS):
-            tried = _moved(pose, step)
-            tried_residuals, tried_jacobian = _residuals(tried, points, pixels, intrinsics, std)
-            tried_cost = float(tried_residuals @ tried_residuals)
-            if tried_cost <= cost:
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Sight:
+    """Points of a scene and where they are seen; as of `refined_pose`."""
+
+    points: FloatArray
+    pixels: FloatArray
+    intrinsics: Intrinsics
+    std: FloatArray
+
+    def descend(self, pose: CameraPose) -> tuple[CameraPose, float]:
+        """Gauss-Newton with steps halved until they help; return the pose and its cost."""
+        residuals, jacobian = self.residuals(pose)
+        cost = float(residuals @ residuals)
+        if not np.isfinite(cost):
+            return pose, np.inf
+        for _ in range(_ITERATIONS):
+            solution = np.linalg.lstsq(jacobian, residuals, rcond=None)[0]
+            step = -np.asarray(solution, dtype=np.float64)
+            saved = jacobian @ step
+            if saved @ saved <= _CONVERGED * cost + _NOTHING:
                 break
-            step *= 0.5
-        else:
-            return pose, cost
-        pose, residuals, jacobian, cost = tried, tried_residuals, tried_jacobian, tried_cost
-    return pose, cost
+            for _ in range(_HALVINGS):
+                tried = _moved(pose, step)
+                tried_residuals, tried_jacobian = self.residuals(tried)
+                tried_cost = float(tried_residuals @ tried_residuals)
+                if tried_cost <= cost:
+                    break
+                step *= 0.5
+            else:
+                return pose, cost
+            pose, residuals, jacobian, cost = tried, tried_residuals, tried_jacobian, tried_cost
+        return pose, cost
 
-
-def _residuals(
-    pose: CameraPose,
-    points: FloatArray,
-    pixels: FloatArray,
-    intrinsics: Intrinsics,
-    std: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return weighted residuals `(2 n,)`, and their derivative by position and rotation."""
-    offset = points - pose.position
-    local = offset @ pose.rotation
-    residuals = (intrinsics.project(local) - pixels) / std
-    rays = local[:, :2] / local[:, 2:]
-    by_point = np.zeros((len(points), 2, 3))
-    by_point[:, 0, 0] = by_point[:, 1, 1] = 1.0 / local[:, 2]
-    by_point[:, :, 2] = -rays / local[:, 2:]
-    by_point = intrinsics.ray_jacobian(rays) @ by_point @ pose.rotation.T
-    # Rotated by d, the point is seen at R^T (offset - d x offset).
-    jacobian = np.concatenate([-by_point, by_point @ skew_matrices(offset)], axis=2)
-    return residuals.reshape(-1), (jacobian / std[:, None]).reshape(-1, 6)
+    def residuals(self, pose: CameraPose) -> tuple[FloatArray, FloatArray]:
+        """Return weighted residuals `(2 n,)`, and their derivative by position and rotation."""
+        offset = self.points - pose.position
+        local = offset @ pose.rotation
+        residuals = (self.intrinsics.project(local) - self.pixels) / self.std
+        rays = local[:, :2] / local[:, 2:]
+        by_point = np.zeros((len(offset), 2, 3))
+        by_point[:, 0, 0] = by_point[:, 1, 1] = 1.0 / local[:, 2]
+        by_point[:, :, 2] = -rays / local[:, 2:]
+        by_point = self.intrinsics.ray_jacobian(rays) @ by_point @ pose.rotation.T
+        # Rotated by d, the point is seen at R^T (offset - d x offset).
+        jacobian = np.concatenate([-by_point, by_point @ skew_matrices(offset)], axis=2)
+        return residuals.reshape(-1), (jacobian / self.std[:, None]).reshape(-1, 6)
 
 
 def _moved(pose: CameraPose, step: FloatArray) -> CameraPose:
@@ -185,16 +179,8 @@ class PoseEstimate(Parameters):
     ) -> CameraPose | None:
         """Return the pose of the optical frame; None where the features do not give one.
 
-        Parameters
-        ----------
-        points : (n, 3)
-            Of the features in the world, m.
-        pixels, rays : (n, 2)
-            As measured, px, and undistorted.
-        intrinsics : Intrinsics
-            Of the camera; taken as known.
-        std : (2,)
-            Of the pixels along u and v.
+        Features are at `points` `(n, 3)` m of the world and measured at `pixels` `(n, 2)`, whose
+        deviations along u and v are `std` `(2,)`; `rays` are undistorted. Intrinsics are known.
         """
         usable = np.isfinite(rays).all(axis=1)
         if self.method == 'none' or usable.sum() < self.fewest:
@@ -222,5 +208,4 @@ class PoseEstimate(Parameters):
 def _ray_covariance(intrinsics: Intrinsics, rays: FloatArray, std: FloatArray) -> FloatArray:
     """Return the covariance of rays `(n, 2, 2)` whose pixels have independent errors."""
     by_pixel = np.linalg.inv(intrinsics.ray_jacobian(rays)) * std
-    covariance: FloatArray = by_pixel @ np.swapaxes(by_pixel, 1, 2)
-    return covariance
+    return by_pixel @ np.swapaxes(by_pixel, 1, 2)

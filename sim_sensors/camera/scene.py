@@ -83,8 +83,7 @@ class Scene:
         n = self.normals
         cosine = n[:, 0] * towards[:, 0] + n[:, 1] * towards[:, 1] + n[:, 2] * towards[:, 2]
         free = (n == 0.0).all(axis=1)
-        faces: NDArray[np.bool_] = free | (cosine > 0.0)
-        return faces
+        return np.asarray(free | (cosine > 0.0))
 
 
 # Features that a tracker takes for one another.
@@ -118,31 +117,16 @@ class Mismatches(Parameters):
 
 
 class MismatchProcess:
-    """Mismatches, frame by frame.
-
-    Parameters
-    ----------
-    mismatches : Mismatches
-        Their shares.
-    rng : numpy.random.Generator
-        Stream of this source alone.
-    """
+    """Mismatches, frame by frame, with a random stream of their own."""
 
     def __init__(self, mismatches: Mismatches, rng: np.random.Generator) -> None:
         self._mismatches, self._rng = mismatches, rng
 
     def mix(self, tracked: NDArray[np.bool_]) -> IntArray:
-        """Return what each feature of a scene is taken to be at in the next frame.
+        """Return the feature at whose place each is reported in the next frame, `(n,)` indices.
 
-        Parameters
-        ----------
-        tracked : (n,) bool
-            Which of the scene's features are seen in this frame and were in the one before.
-
-        Returns
-        -------
-        (n,) int64
-            Index of the feature at whose place each is reported: its own where it is right.
+        It is itself where that is right. `tracked` says which of the scene's features are seen in
+        this frame and were in the one before.
         """
         # Drawn for all, whatever is seen, so that draws of later frames depend on none of it.
         frame = self._rng.random()

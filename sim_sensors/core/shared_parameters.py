@@ -115,3 +115,17 @@ class AxisParameters(Parameters):
             )
             for name, declaration in super().declared().items()
         }
+
+
+class OfGyroscope:
+    """Units of a set of `AxisParameters` of a gyroscope; goes before it among the bases."""
+
+    unit: ClassVar[str] = 'rad/s'
+    integral_unit: ClassVar[str] = 'rad'
+
+
+class OfAccelerometer:
+    """Units of a set of `AxisParameters` of an accelerometer; goes before it among the bases."""
+
+    unit: ClassVar[str] = 'm/s^2'
+    integral_unit: ClassVar[str] = 'm/s'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -30,17 +30,16 @@ class CovarianceSource(Protocol):
         """
 
 
+def _type(default: str) -> Any:
+    doc = 'position_covariance_type of the message.'
+    return parameter(default, '', doc, choices=tuple(COVARIANCE_TYPES), read_only=True)
+
+
 @dataclasses.dataclass(frozen=True)
 class PositionCovariance(Parameters, abc.ABC):
     """Covariance that a GPS states: parameters that start a source of variances."""
 
-    type: str = parameter(
-        'unknown',
-        '',
-        'position_covariance_type of the message.',
-        choices=tuple(COVARIANCE_TYPES),
-        read_only=True,
-    )
+    type: str = _type('unknown')
 
     @abc.abstractmethod
     def start(self) -> CovarianceSource:
@@ -66,13 +65,7 @@ class ConstantCovariance(PositionCovariance):
 
     kind: ClassVar[str] = 'constant'
 
-    type: str = parameter(
-        'diagonal_known',
-        '',
-        'position_covariance_type of the message.',
-        choices=tuple(COVARIANCE_TYPES),
-        read_only=True,
-    )
+    type: str = _type('diagonal_known')
     std: tuple[float, float, float] = axes(
         'm', 'Stated standard deviation (east, north, up).', 0.03, minimum=0.0
     )
@@ -93,13 +86,7 @@ class HdopCovariance(PositionCovariance):
 
     kind: ClassVar[str] = 'airsim'
 
-    type: str = parameter(
-        'approximated',
-        '',
-        'position_covariance_type of the message.',
-        choices=tuple(COVARIANCE_TYPES),
-        read_only=True,
-    )
+    type: str = _type('approximated')
     hdop_initial: float = parameter(
         100.0, '1', 'HDOP at the first fix.', minimum=0.0, read_only=True
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +23,15 @@ _STATIONARY = 'stationary'
 _SHORTEST = 1e-3
 
 
-def _weights(state: str, default: tuple[float, float, float, float, float]) -> tuple[float, ...]:
+def _weights(state: str, default: tuple[float, float, float, float, float]) -> Any:
     doc = f'Relative frequency of what follows {state} ({_ORDER}); its own is not used.'
-    made: tuple[float, ...] = parameter(default, '1', doc, minimum=0.0)
-    return made
+    return parameter(default, '1', doc, minimum=0.0)
+
+
+def _check_length(where: str, key: str, seconds: float) -> None:
+    # Each stay is drawn, so that endlessly many would take endlessly long.
+    if 0.0 < seconds < _SHORTEST:
+        raise ParameterError(where, key, f'{seconds!r} is not allowed; must be 0 or >= 0.001 [s]')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,11 +86,7 @@ class FixStates(Parameters):
                     'FixStates', 'status', f'{value!r} is not allowed; must be one of -1, 0, 1, 2'
                 )
         for value in self.dwell:
-            # Each stay is drawn, so that endlessly many would take endlessly long.
-            if 0.0 < value < _SHORTEST:
-                raise ParameterError(
-                    'FixStates', 'dwell', f'{value!r} is not allowed; must be 0 or >= 0.001 [s]'
-                )
+            _check_length('FixStates', 'dwell', value)
         for k, name in enumerate(FIX_STATES):
             if self.dwell[k] > 0.0 and not self.following(k).any():
                 raise ParameterError(
@@ -124,8 +126,7 @@ class FixStates(Parameters):
             rates[k] = weights / (weights.sum() * self.dwell[k])
             rates[k, k] = -1.0 / self.dwell[k]
         unreached = [k for k in range(5) if k not in self._reached()]
-        rows = [rates.T, np.ones((1, 5)), np.eye(5)[unreached]]
-        system = np.concatenate(rows)
+        system = np.concatenate([rates.T, np.ones((1, 5)), np.eye(5)[unreached]])
         right = np.zeros(len(system))
         right[5] = 1.0
         solution = np.linalg.lstsq(system, right, rcond=None)[0]
@@ -137,15 +138,7 @@ class FixStates(Parameters):
 
 
 class FixStateProcess:
-    """A chain of fix states that runs.
-
-    Parameters
-    ----------
-    states : FixStates
-        Its law.
-    rng : numpy.random.Generator
-        Stream of this source alone.
-    """
+    """A chain of fix states that runs, with a random stream of its own."""
 
     def __init__(self, states: FixStates, rng: np.random.Generator) -> None:
         self._states, self._rng = states, rng
@@ -211,13 +204,7 @@ class Outages(Parameters):
 
     def _check(self) -> None:
         for name in ('interval', 'length'):
-            # Each outage is drawn, so that endlessly many would take endlessly long.
-            if 0.0 < getattr(self, name) < _SHORTEST:
-                raise ParameterError(
-                    'Outages',
-                    name,
-                    f'{getattr(self, name)!r} is not allowed; must be 0 or >= 0.001 [s]',
-                )
+            _check_length('Outages', name, getattr(self, name))
         pairs = self.given
         ordered = all(a < b for a, b in itertools.pairwise(pairs))
         if len(pairs) % 2 or not ordered:
@@ -239,15 +226,7 @@ class Outages(Parameters):
 
 
 class OutageProcess:
-    """Outages as time goes on.
-
-    Parameters
-    ----------
-    outages : Outages
-        Their law.
-    rng : numpy.random.Generator
-        Stream of this source alone.
-    """
+    """Outages as time goes on, with a random stream of their own."""
 
     def __init__(self, outages: Outages, rng: np.random.Generator) -> None:
         self._outages, self._rng = outages, rng
@@ -277,14 +256,9 @@ class OutageProcess:
 
 
 class SilentChannel(Channel):
-    """A channel into which nothing is sent during outages.
+    """A channel into which nothing is sent during outages, whose time starts at the first message.
 
-    Parameters
-    ----------
-    channel : Channel
-        What carries the rest.
-    outages : OutageProcess
-        Its time starts at the first message offered.
+    `channel` carries the rest.
     """
 
     def __init__(self, channel: Channel, outages: OutageProcess) -> None:

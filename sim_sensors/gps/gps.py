@@ -27,8 +27,7 @@ from sim_sensors.gps.covariance import (
     ZeroCovariance,
 )
 from sim_sensors.gps.fix_states import FixStates, Outages, SilentChannel
-from sim_sensors.gps.models import POSITION_NOISES, NoNoise
-from sim_sensors.gps.position_noise import PositionNoise
+from sim_sensors.gps.position_noise import POSITION_NOISES, NoNoise, PositionNoise
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
@@ -148,9 +147,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
         self._outages = model.outages.start(seed, run, sensor)
         self._first: float | None = None
         self._fix: FloatArray = np.full(3, np.nan)
-        self._error: FloatArray = self._from_noise(
-            'value', getattr(self._noise, 'value', None), (3,)
-        )
+        self._error = self._from_noise('value', getattr(self._noise, 'value', None), (3,))
 
     @property
     def position_error(self) -> FloatArray:
@@ -221,8 +218,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
         """Return positions with those that are no fix replaced by the fix before them."""
         known = np.concatenate([self._fix[None], geodetic])
         rows = np.where(has_fix, np.arange(1, len(known)), 0)
-        repeated: FloatArray = known[np.maximum.accumulate(rows)]
-        return repeated
+        return known[np.maximum.accumulate(rows)]
 
 
 GPS: SensorKind[GpsModel, FixArray] = SensorKind(

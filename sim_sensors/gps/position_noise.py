@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every position error of a GPS is."""
+"""What every position error of a GPS is, and the generic ones: none, white, and that of GNSS."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
-import math
+from typing import ClassVar
 
 import numpy as np
 
-from sim_sensors.core.compilation import compiled
-from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import Parameters
-from sim_sensors.core.shared_parameters import Upstream
-from sim_sensors.noise.processes import Process
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, parameter, variants
+from sim_sensors.core.seeding import stream, streams
+from sim_sensors.core.shared_parameters import Upstream, axes
+from sim_sensors.noise.processes import GaussMarkov, Process, RandomWalk, TurnOn, White
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,118 +57,139 @@ class ProcessSum:
         return total
 
 
-# Chrono's bounded random walk of the GPS position error: smooth, pulled home, speed-
-# limited.
+@dataclasses.dataclass(frozen=True)
+class NoNoise(PositionNoise):
+    """No position error (baseline, AirSim)."""
 
-# Intervals longer than a whole number of steps by less than this fraction of a step are rounding
-# dust of float seconds: without it a dust of 1e-17 s would cost an extra step and an extra draw.
-_DUST = 1e-6
+    kind: ClassVar[str] = 'none'
+
+    def start(self, seed: int, run: str, sensor: str) -> Process:
+        """Return the sum of nothing."""
+        return ProcessSum()
 
 
-class BoundedWalk:
-    """Position error e driven by a clipped random acceleration, with the speed limited.
+@dataclasses.dataclass(frozen=True)
+class GaussianNoise(PositionNoise):
+    """White position error, independent from fix to fix: e = N(mean, std) per axis (Ch:Gauss).
 
-    Each interval is integrated with steps h = min(1/model_rate, what remains), per axis::
+    Source: [Chrono] ChNoiseNormal; defaults of the paper's demo [ART].
+    """
 
-        a  = clip(N(-pull std e / error_scale, std), -acceleration_limit, +acceleration_limit)
-        s += a h;   s *= speed_limit / |s| where |s| > speed_limit (3-D norm)
-        e += s h                                  (the new s: symplectic Euler)
+    kind: ClassVar[str] = 'gaussian'
 
-    `std` is per step, so the statistics depend on `model_rate`, but not on the rate of the
-    samples as long as `model_rate` is a multiple of it.
+    mean: tuple[float, float, float] = axes('m', 'Mean error (east, north, up).')
+    std: tuple[float, float, float] = axes(
+        'm', 'Standard deviation of each fix (east, north, up).', 0.03, minimum=0.0
+    )
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream of this source alone.
-    acceleration_std : float
-        m/s^2 per step.
-    model_rate : float
-        1/h, Hz.
-    speed_limit : float
-        m/s; 0: no limit.
-    acceleration_limit : float
-        m/s^2; 0: no limit.
-    error_scale : float
-        m, > 0; a scale and not a bound.
-    pull : float
-        Strength of the pull towards zero error, >= 0.
+    def start(self, seed: int, run: str, sensor: str) -> Process:
+        """Return the white noise."""
+        return White(stream(seed, run, sensor, 'position_white'), self.std, self.mean)
 
-    Notes
-    -----
-    ChNoiseRandomWalks of [Chrono] with its hard-coded pull 0.2 and error scale 1 m made
-    parameters, and its unused mean argument left out ([Caldararu2022]).
+
+@dataclasses.dataclass(frozen=True)
+class GnssNoise(PositionNoise):
+    """Position error as the sum of a constant, white, Gauss-Markov and random-walk part.
+
+    e = mean + turn_on_std w + white + m + r: white with the tails of `tails`, m a Gauss-Markov
+    process (atmosphere, orbits, multipath) that starts in its stationary law, r a random walk
+    from zero. All are exactly discretised, so the law of e at any set of times does not depend
+    on what else is sampled. Each part has a stream of its own; what is zero is left out.
+
+    Source: [Rankin1994] (white and Gauss-Markov); Student-t and contaminated normal as in robust
+    estimation ([Huber1981]). Values are to be measured; the defaults are zero.
+    """
+
+    kind: ClassVar[str] = 'gnss'
+
+    mean: tuple[float, float, float] = axes('m', 'Constant error (east, north, up).')
+    turn_on_std: tuple[float, float, float] = axes(
+        'm', 'Deviation of an error drawn once when switched on.', minimum=0.0
+    )
+    white_std: tuple[float, float, float] = axes(
+        'm', 'White part: deviation of each fix.', minimum=0.0
+    )
+    tails: str = parameter(
+        'normal',
+        '',
+        'Law of the white part: normal; student_t with the deviation white_std; contaminated: '
+        'some fixes have outlier_scale times the deviation white_std.',
+        choices=('normal', 'student_t', 'contaminated'),
+    )
+    degrees_of_freedom: float = parameter(
+        5.0, '1', 'Of student_t: fewer make heavier tails; must be > 2.', above=2.0
+    )
+    outlier_share: float = parameter(
+        0.05,
+        '1',
+        'Of contaminated: share of the fixes that are outliers.',
+        minimum=0.0,
+        maximum=1.0,
+    )
+    outlier_scale: float = parameter(
+        10.0, '1', 'Of contaminated: deviation of an outlier over white_std.', minimum=0.0
+    )
+    gauss_markov_std: tuple[float, float, float] = axes(
+        'm', 'Stationary deviation of the wandering part.', minimum=0.0
+    )
+    gauss_markov_time: tuple[float, float, float] = axes(
+        's', 'Correlation time of that.', 100.0, above=0.0
+    )
+    random_walk: tuple[float, float, float] = axes(
+        'm/sqrt(s)', 'Density of the random walk: its deviation after 1 s.', minimum=0.0
+    )
+
+    def start(self, seed: int, run: str, sensor: str) -> Process:
+        """Return the sum of its parts."""
+        rng = streams(seed, run, sensor, 'position')
+        parts: list[Process] = []
+        if any(self.mean) or any(self.turn_on_std):
+            parts.append(TurnOn(rng('turn_on'), self.turn_on_std, self.mean))
+        if any(self.white_std):
+            parts.append(HeavyTailed(self, rng('white'), rng('tails')))
+        if any(self.gauss_markov_std):
+            parts.append(
+                GaussMarkov(rng('gauss_markov'), self.gauss_markov_std, self.gauss_markov_time)
+            )
+        if any(self.random_walk):
+            parts.append(RandomWalk(rng('random_walk'), self.random_walk))
+        return ProcessSum(*parts)
+
+
+class HeavyTailed:
+    """White noise whose deviation may differ from fix to fix, then on all axes alike: what throws
+    one axis of a fix off throws the others too.
+
+    With y = std w s the factor s is 1 (normal), sqrt((v - 2) / c) with c chi-squared of v degrees
+    of freedom (student_t: each axis is Student's t, scaled to the deviation std), or
+    outlier_scale with probability outlier_share (contaminated). `rng` and `tails_rng` are the
+    streams of w and s: with another law the same w are used.
     """
 
     def __init__(
-        self,
-        rng: np.random.Generator,
-        *,
-        acceleration_std: float,
-        model_rate: float,
-        speed_limit: float,
-        acceleration_limit: float,
-        error_scale: float,
-        pull: float,
+        self, noise: GnssNoise, rng: np.random.Generator, tails_rng: np.random.Generator
     ) -> None:
-        self._rng = rng
-        self._step = 1.0 / model_rate
-        self._std = acceleration_std
-        self._gradient = -pull * acceleration_std / error_scale
-        self._speed_limit = speed_limit or math.inf
-        self._acceleration_limit = acceleration_limit or math.inf
+        self._noise = noise
+        self._rng, self._tails_rng = rng, tails_rng
         self.value: FloatArray = np.zeros(3)
-        self.speed: FloatArray = np.zeros(3)
 
     def advance(self, dt: FloatArray) -> FloatArray:
-        """Return the position error at the next samples, `(n, 3)` m; `dt` is `(n,)` s, >= 0."""
-        steps = np.ceil(dt / self._step - _DUST).astype(np.int64)
-        normals = self._rng.standard_normal((int(steps.sum()), 3))
-        values: FloatArray = _integrate(
-            self.value,
-            self.speed,
-            dt,
-            steps,
-            normals,
-            self._step,
-            self._std,
-            self._gradient,
-            self._speed_limit,
-            self._acceleration_limit,
-        )
+        """Return the next `len(dt)` fixes, `(n, 3)`; the lengths of the intervals are not used."""
+        normals = self._rng.standard_normal((len(dt), 3))
+        values: FloatArray = np.asarray(self._noise.white_std) * normals
+        if self._noise.tails != 'normal':
+            values = values * self._factors(len(dt))[:, None]
+        if len(values):
+            self.value = values[-1].copy()
         return values
 
+    def _factors(self, n: int) -> FloatArray:
+        if self._noise.tails == 'student_t':
+            freedom = self._noise.degrees_of_freedom
+            chi2 = 2.0 * self._tails_rng.standard_gamma(0.5 * freedom, n)
+            return np.sqrt((freedom - 2.0) / chi2)
+        is_outlier = self._tails_rng.random(n) < self._noise.outlier_share
+        return np.where(is_outlier, self._noise.outlier_scale, 1.0)
 
-@compiled
-def _integrate(
-    e: FloatArray,
-    s: FloatArray,
-    dt: FloatArray,
-    steps: IntArray,
-    normals: FloatArray,
-    step: float,
-    std: float,
-    gradient: float,
-    speed_limit: float,
-    acceleration_limit: float,
-) -> FloatArray:
-    """Advance e and s in place; return e after each interval."""
-    out = np.empty((dt.shape[0], 3))
-    draw = 0
-    for k in range(dt.shape[0]):
-        for i in range(steps[k]):
-            h = step if i < steps[k] - 1 else dt[k] - step * (steps[k] - 1)
-            for axis in range(3):
-                a = gradient * e[axis] + std * normals[draw, axis]
-                a = min(max(a, -acceleration_limit), acceleration_limit)
-                s[axis] += a * h
-            norm = math.sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2])
-            if norm > speed_limit:
-                for axis in range(3):
-                    s[axis] *= speed_limit / norm
-            for axis in range(3):
-                e[axis] += s[axis] * h
-            draw += 1
-        for axis in range(3):
-            out[k, axis] = e[axis]
-    return out
+
+POSITION_NOISES = variants('a position noise', PositionNoise)

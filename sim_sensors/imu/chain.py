@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
-from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import AxisParameters, axes
+from sim_sensors.core.seeding import Streams
+from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope, axes
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.noise.electronics import (
     IncrementQuantiser,
@@ -35,42 +35,15 @@ from sim_sensors.noise.processes import (
 from sim_sensors.noise.triad import AxisErrors
 from sim_sensors.sensor.sensor import Correlated, ReportedCovariance
 
-if TYPE_CHECKING:
-    from sim_sensors.noise.electronics import Temperature
-
-
-# The errors of a triad with all of them, with their state.
-
 
 class ChainTriad:
     """Three axes with the errors of `sim_sensors.imu.chain.ImuChain`.
 
-    What is zero is left out; since each source has a stream of its own, that changes no other.
-
-    Parameters
-    ----------
-    part : ErrorChain
-        The errors.
-    temperature : Temperature
-        Of the sensor.
-    seed, run, sensor
-        Labels of the random streams; see `sim_sensors.core.seeding.stream`.
-    name : str
-        First word of the labels of the sources, `gyroscope` or `accelerometer`.
+    What is zero is left out; since each source has a stream of its own, given by `rng`, that
+    changes no other.
     """
 
-    def __init__(
-        self,
-        part: ErrorChain,
-        temperature: Temperature,
-        seed: int,
-        run: str,
-        sensor: str,
-        name: str,
-    ) -> None:
-        def rng(source: str) -> np.random.Generator:
-            return stream(seed, run, sensor, f'{name}_{source}')
-
+    def __init__(self, part: ErrorChain, temperature: Temperature, rng: Streams) -> None:
         self._part = part
         self._sensitivity = _sensitivity(part)
         self._thermometer = temperature.start()
@@ -133,9 +106,6 @@ def _sensitivity(part: ErrorChain) -> FloatArray:
     matrix[[0, 0, 1], [1, 2, 2]] = part.cross_axis_upper
     matrix[[1, 2, 2], [0, 0, 1]] = part.cross_axis_lower
     return matrix
-
-
-_ZERO = (0.0, 0.0, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,20 +193,12 @@ class ErrorChain(AxisParameters):
             )
 
 
-@dataclasses.dataclass(frozen=True)
-class GyroscopeChain(ErrorChain):
+class GyroscopeChain(OfGyroscope, ErrorChain):
     """Errors of a gyroscope; none by default."""
 
-    unit: ClassVar[str] = 'rad/s'
-    integral_unit: ClassVar[str] = 'rad'
 
-
-@dataclasses.dataclass(frozen=True)
-class AccelerometerChain(ErrorChain):
+class AccelerometerChain(OfAccelerometer, ErrorChain):
     """Errors of an accelerometer; none by default."""
-
-    unit: ClassVar[str] = 'm/s^2'
-    integral_unit: ClassVar[str] = 'm/s'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,12 +227,9 @@ class ImuChain(ImuModel):
     accelerometer: AccelerometerChain = dataclasses.field(default_factory=AccelerometerChain)
     temperature: Temperature = dataclasses.field(default_factory=Temperature)
 
-    def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
-        """Return the errors of the gyroscope and of the accelerometer."""
-        return (
-            ChainTriad(self.gyroscope, self.temperature, seed, run, sensor, 'gyroscope'),
-            ChainTriad(self.accelerometer, self.temperature, seed, run, sensor, 'accelerometer'),
-        )
+    def triad(self, part: ErrorChain, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad."""
+        return ChainTriad(part, self.temperature, rng)
 
     def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances: those of the white noise, correlation included."""

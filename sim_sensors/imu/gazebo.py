@@ -11,15 +11,13 @@ import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
-from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import AxisParameters, axes
+from sim_sensors.core.seeding import Streams, stream
+from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope, axes
 from sim_sensors.imu.imu import SampledImu
 from sim_sensors.imu.kinematics import BackwardDifference, Kinematics
 from sim_sensors.imu.orientation import Attitude, Sensed, StatedAttitude
 from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White
 from sim_sensors.noise.triad import AxisErrors, SumTriad
-
-_ZERO = (0.0, 0.0, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,14 +31,9 @@ class GazeboNoise(SampledImu):
         minimum=0.0,
     )
 
-    def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
-        """Return the errors of the gyroscope and of the accelerometer."""
-        std = self.deviation(self.gaussian_noise)
-        gyroscope, accelerometer = (
-            SumTriad(White(stream(seed, run, sensor, f'{name}_white'), std), ())
-            for name in ('gyroscope', 'accelerometer')
-        )
-        return gyroscope, accelerometer
+    def triad(self, part: None, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad: both have the same noise."""
+        return SumTriad(White(rng('white'), self.deviation(self.gaussian_noise)), ())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,29 +85,20 @@ class GazeboRosImuSensor(GazeboNoise):
         return NoisyQuaternion(attitude, rng, std, normalised=self.is_exact)
 
 
-class NoisyQuaternion:
-    """An attitude with white noise on each number of its quaternion.
+class NoisyQuaternion(Attitude):
+    """An attitude with white noise of the deviation `std` on each number of its quaternion.
 
-    Parameters
-    ----------
-    attitude : Attitude
-        Without it.
-    rng : numpy.random.Generator
-        Stream of the noise.
-    std : float
-        Of each number.
-    normalised : bool
-        Whether the result is a unit quaternion, and the stated covariance that of its error.
+    With `normalised` the result is a unit quaternion, and the stated covariance that of its error.
     """
 
     def __init__(
         self, attitude: Attitude, rng: np.random.Generator, std: float, *, normalised: bool
     ) -> None:
+        # A unit quaternion turns by twice the angle of its error.
+        super().__init__(np.eye(3) * std**2 * (4.0 if normalised else 1.0))
         self._attitude = attitude
         self._noise = White(rng, std, axes=4)
         self._normalised = normalised
-        # A unit quaternion turns by twice the angle of its error.
-        self._covariance = np.eye(3) * std**2 * (4.0 if normalised else 1.0)
 
     def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
         """Return the noisy quaternions; see `Attitude`."""
@@ -123,10 +107,6 @@ class NoisyQuaternion:
             return noisy
         x, y, z, w = noisy.T
         return np.asarray(noisy / np.sqrt(x * x + y * y + z * z + w * w)[:, None])
-
-    def covariance(self, n: int) -> FloatArray:
-        """Return the stated covariance `n` times."""
-        return np.tile(self._covariance, (n, 1, 1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,20 +132,12 @@ class SdfNoise(AxisParameters):
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class SdfGyroscope(SdfNoise):
+class SdfGyroscope(OfGyroscope, SdfNoise):
     """Noise of a gyroscope in SDF; none by default."""
 
-    unit: ClassVar[str] = 'rad/s'
-    integral_unit: ClassVar[str] = 'rad'
 
-
-@dataclasses.dataclass(frozen=True)
-class SdfAccelerometer(SdfNoise):
+class SdfAccelerometer(OfAccelerometer, SdfNoise):
     """Noise of an accelerometer in SDF; none by default."""
-
-    unit: ClassVar[str] = 'm/s^2'
-    integral_unit: ClassVar[str] = 'm/s'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,25 +156,17 @@ class GazeboImu(SampledImu):
     gyroscope: SdfGyroscope = dataclasses.field(default_factory=SdfGyroscope)
     accelerometer: SdfAccelerometer = dataclasses.field(default_factory=SdfAccelerometer)
 
-    def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
-        """Return the errors of the gyroscope and of the accelerometer."""
-        return (
-            self._errors(self.gyroscope, seed, run, sensor, 'gyroscope'),
-            self._errors(self.accelerometer, seed, run, sensor, 'accelerometer'),
-        )
-
-    def _errors(self, part: SdfNoise, seed: int, run: str, sensor: str, name: str) -> SumTriad:
-        white = White(
-            stream(seed, run, sensor, f'{name}_white'), self.deviation(part.stddev), part.mean
-        )
-        drawn = stream(seed, run, sensor, f'{name}_turn_on')
+    def triad(self, part: SdfNoise, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad."""
+        white = White(rng('white'), self.deviation(part.stddev), part.mean)
+        drawn = rng('turn_on')
         size = TurnOn(drawn, part.bias_stddev, part.bias_mean)
         size.value = np.where(drawn.random(3) < 0.5, -size.value, size.value)
         times = np.asarray(part.dynamic_bias_correlation_time)
         has_dynamic = (times > 0.0) & (np.asarray(part.dynamic_bias_stddev) > 0.0)
         safe = np.where(times > 0.0, times, math.inf)
         dynamic = GaussMarkov(
-            stream(seed, run, sensor, f'{name}_gauss_markov'),
+            rng('gauss_markov'),
             np.where(has_dynamic, part.dynamic_bias_stddev * np.sqrt(0.5 * times), 0.0),
             np.where(has_dynamic, safe, math.inf),
             stationary=False,

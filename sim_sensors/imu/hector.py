@@ -13,14 +13,13 @@ from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
-from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import AxisParameters, axes
+from sim_sensors.core.seeding import Streams, stream
+from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope, axes
 from sim_sensors.imu.imu import SampledImu
 from sim_sensors.imu.orientation import Attitude, OrientationModel, Sensed
 from sim_sensors.noise.processes import GaussMarkov, TurnOn, White
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 
-_ZERO = (0.0, 0.0, 0.0)
 _ONE_PER_HOUR = 1.0 / 3600.0
 
 
@@ -41,20 +40,12 @@ class HectorErrors(AxisParameters):
     scale: tuple[float, float, float] = axes('1', 'Scale factor.', 1.0)
 
 
-@dataclasses.dataclass(frozen=True)
-class HectorGyroscope(HectorErrors):
+class HectorGyroscope(OfGyroscope, HectorErrors):
     """Errors rate* of hector_gazebo; none by default."""
 
-    unit: ClassVar[str] = 'rad/s'
-    integral_unit: ClassVar[str] = 'rad'
 
-
-@dataclasses.dataclass(frozen=True)
-class HectorAccelerometer(HectorErrors):
+class HectorAccelerometer(OfAccelerometer, HectorErrors):
     """Errors accel* of hector_gazebo; none by default."""
-
-    unit: ClassVar[str] = 'm/s^2'
-    integral_unit: ClassVar[str] = 'm/s'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,29 +99,19 @@ class HectorImu(SampledImu):
     accelerometer: HectorAccelerometer = dataclasses.field(default_factory=HectorAccelerometer)
     orientation: HectorYaw = dataclasses.field(default_factory=HectorYaw)
 
-    def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
-        """Return the errors of the gyroscope and of the accelerometer."""
-        parts: tuple[tuple[str, HectorErrors], ...] = (
-            ('gyroscope', self.gyroscope),
-            ('accelerometer', self.accelerometer),
+    def triad(self, part: HectorErrors, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad."""
+        return HectorTriad(
+            White(rng('white'), self.deviation(part.gaussian_noise)),
+            TurnOn(rng('turn_on'), 0.0, part.offset),
+            HectorSensorDrift(
+                rng('gauss_markov'),
+                np.asarray(part.drift),
+                np.asarray(part.drift_frequency),
+                exact=self.is_exact,
+            ),
+            np.asarray(part.scale),
         )
-        gyroscope, accelerometer = (
-            HectorTriad(
-                White(
-                    stream(seed, run, sensor, f'{name}_white'), self.deviation(part.gaussian_noise)
-                ),
-                TurnOn(stream(seed, run, sensor, f'{name}_turn_on'), 0.0, part.offset),
-                HectorSensorDrift(
-                    stream(seed, run, sensor, f'{name}_gauss_markov'),
-                    np.asarray(part.drift),
-                    np.asarray(part.drift_frequency),
-                    exact=self.is_exact,
-                ),
-                np.asarray(part.scale),
-            )
-            for name, part in parts
-        )
-        return gyroscope, accelerometer
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
         """Return what is published as orientation, switched on."""
@@ -163,16 +144,7 @@ class HectorImu(SampledImu):
 class HectorSensorDrift(GaussMarkov):
     """The drift d of hector_gazebo, exact or with its step of dt; see `HectorImu`.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream of this source alone.
-    std : (axes,)
-        Unit u.
-    frequency : (axes,)
-        Hz; 0: constant.
-    exact : bool
-        Whether the noise of a step is the right one.
+    `std` is `(axes,)` of unit u and `frequency` `(axes,)` Hz; 0: constant.
     """
 
     def __init__(
@@ -194,19 +166,7 @@ class HectorSensorDrift(GaussMarkov):
 
 
 class HectorTriad(SumTriad):
-    """Errors of three axes of hector_gazebo, whose drift can be set.
-
-    Parameters
-    ----------
-    white : White
-        Noise of each sample.
-    offset : TurnOn
-        The constant.
-    drift : HectorSensorDrift
-        The drift.
-    scale : (3,)
-        Scale factor.
-    """
+    """Errors of three axes of hector_gazebo, whose drift can be set; `scale` is `(3,)`."""
 
     def __init__(
         self, white: White, offset: TurnOn, drift: HectorSensorDrift, scale: FloatArray
@@ -219,7 +179,7 @@ class HectorTriad(SumTriad):
         self._drift.value = np.array(bias, dtype=np.float64)
 
 
-class HectorAttitude:
+class HectorAttitude(Attitude):
     """The pseudo-AHRS of hector_gazebo; see `HectorImu`."""
 
     def __init__(
@@ -232,10 +192,9 @@ class HectorAttitude:
         *,
         exact: bool,
     ) -> None:
+        super().__init__(covariance)
         self._offset, self._drift, self._white = offset, drift, white
-        self._gravity = gravity
-        self._covariance = covariance
-        self._is_exact = exact
+        self._gravity, self._is_exact = gravity, exact
 
     def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
         """Return the published quaternions; see `Attitude`."""
@@ -250,10 +209,6 @@ class HectorAttitude:
         if self._is_exact:
             return rotations.multiply(rotations.multiply(yaw, truth), tilt)
         return rotations.multiply(rotations.multiply(yaw, tilt), truth)
-
-    def covariance(self, n: int) -> FloatArray:
-        """Return the stated covariance `n` times."""
-        return np.tile(self._covariance, (n, 1, 1))
 
 
 @compiled

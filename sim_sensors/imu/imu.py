@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, ImuArray
 from sim_sensors.core.parameters import parameter
+from sim_sensors.core.seeding import Streams, streams
 from sim_sensors.core.shared_parameters import Upstream, axes, latency, lever_arm, sample_rate
 from sim_sensors.imu.kinematics import ExactKinematics, Kinematics
 from sim_sensors.imu.orientation import Attitude, Orientation, OrientationModel, Sensed
@@ -99,8 +100,19 @@ class ImuModel(MountedModel):
     orientation: OrientationModel = dataclasses.field(default_factory=Orientation)
 
     @abc.abstractmethod
+    def triad(self, part: Any, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad with the parameters `gyroscope` or `accelerometer`, `part`.
+
+        `part` is None where the model has none; `rng` gives the streams of its sources.
+        """
+
     def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
         """Return the errors of the gyroscope and of the accelerometer."""
+        gyroscope, accelerometer = (
+            self.triad(getattr(self, name, None), streams(seed, run, sensor, name))
+            for name in ('gyroscope', 'accelerometer')
+        )
+        return gyroscope, accelerometer
 
     def kinematics(self, gravity: float) -> Kinematics:
         """Return the ideal measurement under that gravity, m/s^2."""

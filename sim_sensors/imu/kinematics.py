@@ -48,14 +48,8 @@ class Kinematics(Protocol):
 class ExactKinematics:
     """rate = M^T w, force = M^T R^T (a_s - g), as [Ligorio2015], equation 4; it has no state.
 
-    Parameters
-    ----------
-    lever_arm : (3,)
-        Position of the IMU in the body, m.
-    mounting_rpy : (3,)
-        Rotation of the IMU in the body, rad.
-    gravity : float
-        m/s^2, of the simulated world.
+    `lever_arm` `(3,)` m and `mounting_rpy` `(3,)` rad place the IMU in the body; `gravity`, m/s^2,
+    is that of the simulated world.
     """
 
     def __init__(self, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float) -> None:
@@ -123,39 +117,23 @@ class BackwardDifference:
         )
 
 
-class SecondDifference:
+class SecondDifference(ExactKinematics):
     """CARLA's accelerometer: the second derivative of the parabola through the latest three
     positions, plus gravity, turned into the sensor.
 
     Before the first sample both earlier positions are the origin and the step is huge, so that
     the first sample has no acceleration and the second has about -position / dt^2 in it
     ([CARLA]). Rates and everything else are exact.
-
-    Parameters
-    ----------
-    exact : Kinematics
-        Gives rates and orientation.
-    lever_arm : (3,)
-        Position of the IMU in the body, m.
-    mounting_rpy : (3,)
-        Rotation of the IMU in the body, rad.
-    gravity : float
-        m/s^2.
     """
 
-    def __init__(
-        self, exact: Kinematics, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float
-    ) -> None:
-        self._exact = exact
-        self._lever_arm = np.asarray(lever_arm, dtype=np.float64)
-        self._mounting = mounting_quaternion(mounting_rpy)
-        self._gravity = gravity
+    def __init__(self, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float) -> None:
+        super().__init__(lever_arm, mounting_rpy, gravity)
         self._positions = np.zeros((2, 3))
         self._step = float(np.finfo(np.float32).max)
 
     def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
         """Return what CARLA's IMU measures."""
-        ideal = self._exact.ideal_measurement(truth, dt)
+        ideal = super().ideal_measurement(truth, dt)
         at_sensor = truth.at_lever_arm(self._lever_arm)
         y = np.concatenate([self._positions, at_sensor.position])
         h = np.concatenate([[self._step], dt])[:, None]

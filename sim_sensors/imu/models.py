@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import axes
+from sim_sensors.core.seeding import Streams
+from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope, axes
 from sim_sensors.imu.imu import ImuModel, SampledImu
 from sim_sensors.imu.kinematics import Kinematics, WorldAxes
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
@@ -20,36 +20,41 @@ from sim_sensors.noise.triad import Triad
 from sim_sensors.sensor.sensor import OuterProduct, ReportedCovariance
 
 
+def _drift(default: float) -> Any:
+    doc = 'Bias drift: each step has std drift sqrt(dt / drift_time).'
+    return parameter(default, '{u}', doc, minimum=0.0)
+
+
+def _std(default: float | tuple[float, float, float]) -> Any:
+    return axes('{u}', 'Noise of each sample at std_rate.', default, minimum=0.0)
+
+
 @dataclasses.dataclass(frozen=True)
-class ChronoGyroscope(Parameters):
+class ChronoErrors(AxisParameters):
+    """Errors of three axes in Chrono's normal-drift model."""
+
+    mean: tuple[float, float, float] = axes('{u}', 'Mean of the noise of each sample.')
+    std: tuple[float, float, float] = _std(0.0)
+    drift: float = _drift(0.0)
+    drift_time: float = parameter(
+        0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.', minimum=0.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ChronoGyroscope(OfGyroscope, ChronoErrors):
     """Errors of a gyroscope in Chrono's normal-drift model; defaults of the paper's demo."""
 
-    mean: tuple[float, float, float] = axes('rad/s', 'Mean of the noise of each sample.')
-    std: tuple[float, float, float] = axes(
-        'rad/s', 'Noise of each sample at std_rate.', 0.05, minimum=0.0
-    )
-    drift: float = parameter(
-        1e-4, 'rad/s', 'Bias drift: each step has std drift sqrt(dt / drift_time).', minimum=0.0
-    )
-    drift_time: float = parameter(
-        0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.', minimum=0.0
-    )
+    std: tuple[float, float, float] = _std(0.05)
+    drift: float = _drift(1e-4)
 
 
 @dataclasses.dataclass(frozen=True)
-class ChronoAccelerometer(Parameters):
+class ChronoAccelerometer(OfAccelerometer, ChronoErrors):
     """Errors of an accelerometer in Chrono's normal-drift model; defaults of the paper's demo."""
 
-    mean: tuple[float, float, float] = axes('m/s^2', 'Mean of the noise of each sample.')
-    std: tuple[float, float, float] = axes(
-        'm/s^2', 'Noise of each sample at std_rate.', (0.3, 0.3, 0.01), minimum=0.0
-    )
-    drift: float = parameter(
-        0.1, 'm/s^2', 'Bias drift: each step has std drift sqrt(dt / drift_time).', minimum=0.0
-    )
-    drift_time: float = parameter(
-        0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.', minimum=0.0
-    )
+    std: tuple[float, float, float] = _std((0.3, 0.3, 0.01))
+    drift: float = _drift(0.1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,25 +89,11 @@ class ChronoImu(SampledImu):
         """Return 1 / rate for every sample, as upstream, whatever the real intervals are."""
         return np.full_like(dt, 1.0 / self.rate)
 
-    def triads(self, seed: int, run: str, sensor: str) -> tuple[Triad, Triad]:
-        """Return the errors of the gyroscope and of the accelerometer."""
-        gyroscope, accelerometer = (
-            Triad(
-                White(
-                    stream(seed, run, sensor, f'{name}_white'), self.deviation(part.std), part.mean
-                ),
-                RandomWalk(
-                    stream(seed, run, sensor, f'{name}_bias'),
-                    part.drift / math.sqrt(part.drift_time) if part.drift_time > 0.0 else 0.0,
-                ),
-                move_bias_first=True,
-            )
-            for name, part in (
-                ('gyroscope', self.gyroscope),
-                ('accelerometer', self.accelerometer),
-            )
-        )
-        return gyroscope, accelerometer
+    def triad(self, part: ChronoErrors, rng: Streams) -> Triad:
+        """Return the errors of a triad."""
+        walk = part.drift / math.sqrt(part.drift_time) if part.drift_time > 0.0 else 0.0
+        white = White(rng('white'), self.deviation(part.std), part.mean)
+        return Triad(white, RandomWalk(rng('bias'), walk), move_bias_first=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,24 +156,16 @@ class AirSimImu(ImuModel):
         """Return the real intervals, none shorter than 1 ms."""
         return np.maximum(dt, _SHORTEST)
 
-    def triads(self, seed: int, run: str, sensor: str) -> tuple[Triad, Triad]:
-        """Return the errors of the gyroscope and of the accelerometer."""
-        gyroscope, accelerometer = (
-            Triad(
-                WhiteDensity(stream(seed, run, sensor, f'{name}_white'), density),
-                RandomWalk(
-                    stream(seed, run, sensor, f'{name}_bias'),
-                    part.bias_stability / math.sqrt(part.bias_time),
-                    part.turn_on_bias,
-                ),
-                move_bias_first=False,
-            )
-            for name, part, density in (
-                ('gyroscope', self.gyroscope, self.gyroscope.angle_random_walk),
-                ('accelerometer', self.accelerometer, self.accelerometer.velocity_random_walk),
-            )
+    def triad(self, part: AirSimGyroscope | AirSimAccelerometer, rng: Streams) -> Triad:
+        """Return the errors of a triad."""
+        density = (
+            part.angle_random_walk
+            if isinstance(part, AirSimGyroscope)
+            else part.velocity_random_walk
         )
-        return gyroscope, accelerometer
+        walk = part.bias_stability / math.sqrt(part.bias_time)
+        bias = RandomWalk(rng('bias'), walk, part.turn_on_bias)
+        return Triad(WhiteDensity(rng('white'), density), bias, move_bias_first=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,14 +174,6 @@ class IdealImu(ImuModel):
 
     kind: ClassVar[str] = 'ideal'
 
-    def triads(self, seed: int, run: str, sensor: str) -> tuple[Triad, Triad]:
+    def triad(self, part: None, rng: Streams) -> Triad:
         """Return errors that are zero."""
-        gyroscope, accelerometer = (
-            Triad(
-                White(stream(seed, run, sensor, f'{name}_white'), 0.0),
-                RandomWalk(stream(seed, run, sensor, f'{name}_bias'), 0.0),
-                move_bias_first=True,
-            )
-            for name in ('gyroscope', 'accelerometer')
-        )
-        return gyroscope, accelerometer
+        return Triad(White(rng('white'), 0.0), RandomWalk(rng('bias'), 0.0), move_bias_first=True)

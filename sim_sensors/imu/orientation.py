@@ -7,7 +7,6 @@ import abc
 import dataclasses
 import importlib.util
 import math
-from typing import Protocol
 
 import imufusion
 import numpy as np
@@ -23,7 +22,56 @@ from sim_sensors.noise.processes import GaussMarkov
 # The attitude that a filter inside the sensor makes of its own rates and accelerations.
 
 
-class FusedAttitude:
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sensed:
+    """What the IMU measured beside the orientation, for attitudes that are made of it.
+
+    Attributes
+    ----------
+    rate, force : (n, 3)
+        Measured angular velocity, rad/s, and specific force, m/s^2, sensor frame.
+    rate_bias, force_bias : (n, 3)
+        The biases in them.
+    """
+
+    rate: FloatArray
+    force: FloatArray
+    rate_bias: FloatArray
+    force_bias: FloatArray
+
+
+class Attitude(abc.ABC):
+    """The orientation of an IMU that is switched on, with its state.
+
+    `stated` `(3, 3)` is the covariance to publish, rad^2, about the world axes.
+    """
+
+    def __init__(self, stated: ArrayLike) -> None:
+        self._covariance = np.asarray(stated, dtype=np.float64)
+
+    @abc.abstractmethod
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the published quaternions.
+
+        Parameters
+        ----------
+        truth : (n, 4)
+            Quaternions x y z w, sensor to world (ENU).
+        dt : (n,)
+            Time since the sample before, s.
+        sensed : Sensed
+            What the IMU measured at the same times.
+        """
+
+    def covariance(self, n: int) -> FloatArray:
+        """Return the covariance to publish `n` times, `(n, 3, 3)` rad^2."""
+        return np.tile(self._covariance, (n, 1, 1))
+
+
+# The attitude that a filter inside the sensor makes of its own rates and accelerations.
+
+
+class FusedAttitude(Attitude):
     """On-chip orientation fusion, such as the IMU mode of a BNO055: no magnetometer, so the yaw
     is the integral of the measured rates and drifts with them.
 
@@ -31,15 +79,12 @@ class FusedAttitude:
     7), as it is, in its 32-bit floats. It starts from the true attitude, as one that has settled;
     a yaw that counts from switching on is this one less its first.
 
-    Parameters
-    ----------
-    gain : float
-        Of the filter, see there.
-    gravity : float
-        m/s^2; the filter takes accelerations as multiples of it.
+    `gain` is that of the filter, see there, and `gravity`, m/s^2, what it takes accelerations as
+    multiples of. It states no covariance: zeros, unknown.
     """
 
     def __init__(self, gain: float, gravity: float) -> None:
+        super().__init__(np.zeros((3, 3)))
         self._filter = imufusion.Ahrs()
         settings = imufusion.AhrsSettings()
         settings.convention = imufusion.CONVENTION_ENU
@@ -67,48 +112,6 @@ class FusedAttitude:
         # In 64 bits it is a unit quaternion to 1e-7 only.
         return np.asarray(result / np.sqrt(x * x + y * y + z * z + w * w)[:, None])
 
-    def covariance(self, n: int) -> FloatArray:
-        """Return zeros, unknown: the filter states none."""
-        return np.zeros((n, 3, 3))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Sensed:
-    """What the IMU measured beside the orientation, for attitudes that are made of it.
-
-    Attributes
-    ----------
-    rate, force : (n, 3)
-        Measured angular velocity, rad/s, and specific force, m/s^2, sensor frame.
-    rate_bias, force_bias : (n, 3)
-        The biases in them.
-    """
-
-    rate: FloatArray
-    force: FloatArray
-    rate_bias: FloatArray
-    force_bias: FloatArray
-
-
-class Attitude(Protocol):
-    """The orientation of an IMU that is switched on, with its state."""
-
-    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
-        """Return the published quaternions.
-
-        Parameters
-        ----------
-        truth : (n, 4)
-            Quaternions x y z w, sensor to world (ENU).
-        dt : (n,)
-            Time since the sample before, s.
-        sensed : Sensed
-            What the IMU measured at the same times.
-        """
-
-    def covariance(self, n: int) -> FloatArray:
-        """Return the covariances to publish with the latest `n`, `(n, 3, 3)` rad^2."""
-
 
 @dataclasses.dataclass(frozen=True)
 class OrientationModel(Parameters, abc.ABC):
@@ -121,15 +124,7 @@ class OrientationModel(Parameters, abc.ABC):
 
     @abc.abstractmethod
     def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
-        """Switch it on.
-
-        Parameters
-        ----------
-        seed, run, sensor
-            Labels of its random streams; see `core.seeding.stream`.
-        gravity : float
-            m/s^2, of the simulated world.
-        """
+        """Switch it on under that gravity, m/s^2; for the labels see `core.seeding.stream`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,16 +187,8 @@ class Orientation(OrientationModel):
         return AttitudeSource(self, stream(seed, run, sensor, 'attitude'))
 
 
-class AttitudeSource:
-    """Orientation of one IMU, with the state of its error.
-
-    Parameters
-    ----------
-    orientation : Orientation
-        Mode and error.
-    rng : numpy.random.Generator
-        Stream of the error.
-    """
+class AttitudeSource(Attitude):
+    """Orientation of one IMU, with the state of its error and its random stream."""
 
     def __init__(self, orientation: Orientation, rng: np.random.Generator) -> None:
         self._mode = orientation.mode
@@ -209,14 +196,15 @@ class AttitudeSource:
         std = np.array([tilt, tilt, yaw])
         slow = orientation.roll_pitch_time_constant
         self._error = GaussMarkov(rng, std, [slow, slow, orientation.yaw_time_constant])
-        self._covariance = np.zeros((3, 3))
+        stated = np.zeros((3, 3))
         if self._mode == 'absent':
-            self._covariance[0, 0] = -1.0
+            stated[0, 0] = -1.0
         elif self._mode == 'heading':
             # Roll and pitch may be anything: the variance of a uniform angle.
-            self._covariance[[0, 1], [0, 1]] = math.pi**2 / 3.0
+            stated[[0, 1], [0, 1]] = math.pi**2 / 3.0
         elif self._mode == 'ahrs':
-            self._covariance = np.diag(std**2)
+            stated = np.diag(std**2)
+        super().__init__(stated)
 
     def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
         """Return the published quaternions; see `Attitude`."""
@@ -230,34 +218,17 @@ class AttitudeSource:
             return _heading(truth)
         return rotations.multiply(rotations.exp(self._error.advance(dt)), truth)
 
-    def covariance(self, n: int) -> FloatArray:
-        """Return the covariance to publish, `(n, 3, 3)` rad^2, about the world axes."""
-        covariances: FloatArray = np.tile(self._covariance, (n, 1, 1))
-        return covariances
 
+class StatedAttitude(Attitude):
+    """An attitude with another stated covariance, `(3, 3)` rad^2, than its own."""
 
-class StatedAttitude:
-    """An attitude with another covariance than its own.
-
-    Parameters
-    ----------
-    attitude : Attitude
-        Gives the quaternions.
-    covariance : (3, 3)
-        What is stated, rad^2.
-    """
-
-    def __init__(self, attitude: Attitude, covariance: ArrayLike) -> None:
+    def __init__(self, attitude: Attitude, stated: ArrayLike) -> None:
+        super().__init__(stated)
         self._attitude = attitude
-        self._covariance = np.asarray(covariance, dtype=np.float64)
 
     def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
         """Return the quaternions of the attitude."""
         return self._attitude.measure(truth, dt, sensed)
-
-    def covariance(self, n: int) -> FloatArray:
-        """Return the stated covariance `n` times."""
-        return np.tile(self._covariance, (n, 1, 1))
 
 
 def _heading(truth: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, MagneticFieldArray
 from sim_sensors.core.parameters import parameter
+from sim_sensors.core.seeding import streams
 from sim_sensors.core.shared_parameters import (
     axes,
     latency,
@@ -131,7 +132,7 @@ class MagnetometerSensor(Sensor[MagneticMeasurement]):
         self._world = world
         self._earth = world.undisturbed_field
         self._errors = ChainTriad(
-            model.magnetometer, model.temperature, seed, run, sensor, 'magnetometer'
+            model.magnetometer, model.temperature, streams(seed, run, sensor, 'magnetometer')
         )
         self._reported_covariance = model.reported_covariance()
         self._lever_arm = np.asarray(model.lever_arm, dtype=np.float64)

@@ -50,12 +50,7 @@ class News:
 class SensorHealth:
     """Counts what happened, in all and since the last report.
 
-    Parameters
-    ----------
-    name : str
-        Full name of the node.
-    hardware : str
-        Model of the sensor.
+    `name` is the full one of the node, `hardware` the model of the sensor.
     """
 
     def __init__(self, name: str, hardware: str) -> None:
@@ -102,10 +97,8 @@ class SensorHealth:
     def report(self, publishers: int, subscriptions: int, of_truth: int) -> DiagnosticStatus:
         """Return the status, and begin the next period.
 
-        Parameters
-        ----------
-        publishers, subscriptions, of_truth : int
-            That the node is connected to: of odometry, of its measurements, of the errors in them.
+        The numbers are those that the node is connected to: publishers of odometry, subscriptions
+        of its measurements and of the errors in them.
         """
         level, messages = self._news.take()
         if not messages and not self._heard:
@@ -146,15 +139,8 @@ class SensorHealth:
 class Reporter:
     """Publishes the status of a node now and then.
 
-    Diagnostics are about this process, so they follow the wall and go on in a paused world.
-
-    Parameters
-    ----------
-    node : Node
-    status : callable
-        Returns the status.
-    period : float
-        Wall time from one message to the next, s.
+    Diagnostics are about this process, so they follow the wall, `period` s from one message to the
+    next, and go on in a paused world.
     """
 
     def __init__(

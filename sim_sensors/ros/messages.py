@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS messages from and to the arrays of `sim_sensors.core.measurements`; every bit survives."""
+"""ROS messages from the arrays of `sim_sensors.core.measurements`; every bit survives."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -28,11 +29,37 @@ from sim_sensors.core.measurements import (
     FloatArray,
     ImuArray,
     MagneticFieldArray,
+    MessageArray,
     OdometryArray,
     PoseArray,
 )
 
 _NS = 1_000_000_000
+
+_TYPES: dict[type[MessageArray], Any] = {
+    FixArray: NavSatFix,
+    ImuArray: Imu,
+    MagneticFieldArray: MagneticField,
+    OdometryArray: Odometry,
+    PoseArray: PoseWithCovarianceStamped,
+}
+_POSE = {
+    'position': 'pose.pose.position',
+    'orientation': 'pose.pose.orientation',
+    'pose_covariance': 'pose.covariance',
+}
+# Where in a message the field of an array goes, where that is not its name.
+_PLACES: dict[type[MessageArray], dict[str, str]] = {
+    FixArray: {'status': 'status.status'},
+    OdometryArray: {
+        **_POSE,
+        'child_frame': 'child_frame_id',
+        'linear_velocity': 'twist.twist.linear',
+        'angular_velocity': 'twist.twist.angular',
+        'twist_covariance': 'twist.covariance',
+    },
+    PoseArray: _POSE,
+}
 
 
 def stamp_ns(time: Time) -> int:
@@ -45,87 +72,40 @@ def time_message(stamp: int) -> Time:
     return Time(sec=stamp // _NS, nanosec=stamp % _NS)
 
 
-def odometry_array(messages: Sequence[Odometry]) -> OdometryArray:
-    """Return nav_msgs/Odometry messages, at least one, as an array; frames are the first's."""
-    stamps = [stamp_ns(message.header.stamp) for message in messages]
-    poses = [message.pose.pose for message in messages]
-    twists = [message.twist.twist for message in messages]
-    return OdometryArray(
-        stamp_ns=np.array(stamps, dtype=np.int64),
-        arrival_ns=np.array(stamps, dtype=np.int64),
-        frame=messages[0].header.frame_id,
-        child_frame=messages[0].child_frame_id,
-        position=np.array([[p.position.x, p.position.y, p.position.z] for p in poses]),
-        orientation=np.array(
-            [[p.orientation.x, p.orientation.y, p.orientation.z, p.orientation.w] for p in poses]
-        ),
-        linear_velocity=np.array([[t.linear.x, t.linear.y, t.linear.z] for t in twists]),
-        angular_velocity=np.array([[t.angular.x, t.angular.y, t.angular.z] for t in twists]),
-        pose_covariance=np.array([m.pose.covariance for m in messages]).reshape(-1, 6, 6),
-        twist_covariance=np.array([m.twist.covariance for m in messages]).reshape(-1, 6, 6),
-    )
-
-
-def odometry_messages(odometry: OdometryArray) -> Iterator[Odometry]:
-    """Return the rows as nav_msgs/Odometry."""
-    for k in range(len(odometry)):
-        message = Odometry(child_frame_id=odometry.child_frame)
-        message.header = _header(int(odometry.stamp_ns[k]), odometry.frame)
-        pose, twist = message.pose.pose, message.twist.twist
-        pose.position.x, pose.position.y, pose.position.z = odometry.position[k].tolist()
-        _fill_quaternion(pose.orientation, odometry.orientation[k])
-        _fill(twist.linear, odometry.linear_velocity[k])
-        _fill(twist.angular, odometry.angular_velocity[k])
-        message.pose.covariance = odometry.pose_covariance[k].ravel()
-        message.twist.covariance = odometry.twist_covariance[k].ravel()
+def messages_of(array: MessageArray) -> Iterator[Any]:
+    """Return the rows as ROS messages of the type that the array is of; the service is GPS."""
+    kind, own = type(array), [field.name for field in dataclasses.fields(array)]
+    places = _PLACES.get(kind, {})
+    columns = [
+        (getattr(array, name), *_place(places.get(name, name)))
+        for name in own
+        if name not in ('stamp_ns', 'arrival_ns', 'frame')
+    ]
+    for k in range(len(array)):
+        message = _TYPES[kind](header=_header(int(array.stamp_ns[k]), array.frame))
+        for values, parts, name in columns:
+            part = message
+            for one in parts:
+                part = getattr(part, one)
+            _set(part, name, values if isinstance(values, str) else values[k])
+        if kind is FixArray:
+            message.status.service = message.status.SERVICE_GPS
         yield message
 
 
-def imu_messages(imu: ImuArray) -> Iterator[Imu]:
-    """Return the rows as sensor_msgs/Imu."""
-    for k in range(len(imu)):
-        message = Imu(header=_header(int(imu.stamp_ns[k]), imu.frame))
-        _fill_quaternion(message.orientation, imu.orientation[k])
-        _fill(message.angular_velocity, imu.angular_velocity[k])
-        _fill(message.linear_acceleration, imu.linear_acceleration[k])
-        message.orientation_covariance = imu.orientation_covariance[k].ravel()
-        message.angular_velocity_covariance = imu.angular_velocity_covariance[k].ravel()
-        message.linear_acceleration_covariance = imu.linear_acceleration_covariance[k].ravel()
-        yield message
+def _place(path: str) -> tuple[list[str], str]:
+    *parts, name = path.split('.')
+    return parts, name
 
 
-def magnetic_field_messages(fields: MagneticFieldArray) -> Iterator[MagneticField]:
-    """Return the rows as sensor_msgs/MagneticField."""
-    for k in range(len(fields)):
-        message = MagneticField(header=_header(int(fields.stamp_ns[k]), fields.frame))
-        _fill(message.magnetic_field, fields.magnetic_field[k])
-        message.magnetic_field_covariance = fields.magnetic_field_covariance[k].ravel()
-        yield message
-
-
-def fix_messages(fixes: FixArray) -> Iterator[NavSatFix]:
-    """Return the rows as sensor_msgs/NavSatFix; the service is GPS."""
-    for k in range(len(fixes)):
-        message = NavSatFix(header=_header(int(fixes.stamp_ns[k]), fixes.frame))
-        message.status.status = int(fixes.status[k])
-        message.status.service = message.status.SERVICE_GPS
-        message.latitude = float(fixes.latitude[k])
-        message.longitude = float(fixes.longitude[k])
-        message.altitude = float(fixes.altitude[k])
-        message.position_covariance = fixes.position_covariance[k].ravel()
-        message.position_covariance_type = int(fixes.position_covariance_type[k])
-        yield message
-
-
-def pose_messages(poses: PoseArray) -> Iterator[PoseWithCovarianceStamped]:
-    """Return the rows as geometry_msgs/PoseWithCovarianceStamped."""
-    for k in range(len(poses)):
-        header = _header(int(poses.stamp_ns[k]), poses.frame)
-        message = PoseWithCovarianceStamped(header=header)
-        _fill(message.pose.pose.position, poses.position[k])
-        _fill_quaternion(message.pose.pose.orientation, poses.orientation[k])
-        message.pose.covariance = poses.pose_covariance[k].ravel()
-        yield message
+def _set(message: Any, name: str, value: Any) -> None:
+    """Set a field: to a text or number, or what is in it to a vector, quaternion or covariance."""
+    if np.ndim(value) == 0:
+        setattr(message, name, value if isinstance(value, str) else value.item())
+    elif np.ndim(value) == 1:
+        _fill(getattr(message, name), value)
+    else:
+        setattr(message, name, value.ravel())
 
 
 def pose_message(
@@ -134,7 +114,7 @@ def pose_message(
     """Return a geometry_msgs/PoseStamped of a position `(3,)` and a quaternion `(4,)`."""
     message = PoseStamped(header=_header(stamp, frame))
     _fill(message.pose.position, position)
-    _fill_quaternion(message.pose.orientation, orientation)
+    _fill(message.pose.orientation, orientation)
     return message
 
 
@@ -163,21 +143,16 @@ def _header(stamp: int, frame: str) -> Header:
     return Header(stamp=time_message(stamp), frame_id=frame)
 
 
-def _fill(message: Any, values: FloatArray) -> None:
-    message.x, message.y, message.z = values.tolist()
-
-
-def _fill_quaternion(message: object, values: FloatArray) -> None:
-    for name, value in zip('xyzw', values.tolist(), strict=True):
+def _fill(message: object, values: FloatArray) -> None:
+    """Set x, y, z, and w where there is one."""
+    for name, value in zip('xyzw', values.tolist(), strict=False):
         setattr(message, name, value)
 
 
-# Feature tracks as sensor_msgs/PointCloud2, and camera poses; every bit survives.
+# Feature tracks as sensor_msgs/PointCloud2, and camera info; every bit survives.
 #
-# sensor_msgs/PointCloud, which VINS takes, is deprecated and its channels have 32 bits,
-# which cut a
-# pixel to some 1e-5. A PointCloud2 says what its fields are, and RViz shows its x, y,
-# z.
+# sensor_msgs/PointCloud, which VINS takes, is deprecated and its channels have 32 bits, which cut
+# a pixel to some 1e-5. A PointCloud2 says what its fields are, and RViz shows its x, y, z.
 
 
 def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:

@@ -18,15 +18,15 @@ from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFra
 _LATEST_NS = float((2**31 - 1) * 10**9)
 
 
+def setting(default: Any, unit: str, doc: str, **bounds: Any) -> Any:
+    """Declare a parameter that a node reads once; see `parameter`."""
+    return parameter(default, unit, doc, read_only=True, **bounds)
+
+
 def diagnostics_period() -> Any:
     """Declare how often a node tells about its health."""
-    return parameter(
-        1.0,
-        's',
-        'Wall time from one diagnostic message to the next.',
-        minimum=0.01,
-        maximum=1e6,
-        read_only=True,
+    return setting(
+        1.0, 's', 'Wall time from one diagnostic message to the next.', minimum=0.01, maximum=1e6
     )
 
 
@@ -34,51 +34,41 @@ def diagnostics_period() -> Any:
 class SensorSettings(Parameters):
     """What all sensor nodes are told."""
 
-    model: str = parameter(
+    model: str = setting(
         '',
         '',
         'Model: name of a preset, path of a YAML file, or a class in a file, my_model.py:MyModel.',
-        read_only=True,
     )
-    seed: int = parameter(0, '1', 'Seed of the study.', minimum=0, read_only=True)
-    run: str = parameter(
-        run_label('recording', 1, 'run_1'),
-        '',
-        'Label of the run; another one draws other noise.',
-        read_only=True,
+    seed: int = setting(0, '1', 'Seed of the study.', minimum=0)
+    run: str = setting(
+        run_label('recording', 1, 'run_1'), '', 'Label of the run; another one draws other noise.'
     )
-    sensor: str = parameter(
-        '', '', 'Label of the sensor; another one draws other noise.', read_only=True
-    )
-    velocity: str = parameter(
+    sensor: str = setting('', '', 'Label of the sensor; another one draws other noise.')
+    velocity: str = setting(
         'twist',
         '',
         'Where velocity comes from: twist: that of the odometry; position: its derivative.',
         choices=('twist', 'position'),
-        read_only=True,
     )
-    gap_factor: float = parameter(
+    gap_factor: float = setting(
         1.8,
         '1',
         'An odometry interval above this many median ones is reported as a gap.',
         above=1.0,
-        read_only=True,
     )
-    longest_gap: float = parameter(
+    longest_gap: float = setting(
         60.0,
         's',
         'A gap up to this is bridged by interpolation; after a longer one the sensor starts anew.',
         above=0.0,
         maximum=1e6,
-        read_only=True,
     )
-    start_ns: int = parameter(
+    start_ns: int = setting(
         0,
         'ns',
         'First stamp of the sensor; stamps before the first odometry are left out. '
         '0: the stamp of the first odometry.',
         minimum=0.0,
-        read_only=True,
     )
     diagnostics_period: float = diagnostics_period()
 
@@ -104,12 +94,11 @@ class ImuSettings(SensorSettings):
 class WorldSettings(SensorSettings):
     """What the node of a sensor is told that measures a world; the node reads that."""
 
-    world: str = parameter(
+    world: str = setting(
         '',
         '',
         'World that is measured, its origin that of the odometry: name of a preset, or path of a '
         'YAML file.',
-        read_only=True,
     )
 
 
@@ -117,8 +106,8 @@ class WorldSettings(SensorSettings):
 class CameraSettings(WorldSettings):
     """What a camera node is told."""
 
-    world_frame: str = parameter(
-        'map', '', 'Frame of the poses: that of the world and of the odometry.', read_only=True
+    world_frame: str = setting(
+        'map', '', 'Frame of the poses: that of the world and of the odometry.'
     )
 
 
@@ -160,59 +149,38 @@ class GpsSettings(SensorSettings):
 class TrajectorySettings(Parameters):
     """What a trajectory node is told besides the parameters of a scenario."""
 
-    motion: str = parameter(
+    motion: str = setting(
         'drive_circle',
         '',
         'What moves: a drive of the ART vehicle, a scenario, or a class in a file, '
         'my_motion.py:Spiral.',
-        read_only=True,
     )
-    duration: float = parameter(
-        20.0, 's', 'Duration of the motion.', above=0.0, maximum=1e5, read_only=True
+    duration: float = setting(20.0, 's', 'Duration of the motion.', above=0.0, maximum=1e5)
+    seed: int = setting(0, '1', 'Seed of the variation of a drive.', minimum=0)
+    run: str = setting('run_1', '', 'Label of the run; another one varies a drive otherwise.')
+    rate: float = setting(100.0, 'Hz', 'Odometry messages per second of motion.', minimum=1.0)
+    factor: float = setting(
+        1.0, '1', 'Seconds of motion per second of wall time.', minimum=1e-3, maximum=1e3
     )
-    seed: int = parameter(0, '1', 'Seed of the variation of a drive.', minimum=0, read_only=True)
-    run: str = parameter(
-        'run_1', '', 'Label of the run; another one varies a drive otherwise.', read_only=True
-    )
-    rate: float = parameter(
-        100.0, 'Hz', 'Odometry messages per second of motion.', minimum=1.0, read_only=True
-    )
-    factor: float = parameter(
-        1.0,
-        '1',
-        'Seconds of motion per second of wall time.',
-        minimum=1e-3,
-        maximum=1e3,
-        read_only=True,
-    )
-    clock: bool = parameter(False, '', 'Publish /clock.', read_only=True)
-    loop: bool = parameter(
-        False, '', 'Begin again at the end, with /clock jumping back.', read_only=True
-    )
-    awaited: str = parameter(
+    clock: bool = setting(False, '', 'Publish /clock.')
+    loop: bool = setting(False, '', 'Begin again at the end, with /clock jumping back.')
+    awaited: str = setting(
         '',
         '',
         'Who has to be there first, spaces between: TOPIC for somebody who publishes it, or '
         'TOPIC:NODE for a node that subscribes to it, such as ground_truth/odometry:imu_node.',
-        read_only=True,
     )
-    delay: float = parameter(
+    delay: float = setting(
         1.0,
         's',
         'Wall time from then to the first message; either side finds the other in its own time.',
         minimum=0.0,
-        read_only=True,
     )
-    start_ns: int = parameter(
-        START_NS,
-        'ns',
-        'Stamp of the start of the motion.',
-        minimum=0.0,
-        maximum=_LATEST_NS,
-        read_only=True,
+    start_ns: int = setting(
+        START_NS, 'ns', 'Stamp of the start of the motion.', minimum=0.0, maximum=_LATEST_NS
     )
-    frame_id: str = parameter('map', '', 'Frame of the pose.', read_only=True)
-    child_frame_id: str = parameter('base_link', '', 'Frame of the twist.', read_only=True)
+    frame_id: str = setting('map', '', 'Frame of the pose.')
+    child_frame_id: str = setting('base_link', '', 'Frame of the twist.')
 
     def _check(self) -> None:
         if self.loop and not self.clock:
@@ -227,28 +195,18 @@ class TrajectorySettings(Parameters):
 class PathFollowerSettings(Parameters):
     """What a path follower is told besides the parameters of robot and controller."""
 
-    controller: str = parameter(
-        'nonlinear', '', 'Who steers.', choices=tuple(TRACKERS), read_only=True
-    )
-    path: str = parameter(
-        '', '', 'CSV file with t,x,y[,theta]; empty: wait for the topic path.', read_only=True
-    )
-    at_robot: bool = parameter(
+    controller: str = setting('nonlinear', '', 'Who steers.', choices=tuple(TRACKERS))
+    path: str = setting('', '', 'CSV file with t,x,y[,theta]; empty: wait for the topic path.')
+    at_robot: bool = setting(
         False,
         '',
         'Move and turn the path to begin where the robot is; otherwise it is in the frame of the '
         'odometry.',
-        read_only=True,
     )
-    control_rate: float = parameter(
-        20.0, 'Hz', 'Commands per second of odometry, at most.', above=0.0, maximum=1e4,
-        read_only=True,
-    )  # fmt: skip
-    interpolation: str = parameter(
-        'spline', '', 'Between waypoints.', choices=INTERPOLATIONS, read_only=True
+    control_rate: float = setting(
+        20.0, 'Hz', 'Commands per second of odometry, at most.', above=0.0, maximum=1e4
     )
-    stamped: bool = parameter(
-        True, '', 'cmd_vel is a TwistStamped; otherwise a Twist.', read_only=True
-    )
-    frame_id: str = parameter('base_link', '', 'Frame of cmd_vel.', read_only=True)
+    interpolation: str = setting('spline', '', 'Between waypoints.', choices=INTERPOLATIONS)
+    stamped: bool = setting(True, '', 'cmd_vel is a TwistStamped; otherwise a Twist.')
+    frame_id: str = setting('base_link', '', 'Frame of cmd_vel.')
     diagnostics_period: float = diagnostics_period()

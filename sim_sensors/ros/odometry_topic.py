@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from nav_msgs.msg import Odometry
@@ -16,7 +16,7 @@ from rclpy.subscription import Subscription
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.ros.messages import odometry_array
+from sim_sensors.ros.messages import stamp_ns
 
 ODOMETRY_TOPIC = 'ground_truth/odometry'
 """Relative name of the topic of the true motion."""
@@ -37,12 +37,29 @@ def subscribe_odometry(node: Node, callback: Callable[[bytes], None]) -> Subscri
     )
 
 
+def odometry_array(messages: Sequence[Odometry]) -> OdometryArray:
+    """Return nav_msgs/Odometry messages, at least one, as an array; frames are the first's."""
+    stamps = [stamp_ns(message.header.stamp) for message in messages]
+    poses = [message.pose.pose for message in messages]
+    twists = [message.twist.twist for message in messages]
+    return OdometryArray(
+        stamp_ns=np.array(stamps, dtype=np.int64),
+        arrival_ns=np.array(stamps, dtype=np.int64),
+        frame=messages[0].header.frame_id,
+        child_frame=messages[0].child_frame_id,
+        position=np.array([[p.position.x, p.position.y, p.position.z] for p in poses]),
+        orientation=np.array([[getattr(p.orientation, one) for one in 'xyzw'] for p in poses]),
+        linear_velocity=np.array([[t.linear.x, t.linear.y, t.linear.z] for t in twists]),
+        angular_velocity=np.array([[t.angular.x, t.angular.y, t.angular.z] for t in twists]),
+        pose_covariance=np.array([m.pose.covariance for m in messages]).reshape(-1, 6, 6),
+        twist_covariance=np.array([m.twist.covariance for m in messages]).reshape(-1, 6, 6),
+    )
+
+
 # Odometry straight from its bytes: a seventh of the time that a message object takes.
 #
-# rclpy makes ten Python objects of each nav_msgs/Odometry, which at 1000 messages a
-# second is a good
-# part of what a sensor costs. Its bytes are two stamps, two names and 85 numbers in a
-# row.
+# rclpy makes ten Python objects of each nav_msgs/Odometry, which at 1000 messages a second is a
+# good part of what a sensor costs. Its bytes are two stamps, two names and 85 numbers in a row.
 
 # Encapsulation of plain CDR, little endian (DDS-RTPS 10.2); its two bytes of options are free.
 _CDR_LE = b'\x00\x01'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the node of each kind of sensor publishes, and what it is told besides its model."""
+"""What the node of each kind of sensor publishes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,9 @@ from sim_sensors.magnetometer.magnetometer import MagneticMeasurement, Magnetome
 from sim_sensors.ros.messages import (
     camera_info,
     feature_messages,
-    fix_messages,
-    imu_messages,
     joint_message,
-    magnetic_field_messages,
-    odometry_messages,
+    messages_of,
     pose_message,
-    pose_messages,
     twist_message,
     vector_message,
 )
@@ -48,6 +44,7 @@ from sim_sensors.ros.node_settings import (
     SensorSettings,
     WorldSettings,
 )
+from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.vision.view import VisionMeasurement
 from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.noise import WheelMeasurement
@@ -86,14 +83,21 @@ class SensorOutput:
     opened: Callable[[Any], None] = lambda node: None
 
 
-def _imu(
-    model: ImuModel, settings: ImuSettings, stamp_ns: IntArray, measured: ImuMeasurement
-) -> Messages:
-    """Return measurements, and biases: angular of the gyroscope, linear of the other."""
-    rows = imu_messages(measured.messages(stamp_ns, model.frame_id))
-    for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
-        linear, angular = measured.accelerometer_bias[k], measured.gyroscope_bias[k]
-        yield (row,), twist_message(stamp, model.frame_id, linear=linear, angular=angular)
+def _with_error(error: Callable[[Any, Any, int, int], object]) -> Callable[..., Messages]:
+    """Return what gives the measurements and, of model, measurement, stamp and row, the error."""
+
+    def messages(model: Any, settings: object, stamp_ns: IntArray, measured: Any) -> Messages:
+        rows = messages_of(measured.messages(stamp_ns, model.frame_id))
+        for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
+            yield (row,), error(model, measured, stamp, k)
+
+    return messages
+
+
+def _imu_error(model: ImuModel, measured: ImuMeasurement, stamp: int, k: int) -> TwistStamped:
+    """Return the biases: angular of the gyroscope, linear of the other."""
+    linear, angular = measured.accelerometer_bias[k], measured.gyroscope_bias[k]
+    return twist_message(stamp, model.frame_id, linear=linear, angular=angular)
 
 
 def _imu_opened(node: Any) -> None:
@@ -126,22 +130,16 @@ def _imu_opened(node: Any) -> None:
     node.create_subscription(Vector3, '~/set_accel_bias', set_by('set_accelerometer_bias'), 10)
 
 
-def _gps(
-    model: GpsModel, settings: GpsSettings, stamp_ns: IntArray, measured: GpsMeasurement
-) -> Messages:
-    """Return fixes, and their errors east, north, up in the frame that the datum fixes."""
-    rows = fix_messages(measured.messages(stamp_ns, model.frame_id))
-    for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
-        yield (row,), vector_message(stamp, 'map', measured.position_error[k])
+def _gps_error(model: GpsModel, measured: GpsMeasurement, stamp: int, k: int) -> Vector3Stamped:
+    """Return the errors east, north, up in the frame that the datum fixes."""
+    return vector_message(stamp, 'map', measured.position_error[k])
 
 
-def _mag(
-    model: Magnetometer, settings: WorldSettings, stamp_ns: IntArray, measured: MagneticMeasurement
-) -> Messages:
-    """Return measurements, and what in them is not the Earth's field, in the sensor's axes, T."""
-    rows = magnetic_field_messages(measured.messages(stamp_ns, model.frame_id))
-    for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
-        yield (row,), vector_message(stamp, model.frame_id, measured.error[k])
+def _mag_error(
+    model: Magnetometer, measured: MagneticMeasurement, stamp: int, k: int
+) -> Vector3Stamped:
+    """Return what in it is not the Earth's field, in the sensor's axes, T."""
+    return vector_message(stamp, model.frame_id, measured.error[k])
 
 
 def _camera(
@@ -151,7 +149,7 @@ def _camera(
     frame = model.frame_id
     rows = feature_messages(measured.messages(stamp_ns, frame))
     truths = feature_messages(measured.true_messages(stamp_ns, frame))
-    poses = pose_messages(measured.poses(stamp_ns, settings.world_frame))
+    poses = messages_of(measured.poses(stamp_ns, settings.world_frame))
     for k, (row, truth) in enumerate(zip(rows, truths, strict=True)):
         pose = next(poses) if measured.has_pose[k] else None
         yield (camera_info(model.intrinsics, int(stamp_ns[k]), frame), row, pose), truth
@@ -177,34 +175,32 @@ def _wheels(
     """Return odometry with what the encoders tell, in rad, and that of wheels without error."""
     rows = zip(
         stamp_ns.tolist(),
-        odometry_messages(measured.messages(stamp_ns, model.frame_id)),
+        messages_of(measured.messages(stamp_ns, model.frame_id)),
         np.hstack([measured.wheel_angle, measured.steering_angle]),
-        odometry_messages(measured.true_messages(stamp_ns, model.frame_id)),
+        messages_of(measured.true_messages(stamp_ns, model.frame_id)),
         strict=True,
     )
     for stamp, row, joints, truth in rows:
         yield (row, joint_message(stamp, model.drive.names, joints)), truth
 
 
-def _vision(
-    model: VisionModel, settings: WorldSettings, stamp_ns: IntArray, measured: VisionMeasurement
-) -> Messages:
-    """Return poses, and what there was to measure."""
-    rows = pose_messages(measured.messages(stamp_ns, model.frame_id))
-    for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
-        place, turn = measured.true_position[k], measured.true_orientation[k]
-        yield (row,), pose_message(stamp, model.frame_id, place, turn)
+def _true_pose(model: VisionModel, measured: VisionMeasurement, stamp: int, k: int) -> PoseStamped:
+    """Return what there was to measure."""
+    place, turn = measured.true_position[k], measured.true_orientation[k]
+    return pose_message(stamp, model.frame_id, place, turn)
 
 
-IMU = SensorOutput(ImuSettings, ('~/truth/bias', TwistStamped), _imu, opened=_imu_opened)
+IMU = SensorOutput(
+    ImuSettings, ('~/truth/bias', TwistStamped), _with_error(_imu_error), opened=_imu_opened
+)
 GPS = SensorOutput(
     GpsSettings,
     ('~/truth/position_error', Vector3Stamped),
-    _gps,
+    _with_error(_gps_error),
     # A position that cannot be converted must not take its neighbours with it.
     chunk=1,
 )
-MAG = SensorOutput(WorldSettings, ('~/truth/error', Vector3Stamped), _mag)
+MAG = SensorOutput(WorldSettings, ('~/truth/error', Vector3Stamped), _with_error(_mag_error))
 CAMERA = SensorOutput(
     CameraSettings,
     ('~/truth/features', PointCloud2),
@@ -220,19 +216,12 @@ WHEELS = SensorOutput(
     _wheels,
     after={'wheel/joint_states': JointState},
 )
-VISION = SensorOutput(WorldSettings, ('~/truth/pose', PoseStamped), _vision)
+VISION = SensorOutput(WorldSettings, ('~/truth/pose', PoseStamped), _with_error(_true_pose))
 
 OUTPUTS: Registry[SensorOutput] = Registry(
     'sim2real_sensors.sensor_outputs',
     'the output of a kind of sensor',
     lambda one: isinstance(one, SensorOutput),
-    {
-        'imu': f'{__name__}:IMU',
-        'gps': f'{__name__}:GPS',
-        'mag': f'{__name__}:MAG',
-        'camera': f'{__name__}:CAMERA',
-        'wheels': f'{__name__}:WHEELS',
-        'vision': f'{__name__}:VISION',
-    },
+    {name: f'{__name__}:{name.upper()}' for name in KINDS.names(installed=False)},
 )
 """Outputs by kind of sensor."""

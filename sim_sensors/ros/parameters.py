@@ -61,10 +61,7 @@ def descriptor(declaration: Parameter) -> ParameterDescriptor:
 def given_parameters(node: Node) -> dict[str, Any]:
     """Return what a node was started with, by name, without what every ROS node has.
 
-    Parameters
-    ----------
-    node : rclpy.node.Node
-        Made with `automatically_declare_parameters_from_overrides`, with nothing declared since.
+    It is made with `automatically_declare_parameters_from_overrides`, with nothing declared since.
     """
     return {
         name: _from_ros(parameter.value)

@@ -58,16 +58,7 @@ class PathFollowerNode(Node):
     """Publishes `cmd_vel` and `~/error` at the stamps of `ground_truth/odometry`.
 
     What it publishes depends on the messages alone; the batch run over them gives the same bits.
-
-    Parameters
-    ----------
-    **node_options
-        For `rclpy.node.Node`.
-
-    Raises
-    ------
-    Sim2RealError
-        When a parameter or the path is wrong.
+    A wrong parameter or path raises Sim2RealError.
     """
 
     def __init__(self, **node_options: Any) -> None:

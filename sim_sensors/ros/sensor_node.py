@@ -103,9 +103,7 @@ class SensorNode(Node):
         self.switch_on().measure(Standstill().at([0.0]))
         self._health = SensorHealth(self.get_fully_qualified_name(), self._settings.model)
         # Messages with their times of arrival; they wait for odometry of that time.
-        self._waiting: collections.deque[tuple[int, int, tuple[object, ...], object]] = (
-            collections.deque()
-        )
+        self._waiting: collections.deque[_Waiting] = collections.deque()
         self._connect()
         self._output.opened(self)
         if strict:

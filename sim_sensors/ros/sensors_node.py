@@ -28,12 +28,8 @@ def sensor_nodes(**node_options: Any) -> list[Node]:
 
     `front/imu` is an `imu_node` in the namespace `front` below that of this process. The entry is
     also the default of the label `sensor`, so that two sensors draw different noise. All measure
-    the same odometry: the topic that `ground_truth/odometry` is for this process.
-
-    Raises
-    ------
-    ParameterError
-        When a parameter is wrong.
+    the same odometry: the topic that `ground_truth/odometry` is for this process. A wrong
+    parameter raises ParameterError.
     """
     parent = Node(_NAME, automatically_declare_parameters_from_overrides=True, **node_options)
     declared = NodeParameters(parent)

@@ -22,7 +22,7 @@ from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.motions import SCENARIOS, motion_names, motion_of, truth_of
 from sim_sensors.motion.scenarios import TimedMotion
-from sim_sensors.ros.messages import odometry_messages
+from sim_sensors.ros.messages import messages_of
 from sim_sensors.ros.node_settings import TrajectorySettings
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.parameters import NodeParameters
@@ -40,17 +40,7 @@ class TrajectoryNode(Node):
     """Publishes nav_msgs/Odometry on `ground_truth/odometry`, and /clock when asked.
 
     The wall only paces it: one message per tick, whose stamp is the motion's. A machine that is
-    too slow slows the motion down and loses nothing.
-
-    Parameters
-    ----------
-    **node_options
-        For `rclpy.node.Node`.
-
-    Raises
-    ------
-    Sim2RealError
-        When a parameter is wrong.
+    too slow slows the motion down and loses nothing. A wrong parameter raises Sim2RealError.
     """
 
     def __init__(self, **node_options: Any) -> None:
@@ -117,7 +107,7 @@ class TrajectoryNode(Node):
     def _tick(self) -> None:
         if self.finished:
             return
-        message = next(odometry_messages(self._odometry.take([self._index])))
+        message = next(messages_of(self._odometry.take([self._index])))
         if self._clock_publisher is not None:
             # While others are waited for it stands at the start: with simulated time some of them,
             # such as ekf_node and `ros2 bag record`, subscribe only when there is a time.

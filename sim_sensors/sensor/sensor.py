@@ -181,13 +181,7 @@ class Diagonal:
 
 
 class Correlated:
-    """The covariance of white noise whose axes are correlated.
-
-    Parameters
-    ----------
-    correlation : tuple of 3 float
-        Of x with y, x with z and y with z.
-    """
+    """The covariance of white noise with a correlation of x with y, x with z and y with z."""
 
     def __init__(self, correlation: tuple[float, float, float]) -> None:
         self._correlation = correlation

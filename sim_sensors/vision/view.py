@@ -34,12 +34,7 @@ class VisionLaw(Parameters, abc.ABC):
     def deviations(self, distance: FloatArray, count: IntArray) -> FloatArray:
         """Return those of each coordinate, m, and of the rotation about each axis, rad, `(n, 2)`.
 
-        Parameters
-        ----------
-        distance : (n,)
-            Mean distance of the camera to the tags in view, m.
-        count : (n,)
-            Tags in view, at least one.
+        `count` `(n,)` tags are in view, at least one, at the mean `distance` `(n,)` m.
         """
 
 
@@ -144,16 +139,8 @@ class GateState:
     ) -> BoolArray:
         """Return which of the next poses are accepted, `(n,)`.
 
-        Parameters
-        ----------
-        times : (n,)
-            s.
-        position : (n, 3)
-            Measured, m.
-        distance : (n,)
-            Mean distance of the tags, m.
-        count : (n,)
-            Tags in view; 0: there is no pose.
+        At times `(n,)` s they are measured at `position` `(n, 3)` m, from `count` tags in view, of
+        the mean `distance` `(n,)` m; 0 tags: there is no pose.
         """
         gate = self._gate
         found = count > 0
@@ -222,13 +209,7 @@ class VisionMeasurement(Measurement[PoseArray]):
 
 
 class AcceptedPoseChannel(Channel):
-    """A channel into which only accepted poses are sent.
-
-    Parameters
-    ----------
-    channel : Channel
-        What carries them.
-    """
+    """A channel into which only accepted poses are sent; `channel` carries them."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

@@ -34,8 +34,7 @@ from sim_sensors.motion.planar import squares_about
 from sim_sensors.wheels.drives import WheelDrive
 from sim_sensors.wheels.noise import SteeringOffset
 
-# Points that stand for independent random numbers: a weighted few with the same
-# moments.
+# Points that stand for independent random numbers: a weighted few with the same moments.
 
 # Where all combinations of signs become many, some are products of others.
 _MOST = 6
@@ -89,16 +88,8 @@ _NORMAL, _UNIFORM = 3.0, 1.8
 class WheelConstants:
     """The errors of one robot's wheels that stay, and what they have done to its pose.
 
-    Parameters
-    ----------
-    drive : WheelDrive
-        The wheels.
-    radius_error
-        Standard deviation of the relative errors of their radii.
-    steering_offset
-        Law of the zeros of their steering.
-    seed, run, sensor
-        Labels of their random streams; see `sim_sensors.core.seeding.stream`.
+    `radius_error` is the standard deviation of the relative errors of the radii, `steering_offset`
+    the law of the zeros of the steering.
 
     Attributes
     ----------
@@ -137,16 +128,10 @@ class WheelConstants:
         self._poses[:] = pose
 
     def step_changes(self, travels: FloatArray, derivatives: FloatArray) -> FloatArray:
-        """Return what a standard deviation of each does to steps, `(n, 3, m)`.
+        """Return what a standard deviation of each of the `m` not zero does to steps, `(n, 3, m)`.
 
-        `m` is the number of those that are not zero by their law.
-
-        Parameters
-        ----------
-        travels : (n, wheels)
-            As told, m: of these a radius is the factor.
-        derivatives : (n, 3, wheels + steered)
-            Of the steps by travels, then angles; see `sim_sensors.wheels.drives`.
+        A radius is the factor of `travels` `(n, wheels)` m, as told; `derivatives`
+        `(n, 3, wheels + steered)` are those of the steps by travels, then angles.
         """
         changes: FloatArray = derivatives[:, :, self._drawn] * self._deviations
         if self._radii:
@@ -156,14 +141,8 @@ class WheelConstants:
     def squares(self, poses: FloatArray, steps: FloatArray, changes: FloatArray) -> FloatArray:
         """Return the mean squares of the errors that stay in the next poses, `(n, 3, 3)`.
 
-        Parameters
-        ----------
-        poses : (n, 3)
-            As told, after each step.
-        steps : (n, 3)
-            As told, less the means.
-        changes : (n, 3, m)
-            Of the steps; see `step_changes`.
+        `poses` `(n, 3)` are those told after each step, `steps` `(n, 3)` those told, less the
+        means, and `changes` `(n, 3, m)` theirs; see `step_changes`.
         """
         found, self._poses = squares_about(
             poses, steps, changes, self._points, self._weights, self._poses

@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,8 +28,7 @@ from sim_sensors.motion.drive_kinematics import (
 
 # Kinematics of a pair of wheels, with and without front steering, over steps, compiled.
 #
-# Steps are forward and left path in m and turn in rad of the middle between the two
-# wheels. Source
+# Steps are forward and left path in m and turn in rad of the middle between the two wheels. Source
 # of the differential drive: [Cesenek2019]; of the steered one: the kinematic bicycle.
 
 # No vehicle steers further [rad]; nearer to a right angle the turn would be all rounding.
@@ -72,13 +71,7 @@ def derivatives_of_pair(count: int, half_track: float) -> FloatArray:
 def steer(steps: FloatArray, wheelbase: float, before: FloatArray) -> FloatArray:
     """Return the steering angle of the bicycle, `(n, 1)` rad, atan(L turn / forward).
 
-    Parameters
-    ----------
-    steps : (n, 3)
-    wheelbase : float
-        L, m.
-    before : (1,)
-        Angle before the first step, rad.
+    It is `before` `(1,)` before the first of the steps `(n, 3)`; L is the wheelbase, m.
     """
     out = np.empty((len(steps), 1))
     angle = before[0]
@@ -115,9 +108,8 @@ def derivatives_of_steered(
     return out
 
 
-def _half_track(default: float, doc: str) -> float:
-    found: float = parameter(default, 'm', doc, above=0.0)
-    return found
+def _length(default: float, doc: str) -> Any:
+    return parameter(default, 'm', doc, above=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,7 +170,7 @@ class DifferentialWheels(WheelDrive):
     steered: ClassVar[int] = 0
     names: ClassVar[tuple[str, ...]] = ('left_wheel', 'right_wheel')
 
-    half_track: float = _half_track(0.2, 'Half the distance between the wheels.')
+    half_track: float = _length(0.2, 'Half the distance between the wheels.')
 
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return travels; no angle is measured."""
@@ -207,8 +199,8 @@ class AckermannWheels(WheelDrive):
     steered: ClassVar[int] = 1
     names: ClassVar[tuple[str, ...]] = ('rear_left_wheel', 'rear_right_wheel', 'front_steering')
 
-    half_track: float = _half_track(0.2, 'Half the distance between the rear wheels.')
-    wheelbase: float = _half_track(0.5, 'Distance of the axles.')
+    half_track: float = _length(0.2, 'Half the distance between the rear wheels.')
+    wheelbase: float = _length(0.5, 'Distance of the axles.')
 
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return travels of the rear wheels and the steering angle."""

@@ -89,15 +89,7 @@ class Slip(Parameters):
 
 
 class SlipProcess:
-    """Slips as the wheels go on.
-
-    Parameters
-    ----------
-    slip : Slip
-        Their law.
-    rngs : list of numpy.random.Generator
-        A stream of its own for each wheel.
-    """
+    """Slips as the wheels go on, with a random stream for each wheel."""
 
     def __init__(self, slip: Slip, rngs: list[np.random.Generator]) -> None:
         self._slip, self._rngs = slip, rngs
@@ -144,18 +136,8 @@ class SlipProcess:
 class Encoders:
     """The encoders of one robot: slip, wrong radius, white noise and whole counts.
 
-    Wrong radii are drawn elsewhere (`sim_sensors.wheels.constants`).
-
-    Parameters
-    ----------
-    drive : WheelDrive
-        The wheels.
-    noise, slip
-        What they get wrong of a way.
-    counts
-        Per turn of a wheel; 0: no steps.
-    seed, run, sensor
-        Labels of their random streams; see `sim_sensors.core.seeding.stream`.
+    Wrong radii are drawn elsewhere (`sim_sensors.wheels.constants`). `counts` are those per turn
+    of a wheel; 0: no steps.
     """
 
     def __init__(
@@ -183,12 +165,7 @@ class Encoders:
     def read(self, travels: FloatArray, radius_errors: FloatArray) -> FloatArray:
         """Return what is told of the next travels over the ground, `(n, wheels)` m.
 
-        Parameters
-        ----------
-        travels : (n, wheels)
-            m.
-        radius_errors : (wheels,)
-            Relative error of the radius of each wheel.
+        `radius_errors` `(wheels,)` are relative.
         """
         normals = self._rng.standard_normal(travels.shape)
         deviation = self._noise.deviation(travels, self._radius)
@@ -200,23 +177,16 @@ class Encoders:
         way = accumulated(self._way, found)
         self._way = way[-1].copy()
         whole = np.floor(way / self._count)
-        counted: FloatArray = self._count * (whole[1:] - whole[:-1])
-        return counted
+        return self._count * (whole[1:] - whole[:-1])
 
     def variance(self, travels: FloatArray) -> FloatArray:
-        """Return the variance, m^2, of told travels, as one who knows the model states it.
+        """Return the variance, m^2, of travels `(n, wheels)` m, as one who knows the model does.
 
         Of what changes from step to step: errors of the radii stay, the mean of slips does, and
         counting does not add up; see `variance_of_counting`.
-
-        Parameters
-        ----------
-        travels : (n, wheels)
-            Over the ground, m.
         """
         found = self._noise.deviation(travels, self._radius) ** 2
-        total: FloatArray = found + self._slip.variance_per_metre * np.abs(travels)
-        return total
+        return found + self._slip.variance_per_metre * np.abs(travels)
 
     @property
     def variance_of_counting(self) -> float:
@@ -226,5 +196,4 @@ class Encoders:
 
 def accumulated(start: FloatArray, values: FloatArray) -> FloatArray:
     """Return `start` and its sums with the rows of `values`, row after row, `(n + 1, k)`."""
-    rows: FloatArray = np.add.accumulate(np.concatenate([start[None], values]), axis=0)
-    return rows
+    return np.add.accumulate(np.concatenate([start[None], values]), axis=0)

@@ -58,8 +58,7 @@ class SquaredIncrement(WheelNoise):
 
     def deviation(self, travels: FloatArray, wheel_radius: float) -> FloatArray:
         """Return scale std delta^2 wheel_radius."""
-        found: FloatArray = self.scale * self.std / wheel_radius * (travels * travels)
-        return found
+        return self.scale * self.std / wheel_radius * (travels * travels)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,8 +76,7 @@ class PerDistance(WheelNoise):
 
     def deviation(self, travels: FloatArray, wheel_radius: float) -> FloatArray:
         """Return density sqrt(|travel|)."""
-        found: FloatArray = self.density * np.sqrt(np.abs(travels))
-        return found
+        return self.density * np.sqrt(np.abs(travels))
 
 
 WHEEL_NOISES = variants('a wheel noise', WheelNoise)

@@ -218,8 +218,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
             variance = np.full((len(dt), model.drive.wheels), self.encoders.variance_of_counting)
             total = total + self._white(derivatives, variance)
         floor = np.diag([model.speed_floor**2, model.speed_floor**2, model.yaw_rate_floor**2])
-        found: FloatArray = total / (dt * dt)[:, None, None] + floor
-        return found
+        return total / (dt * dt)[:, None, None] + floor
 
     def _walk(self, row: int, steps: FloatArray, counted: slice) -> tuple[FloatArray, FloatArray]:
         """Return the poses at the samples, and the headings before the steps that count."""
@@ -237,8 +236,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         rolled[counted] = accumulated(self._rolled[row], travels[counted])[1:]
         if len(rolled):
             self._rolled[row] = rolled[-1]
-        found: FloatArray = rolled / self.model.drive.wheel_radius
-        return found
+        return rolled / self.model.drive.wheel_radius
 
 
 def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -> FloatArray:

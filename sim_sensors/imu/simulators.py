@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The IMUs of CARLA, gnss-ins-sim, MATLAB and RotorS (and of PX4's copy of it)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from sim_sensors.core.compilation import compiled
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.seeding import Streams
+from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope, axes
+from sim_sensors.imu.chain import AccelerometerChain, ChainTriad, GyroscopeChain
+from sim_sensors.imu.imu import ImuModel, SampledImu, UpstreamImu
+from sim_sensors.imu.kinematics import Kinematics, SecondDifference
+from sim_sensors.imu.orientation import Attitude, StatedAttitude
+from sim_sensors.noise.electronics import Temperature
+from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White, WhiteDensity
+from sim_sensors.noise.triad import AxisErrors, SumTriad
+
+
+@dataclasses.dataclass(frozen=True)
+class CarlaGyroscope(Parameters):
+    """Attributes noise_gyro_* of CARLA's IMU."""
+
+    bias: tuple[float, float, float] = axes('rad/s', 'Constant bias.')
+    stddev: tuple[float, float, float] = axes('rad/s', 'Noise of each sample.', minimum=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class CarlaAccelerometer(Parameters):
+    """Attributes noise_accel_* of CARLA's IMU; it has no bias."""
+
+    stddev: tuple[float, float, float] = axes('m/s^2', 'Noise of each sample.', minimum=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class CarlaImu(SampledImu):
+    """CARLA: y = truth + bias + N(0, stddev), the accelerometer without a bias.
+
+    As upstream the acceleration is the second difference of the latest three positions, of which
+    the first two samples are artefacts, see `sim_sensors.imu.kinematics.SecondDifference`. CARLA
+    is left-handed; everything here is right-handed, as behind its ROS bridge. Source: [CARLA]
+    InertialMeasurementUnit.
+    """
+
+    kind: ClassVar[str] = 'carla_imu'
+
+    gyroscope: CarlaGyroscope = dataclasses.field(default_factory=CarlaGyroscope)
+    accelerometer: CarlaAccelerometer = dataclasses.field(default_factory=CarlaAccelerometer)
+
+    def triad(self, part: CarlaGyroscope | CarlaAccelerometer, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad."""
+        bias = part.bias if isinstance(part, CarlaGyroscope) else 0.0
+        white = White(rng('white'), self.deviation(part.stddev))
+        return SumTriad(white, (TurnOn(rng('turn_on'), 0.0, bias),))
+
+    def kinematics(self, gravity: float) -> Kinematics:
+        """Return the ideal measurement under that gravity, m/s^2."""
+        if self.is_exact:
+            return super().kinematics(gravity)
+        return SecondDifference(self.lever_arm, self.mounting_rpy, gravity)
+
+
+def compass(orientation: FloatArray) -> FloatArray:
+    """Return CARLA's compass: the heading, `(n,)` rad clockwise from north, in [0, 2 pi).
+
+    `orientation` are quaternions x y z w, `(n, 4)`, sensor to world (ENU).
+    """
+    x, y, z, w = orientation.T
+    yaw = np.arctan2(2.0 * (x * y + z * w), 1.0 - 2.0 * (y * y + z * z))
+    turned = np.mod(0.5 * math.pi - yaw, 2.0 * math.pi)
+    # A tiny negative angle is rounded to the full circle, which is 0.
+    return np.where(turned >= 2.0 * math.pi, 0.0, turned)
+
+
+@dataclasses.dataclass(frozen=True)
+class GnssInsSimErrors(AxisParameters):
+    """Errors of three axes in gnss-ins-sim."""
+
+    bias: tuple[float, float, float] = axes('{u}', 'Constant bias.')
+    drift_std: tuple[float, float, float] = axes(
+        '{u}', 'Stationary deviation of the drift.', minimum=0.0
+    )
+    drift_time: float = parameter(
+        100.0, 's', 'Correlation time of the drift; 0: infinite.', minimum=0.0
+    )
+    noise_density: tuple[float, float, float] = axes(
+        '{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.', minimum=0.0
+    )
+
+
+class GnssInsSimGyroscope(OfGyroscope, GnssInsSimErrors):
+    """Errors of a gyroscope in gnss-ins-sim; none by default."""
+
+
+class GnssInsSimAccelerometer(OfAccelerometer, GnssInsSimErrors):
+    """Errors of an accelerometer in gnss-ins-sim; none by default."""
+
+
+@dataclasses.dataclass(frozen=True)
+class GnssInsSimImu(UpstreamImu):
+    """gnss-ins-sim: y = truth + bias + drift + noise_density w / sqrt(dt).
+
+    The drift is a Gauss-Markov process from zero. exact: discretised exactly; with an infinite
+    time it stays zero, the limit of that law. As upstream it decays by 1 - dt/time, and with an
+    infinite time it is *white* noise of drift_std per sample. Source: [GnssInsSim], pathgen.
+    Vibration is not modelled.
+    """
+
+    kind: ClassVar[str] = 'gnss_ins_sim'
+
+    gyroscope: GnssInsSimGyroscope = dataclasses.field(default_factory=GnssInsSimGyroscope)
+    accelerometer: GnssInsSimAccelerometer = dataclasses.field(
+        default_factory=GnssInsSimAccelerometer
+    )
+
+    def _check(self) -> None:
+        super()._check()
+        for name, part in (('gyroscope', self.gyroscope), ('accelerometer', self.accelerometer)):
+            # An Euler step by more than twice the time constant grows without end.
+            least = 0.5 / self.rate
+            if not self.is_exact and 0.0 < part.drift_time <= least and any(part.drift_std):
+                raise ParameterError(
+                    type(self).__name__,
+                    f'{name}.drift_time',
+                    f'{part.drift_time!r} is not allowed as_upstream at {self.rate:g} Hz, where '
+                    f'the drift diverges; must be 0 or > {least:g} [s]',
+                )
+
+    def triad(self, part: GnssInsSimErrors, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad."""
+        drifting, time = rng('gauss_markov'), part.drift_time or math.inf
+        drift: Process
+        if self.is_exact:
+            drift = GaussMarkov(drifting, part.drift_std, time, stationary=False)
+        elif part.drift_time:
+            drift = EulerDrift(drifting, part.drift_std, time)
+        else:
+            drift = White(drifting, part.drift_std)
+        constant = TurnOn(rng('turn_on'), 0.0, part.bias)
+        return SumTriad(WhiteDensity(rng('white'), part.noise_density), (constant, drift))
+
+
+class EulerDrift:
+    """gnss-ins-sim's drift: y[k] = (1 - dt/T) y[k-1] + std sqrt(1 - exp(-2 dt/T)) w, from zero.
+
+    The decay is an Euler step and the noise is not, so the stationary deviation grows with dt.
+    """
+
+    def __init__(
+        self, rng: np.random.Generator, std: tuple[float, float, float], time: float
+    ) -> None:
+        self._rng, self._std, self._time = rng, np.asarray(std), time
+        self.value: FloatArray = np.zeros(3)
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the values after each step, `(n, 3)`."""
+        normals = self._rng.standard_normal((len(dt), 3))
+        values = _euler_drift(self.value, self._std, self._time, dt, normals)
+        if len(values):
+            self.value = values[-1].copy()
+        return values
+
+
+@compiled
+def _euler_drift(
+    value: FloatArray, std: FloatArray, time: float, dt: FloatArray, normals: FloatArray
+) -> FloatArray:
+    out = np.empty_like(normals)
+    for axis in range(normals.shape[1]):
+        y = value[axis]
+        for k in range(normals.shape[0]):
+            spread = std[axis] * math.sqrt(-math.expm1(-2.0 * dt[k] / time))
+            y = (1.0 - dt[k] / time) * y + spread * normals[k, axis]
+            out[k, axis] = y
+    return out
+
+
+@dataclasses.dataclass(frozen=True)
+class MatlabErrors(AxisParameters):
+    """The properties of gyroparams and accelparams that a triad has by itself."""
+
+    measurement_range: float = parameter(
+        0.0, '{u}', 'MeasurementRange; 0 stands for Inf.', minimum=0.0
+    )
+    resolution: float = parameter(0.0, '{u}', 'Resolution; 0: none.', minimum=0.0)
+    constant_bias: tuple[float, float, float] = axes('{u}', 'ConstantBias.')
+    axes_misalignment: tuple[float, float, float] = axes(
+        '%', 'AxesMisalignment: what of each axis the two others feel.'
+    )
+    noise_density: tuple[float, float, float] = axes('{u}/sqrt(Hz)', 'NoiseDensity.', minimum=0.0)
+    bias_instability: tuple[float, float, float] = axes(
+        '{u}', 'BiasInstability, the B of an Allan plot.', minimum=0.0
+    )
+    random_walk: tuple[float, float, float] = axes('{u}/s/sqrt(Hz)', 'RandomWalk.', minimum=0.0)
+    temperature_bias: tuple[float, float, float] = axes('{u}/K', 'TemperatureBias.')
+    temperature_scale_factor: tuple[float, float, float] = axes('%/K', 'TemperatureScaleFactor.')
+
+    def chain(self) -> dict[str, object]:
+        """Return the same errors as parameters of `sim_sensors.imu.chain.ErrorChain`."""
+        x, y, z = (0.01 * entry for entry in self.axes_misalignment)
+        return {
+            'cross_axis_upper': (y, z, z),
+            'cross_axis_lower': (x, x, y),
+            'temperature_scale': tuple(0.01 * entry for entry in self.temperature_scale_factor),
+            'constant_bias': self.constant_bias,
+            'random_walk': self.random_walk,
+            'bias_instability': self.bias_instability,
+            'temperature_bias': self.temperature_bias,
+            'noise_density': self.noise_density,
+            'range': (self.measurement_range,) * 3,
+            'quantisation': (self.resolution,) * 3,
+        }
+
+
+class MatlabGyroscope(OfGyroscope, MatlabErrors):
+    """gyroparams, without AccelerationBias; none by default."""
+
+
+class MatlabAccelerometer(OfAccelerometer, MatlabErrors):
+    """accelparams; none by default."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MatlabImu(ImuModel):
+    """The generic IMU (`sim_sensors.imu.chain.ImuChain`) under the names and in the units of
+    MATLAB's imuSensor: percent, and infinity written as 0.
+
+    The numbers mean what the data sheet they come from means: noise density and random walk are
+    densities of the Allan plot, and bias instability is flicker with a plateau of 0.664 B.
+    MATLAB's own discretisations of the latter are not reproduced, nor is the bias by
+    acceleration.
+    """
+
+    kind: ClassVar[str] = 'matlab_imu'
+
+    gyroscope: MatlabGyroscope = dataclasses.field(default_factory=MatlabGyroscope)
+    accelerometer: MatlabAccelerometer = dataclasses.field(default_factory=MatlabAccelerometer)
+    temperature: Temperature = dataclasses.field(default_factory=Temperature)
+
+    def triad(self, part: MatlabErrors, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad."""
+        kind = GyroscopeChain if isinstance(part, MatlabGyroscope) else AccelerometerChain
+        return ChainTriad(kind.from_mapping(part.chain(), self.kind), self.temperature, rng)
+
+
+@dataclasses.dataclass(frozen=True)
+class RotorsErrors(AxisParameters):
+    """Errors of three axes in RotorS."""
+
+    noise_density: float = parameter(
+        0.0, '{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.', minimum=0.0
+    )
+    random_walk: float = parameter(
+        0.0, '{u}/s/sqrt(Hz)', 'Density that drives the Gauss-Markov bias.', minimum=0.0
+    )
+    bias_correlation_time: float = parameter(
+        1000.0, 's', 'Correlation time of that bias.', above=0.0
+    )
+    turn_on_bias_sigma: float = parameter(
+        0.0, '{u}', 'Deviation of a constant drawn when switched on.', minimum=0.0
+    )
+
+
+class RotorsGyroscope(OfGyroscope, RotorsErrors):
+    """Errors of a gyroscope in RotorS; none by default."""
+
+
+class RotorsAccelerometer(OfAccelerometer, RotorsErrors):
+    """Errors of an accelerometer in RotorS; none by default."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RotorsImu(UpstreamImu):
+    """RotorS: y = truth + b + turn on + noise_density w / sqrt(dt).
+
+    b is a Gauss-Markov process from zero, driven by random_walk, with the stationary deviation
+    random_walk sqrt(bias_correlation_time / 2). As upstream the stated covariance is the squared
+    *density*, whatever the rate, and all nine numbers of the orientation's covariance are -1
+    although there is an orientation. Source: [RotorS], gazebo_imu_plugin.
+    """
+
+    kind: ClassVar[str] = 'rotors_imu'
+
+    gyroscope: RotorsGyroscope = dataclasses.field(default_factory=RotorsGyroscope)
+    accelerometer: RotorsAccelerometer = dataclasses.field(default_factory=RotorsAccelerometer)
+
+    def triad(self, part: RotorsErrors, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad."""
+        drift = GaussMarkov(
+            rng('gauss_markov'),
+            part.random_walk * math.sqrt(0.5 * part.bias_correlation_time),
+            part.bias_correlation_time,
+            stationary=False,
+        )
+        return SumTriad(
+            WhiteDensity(rng('white'), part.noise_density),
+            (TurnOn(rng('turn_on'), part.turn_on_bias_sigma), drift),
+            stated=None if self.is_exact else part.noise_density**2,
+        )
+
+    def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
+        """Return what is published as orientation, switched on."""
+        attitude = super().attitude(seed, run, sensor, gravity)
+        if self.is_exact:
+            return attitude
+        return StatedAttitude(attitude, np.full((3, 3), -1.0))
