@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,49 +17,8 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.metrics.consistency import Checked
+    from sim2real_eval.metrics.normalised_squares import Squares
     from sim2real_eval.recording.reading import Source
-
-
-# `sim2real judge --consistency`: table and plot of one run, and a table over several.
-
-
-def plot_path(estimate: Path) -> Path:
-    """Return where the plot of an estimate goes."""
-    return estimate.with_name(f'{estimate.stem}_consistency.png')
-
-
-def show_consistency(
-    checked: Checked, estimate: Path, *, title: str, quiet: bool
-) -> Mapping[str, Any]:
-    """Plot and, unless `quiet`, print the consistency of one run; return it for --json."""
-    from sim2real_eval.metrics.consistency import consistency
-    from sim2real_eval.report.consistency import consistency_figure, consistency_table
-    from sim2real_eval.report.style import save_png
-
-    rows = [consistency(squares) for squares in checked.squares]
-    plot = None
-    if any(len(squares) for squares in checked.squares):
-        figure = consistency_figure(checked.squares, title=title)
-        plot = str(save_png(figure, plot_path(estimate)))
-    if not quiet:
-        print_table(consistency_table(rows, f'Consistency of {title}: ratio 1 is consistent'))
-        if plot:
-            print(f'plot: {plot}')
-    return {'consistency': [row.summary() for row in rows], 'consistency_plot': plot}
-
-
-def show_over_runs(runs: list[Checked], *, quiet: bool) -> list[Mapping[str, object]]:
-    """Print one more table, over all runs, unless `quiet`; return it for --json."""
-    from sim2real_eval.metrics.consistency import consistency, over_runs
-    from sim2real_eval.report.consistency import consistency_table
-
-    rows = [consistency(squares) for squares in over_runs([run.squares for run in runs])]
-    if not quiet:
-        title = (
-            f'Consistency of {len(runs)} runs: NIS of all, NEES summed over runs at equal times'
-        )
-        print_table(consistency_table(rows, title))
-    return [row.summary() for row in rows]
 
 
 HELP = 'recordings -> velocity estimates, as robot_localization makes them'
@@ -107,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.judge.protocol import takes_inputs
-    from sim2real_eval.metrics.consistency import check_consistency
+    from sim2real_eval.metrics.consistency import check_consistency, over_runs
 
     found = sources(options.recordings, options.topic, inputs=takes_inputs(options.judge_kind))
     out = Path(options.out)
@@ -128,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         for place, is_asked in (
             (target, True),
             (back, options.filtered_gps),
-            (plot_path(target), options.consistency),
+            (_plot_path(target), options.consistency),
         ):
             if is_asked:
                 _check_target(place, written, overwrite=options.overwrite)
@@ -150,7 +109,12 @@ def run(options: argparse.Namespace) -> int:
             checks.append(checked)
             notes += checked.notes
             title = f'{recording.name}, judge {Path(own.name).stem}'
-            summary |= show_consistency(checked, target, title=title, quiet=options.json)
+            plot = _save_consistency(checked.squares, target, title)
+            about = f'Consistency of {title}: ratio 1 is consistent'
+            rows = _show_consistency(checked.squares, about, quiet=options.json)
+            summary |= {'consistency': rows, 'consistency_plot': plot}
+            if plot and not options.json:
+                print(f'plot: {plot}')
         if not options.json:
             print_notes(notes)
         return {**summary, 'notes': to_records(notes)}
@@ -160,7 +124,11 @@ def run(options: argparse.Namespace) -> int:
         complain(told)
     if len(checks) > 1:
         together = [summary['recording'] for summary in summaries]
-        rows = show_over_runs(checks, quiet=options.json)
+        about = (
+            f'Consistency of {len(checks)} runs: NIS of all, NEES summed over runs at equal times'
+        )
+        squares = over_runs([run.squares for run in checks])
+        rows = _show_consistency(squares, about, quiet=options.json)
         summaries.append({'recordings': together, 'consistency': rows})
     if options.json:
         print_json(summaries)
@@ -191,3 +159,33 @@ def _check_target(target: Path, written: set[Path], *, overwrite: bool) -> None:
         raise Sim2RealError(f'{target}: is a folder; --out must be a file')
     if target.exists() and not overwrite:
         raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
+
+
+# `--consistency`: table and plot of one run, and a table over several.
+
+
+def _plot_path(estimate: Path) -> Path:
+    return estimate.with_name(f'{estimate.stem}_consistency.png')
+
+
+def _show_consistency(
+    squares: Sequence[Squares], title: str, *, quiet: bool
+) -> list[Mapping[str, object]]:
+    """Print, unless `quiet`, how consistent filters were; return it for --json."""
+    from sim2real_eval.metrics.consistency import consistency
+    from sim2real_eval.report.consistency import consistency_table
+
+    rows = [consistency(each) for each in squares]
+    if not quiet:
+        print_table(consistency_table(rows, title))
+    return [row.summary() for row in rows]
+
+
+def _save_consistency(squares: Sequence[Squares], estimate: Path, title: str) -> str | None:
+    """Plot the consistency of one run, and return the file; None when there is nothing to plot."""
+    from sim2real_eval.report.consistency import consistency_figure
+    from sim2real_eval.report.style import save_png
+
+    if not any(len(each) for each in squares):
+        return None
+    return str(save_png(consistency_figure(squares, title=title), _plot_path(estimate)))

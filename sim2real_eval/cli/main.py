@@ -62,12 +62,8 @@ _SOON = 0.1
 class Interruption:
     """Whether somebody asked for the end, and whether that went unheard.
 
-    Attributes
-    ----------
-    error : KeyboardInterrupt, SystemExit or None
-        What the signal raised: KeyboardInterrupt for Ctrl-C, SystemExit for SIGTERM.
-    is_dropped : bool
-        True from when it was dropped until it is raised again.
+    `error` is what the signal raised: KeyboardInterrupt for Ctrl-C, SystemExit for SIGTERM.
+    `is_dropped` is True from when it was dropped until it is raised again.
     """
 
     def __init__(self) -> None:

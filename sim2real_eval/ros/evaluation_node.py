@@ -142,7 +142,6 @@ class EvaluationNode(Node):
                 played.play()
                 real, simulated = played.judged()
                 recording = played.recording()
-            pace = Pace(played.run_s, played.wall_s)
             if first is None:
                 first = real
                 if not told:
@@ -152,12 +151,12 @@ class EvaluationNode(Node):
                 note = f'{name}: the real side was judged otherwise with {label}: {difference}'
                 self.tally.notes.append(note)
                 self.get_logger().warning(note)
-            rmse = self._keep(one, plan, run, recording, simulated, pace)
+            rmse = self._keep(one, plan, run, recording, simulated, played.pace)
             self.tell()
             self.get_logger().info(
                 f'{self.tally.done} of {self.tally.total}: {name}, {label}: RMSE '
                 f'{rmse:.4f} m/s in {time.monotonic() - began:.1f} s, '
-                f'{pace.factor:.1f} times real time'
+                f'{played.pace.factor:.1f} times real time'
             )
 
     def _key(self, one: StudyRecording, run: PlannedRun) -> RunKey:

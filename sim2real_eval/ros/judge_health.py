@@ -106,18 +106,16 @@ class JudgeParameters:
     config : FilterConfig
         Those of ekf_node or, with `filter: ukf`, of ukf_node.
     navsat : NavsatConfig or None
-        From the file that `navsat_params_file` names; with `front_end: enu` those of the plain
-        front end.
+        From `navsat_params_file`; with `front_end: enu` those of the plain front end.
     correct : frozenset of str
         Deviations of robot_localization that are corrected.
     transforms : tuple of StaticTransform
-        From the file that `static_transforms_file` names.
+        From `static_transforms_file`.
     assume_identity : bool
         `assume_identity_frames`: frames that nothing connects coincide.
-    topics : mapping
-        Input name to topic as given, so that a leading slash keeps its meaning.
-    queue_sizes : mapping
-        Input name to the depth of its subscription.
+    topics, queue_sizes : mapping
+        By input: its topic as given, so that a leading slash keeps its meaning, and the depth of
+        its subscription.
     """
 
     config: FilterConfig

@@ -154,8 +154,8 @@ class Run:
     recorder : launch.actions.ExecuteProcess or None
         Process that has to end well when it is told to; how the others end does not matter then.
     check : callable
-        Asked when all have ended. Takes a function that gives what a process wrote, and returns
-        what is wrong with the run; empty when nothing is.
+        Asked when all have ended, with a function that gives what a process wrote: what is wrong
+        with the run; empty when nothing is.
     """
 
     leader: Any
@@ -171,15 +171,8 @@ class Runs:
     A process that ends before its time, a leader or recorder that fails, or a run with which
     something is wrong ends the launch with exit status 1. It ends by itself after the last run.
 
-    Parameters
-    ----------
-    make : callable
-        Takes the number of a run and returns it.
-    numbers : iterable of int
-        Of the runs.
-    settle : float
-        Wall time from the end of the leader, and of what comes last, until the others are told to
-        end, s.
+    `make` gives the run of a number. `settle` is the wall time, s, from the end of the leader and
+    of what comes last until the others are told to end.
     """
 
     def __init__(self, make: Callable[[int], Run], numbers: Iterable[int], settle: float) -> None:

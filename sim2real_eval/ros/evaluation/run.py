@@ -29,6 +29,7 @@ from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType, default_type
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros.evaluation.bench import SensorBench
+from sim2real_eval.ros.evaluation.tally import Pace
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
 from sim_sensors.core.measurements import MessageArray
 
@@ -176,8 +177,8 @@ class Pass:
 
     Attributes
     ----------
-    run_s, wall_s : float
-        What `play` took, in seconds of the run and of the wall.
+    pace : Pace
+        Of `play`.
     """
 
     def __init__(
@@ -201,7 +202,7 @@ class Pass:
         self._rate_factor = rate_factor
         self._poll = poll
         self._open = contextlib.ExitStack()
-        self.run_s = self.wall_s = 0.0
+        self.pace = Pace(0.0, 0.0)
 
     def __enter__(self) -> Pass:
         with self._open as opened:
@@ -261,9 +262,9 @@ class Pass:
         """
         began = time.monotonic()
         self._conductor.play()
-        self.wall_s = time.monotonic() - began
         maker = self._plan.maker
-        self.run_s = (maker.end_ns - maker.start_ns) * 1e-9
+        run_s = (maker.end_ns - maker.start_ns) * 1e-9
+        self.pace = Pace(run_s, time.monotonic() - began)
 
     def recording(self) -> Recording:
         """Return what was simulated, as the judge was given it."""

@@ -66,14 +66,7 @@ class EvaluationSettings(ComparedSensors):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Study:
-    """What is to be evaluated.
-
-    Attributes
-    ----------
-    settings : EvaluationSettings
-    plan : StudyPlan
-        Of one judge, whose set-up knows how to put judges on a graph.
-    """
+    """What is to be evaluated, by one judge, whose set-up knows how to put judges on a graph."""
 
     settings: EvaluationSettings
     plan: StudyPlan
@@ -91,17 +84,6 @@ class Study:
         assert isinstance(setup, GraphJudgeSetup)
         return setup
 
-    def check_out(self, node: str) -> None:
-        """Refuse a folder that may not be written, in the words of the node of that name."""
-        out, overwrite = self.settings.out, self.settings.overwrite
-        try:
-            check_folder(Path(out), self.plan, overwrite=overwrite)
-        except Sim2RealError as error:
-            problem = str(error)
-            if Path(out).exists() and not overwrite:
-                problem = f'{out}: exists; must be another folder, unless overwrite is true'
-            raise ParameterError(node, 'out', problem) from None
-
     @classmethod
     def of(cls, node: Node) -> Study:
         """Declare the parameters of a node and read everything that they name but recordings.
@@ -118,17 +100,7 @@ class Study:
         real = _texts(node, 'real', 'Real recordings with ground truth: paths of bags.')
         topics = _texts(node, 'topics', 'Topics of the imu, gps or truth, each ROLE=TOPIC.')
         declared.finish()
-        return cls._read(node.get_name(), settings, options, real, topics)
-
-    @classmethod
-    def _read(
-        cls,
-        name: str,
-        settings: EvaluationSettings,
-        options: StudyOptions,
-        real: list[str],
-        topics: list[str],
-    ) -> Study:
+        name = node.get_name()
         if not settings.out:
             raise ParameterError(name, 'out', 'is missing; must be the folder to write')
         if not real:
@@ -140,8 +112,8 @@ class Study:
         if settings.scenario and (problem := scenario_problem(settings.scenario)):
             raise ParameterError(name, 'scenario', problem)
         with _parameter(name, 'real'):
-            recordings = sources(real, topics, settings.scenario or None)
-            _check_recordings(recordings)
+            recordings = sources(real, topics, settings.scenario or None, option='real')
+            _check_names(recordings)
         with _parameter(name, 'imu'):
             # Beside a GPS model that is right, what is wrong is the IMU's.
             twins('baseline', settings.imu)
@@ -159,9 +131,16 @@ class Study:
             judges=(StudyJudge(label, kind, setup),),
             command=_command(settings, options, real, topics),
         )
-        study = cls(settings, StudyPlan.of(file))
-        study.check_out(name)
-        return study
+        plan = StudyPlan.of(file)
+        out, overwrite = settings.out, settings.overwrite
+        try:
+            check_folder(Path(out), plan, overwrite=overwrite)
+        except Sim2RealError as error:
+            problem = str(error)
+            if Path(out).exists() and not overwrite:
+                problem = f'{out}: exists; must be another folder, unless overwrite is true'
+            raise ParameterError(name, 'out', problem) from None
+        return cls(settings, plan)
 
 
 def _command(
@@ -197,12 +176,10 @@ def _setup(node: str, settings: EvaluationSettings) -> GraphJudgeSetup:
         return GraphJudgeSetup.of(setup, settings.judge)
 
 
-def _check_recordings(recordings: Sequence[Source]) -> None:
-    """Refuse what is not there, and names that would be of two recordings."""
+def _check_names(recordings: Sequence[Source]) -> None:
+    """Refuse a name that would be of two recordings."""
     known: dict[str, str] = {}
     for source in recordings:
-        if not Path(source.path).exists():
-            raise Sim2RealError(f'{source.path}: no such file or folder')
         name = source.own_name()
         if name in known:
             raise Sim2RealError(

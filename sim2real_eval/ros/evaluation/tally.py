@@ -53,10 +53,8 @@ class Tally:
 
     Attributes
     ----------
-    done : int
-        Simulated runs that were judged.
-    total : int
-        Of how many.
+    done, total : int
+        Simulated runs that were judged, and of how many.
     running : str
         What is being run; empty between runs.
     finished : bool
