@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +151,7 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     and `all` stand for the paper's five GPS models and for all presets. An unknown model is an
     error, and so are two sensors that stay real.
     """
-    from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
-    from sim_sensors.gps.gps import load_gps
-    from sim_sensors.imu.imu import load_imu
+    from sim2real_eval.simulation.twin import REAL_SENSOR
 
     gps_names, imu_names = _pair(gps, imu)
     gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
@@ -163,13 +161,7 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
             labels = [label for label in (gps_label, imu_label) if label != REAL_SENSOR]
             if len(imu_names) == 1 and gps_name != REAL_SENSOR:
                 labels = labels[:1]
-            result.append(
-                Twin(
-                    label='+'.join(labels),
-                    gps=None if gps_name == REAL_SENSOR else load_gps(gps_name),
-                    imu=None if imu_name == REAL_SENSOR else load_imu(imu_name),
-                )
-            )
+            result.append(_twin('+'.join(labels), {'gps': gps_name, 'imu': imu_name}))
     return _distinct(result)
 
 
@@ -179,8 +171,7 @@ def single_sensors(gps: str, imu: str, mag: str = '') -> tuple[Twin, ...]:
     For signals, which depend on the model of their own sensor only; see `twins`. Where models of
     two kinds share a name, the kind of sensor goes behind it.
     """
-    from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
-    from sim_sensors.sensor.catalogue import KINDS
+    from sim2real_eval.simulation.twin import REAL_SENSOR
 
     gps_names, imu_names = _pair(gps, imu)
     named = {
@@ -194,16 +185,17 @@ def single_sensors(gps: str, imu: str, mag: str = '') -> tuple[Twin, ...]:
     for kind, found in named.items():
         for name, own in zip(found, labels[kind], strict=True):
             alone = everything.count(own) == labels[kind].count(own)
-            model = KINDS.get(kind).load(name)
-            result.append(
-                Twin(
-                    own if alone else f'{own}_{kind}',
-                    gps=model if kind == 'gps' else None,
-                    imu=model if kind == 'imu' else None,
-                    others={} if kind in ('gps', 'imu') else {kind: model},
-                )
-            )
+            result.append(_twin(own if alone else f'{own}_{kind}', {kind: name}))
     return _distinct(result)
+
+
+def _twin(label: str, names: Mapping[str, str]) -> Twin:
+    """Return the variant with models of some kinds of sensor; real ones stay."""
+    from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
+    from sim_sensors.sensor.catalogue import KINDS
+
+    models = {k: KINDS.get(k).load(name) for k, name in names.items() if name != REAL_SENSOR}
+    return Twin(label, gps=models.pop('gps', None), imu=models.pop('imu', None), others=models)
 
 
 def _pair(gps: str, imu: str) -> tuple[list[str], list[str]]:

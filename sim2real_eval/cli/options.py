@@ -61,19 +61,11 @@ class OptionSet(Generic[P]):
         base: P | None = None,
         kept: bool = False,
     ) -> None:
-        """Add options.
+        """Add the options of some parameters, or of all, to a parser or group.
 
-        Parameters
-        ----------
-        parser : parser or group
-        *names : str
-            Of the parameters; none: all of the set.
-        of : str
-            Where else a value may come from, for the help: `that of the study file, else `.
-        base : Parameters, optional
-            Has the defaults, in place of those of the declaration.
-        kept : bool
-            Whether an option that is not given has its default; otherwise it is None.
+        For the help `of` says where else a value may come from (`that of the study file, else `),
+        and `base` has the defaults in place of the declaration. An option that is not given is
+        None, or its default where that is `kept`.
         """
         for name in names or self._flags:
             one = self._declared.declared()[name]
@@ -101,10 +93,7 @@ class OptionSet(Generic[P]):
     def make(self, options: argparse.Namespace, base: P | None = None, **more: Any) -> P:
         """Return the set with what was given, and with more values; the rest is as in `base`.
 
-        Raises
-        ------
-        ParameterError
-            When values that are each allowed do not go together.
+        Values that are each allowed but do not go together are refused.
         """
         values = {**self.given(options), **more}
         try:
