@@ -38,7 +38,7 @@ class SharedOptions(Parameters):
         minimum=1,
     )
     json: bool = parameter(False, '', 'Print the result as JSON.')
-    overwrite: bool = parameter(False, '', 'Replace an older result in DIR.')
+    overwrite: bool = parameter(False, '', 'Replace an older result.')
     storage: str = parameter(
         'mcap', '', 'Form of the recordings.', choices=('mcap', 'sqlite3', 'csv')
     )
@@ -266,24 +266,27 @@ def world_of(options: argparse.Namespace) -> World | None:
     return load_world(options.world) if options.world else None
 
 
-def other_sensors(options: argparse.Namespace, world: World | None) -> dict[str, Any]:
-    """Return the models that were asked for by kind, for `Twin.others`.
+def surroundings(
+    options: argparse.Namespace,
+) -> tuple[LocalFrame | None, World | None, dict[str, Any]]:
+    """Return what the options of `add_other_sensors` say: place, world, and for `Twin.others` the
+    models by kind of sensor.
 
-    An unknown model, a wrong file, or a camera that has nothing to see is an error.
+    A place that is not two or three numbers, an unknown world or model, or a camera that has
+    nothing to see is an error.
     """
     from sim_sensors.camera.scene import Scene
     from sim_sensors.sensor.catalogue import KINDS
 
+    origin, world = _origin_of(options.origin), world_of(options)
     if options.camera and (world is None or not len(Scene.of(world))):
         problem = 'sees nothing; must be given a --world with landmarks, chessboards or tags'
         raise ParameterError('--camera', '', problem)
     chosen = {kind: name for kind in other_kinds() if (name := getattr(options, kind))}
-    return {kind: KINDS.get(kind).load(name) for kind, name in chosen.items()}
+    return origin, world, {kind: KINDS.get(kind).load(name) for kind, name in chosen.items()}
 
 
-def origin_of(options: argparse.Namespace) -> LocalFrame | None:
-    """Return the place of --origin, two or three numbers; None where it is not given."""
-    text: str | None = options.origin
+def _origin_of(text: str | None) -> LocalFrame | None:
     if text is None:
         return None
     from sim_sensors.world.geodesy import LocalFrame

@@ -115,10 +115,7 @@ def _plan(seed: int, runs: int) -> StudyPlan:
 def _is_another(folder: Path, plan: StudyPlan) -> bool:
     """Whether a folder holds another demo, to be replaced; a part of the same one is continued.
 
-    Raises
-    ------
-    Sim2RealError
-        When it holds something else.
+    That it holds something else is an error.
     """
     from sim2real_eval.study.outcome import MARK
     from sim2real_eval.study.plan import change

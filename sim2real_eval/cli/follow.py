@@ -15,11 +15,9 @@ from sim2real_eval.cli.arguments import (
     add_out,
     add_shared,
     key_value,
-    origin_of,
     other_kinds,
-    other_sensors,
     sources,
-    world_of,
+    surroundings,
 )
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import attempted, conclude, print_notes, print_table, progress_bar
@@ -138,15 +136,14 @@ def run(options: argparse.Namespace) -> int:
             raise ParameterError(f'--{name}', '', 'goes with --out only')
     if options.origin is not None and not (options.gps or options.mag):
         raise ParameterError('--origin', '', 'goes with --gps or --mag, and --out, only')
-    origin = origin_of(options)
-    world = world_of(options)
+    origin, world, others = surroundings(options)
     if options.compare and not options.imu:
         raise ParameterError('--compare', '', 'goes with --imu and --out only')
     twin = Twin(
         'driven',
         gps=load_gps(options.gps) if options.gps else None,
         imu=load_imu(options.imu) if options.imu else None,
-        others=other_sensors(options, world),
+        others=others,
     )
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)

@@ -59,8 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='also say whether the filter is consistent: NIS of each input and, with '
         'truth, NEES, with 95 %% bounds; a table, and a plot in <out>_consistency.png',
     )
-    parser.add_argument('--overwrite', action='store_true', help='replace existing files')
-    add_shared(parser, 'json')
+    add_shared(parser, 'overwrite', 'json')
 
 
 def run(options: argparse.Namespace) -> int:

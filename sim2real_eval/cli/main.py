@@ -118,11 +118,7 @@ def interruptible() -> Iterator[None]:
     After a signal every failure is therefore taken for the end that was asked for. Where nothing
     fails, as in other callbacks of C and in `__del__`, what was dropped is raised again soon after
     from where the main thread then is, or at the end of the block, if that comes first.
-
-    Raises
-    ------
-    KeyboardInterrupt, SystemExit
-        After Ctrl-C or SIGTERM, also in place of what failed then.
+    After Ctrl-C or SIGTERM KeyboardInterrupt or SystemExit is raised, also in place of a failure.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -228,12 +224,8 @@ def _add_verb(parsers: Any, name: str, verb: Verb) -> None:
 def build_parser(verb: str | None = None) -> _Parser:
     """Return the parser with all verbs, or with one alone, whose module is the only one imported.
 
-    A verb of another package that cannot be imported is left out with a warning.
-
-    Raises
-    ------
-    UnknownNameError
-        When there is no such verb.
+    A verb of another package that cannot be imported is left out with a warning. That there is no
+    verb of the given name is an error.
     """
     parser = _Parser(
         prog='sim2real',
@@ -256,13 +248,7 @@ def build_parser(verb: str | None = None) -> _Parser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit status.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Without the program's name; default: those of the process.
-    """
+    """Run the command with arguments, by default those of the process; return its exit status."""
     given = _with_negative_lists(sys.argv[1:] if arguments is None else arguments)
     verb = given[0] if given and not given[0].startswith('-') else None
     try:

@@ -14,10 +14,8 @@ from sim2real_eval.cli.arguments import (
     add_out,
     add_shared,
     motion_parameters,
-    origin_of,
-    other_sensors,
     sources,
-    world_of,
+    surroundings,
 )
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import attempted_in_steps, conclude, print_notes, report_failures
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.reading import Source
     from sim2real_eval.recording.recording import Recording
     from sim2real_eval.simulation.twin import Twin
+    from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
 
 HELP = 'a motion or a recorded truth -> recordings with simulated sensors'
@@ -98,8 +97,7 @@ def run(options: argparse.Namespace) -> int:
     if chosen.gps == _NONE and chosen.imu == REAL_SENSOR:
         raise ParameterError('--imu', '', "'real' does not go with --gps none; must be a model")
     variants = twins(REAL_SENSOR if chosen.gps == _NONE else chosen.gps, chosen.imu)
-    world = world_of(options)
-    beside = other_sensors(options, world)
+    origin, world, others = surroundings(options)
     if len(variants) > 1:
         raise ParameterError('--gps, --imu', '', 'name several models; must name one each')
     if chosen.motion and REAL_SENSOR in (chosen.gps, chosen.imu):
@@ -107,11 +105,11 @@ def run(options: argparse.Namespace) -> int:
     if options.origin is not None and chosen.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
     out = Path(options.out)
-    twin = dataclasses.replace(variants[0], others=beside)
+    twin = dataclasses.replace(variants[0], others=others)
     if options.truth:
-        groups = _twins(options, chosen, twin, world)
+        groups = _twins(options, chosen, twin, world, origin)
     else:
-        groups = [_motion(options, chosen, twin, world)]
+        groups = [_motion(options, chosen, twin, world, origin)]
     written: list[dict[str, Any]] = []
 
     def attempt(group: Iterator[Recording], step: Callable[[], None]) -> None:
@@ -139,7 +137,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _motion(
-    options: argparse.Namespace, chosen: SimulateOptions, twin: Twin, world: World | None
+    options: argparse.Namespace,
+    chosen: SimulateOptions,
+    twin: Twin,
+    world: World | None,
+    origin: LocalFrame | None,
 ) -> Iterator[Recording]:
     """Return the runs of a motion. Nothing is made when one of them is there."""
     from sim2real_eval.simulation.twin_maker import synthetic_recording
@@ -151,7 +153,7 @@ def _motion(
     assert chosen.motion is not None
     name, parameters = chosen.motion, motion_parameters(options)
     scenario = name.removeprefix('drive_')
-    origin = origin_of(options) or (DEFAULT_ORIGIN if world is None else world.frame)
+    origin = origin or (DEFAULT_ORIGIN if world is None else world.frame)
     names = [f'{scenario}_{number}' for number in range(1, chosen.runs + 1)]
     for run in names:
         if (target := Path(options.out, run)).exists():
@@ -169,7 +171,11 @@ def _motion(
 
 
 def _twins(
-    options: argparse.Namespace, chosen: SimulateOptions, twin: Twin, world: World | None
+    options: argparse.Namespace,
+    chosen: SimulateOptions,
+    twin: Twin,
+    world: World | None,
+    origin: LocalFrame | None,
 ) -> list[Iterator[Recording]]:
     """Return a group for each recorded truth, so that one that is broken spoils no other."""
     from sim2real_eval.simulation.twin_maker import TwinMaker
@@ -177,7 +183,6 @@ def _twins(
     if options.set:
         raise ParameterError('--set', '', 'goes with --motion only')
     _SIMULATE.refuse(options, 'goes with --motion only', 'duration')
-    origin = origin_of(options)
 
     def runs(source: Source) -> Iterator[Recording]:
         maker = TwinMaker(

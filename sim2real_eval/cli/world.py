@@ -8,7 +8,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import add_out, add_shared
+from sim2real_eval.cli.arguments import add_out
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import conclude, print_table
 from sim_sensors.core.errors import ParameterError
@@ -72,12 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'world', metavar='WORLD', help='world, which `sim2real models` lists, or file'
     )
-    add_out(parser, 'picture of the map to write, FILE.png', metavar='FILE')
-    parser.add_argument(
-        '--overwrite', action='store_true', help='replace the picture if it is there'
-    )
+    about = 'picture of the map to write, FILE.png'
+    add_out(parser, about, 'overwrite', 'json', metavar='FILE')
     _WORLD.add(parser)
-    add_shared(parser, 'json')
 
 
 def run(options: argparse.Namespace) -> int:
