@@ -262,29 +262,31 @@ def filter_tick(
 @kernel
 def _deliver_gps(
     parts: Parts, memory: PartState, flt: Filter, queue: Queue, out: Output, timing: Timing,
-    navsat: Navsat, delivered: int, now: int, value: FloatArray, still: FloatArray,
-    sure: FloatArray,
+    navsat: Navsat, delivered: int, now: int, values: FloatArray, covs: FloatArray,
 ) -> int:  # fmt: skip
     """Deliver what odometry/gps has arrived at the filter; return how many have in all.
 
     -1 when the queue is full.
     """
     while delivered < out.n[1] and out.gps_tick_ns[delivered] + timing.navsat_latency <= now:
-        stamp_ns = navsat.stamp_ns[out.gps_fix[delivered]]
         for i in range(3):
-            value[i] = out.gps_position[delivered, i]
-        if timing.navsat_part[0] >= 0 and not deliver(
-            parts, memory, flt, queue, out.counts, timing.navsat_part[0], stamp_ns, value,
-            out.gps_covariance[delivered], False,
-        ):  # fmt: skip
-            return -1
-        if timing.navsat_part[1] >= 0 and not deliver(
-            parts, memory, flt, queue, out.counts, timing.navsat_part[1], stamp_ns, still, sure,
-            False,
-        ):  # fmt: skip
-            return -1
+            values[0, i] = out.gps_position[delivered, i]
+        for i in range(6):
+            for j in range(6):
+                covs[0, i, j] = out.gps_covariance[delivered, i, j]
+        stamp_ns = navsat.stamp_ns[out.gps_fix[delivered]]
+        # The pose, then the twist.
+        for k in range(2):
+            p = timing.navsat_part[k]
+            if p >= 0 and not deliver(
+                parts, memory, flt, queue, out.counts, p, stamp_ns, values[k], covs[k], False
+            ):
+                return -1
         delivered += 1
     return delivered
+
+
+_MESSAGES, _FILTER, _NAVSAT, _END = range(4)
 
 
 @compiled
@@ -295,10 +297,10 @@ def replay(
 ) -> int:  # fmt: skip
     """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
-    # A pose of identity attitude; the twist of an odometry/gps is zero and so is its covariance.
-    position, cov, value = np.zeros(3), np.zeros((6, 6)), np.zeros(7)
-    value[6] = 1.0
-    still, sure = np.zeros(7), np.zeros((6, 6))
+    position, cov = np.zeros(3), np.zeros((6, 6))
+    # Of odometry/gps: a pose of identity attitude; a twist that is zero and so is its covariance.
+    values, covs = np.zeros((2, 7)), np.zeros((2, 6, 6))
+    values[0, 6] = 1.0
     far = 2**62
     n, i, delivered = len(messages.part), 0, 0
     last_published = NO_STAMP
@@ -316,59 +318,62 @@ def replay(
         now = timing.start + max(steps, 0) * timing.step
         if now > timing.end:
             return _DONE
-        while i < n and messages.arrival_ns[i] <= now:
-            p = messages.part[i]
-            if p >= 0:
-                cov_row = messages.covariances[messages.covariance[i]]
-                if not deliver(
-                    parts, memory, flt, queue, out.counts, p, messages.stamp_ns[i],
-                    messages.value[i], cov_row, messages.has_attitude[i] == 1,
-                ):  # fmt: skip
-                    return _QUEUE_FULL
-            elif p == FIX_PART:
-                fix = int(messages.value[i, 0])
-                if not navsat.at_arrival:
-                    receive_fix(navsat, navsat_state, fix)
-                else:
-                    locate(navsat, navsat_state, flt.x, fix, position, cov)
-                    publish_gps(out, fix, now, position, cov)
-                    delivered = _deliver_gps(
-                        parts, memory, flt, queue, out, timing, navsat, delivered, now, value,
-                        still, sure,
-                    )  # fmt: skip
-                    if delivered < 0:
+        # In stages, so that odometry/gps is delivered in one place: the code of what is called
+        # goes into this function as often as it is named, and takes its time to compile.
+        stage = _MESSAGES
+        while stage != _END:
+            if stage == _MESSAGES and i < n and messages.arrival_ns[i] <= now:
+                p, published = messages.part[i], False
+                if p >= 0:
+                    cov_row = messages.covariances[messages.covariance[i]]
+                    if not deliver(
+                        parts, memory, flt, queue, out.counts, p, messages.stamp_ns[i],
+                        messages.value[i], cov_row, messages.has_attitude[i] == 1,
+                    ):  # fmt: skip
                         return _QUEUE_FULL
-            elif p == HEADING_PART:
-                receive_heading(navsat, navsat_state, messages.value[i, :4])
-            elif p == COMMAND_PART:
-                receive_command(memory, flt, messages.stamp_ns[i], messages.value[i])
-            i += 1
-        delivered = _deliver_gps(
-            parts, memory, flt, queue, out, timing, navsat, delivered, now, value, still, sure
-        )
-        if delivered < 0:
-            return _QUEUE_FULL
-        if due <= now:
-            due = next_due(timing.filter_origin, timing.filter_period, now)
-            before = out.n[0]
-            last_published = filter_tick(
-                parts, memory, flt, dyn, timing, queue, history, out, last_published, now, index,
-                z, R,
-            )  # fmt: skip
-            if last_published == TOO_SMALL:
+                elif p == FIX_PART:
+                    fix = int(messages.value[i, 0])
+                    published = navsat.at_arrival
+                    if published:
+                        locate(navsat, navsat_state, flt.x, fix, position, cov)
+                        publish_gps(out, fix, now, position, cov)
+                    else:
+                        receive_fix(navsat, navsat_state, fix)
+                elif p == HEADING_PART:
+                    receive_heading(navsat, navsat_state, messages.value[i, :4])
+                elif p == COMMAND_PART:
+                    receive_command(memory, flt, messages.stamp_ns[i], messages.value[i])
+                i += 1
+                if not published:
+                    continue
+            elif stage == _MESSAGES:
+                stage = _FILTER
+            elif stage == _FILTER:
+                stage = _NAVSAT
+                if due <= now:
+                    due = next_due(timing.filter_origin, timing.filter_period, now)
+                    before = out.n[0]
+                    last_published = filter_tick(
+                        parts, memory, flt, dyn, timing, queue, history, out, last_published, now,
+                        index, z, R,
+                    )  # fmt: skip
+                    if last_published == TOO_SMALL:
+                        return _QUEUE_FULL
+                    if timing.navsat_period > 0 and out.n[0] > before:
+                        receive_odometry(navsat, navsat_state, flt.x[:6])
+                continue
+            else:
+                stage = _END
+                if navsat_due > now:
+                    continue
+                navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
+                fix = gps_node.tick(navsat, navsat_state, position, cov)
+                if fix >= 0:
+                    publish_gps(out, fix, now, position, cov)
+                if publishes_filtered_gps(navsat_state):
+                    publish_filtered_gps(out, now)
+            delivered = _deliver_gps(
+                parts, memory, flt, queue, out, timing, navsat, delivered, now, values, covs
+            )
+            if delivered < 0:
                 return _QUEUE_FULL
-            if timing.navsat_period > 0 and out.n[0] > before:
-                receive_odometry(navsat, navsat_state, flt.x[:6])
-        if navsat_due <= now:
-            navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
-            fix = gps_node.tick(navsat, navsat_state, position, cov)
-            if fix >= 0:
-                publish_gps(out, fix, now, position, cov)
-                delivered = _deliver_gps(
-                    parts, memory, flt, queue, out, timing, navsat, delivered, now, value, still,
-                    sure,
-                )  # fmt: skip
-                if delivered < 0:
-                    return _QUEUE_FULL
-            if publishes_filtered_gps(navsat_state):
-                publish_filtered_gps(out, now)
