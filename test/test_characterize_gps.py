@@ -11,13 +11,12 @@ import pytest
 from gps_standstill_examples import errors, run_of_errors, standing
 from scipy.linalg import cholesky, solve_triangular, toeplitz
 
-from sim2real_eval.characterization.gps_characterization import characterize_gps
-from sim2real_eval.characterization.gps_simulated import (
+from sim2real_eval.characterization.gps_characterization import (
+    characterize_gps,
     gps_recovered_parameters,
     simulated_statistics,
 )
-from sim2real_eval.characterization.markov_fit import fit_markov
-from sim2real_eval.characterization.markov_likelihood import autocovariance, innovations
+from sim2real_eval.characterization.markov_fit import autocovariance, fit_markov, innovations
 from sim2real_eval.characterization.signals import SignalFileError
 from sim2real_eval.characterization.standstill_fixes import StandingOptions, standing_runs
 from sim2real_eval.characterization.stated_covariance import (

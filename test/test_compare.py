@@ -32,7 +32,7 @@ from sim2real_eval.signals.comparison import (
 )
 from sim2real_eval.signals.measured import run_signals
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
-from sim2real_eval.signals.pairs import partners
+from sim2real_eval.signals.prepared import partners
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.gps.gps import load_gps
@@ -122,7 +122,7 @@ def test_noise_and_bias_come_out_as_they_were_put_in() -> None:
         # One-sided, so twice the density squared.
         level = ready.density('error', 'real')[1:-1, i].mean()
         assert level == pytest.approx(2 * density**2, rel=0.25)
-        power = float(np.var(ready.real[0].true[:, i]))
+        power = float(np.var(ready.real[0].even.true[:, i]))
         if power > 1e-6:
             expected = np.arctanh(1 / np.sqrt(1 + sigma**2 / power))
             assert abs(np.arctanh(found.correlation) - expected) < 4 / np.sqrt(n - 3)

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from sim2real_eval.characterization.gps_simulated import (
+from sim2real_eval.characterization.gps_characterization import (
     autocovariance_scatter,
     expected_autocovariance,
 )
-from sim2real_eval.characterization.markov_fit import MarkovFit
-from sim2real_eval.characterization.markov_likelihood import autocovariance
+from sim2real_eval.characterization.markov_fit import MarkovFit, autocovariance
 from sim2real_eval.characterization.noise_terms import ParameterEstimate
 
 PERIOD, LAGS, RUNS = 0.2, 60, 400

@@ -23,7 +23,7 @@ from sim2real_eval.metrics.error_curves import (
 )
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import rank_agreement
-from sim2real_eval.signals.distances import SpectrumDistance
+from sim2real_eval.signals.agreement import SpectrumDistance
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim2real_eval.study.metric import METRICS, all_metrics

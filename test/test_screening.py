@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 
 from sim2real_eval.characterization.analysis import analyse, prepared
 from sim2real_eval.characterization.options import AllanOptions
-from sim2real_eval.characterization.screening import gaussian_shrinkage, resolution, screen
+from sim2real_eval.characterization.screening import (
+    gaussian_shrinkage,
+    longest_standstill,
+    resolution,
+    screen,
+)
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals, evenly_spaced
-from sim2real_eval.characterization.standstill import longest_standstill
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream

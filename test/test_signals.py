@@ -19,20 +19,18 @@ from sim2real_eval.metrics.uncertainty.permutation_test import (
     split_half_distance,
 )
 from sim2real_eval.signals.agreement import (
+    ErrorDistance,
+    SpectrumDistance,
     agreement,
     find_lag,
     grid,
+    log_spectral_distance,
     median_rate,
     median_trend,
     off_grid,
     resample,
-    wrap,
-)
-from sim2real_eval.signals.distances import (
-    ErrorDistance,
-    SpectrumDistance,
-    log_spectral_distance,
     wasserstein,
+    wrap,
 )
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim_sensors.core.seeding import stream

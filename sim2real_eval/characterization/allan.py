@@ -41,16 +41,8 @@ Samples = NDArray[np.floating[Any]]
 class AllanCurve:
     """Overlapping Allan variance of one axis.
 
-    Attributes
-    ----------
-    n : int
-        Samples.
-    dt : float
-        Interval, s.
-    factors : (k,) int
-        Averaging factors m, increasing.
-    variance : (k,) float
-        u^2.
+    Of `n` samples `dt` s apart: averaging factors m, `(k,)` increasing, and the variance, `(k,)`
+    u^2, of each.
     """
 
     n: int
@@ -88,19 +80,12 @@ def averaging_factors(
     Parameters
     ----------
     n : int
-        Samples of the record.
+        Samples of the record; for fewer than `FEWEST_SAMPLES` a ParameterError is raised.
     spacing : str
         `octave`: 1, 2, 4, 8 ...; `decade`: 1, 2, 4, 10, 20, 40 ...; `log`: `count` factors evenly
         spaced in the logarithm, fewer where they round to the same.
-    count : int
-        Of `log`.
     longest : float
         Longest averaging time as a share of the record, at most 0.5.
-
-    Raises
-    ------
-    ParameterError
-        For fewer than `FEWEST_SAMPLES` samples, or another spacing.
     """
     if n < FEWEST_SAMPLES:
         raise ParameterError(
@@ -258,13 +243,9 @@ def _sums_of_squares(
         sums[index] += total
 
 
-# Confidence bands of an Allan curve: chi-square with equivalent degrees of freedom.
-#
-# edf * estimate / truth is taken as chi-square with edf degrees of freedom (Riley, NIST
-# SP 1065,
-# section 5.3). The edf depend on the kind of noise: they are those of the fitted sum of
-# processes,
-# `degrees_of_freedom`.
+# Confidence bands: edf * estimate / truth is taken as chi-square with edf degrees of freedom
+# (Riley, NIST SP 1065, section 5.3). The edf depend on the kind of noise: they are those of the
+# fitted sum of processes, `degrees_of_freedom`.
 
 
 def local_slopes(curve: AllanCurve) -> FloatArray:
@@ -278,13 +259,8 @@ def confidence_band(
 ) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper bounds of the true deviation, each `(k,)`.
 
-    Parameters
-    ----------
-    curve : AllanCurve
-    freedom : (k,) float
-        Equivalent degrees of freedom of each point.
-    probability : float
-        Two-sided; 0.683 is one sigma.
+    `freedom` are the equivalent degrees of freedom of each point, `(k,)`; `probability` is
+    two-sided, 0.683 being one sigma.
 
     Examples
     --------

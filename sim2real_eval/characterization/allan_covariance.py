@@ -48,14 +48,8 @@ def term_shapes(factors: ArrayLike) -> FloatArray:
 
 
 class AllanCovariance:
-    """Covariance of the points of one grid of averaging times, for any coefficients.
-
-    Parameters
-    ----------
-    n : int
-        Samples of the record.
-    factors : (k,) int
-        Averaging factors, increasing.
+    """Covariance of the points of a record of `n` samples on one grid of averaging factors, `(k,)`
+    increasing, for any coefficients.
     """
 
     def __init__(self, n: int, factors: IntArray) -> None:
@@ -86,37 +80,31 @@ def degrees_of_freedom(n: int, factors: IntArray, coefficients: FloatArray) -> F
     """Return the equivalent degrees of freedom of each point, `(k,)`: twice its squared mean over
     its variance.
 
-    Parameters
-    ----------
-    n : int
-        Samples of the record.
-    factors : (k,) int
-        Averaging factors.
-    coefficients : (5,) float
-        Any unit: only their ratios count. At least one random term must be above 0.
+    The coefficients, `(5,)`, may be of any unit: only their ratios count. At least one random term
+    must be above 0.
     """
     random = coefficients[:RANDOM_TERMS]
     mean = term_shapes(factors) @ coefficients
     variance = np.empty(len(factors))
     for index, m in enumerate(factors.tolist()):
-        squares, linear = _own(n, m)
+        squares, linear = _pair_of_equals(n, m)
         variance[index] = random @ squares @ random + coefficients[4] * (random @ linear)
     return np.asarray(2.0 * mean**2 / variance)
 
 
 @functools.lru_cache(maxsize=1024)
-def _own(n: int, m: int) -> tuple[FloatArray, FloatArray]:
+def _pair_of_equals(n: int, m: int) -> tuple[FloatArray, FloatArray]:
     return _pair(n, m, m)
-
-
-@functools.lru_cache(maxsize=16)
-def _cached(n: int, factors: tuple[int, ...]) -> AllanCovariance:
-    return AllanCovariance(n, np.array(factors, dtype=np.int64))
 
 
 def allan_covariance(n: int, factors: IntArray) -> AllanCovariance:
     """Return the covariance of a grid, remembered from the last time it was asked for."""
     return _cached(n, tuple(factors.tolist()))
+
+
+@functools.lru_cache(maxsize=16)
+def _cached(n: int, factors: tuple[int, ...]) -> AllanCovariance:
+    return AllanCovariance(n, np.array(factors, dtype=np.int64))
 
 
 @compiled

@@ -60,8 +60,6 @@ class AllanFit:
 
     Attributes
     ----------
-    terms : NoiseTerms
-        Coefficients with uncertainties.
     coefficients : (5,)
         Fitted, in the units of `allan_covariance`; 0 for what is not observable.
     misfit : float
@@ -303,14 +301,10 @@ def _unseen(
 
 # The five coefficients as they are read off a log-log plot by hand.
 #
-# A straight line of the slope in question is laid through the points where the curve
-# has that slope,
-# and read where it gives the coefficient: Qz at sqrt(3) s, N at 1 s, K at 3 s, R at
-# sqrt(2) s; the
-# bias instability is the lowest point over 0.664 ([IEEE952], annex C; [Cesenek2019],
-# section 1.7,
-# whose equation 1.19 has the factor upside down). The fit is better; this is what data
-# sheets do.
+# A straight line of the slope in question is laid through the points where the curve has it, and
+# read where it gives the coefficient: Qz at sqrt(3) s, N at 1 s, K at 3 s, R at sqrt(2) s; the
+# bias instability is the lowest point over 0.664 ([IEEE952], annex C; [Cesenek2019], section 1.7,
+# whose equation 1.19 has the factor upside down). The fit is better; this is what data sheets do.
 
 PLATEAU = math.sqrt(2.0 * math.log(2.0) / math.pi)
 """Deviation of flicker noise over its bias instability, 0.664."""
@@ -329,11 +323,6 @@ _LONGEST = 0.1
 def read_off(curve: AllanCurve) -> dict[str, float | None]:
     """Return the coefficients by name as in `noise_terms`; None where no part has the slope.
 
-    Parameters
-    ----------
-    curve : AllanCurve
-        At octaves, for instance.
-
     Examples
     --------
     >>> from sim2real_eval.characterization.allan import allan_curve
@@ -344,9 +333,7 @@ def read_off(curve: AllanCurve) -> dict[str, float | None]:
     """
     sure = curve.factors <= _LONGEST * curve.n
     slopes = local_slopes(curve)
-    found: dict[str, float | None] = dict.fromkeys(
-        ('quantisation', 'white', 'bias_instability', 'random_walk', 'rate_ramp')
-    )
+    found: dict[str, float | None] = dict.fromkeys(COEFFICIENTS)
     for name, slope, at in _LINES:
         found[name] = _line(curve, sure & (np.abs(slopes - slope) < _TOLERANCE), slope, at)
     flat = sure & (np.abs(slopes) < 0.25)
@@ -355,12 +342,8 @@ def read_off(curve: AllanCurve) -> dict[str, float | None]:
     return found
 
 
-def _line(
-    curve: AllanCurve, mine: np.ndarray[tuple[int], np.dtype[np.bool_]], slope: float, at: float
-) -> float | None:
-    """Level at `at` of the line of that slope through the points; those with more terms weigh
-    more.
-    """
+def _line(curve: AllanCurve, mine: Flags, slope: float, at: float) -> float | None:
+    """Level at `at` of the line of that slope through points, by how many terms each has."""
     # One point may pass by chance.
     if mine.sum() < 2:
         return None

@@ -27,7 +27,12 @@ from sim2real_eval.characterization.allan_fit import (
 )
 from sim2real_eval.characterization.noise_terms import NoiseTerms, combined
 from sim2real_eval.characterization.options import AllanOptions
-from sim2real_eval.characterization.screening import resolution, screen
+from sim2real_eval.characterization.screening import (
+    longest_standstill,
+    resolution,
+    screen,
+    unit_warnings,
+)
 from sim2real_eval.characterization.signals import (
     SignalFileError,
     Signals,
@@ -35,7 +40,6 @@ from sim2real_eval.characterization.signals import (
     quantity_of,
     unit_of,
 )
-from sim2real_eval.characterization.standstill import longest_standstill, unit_warnings
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
 
@@ -45,27 +49,20 @@ _LARGEST = 1e30
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AxisResult:
-    """One axis of one recording.
+    """One axis, named as in `signals.AXES`, of one recording.
 
     Attributes
     ----------
-    axis : str
-        Name as in `signals.AXES`.
-    curve : AllanCurve
-        At all averaging times.
     lower, upper : (k,) float
-        One-sigma band of the deviation.
+        One-sigma band of the deviation, at all averaging times of the curve.
     freedom, simple_error : (k,) float
         Degrees of freedom under the fitted model, and the textbook's relative error.
-    fit : AllanFit
     model : (k, 5) float
         Fitted variance by term.
     graphical_estimate : dict of str to (float or None)
         Coefficients read off with straight lines.
-    mean : float
-        Of the samples: bias and, in an accelerometer, gravity.
-    resolution : float
-        Step of the values; 0 where there is none.
+    mean, resolution : float
+        Of the samples: bias and, in an accelerometer, gravity; and their step, 0 for none.
     replaced : int
         Outliers.
     """
@@ -91,18 +88,9 @@ class AxisResult:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RecordingResult:
-    """All axes of one recording.
+    """All axes of one recording: of so many samples as were analysed at `rate` Hz.
 
-    Attributes
-    ----------
-    name : str
-    rate : float
-        Hz.
-    samples : int
-        That were analysed.
-    axes : tuple of AxisResult
-    notes : tuple of Finding
-        What was left out or replaced, and what that does.
+    The notes say what was left out or replaced, and what that does.
     """
 
     name: str
@@ -120,10 +108,7 @@ class RecordingResult:
 def prepared(signals: Signals, options: AllanOptions) -> Signals:
     """Return signals evenly spaced and at rest, with notes on what that took.
 
-    Raises
-    ------
-    SignalFileError
-        When a value is no finite number, too little is left, or nothing is at rest.
+    SignalFileError when a value is no finite number, too little is left, or nothing is at rest.
     """
     good = (signals.values < _LARGEST) & (signals.values > -_LARGEST)
     if not good.all():
@@ -140,13 +125,15 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
         return even
     assert even.rate is not None
     still = longest_standstill(even, even.rate)
-    length = still.stop - still.start
     if still.still == still.windows:
         return even
-    start, stop = still.start / even.rate, still.stop / even.rate
-    share = length / len(even)
-    windows = {'moving': still.windows - still.still, 'windows': still.windows}
-    note = findings.MOVES(**windows, start=start, stop=stop, share=share)
+    note = findings.MOVES(
+        moving=still.windows - still.still,
+        windows=still.windows,
+        start=still.start / even.rate,
+        stop=still.stop / even.rate,
+        share=(still.stop - still.start) / len(even),
+    )
     return even.take(still.start, still.stop).with_notes(note)
 
 
@@ -155,29 +142,17 @@ def analyse(
     options: AllanOptions | None = None,
     progress: Callable[[], None] | None = None,
 ) -> RecordingResult:
-    """Analyse all axes of a recording.
+    """Analyse all axes of a recording; `progress` is called after each.
 
-    Parameters
-    ----------
-    signals : Signals
-    options : AllanOptions, optional
-    progress : callable, optional
-        Called after each axis.
-
-    Raises
-    ------
-    Sim2RealError
-        When the record is too short, moves, or has an axis without noise.
+    Sim2RealError when the record is too short, moves, or has no axis with noise.
     """
     options = options or AllanOptions()
     still = prepared(signals, options)
     assert still.rate is not None
     notes: list[Finding] = []
-    results = []
+    results: list[AxisResult] = []
     for axis in still.axes:
-        found = _axis(still, axis, still.rate, options, notes)
-        if found is not None:
-            results.append(found)
+        results += _axis(still, axis, still.rate, options, notes)
         if progress is not None:
             progress()
     if not results:
@@ -193,9 +168,9 @@ def analyse(
 
 def _axis(
     signals: Signals, axis: str, rate: float, options: AllanOptions, notes: list[Finding]
-) -> AxisResult | None:
+) -> list[AxisResult]:
+    """Return the result, in a list that is empty for a constant."""
     values = signals.column(axis)
-    step = resolution(values)
     screened = screen(values, rate, options.outliers, options.factor)
     if screened.replaced:
         notes.append(
@@ -223,13 +198,13 @@ def _axis(
     curve = allan_curve(screened.values, rate, grid)
     if not curve.variance[0] > 0.0:
         notes.append(findings.CONSTANT(axis))
-        return None
+        return []
     fit = fit_terms(curve.at(fitted))
     if fit.misfit:
         notes.append(findings.MISFIT(axis, misfit=fit.misfit / 2))
     freedom = degrees_of_freedom(n, grid, fit.coefficients)
     lower, upper = confidence_band(curve, freedom)
-    return AxisResult(
+    result = AxisResult(
         axis=axis,
         curve=curve,
         lower=lower,
@@ -240,9 +215,10 @@ def _axis(
         model=model_variance(fit, curve.dt, curve.tau),
         graphical_estimate=read_off(curve.at(fitted)),
         mean=float(values.mean()),
-        resolution=step,
+        resolution=resolution(values),
         replaced=screened.replaced,
     )
+    return [result]
 
 
 def _change(ratio: float) -> float:

@@ -13,12 +13,10 @@ from sim2real_eval.characterization import findings
 from sim2real_eval.characterization.analysis import RecordingResult, analyse
 from sim2real_eval.characterization.gps_characterization import (
     GpsResult,
-    characterize_gps,
-    mounting,
-)
-from sim2real_eval.characterization.gps_simulated import (
     SimulatedStatistic,
+    characterize_gps,
     gps_recovered_parameters,
+    mounting,
     simulated_statistics,
 )
 from sim2real_eval.characterization.noise_terms import NoiseTerms
@@ -36,20 +34,8 @@ _SHORT = 120.0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImuResult:
-    """What was found of one IMU.
-
-    Attributes
-    ----------
-    options : AllanOptions
-        How the recordings were analysed.
-    results : tuple of RecordingResult
-        Allan analysis of each standstill.
-    terms : dict of str to NoiseTerms
-        Their mean by axis.
-    model : ImuChain
-    again : Reidentified
-        The model simulated and analysed.
-    notes : tuple of Finding
+    """What was found of one IMU: the Allan analysis of each standstill, the mean terms by axis,
+    the model made of them, and that model simulated and analysed again.
     """
 
     options: AllanOptions
@@ -62,22 +48,17 @@ class ImuResult:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Calibration:
-    """A sensor set.
+    """A sensor set, by the names of its recordings.
 
     Attributes
     ----------
-    names : tuple of str
-        Of the recordings.
-    gps : GpsResult or None
+    gps, imu : GpsResult or None, ImuResult or None
     simulated_statistics : tuple of SimulatedStatistic
         Of the GPS models.
     recovered_parameters : tuple
         Of the GPS models; see `gps_recovered_parameters`.
-    imu : ImuResult or None
     problems : tuple of str
         Why a sensor that is there could not be characterised.
-    notes : tuple of Finding
-    seed : int
     """
 
     names: tuple[str, ...]
@@ -102,10 +83,11 @@ def calibrate(
 ) -> Calibration:
     """Characterise every sensor that stands still in the recordings.
 
+    These are of one vehicle with one set of sensors. SignalFileError when there is neither a GPS
+    nor an IMU, or what there is never stands still.
+
     Parameters
     ----------
-    recordings : sequence of Recording
-        Of one vehicle with one set of sensors.
     k : float
         Deviation that HDOP 1 stands for, m.
     base : str
@@ -118,11 +100,6 @@ def calibrate(
         Of the simulations that check the models.
     progress : callable
         Called three times.
-
-    Raises
-    ------
-    SignalFileError
-        When there is neither, or what there is never stands still.
     """
     problems: list[Sim2RealError] = []
     gps, alike, back = None, (), ()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GPS from recordings with standstills: its error, its stated covariance, and models of both."""
+"""A GPS from recordings with standstills: its error, its stated covariance, and models of both.
+
+The models are checked: simulated at standstill, they must have the statistics of the record.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from scipy.signal import fftconvolve
 
 from sim2real_eval.characterization import findings
 from sim2real_eval.characterization.markov_fit import MarkovFit, fit_markov
@@ -42,20 +46,14 @@ class GpsResult:
 
     Attributes
     ----------
-    runs : tuple of StandingRun
     rate : float
-        Hz.
-    frame : str
-        Of the fixes.
+        Of the fixes, Hz; `frame` is theirs, too.
     lever_arm : (3,) float or None
         Of the antenna in the base frame, m; None: the recording does not tell.
     axes : tuple of 3 MarkovFit
         East, north, up.
-    walk : WalkFit
-    stated : StatedFit
     consistency : tuple of CovarianceConsistency
         Horizontal and vertical.
-    notes : tuple of Finding
     """
 
     runs: tuple[StandingRun, ...]
@@ -83,20 +81,17 @@ class GpsResult:
         """Return the noise models by the name of their file: `gps` (white and Gauss-Markov),
         `gps_gaussian`, `gps_random_walk` (Ch:RW).
         """
-        wanders = [fit.walk.observable for fit in self.axes]
-        gnss = GnssNoise(
-            white_std=_three(fit.white.value for fit in self.axes),
-            gauss_markov_std=_three(
-                fit.wander.value if seen else 0.0
-                for fit, seen in zip(self.axes, wanders, strict=True)
-            ),
-            gauss_markov_time=_three(
-                fit.time.value if seen else 100.0
-                for fit, seen in zip(self.axes, wanders, strict=True)
-            ),
-        )
+        wanders = [(fit, fit.walk.observable) for fit in self.axes]
         found: dict[str, PositionNoise] = {
-            'gps': gnss,
+            'gps': GnssNoise(
+                white_std=_three(fit.white.value for fit in self.axes),
+                gauss_markov_std=_three(
+                    fit.wander.value if seen else 0.0 for fit, seen in wanders
+                ),
+                gauss_markov_time=_three(
+                    fit.time.value if seen else 100.0 for fit, seen in wanders
+                ),
+            ),
             'gps_gaussian': GaussianNoise(
                 std=_three(
                     fit.total.value if fit.total.observable else float(rms)
@@ -149,20 +144,9 @@ def characterize_gps(
 ) -> GpsResult:
     """Characterise the receiver of one or several recordings.
 
-    Parameters
-    ----------
-    recordings : sequence of Recording
-        Those that never stand still are left out, with a note.
-    k : float
-        Deviation that HDOP 1 stands for, m.
-    base : str
-        Frame of the lever arm.
-    options : StandingOptions, optional
-
-    Raises
-    ------
-    SignalFileError
-        When no recording has a standstill: the reason of the first.
+    Those that never stand still are left out, with a note; SignalFileError, with the reason of the
+    first, when none has a standstill. `k` is the deviation that HDOP 1 stands for, m, and `base`
+    the frame of the lever arm.
     """
     runs: list[StandingRun] = []
     used: list[Recording] = []
@@ -216,3 +200,157 @@ def characterize_gps(
         ),
         notes=tuple(notes),
     )
+
+
+# Autocovariances of the fit, to hold beside those of the fixes.
+
+
+def expected_autocovariance(
+    fit: MarkovFit, lengths: Sequence[int], period: float, lags: int
+) -> FloatArray:
+    """Return the mean of `autocovariance` over records of the model, `(lags + 1,)` m^2.
+
+    Each record, of `lengths` samples `period` s apart, is taken about its own mean, which takes
+    some of a slow wander away: at lag k the covariances of x[i] - m and x[i + k] - m are summed
+    sample by sample.
+    """
+    sums, counts = np.zeros(lags + 1), np.zeros(lags + 1)
+    for n in lengths:
+        c = _covariances(fit, n, period)
+        # Mean of the covariances of a sample with all others, sample by sample.
+        cumulated = np.cumsum(c)
+        with_all = (cumulated + cumulated[::-1] - c[0]) / n
+        whole = float(with_all.mean())
+        for k in range(min(lags, n - 1) + 1):
+            sums[k] += (n - k) * (c[k] + whole) - with_all[: n - k].sum() - with_all[k:].sum()
+            counts[k] += n
+    return sums / np.maximum(counts, 1.0)
+
+
+def autocovariance_scatter(
+    fit: MarkovFit, lengths: Sequence[int], period: float, lags: int
+) -> FloatArray:
+    """Return the standard deviation of `autocovariance` over records of the model, as
+    `expected_autocovariance` has them, `(lags + 1,)` m^2.
+
+    Bartlett's formula for N samples of a normal process (Brockwell and Davis, Time Series: Theory
+    and Methods, 7.2): N var(c_k) = sum over all j of c_j^2 + c_(j+k) c_(j-k). It holds for records
+    of many time constants; of few, whose mean takes part of it away, it is too much. Neighbouring
+    lags err alike, so dots that leave the fit for a while are what such records do.
+    """
+    c = _covariances(fit, max(lengths), period)
+    both = np.concatenate([c[:0:-1], c])
+    # At 2 k from the middle: the sum of c_(j+k) c_(j-k); beyond the end it is nothing.
+    products = np.append(fftconvolve(both, both), 0.0)
+    middle = len(both) - 1
+    crossed = products[np.minimum(middle + 2 * np.arange(lags + 1), len(products) - 1)]
+    variance: FloatArray = np.maximum((products[middle] + crossed) / sum(lengths), 0.0)
+    return np.asarray(np.sqrt(variance))
+
+
+def _covariances(fit: MarkovFit, n: int, period: float) -> FloatArray:
+    """Return the autocovariance of the model itself at lags 0 to n - 1, `(n,)` m^2."""
+    g = fit.wander.value if fit.walk.observable else 0.0
+    time = fit.time.value if fit.walk.observable else 1.0
+    c: FloatArray = g**2 * np.exp(-np.arange(n) * period / time)
+    c[0] += fit.white.value**2
+    return c
+
+
+# Right by construction: the GPS models are simulated over the standstills they were made from.
+
+_REPEATS = 24
+
+
+def _drawn(
+    noise: PositionNoise, runs: Sequence[StandingRun], seed: int, run: str
+) -> list[StandingRun]:
+    """Return errors of a model at the times of standstills, about their means, (n, 3) each."""
+    found = []
+    for number, one in enumerate(runs):
+        intervals = np.concatenate([[0.0], np.diff(one.time)])
+        error = noise.start(seed, f'{run}/{number}', 'gps').advance(intervals)
+        found.append(dataclasses.replace(one, error=error - error.mean(axis=0)))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulatedStatistic:
+    """One statistic of the record and of a model simulated over the same times: value of the
+    record, mean and scatter over simulations, and whether the record lies within three of these.
+    """
+
+    model: str
+    statistic: str
+    record: float
+    simulated: float
+    std: float
+    alike: bool
+
+
+_STATISTICS = (
+    'horizontal error [m]',
+    'vertical error [m]',
+    'horizontal speed [m/s]',
+    'vertical speed [m/s]',
+)
+
+
+def _statistics(runs: Sequence[StandingRun]) -> FloatArray:
+    error = np.concatenate([run.error for run in runs])
+    speed = np.concatenate(
+        [np.diff(run.error, axis=0) / np.diff(run.time)[:, None] for run in runs]
+    )
+    parts = (error[:, :2], error[:, 2], speed[:, :2], speed[:, 2])
+    return np.array([np.sqrt(np.mean(values**2)) for values in parts])
+
+
+def simulated_statistics(result: GpsResult, seed: int) -> list[SimulatedStatistic]:
+    """Simulate each model over the standstills and hold its deviations against the record's:
+    of the error, and of its difference from fix to fix, on which a velocity estimate depends.
+    """
+    own = _statistics(result.runs)
+    found = []
+    for name, noise in result.noises().items():
+        drawn = np.stack(
+            [
+                _statistics(_drawn(noise, result.runs, seed, f'likeness/{name}/{k}'))
+                for k in range(_REPEATS)
+            ]
+        )
+        mean, std = drawn.mean(axis=0), drawn.std(axis=0, ddof=1)
+        for k, statistic in enumerate(_STATISTICS):
+            alike = bool(abs(own[k] - mean[k]) <= 3.0 * std[k])
+            found.append(
+                SimulatedStatistic(
+                    name, statistic, float(own[k]), float(mean[k]), float(std[k]), alike
+                )
+            )
+    return found
+
+
+def gps_recovered_parameters(
+    result: GpsResult, seed: int
+) -> list[tuple[str, str, float, float, bool]]:
+    """Simulate the models over the standstills and identify them again.
+
+    Return (axis, parameter, given, found, came back) of white noise, wander and its time by axis,
+    and of the walk's acceleration; what either fit does not show is left out.
+    """
+    noises = result.noises()
+    found = []
+    again = _drawn(noises['gps'], result.runs, seed, 'comeback/gps')
+    for axis, name in enumerate(AXIS_NAMES):
+        fit = fit_markov([(run.time, run.error[:, axis]) for run in again])
+        for key in ('white', 'wander', 'time', 'walk'):
+            given, one = getattr(result.axes[axis], key), getattr(fit, key)
+            if given.observable and one.observable:
+                found.append((name, key, given.value, one.value, one.agrees_with(given.value)))
+    if result.walk.acceleration_std.observable and result.walk.acceleration_std.value > 0.0:
+        walk = fit_walk(_drawn(noises['gps_random_walk'], result.runs, seed, 'comeback/walk'))
+        one, given = walk.acceleration_std, result.walk.acceleration_std
+        if one.observable and not math.isnan(one.std):
+            found.append(
+                ('all', 'acceleration_std', given.value, one.value, one.agrees_with(given.value))
+            )
+    return found

@@ -26,14 +26,8 @@ def dithered_white(density: float, rate: float, step: float) -> tuple[float, flo
     over the steps, with a deviation of half a step at least; below that it is no noise of its own,
     and no rounding is modelled (step 0).
 
-    Parameters
-    ----------
-    density : float
-        White noise as measured, rounding included, u/sqrt(Hz).
-    rate : float
-        Hz.
-    step : float
-        Resolution, u; 0: none.
+    `density` is the white noise as measured, rounding included, u/sqrt(Hz), at `rate` Hz; `step`
+    the resolution, u, 0 for none.
     """
     inner = density**2 * rate - step**2 / 12.0
     if step <= 0.0 or inner < (0.5 * step) ** 2:
@@ -48,18 +42,10 @@ def chain_model(
     steps: Mapping[str, float] | None = None,
     biases: Mapping[str, tuple[float, float]] | None = None,
 ) -> ImuChain:
-    """Return the sensor model with these terms.
+    """Return the sensor model with these terms, by axis as in `signals.AXES`, at `rate` Hz.
 
-    Parameters
-    ----------
-    terms : mapping
-        By axis, as in `signals.AXES`; axes that are missing have no errors.
-    rate : float
-        Of the sensor, Hz.
-    steps : mapping, optional
-        Resolution by axis, u.
-    biases : mapping, optional
-        Constant bias and how far it scatters from one recording to the next, by axis, u.
+    Axes that are missing have no errors. `steps` are resolutions by axis, u; `biases` constant
+    biases and how far each scatters from one recording to the next, by axis, u.
     """
     steps, biases = steps or {}, biases or {}
     mapping: dict[str, Any] = {'rate': rate}
@@ -88,14 +74,7 @@ def chain_model(
 
 
 def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
-    """Return a model as a YAML file that `sim2real simulate --imu FILE` takes.
-
-    Parameters
-    ----------
-    model : ImuChain
-    about : sequence of str
-        Lines of comment at the top.
-    """
+    """Return a model as YAML for `sim2real simulate --imu FILE`, `about` as comment at its top."""
     lines = [f'# {line}' if line else '#' for line in about]
     mapping = to_variant(model)
     plain = ImuChain().to_mapping()
@@ -195,14 +174,7 @@ _HOUR = 3600.0
 
 @dataclasses.dataclass(frozen=True)
 class SheetUnit:
-    """A unit and its size in SI.
-
-    Attributes
-    ----------
-    name : str
-    size : float
-        What 1 of it is in SI units (rad, m, s).
-    """
+    """A unit, and what 1 of it is in SI units (rad, m, s)."""
 
     name: str
     size: float
@@ -211,68 +183,45 @@ class SheetUnit:
         """Return an SI value in this unit."""
         return value / self.size
 
-    def to_si(self, value: float) -> float:
-        """Return a value in this unit in SI."""
-        return value * self.size
-
-
-_SI = {
-    'gyroscope': {
-        'quantisation': 'rad',
-        'white': 'rad/s/sqrt(Hz)',
-        'bias_instability': 'rad/s',
-        'random_walk': 'rad/s^2/sqrt(Hz)',
-        'rate_ramp': 'rad/s^2',
-    },
-    'accelerometer': {
-        'quantisation': 'm/s',
-        'white': 'm/s^2/sqrt(Hz)',
-        'bias_instability': 'm/s^2',
-        'random_walk': 'm/s^3/sqrt(Hz)',
-        'rate_ramp': 'm/s^3',
-    },
-}
 
 _G = STANDARD_GRAVITY
-_SHEET = {
+# By quantity and coefficient: the SI unit, and those of data sheets with their size in it.
+_UNITS = {
     'gyroscope': {
-        'quantisation': (SheetUnit('deg', _DEGREE), SheetUnit('arcsec', _DEGREE / 3600.0)),
+        'quantisation': ('rad', {'deg': _DEGREE, 'arcsec': _DEGREE / 3600.0}),
         'white': (
-            SheetUnit('deg/sqrt(h)', _DEGREE / math.sqrt(_HOUR)),
-            SheetUnit('deg/s/sqrt(Hz)', _DEGREE),
+            'rad/s/sqrt(Hz)',
+            {'deg/sqrt(h)': _DEGREE / math.sqrt(_HOUR), 'deg/s/sqrt(Hz)': _DEGREE},
         ),
-        'bias_instability': (SheetUnit('deg/h', _DEGREE / _HOUR), SheetUnit('deg/s', _DEGREE)),
+        'bias_instability': ('rad/s', {'deg/h': _DEGREE / _HOUR, 'deg/s': _DEGREE}),
         'random_walk': (
-            SheetUnit('deg/h/sqrt(h)', _DEGREE / _HOUR / math.sqrt(_HOUR)),
-            SheetUnit('deg/s^2/sqrt(Hz)', _DEGREE),
+            'rad/s^2/sqrt(Hz)',
+            {'deg/h/sqrt(h)': _DEGREE / _HOUR / math.sqrt(_HOUR), 'deg/s^2/sqrt(Hz)': _DEGREE},
         ),
-        'rate_ramp': (SheetUnit('deg/h/h', _DEGREE / _HOUR**2),),
+        'rate_ramp': ('rad/s^2', {'deg/h/h': _DEGREE / _HOUR**2}),
     },
     'accelerometer': {
-        'quantisation': (SheetUnit('mm/s', 1e-3),),
+        'quantisation': ('m/s', {'mm/s': 1e-3}),
         'white': (
-            SheetUnit('ug/sqrt(Hz)', 1e-6 * _G),
-            SheetUnit('m/s/sqrt(h)', 1.0 / math.sqrt(_HOUR)),
+            'm/s^2/sqrt(Hz)',
+            {'ug/sqrt(Hz)': 1e-6 * _G, 'm/s/sqrt(h)': 1.0 / math.sqrt(_HOUR)},
         ),
-        'bias_instability': (SheetUnit('mg', 1e-3 * _G), SheetUnit('ug', 1e-6 * _G)),
+        'bias_instability': ('m/s^2', {'mg': 1e-3 * _G, 'ug': 1e-6 * _G}),
         'random_walk': (
-            SheetUnit('mg/sqrt(h)', 1e-3 * _G / math.sqrt(_HOUR)),
-            SheetUnit('m/s/h/sqrt(h)', 1.0 / _HOUR / math.sqrt(_HOUR)),
+            'm/s^3/sqrt(Hz)',
+            {
+                'mg/sqrt(h)': 1e-3 * _G / math.sqrt(_HOUR),
+                'm/s/h/sqrt(h)': 1.0 / _HOUR / math.sqrt(_HOUR),
+            },
         ),
-        'rate_ramp': (SheetUnit('mg/h', 1e-3 * _G / _HOUR),),
+        'rate_ramp': ('m/s^3', {'mg/h': 1e-3 * _G / _HOUR}),
     },
 }
 
 
 def sheet_units(quantity: str, coefficient: str) -> tuple[SheetUnit, ...]:
-    """Return the units of data sheets, the commonest first.
-
-    Parameters
-    ----------
-    quantity : str
-        `gyroscope` or `accelerometer`.
-    coefficient : str
-        Name in `NoiseTerms`.
+    """Return the units of data sheets for a coefficient of `gyroscope` or `accelerometer`, by its
+    name in `NoiseTerms`, the commonest first.
 
     Examples
     --------
@@ -280,12 +229,12 @@ def sheet_units(quantity: str, coefficient: str) -> tuple[SheetUnit, ...]:
     >>> unit.name, round(unit.of(math.radians(0.01)), 3)
     ('deg/sqrt(h)', 0.6)
     """
-    return _SHEET[quantity][coefficient]
+    return tuple(SheetUnit(*unit) for unit in _UNITS[quantity][coefficient][1].items())
 
 
 def si_unit(quantity: str, coefficient: str) -> str:
     """Return the SI unit of a coefficient."""
-    return _SI[quantity][coefficient]
+    return _UNITS[quantity][coefficient][0]
 
 
 def discrete(coefficient: str, value: float, rate: float) -> float:

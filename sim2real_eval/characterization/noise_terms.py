@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -27,8 +26,6 @@ class ParameterEstimate:
         Best value; of what is not observable, what the model file takes.
     std : float
         Standard uncertainty; NaN for what was read off, not estimated.
-    unit : str
-    observable : bool
     lower, upper : float
         95 % interval; 0 and infinity where a side is open.
     remark : str
@@ -91,13 +88,7 @@ def unseen(
     return ParameterEstimate(value, math.nan, unit, False, lower, upper, remark)
 
 
-def read_off_value(value: float, unit: str, remark: str) -> ParameterEstimate:
-    """Return what was read off: an extreme of the record has no standard uncertainty."""
-    return ParameterEstimate(value, math.nan, unit, True, 0.0, math.inf, remark)
-
-
-# The five coefficients of an axis, each with its uncertainty, and their mean over
-# recordings.
+# The five coefficients of an axis, each with its uncertainty, and their mean over recordings.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,10 +158,6 @@ class NoiseTerms:
         """Return the coefficients by name, in the order of `COEFFICIENTS`."""
         return {name: getattr(self, name) for name in COEFFICIENTS}
 
-    def to_mapping(self) -> dict[str, Any]:
-        """Return a plain mapping."""
-        return dataclasses.asdict(self)
-
 
 def term_variances(terms: NoiseTerms, tau: FloatArray) -> dict[str, FloatArray]:
     """Return the Allan variance of each observable term at averaging times `(k,)` s, u^2."""
@@ -189,28 +176,16 @@ def term_variances(terms: NoiseTerms, tau: FloatArray) -> dict[str, FloatArray]:
 
 
 def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> NoiseTerms:
-    """Return the weighted mean of the terms of several recordings of one sensor.
+    """Return the weighted mean of the terms of several recordings of one sensor and axis.
 
-    Parameters
-    ----------
-    terms : sequence of NoiseTerms
-        Of the same axis, one per recording.
-    weights : str
-        `uncertainty`: (value / std)^2, that is, how many degrees of freedom a value has; not
-        1 / std^2, because the std is proportional to the value and the smaller of two equally
-        sure values would weigh more. `length`: seconds, as [Cesenek2019] weighs them.
+    Weights of `uncertainty` are (value / std)^2, that is, how many degrees of freedom a value has;
+    not 1 / std^2, because the std is proportional to the value and the smaller of two equally sure
+    values would weigh more. Those of `length` are seconds, as [Cesenek2019] weighs them.
 
-    Returns
-    -------
-    NoiseTerms
-        A coefficient is observable where it is in one recording at least. Where it is in all, the
-        values are averaged; else the squares, with 0 for those that do not show it. The std is
-        that of the weighted mean, or where it is larger, that which the scatter implies.
-
-    Raises
-    ------
-    ParameterError
-        For no recordings, or other weights.
+    A coefficient is observable where it is in one recording at least. Where it is in all, the
+    values are averaged; else the squares, with 0 for those that do not show it. The std is that of
+    the weighted mean, or where it is larger, that which the scatter implies. ParameterError for no
+    recordings, or other weights.
     """
     if not terms:
         raise ParameterError('recordings', '', 'are none; must be one or more')
@@ -227,10 +202,7 @@ def _mean(terms: Sequence[NoiseTerms], name: str, weights: str) -> Coefficient:
     if not any(one.observable for one in found):
         surest = min(found, key=lambda one: one.upper)
         return Coefficient(0.0, surest.std, 0.0, surest.upper, observable=False)
-    if weights == 'length':
-        raw = [one.seconds for one in terms]
-    else:
-        raw = [_freedom(one) for one in found]
+    raw = [one.seconds for one in terms] if weights == 'length' else list(map(_freedom, found))
     share = np.array(raw) / sum(raw)
     # Where some do not show it, powers are averaged, with 0 for those: a mean over the others
     # alone would be the mean of those who happen to have much of it.

@@ -17,7 +17,7 @@ from sim2real_eval.characterization.allan import AllanCurve, allan_curve
 from sim2real_eval.characterization.allan_fit import fit_terms, fitted_factors
 from sim2real_eval.characterization.analysis import RecordingResult, combined_terms
 from sim2real_eval.characterization.imu_file import chain_model
-from sim2real_eval.characterization.noise_terms import COEFFICIENTS, NoiseTerms
+from sim2real_eval.characterization.noise_terms import NoiseTerms
 from sim2real_eval.characterization.signals import AXES
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
@@ -33,19 +33,9 @@ _BLOCK = 1 << 16
 class RecoveredParameter:
     """What became of one coefficient of one axis.
 
-    Attributes
-    ----------
-    axis, coefficient : str
-    given : float
-        In the model, SI; 0 where it has none.
-    found : float
-        Re-identified; 0 where not observable.
-    std : float
-        Uncertainty of `found`.
-    observable : bool
-        In the simulated record.
-    is_recovered : bool
-        As `Coefficient.agrees_with` says: within three standard uncertainties.
+    `given` in the model (0 where it has none) and `found` with its uncertainty (0 where the
+    simulated record does not show it), SI; `is_recovered` is what `Coefficient.agrees_with` says:
+    within three standard uncertainties.
     """
 
     axis: str
@@ -59,15 +49,7 @@ class RecoveredParameter:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reidentified:
-    """A simulated record at rest, analysed.
-
-    Attributes
-    ----------
-    recovered_parameters : tuple of RecoveredParameter
-        Of every axis and coefficient.
-    curves : dict of str to AllanCurve
-        Of the simulated record, by axis.
-    """
+    """A simulated record at rest, analysed: every axis and coefficient, and its curves by axis."""
 
     recovered_parameters: tuple[RecoveredParameter, ...]
     curves: dict[str, AllanCurve]
@@ -119,18 +101,8 @@ def reidentify(
 ) -> Reidentified:
     """Simulate a record at rest and say of each coefficient whether it comes back.
 
-    Parameters
-    ----------
-    model : ImuModel
-        Made from `terms`.
-    terms : mapping
-        By axis.
-    samples : int
-        As many as the recording had.
-    seed : int
-        Of the simulated sensor.
-    progress : callable, optional
-        Called after each of `blocks(samples)` blocks.
+    The model was made from `terms`, by axis; `samples` are as many as the recording had.
+    `progress` is called after each of `blocks(samples)` blocks.
     """
     values = simulated_standstill(model, samples, seed=seed, progress=progress)
     found, curves = [], {}
@@ -138,20 +110,12 @@ def reidentify(
         column = np.ascontiguousarray(values[:, AXES.index(axis)])
         curves[axis] = allan_curve(column, model.rate, fitted_factors(samples))
         fit = fit_terms(curves[axis])
-        for name in COEFFICIENTS:
-            truth = getattr(given, name).value
+        for name, one in given.coefficients().items():
             again = getattr(fit.terms, name)
-            found.append(
-                RecoveredParameter(
-                    axis=axis,
-                    coefficient=name,
-                    given=truth,
-                    found=again.value,
-                    std=again.std,
-                    observable=again.observable,
-                    is_recovered=again.agrees_with(truth),
-                )
-            )
+            found.append(RecoveredParameter(
+                axis, name, one.value, again.value, again.std, again.observable,
+                is_recovered=again.agrees_with(one.value),
+            ))  # fmt: skip
     return Reidentified(tuple(found), curves)
 
 
@@ -163,15 +127,8 @@ _RATE_TOLERANCE = 1.05
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedImu:
-    """Terms and model.
-
-    Attributes
-    ----------
-    terms : dict of str to NoiseTerms
-        By axis: the mean over the recordings.
-    model : ImuChain
-    samples, seconds : int, float
-        Of the longest recording, whose rate and resolution the model has.
+    """Terms, the mean over the recordings by axis, and the model made of them, with the rate and
+    the resolution of the longest recording; `samples` and `seconds` are those of that one.
     """
 
     terms: dict[str, NoiseTerms]
@@ -181,19 +138,9 @@ class FittedImu:
 
 
 def fit_imu(results: Sequence[RecordingResult], weights: str = 'uncertainty') -> FittedImu:
-    """Combine the analyses of recordings.
+    """Combine the analyses of recordings of one sensor; for `weights` see `noise_terms.combined`.
 
-    Parameters
-    ----------
-    results : sequence of RecordingResult
-        Of one sensor.
-    weights : str
-        `uncertainty` or `length`; see `noise_terms.combined`.
-
-    Raises
-    ------
-    ParameterError
-        When the rates differ by more than 5 %.
+    ParameterError when the rates differ by more than 5 %.
     """
     rates = [one.rate for one in results]
     if max(rates) > _RATE_TOLERANCE * min(rates):

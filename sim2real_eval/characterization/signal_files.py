@@ -39,19 +39,10 @@ _SHORTEST_STEP = 2e-5
 
 
 def nanoseconds(column: NDArray[Any], name: str) -> IntArray:
-    """Return the times of a column, `(n,)` ns.
+    """Return the times of a column of real numbers, `(n,)` ns, in the unit that its name tells.
 
-    Parameters
-    ----------
-    column : (n,) real
-        In the unit that its name tells.
-    name : str
-        Of `TIME_COLUMNS`, in any case.
-
-    Raises
-    ------
-    ValueError
-        For what is no time, or steps that no inertial sensor has: the unit is another.
+    The name is one of `TIME_COLUMNS`, in any case. ValueError for what is no time, or steps that
+    no inertial sensor has: the unit is another.
     """
     size = TIME_COLUMNS[name.lower()]
     unit = {1.0: 'ns', 1e3: 'us', 1e6: 'ms'}.get(size, 's')
@@ -77,23 +68,15 @@ def nanoseconds(column: NDArray[Any], name: str) -> IntArray:
 
 
 def rate_warnings(rate: float | None, stamp_ns: IntArray) -> tuple[Finding, ...]:
-    """Return notes: stamps look like numbers of samples, or a rate that was given is not taken
-    since they tell another.
-
-    Parameters
-    ----------
-    rate : float or None
-        Hz, as given.
-    stamp_ns : (n,) int64
+    """Return notes: stamps `(n,)` ns look like numbers of samples, or a rate that was given, Hz,
+    is not taken since they tell another.
     """
     if len(stamp_ns) < 2:
         return ()
     steps = np.diff(stamp_ns)
     step = float(np.median(steps)) * 1e-9
     if rate is None:
-        if not (steps == 1_000_000_000).all():
-            return ()
-        return (findings.ONE_SECOND(),)
+        return (findings.ONE_SECOND(),) if (steps == 1_000_000_000).all() else ()
     if abs(rate * step - 1.0) < 0.01:
         return ()
     return (findings.STAMPS_WIN(found=1.0 / step if step > 0.0 else 0.0, given=rate),)
@@ -125,20 +108,10 @@ def read_signals(
 ) -> Signals:
     """Read a recording, or a table: .csv, .txt or .dat text, .npy or .npz.
 
-    Parameters
-    ----------
-    path : path
-        A .npy array has the columns `columns`; the arrays of a .npz are taken by name, `gyro` and
-        `acc` being (n, 3), and its `rate` or `fs` is the rate.
-    options : TableOptions, optional
-        Rate and columns are for tables only.
-    topics : mapping, optional
-        For recordings only; see `sim2real_eval.recording.read_recording`.
-
-    Raises
-    ------
-    Sim2RealError
-        Naming the file, what was found and what is allowed.
+    A .npy array has the columns `columns`; the arrays of a .npz are taken by name, `gyro` and
+    `acc` being (n, 3), and its `rate` or `fs` is the rate. Rate and columns are for tables only,
+    topics (see `sim2real_eval.recording.read_recording`) for recordings only. A Sim2RealError
+    names the file, what was found and what is allowed.
     """
     path, options = Path(path), options or TableOptions()
     if path.is_dir() or path.suffix not in _TABLES:

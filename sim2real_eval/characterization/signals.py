@@ -33,8 +33,6 @@ class Signals:
 
     Attributes
     ----------
-    name : str
-        Label of the recording.
     axes : tuple of str
         Names of the columns, of `AXES`.
     values : (n, axes) float
@@ -86,13 +84,7 @@ class Signals:
         return dataclasses.replace(self, values=self.values * factors)
 
     def only(self, axes: tuple[str, ...]) -> Signals:
-        """Return some of the columns.
-
-        Raises
-        ------
-        SignalFileError
-            When one is not there.
-        """
+        """Return some of the columns; SignalFileError when one is not there."""
         for axis in axes:
             if axis not in self.axes:
                 there = ', '.join(self.axes)
@@ -114,10 +106,7 @@ def unit_of(axis: str) -> str:
 def signals_of(recording: Recording) -> Signals:
     """Return the signals of the IMU of a recording; quantities that it marks absent are left out.
 
-    Raises
-    ------
-    SignalFileError
-        When it has no IMU, or one without rates and accelerations.
+    SignalFileError when it has no IMU, or one without rates and accelerations.
     """
     if 'imu' not in recording.roles:
         raise SignalFileError(
@@ -177,12 +166,7 @@ def evenly_spaced(signals: Signals) -> Signals:
     `LONGEST_FILLED` samples are missing, straight lines go in; a longer gap cuts the record, and
     the longest piece is kept. What is left is taken as evenly spaced at its mean rate, whatever
     the jitter of the stamps: that of a driver's clock is not that of the sensor. All of it is told
-    in notes.
-
-    Raises
-    ------
-    SignalFileError
-        When fewer than 8 samples are left.
+    in notes. SignalFileError when fewer than 8 samples are left.
     """
     if signals.stamp_ns is None:
         if len(signals) < _FEWEST:
@@ -222,13 +206,16 @@ def evenly_spaced(signals: Signals) -> Signals:
         share = count / (len(stamps) + count)
         notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
         place = np.arange(len(stamps)) + np.concatenate([[0], np.cumsum(holes)])
-        values = _filled(values, place)
+        grid = np.arange(place[-1] + 1)
+        values = np.stack([np.interp(grid, place, column) for column in values.T], axis=1)
     else:
         place = np.arange(len(stamps))
     if len(values) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(values))
     rate = (len(values) - 1) / (float(stamps[-1] - stamps[0]) * 1e-9)
-    jitter = _jitter(stamps, place, rate)
+    # How far the stamps are from an even grid, ns.
+    jitter = (stamps - stamps[0]) - place * (1e9 / rate)
+    jitter -= jitter.mean()
     if jitter.std() > 0.01e9 / rate:
         size, most = jitter.std() * 1e-6, np.abs(jitter).max() * 1e-6
         notes.append(findings.JITTER(size=size, most=most, rate=rate))
@@ -259,14 +246,3 @@ def _missing(steps: IntArray, period: float) -> IntArray:
     pairs[1:-1] = steps[:-1] + steps[1:]
     lengths = np.minimum(steps, np.minimum(pairs[:-1], pairs[1:]) - period)
     return np.asarray(np.rint(lengths / period), dtype=np.int64) - 1
-
-
-def _filled(values: NDArray[np.floating[Any]], place: IntArray) -> NDArray[np.floating[Any]]:
-    grid = np.arange(place[-1] + 1)
-    return np.stack([np.interp(grid, place, column) for column in values.T], axis=1)
-
-
-def _jitter(stamps: IntArray, place: IntArray, rate: float) -> NDArray[np.float64]:
-    """Return how far the stamps are from an even grid, ns."""
-    off = (stamps - stamps[0]) - place * (1e9 / rate)
-    return np.asarray(off - off.mean(), dtype=np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.characterization import findings
+from sim2real_eval.characterization.screening import runs_of
 from sim2real_eval.characterization.signals import SignalFileError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
@@ -45,16 +46,14 @@ class StandingOptions(Parameters):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StandingRun:
-    """One standstill.
+    """One standstill of the recording `name`.
 
     Attributes
     ----------
-    name : str
-        Of its recording.
     start : float
         s since the first fix of the recording.
     time : (n,) float
-        s since its first fix, increasing.
+        s since its own first fix, increasing.
     error : (n, 3) float
         m, east-north-up, about the mean: a constant error cannot be seen.
     covariance : (n, 3, 3) float
@@ -79,12 +78,8 @@ def standing_runs(
     """Return the standstills of a recording's GPS, and notes.
 
     Whether it stands is told by the true speed where there is truth, else by the fixes
-    themselves: the means of neighbouring windows stay together.
-
-    Raises
-    ------
-    SignalFileError
-        When there is no GPS, no valid fix, or nothing stands still for long enough.
+    themselves: the means of neighbouring windows stay together. SignalFileError when there is no
+    GPS, no valid fix, or nothing stands still for long enough.
     """
     options = options or StandingOptions()
     where = recording.path or recording.name
@@ -104,9 +99,8 @@ def standing_runs(
             f'{where}: {len(fixes)} fixes are too few; must be {options.fewest} or more'
         )
     time = (fixes.stamp_ns - fixes.stamp_ns[0]) * 1e-9
-    frame = LocalFrame(
-        float(fixes.latitude[0]), float(fixes.longitude[0]), float(fixes.altitude[0])
-    )
+    start = (float(one[0]) for one in (fixes.latitude, fixes.longitude, fixes.altitude))
+    frame = LocalFrame(*start)
     place = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     if time[-1] < options.shortest:
         raise SignalFileError(
@@ -146,9 +140,8 @@ def _runs(
     still: NDArray[np.bool_],
     options: StandingOptions,
 ) -> list[StandingRun]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], still.view(np.int8), [0]])))
     found = []
-    for first, last in zip(edges[::2], edges[1::2], strict=True):
+    for first, last in runs_of(still):
         begin = time[first] + (options.margin if first else 0.0)
         end = time[last - 1] - (options.margin if last < len(time) else 0.0)
         inside = (time >= begin) & (time <= end)

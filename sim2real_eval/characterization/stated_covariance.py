@@ -40,24 +40,17 @@ class StatedFit:
 
     Attributes
     ----------
-    time : (n,) float
-        s since the first fix.
-    deviation : (n,) float
-        Stated horizontal deviation, sqrt((P_ee + P_nn) / 2), m.
-    start, limit : ParameterEstimate
-        HDOP at the first fix and after a long time, with `k`.
-    time_constant : ParameterEstimate
-        s.
-    k : float
-        Deviation at HDOP 1, m: given, not fitted.
+    time, deviation : (n,) float
+        s since the first fix, and stated horizontal deviation, sqrt((P_ee + P_nn) / 2), m.
+    start, limit, time_constant : ParameterEstimate
+        HDOP at the first fix and after a long time, with `k`, the deviation at HDOP 1, m, which is
+        given and not fitted; and s.
     vertical_factor : ParameterEstimate
         Vertical over horizontal deviation.
     constant : tuple of 3 ParameterEstimate
         Root of the mean stated variance, east, north, up, m.
-    kind : str
-        `zero`, `airsim` (it converges) or `constant`.
-    type : str
-        Name of the position_covariance_type.
+    kind, type : str
+        `zero`, `airsim` (it converges) or `constant`; name of the position_covariance_type.
     """
 
     time: FloatArray
@@ -99,12 +92,7 @@ def fit_stated(fixes: FixArray, k: float = 0.02) -> StatedFit:
     chi-square falls by more than 12 against a constant; uncertainties count correlated residuals
     as (1 - r) / (1 + r) samples, r the correlation of neighbours.
 
-    Parameters
-    ----------
-    fixes : FixArray
-        With status >= 0.
-    k : float
-        Deviation at HDOP 1, m.
+    The fixes have a status >= 0; `k` is the deviation at HDOP 1, m.
     """
     time = (fixes.stamp_ns - fixes.stamp_ns[0]) * 1e-9
     variances = np.einsum('nii->ni', fixes.position_covariance)
@@ -112,39 +100,34 @@ def fit_stated(fixes: FixArray, k: float = 0.02) -> StatedFit:
     known &= fixes.position_covariance_type > 0
     kinds = fixes.position_covariance_type[known]
     name = _TYPES[int(np.bincount(kinds).argmax())] if len(kinds) else 'unknown'
-    none = unseen('1', 'the covariances are zero or of unknown type')
     if known.sum() < 8:
-        seconds = dataclasses.replace(none, unit='s')
-        metres = dataclasses.replace(none, unit='m')
+        remark = 'the covariances are zero or of unknown type'
+        none, seconds, metres = (unseen(unit, remark) for unit in ('1', 's', 'm'))
         empty = np.empty(0)
         return StatedFit(
             empty, empty, none, none, seconds, k, none, (metres,) * 3, 'zero', 'unknown'
         )
     time, variances = time[known], variances[known]
     deviation = np.sqrt(0.5 * (variances[:, 0] + variances[:, 1]))
-    constant = tuple(_mean_deviation(column) for column in variances.T)
+    east, north, up = (_mean_deviation(column) for column in variances.T)
     factor = np.sqrt(variances[:, 2]) / deviation
     vertical = ParameterEstimate(float(np.median(factor)), _error_of_mean(factor), '1')
+    remark = 'the stated covariance does not converge in this record'
+    flat = StatedFit(
+        time, deviation, unseen('1', remark), unseen('1', remark), unseen('s', remark), k,
+        vertical, (east, north, up), 'constant', name,
+    )  # fmt: skip
     fit = _converging(time, deviation)
     if fit is None:
-        remark = 'the stated covariance does not converge in this record'
-        return StatedFit(
-            time, deviation, unseen('1', remark), unseen('1', remark), unseen('s', remark), k,
-            vertical, constant, 'constant', name,  # type: ignore[arg-type]
-        )  # fmt: skip
-    values, errors = fit
-    hdop = [
-        ParameterEstimate(value / k, error / k, '1', True, (value - 1.96 * error) / k,
-                 (value + 1.96 * error) / k)
-        for value, error in zip(values[:2], errors[:2], strict=True)
-    ]  # fmt: skip
-    lag = ParameterEstimate(
-        values[2], errors[2], 's', True, values[2] - 1.96 * errors[2], values[2] + 1.96 * errors[2]
-    )
-    return StatedFit(
-        time, deviation, hdop[0], hdop[1], lag, k, vertical, constant,  # type: ignore[arg-type]
-        'airsim', name,
+        return flat
+    start, limit, lag = (
+        ParameterEstimate(
+            value / size, error / size, unit, True,
+            (value - 1.96 * error) / size, (value + 1.96 * error) / size,
+        )
+        for value, error, size, unit in zip(*fit, (k, k, 1.0), ('1', '1', 's'), strict=True)
     )  # fmt: skip
+    return dataclasses.replace(flat, start=start, limit=limit, time_constant=lag, kind='airsim')
 
 
 def _mean_deviation(variances: FloatArray) -> ParameterEstimate:
@@ -206,27 +189,20 @@ def _converging(time: FloatArray, deviation: FloatArray) -> tuple[list[float], l
 
 # Whether fixes keep to the covariance that is stated of them: NEES at standstill.
 #
-# Errors that wander are few independent ones, and the mean of a standstill takes some
-# of a slow
-# wander away. Both follow from the white noise and the Gauss-Markov process fitted to
-# the axis:
-# with R the correlation matrix of n errors and M the matrix that takes their mean away,
-# the sum of
-# squares about the mean has expectation tr(MR) and variance 2 tr(MRMR) in units of the
-# variance.
+# Errors that wander are few independent ones, and the mean of a standstill takes some of a slow
+# wander away. Both follow from the white noise and the Gauss-Markov process fitted to the axis:
+# with R the correlation matrix of n errors and M the matrix that takes their mean away, the sum of
+# squares about the mean has expectation tr(MR) and variance 2 tr(MRMR) in units of the variance.
 
 _FEWEST = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class CovarianceConsistency:
-    """Errors of the fixes against their stated covariances.
+    """Errors of the fixes, by name which, against their stated covariances.
 
     Attributes
     ----------
-    name : str
-        Which errors.
-    samples : int
     independent : float
         How many independent samples of an axis tell as much of the variance.
     ratio : float
@@ -272,15 +248,7 @@ def covariance_consistency(
     What is constant over a standstill cannot be seen, so overconfident is a finding, and
     underconfident may be an error that did not move.
 
-    Parameters
-    ----------
-    runs : sequence of StandingRun
-    fits : sequence of 3 MarkovFit
-        What the errors east, north and up are made of.
-    name : str
-        Of the result.
-    axes : tuple of int
-        Of the errors that are tested together.
+    `fits` are what the errors east, north and up are made of; of these `axes` are tested together.
 
     Notes
     -----

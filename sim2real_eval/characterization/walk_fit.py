@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim2real_eval.characterization.noise_terms import ParameterEstimate, read_off_value, unseen
+from sim2real_eval.characterization.noise_terms import ParameterEstimate, unseen
 from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.simulators import RandomWalkNoise
@@ -38,10 +38,9 @@ class WalkFit:
 
     Attributes
     ----------
-    second_difference : ParameterEstimate
-        Its deviation over T^2, all axes, m/s^2: the paper's acceleration_std.
-    acceleration_std : ParameterEstimate
-        That of the walk, m/s^2 per step.
+    second_difference, acceleration_std : ParameterEstimate
+        Its deviation over T^2, all axes, m/s^2 (the paper's acceleration_std), and that of the
+        walk, m/s^2 per step.
     speed_limit, acceleration_limit, maximal_error : ParameterEstimate
         Largest speed (3-D), acceleration (one axis) and error (3-D, about the mean) of the record.
     saturated : bool
@@ -57,13 +56,20 @@ class WalkFit:
 
     def noise(self, rate: float) -> RandomWalkNoise:
         """Return the noise model."""
-        return RandomWalkNoise(
-            acceleration_std=self.acceleration_std.value,
-            model_rate=rate,
-            speed_limit=self.speed_limit.value,
-            acceleration_limit=self.acceleration_limit.value,
-            error_scale=max(self.maximal_error.value, 1e-6),
-        )
+        limits = (self.speed_limit, self.acceleration_limit, self.maximal_error)
+        return _walk(self.acceleration_std.value, rate, *(one.value for one in limits))
+
+
+def _walk(
+    std: float, rate: float, speed: float, acceleration: float, error: float
+) -> RandomWalkNoise:
+    return RandomWalkNoise(
+        acceleration_std=std,
+        model_rate=rate,
+        speed_limit=speed,
+        acceleration_limit=acceleration,
+        error_scale=max(error, 1e-6),
+    )
 
 
 def second_difference_factor(steps: int) -> float:
@@ -129,9 +135,9 @@ def fit_walk(runs: Sequence[StandingRun]) -> WalkFit:
     return WalkFit(
         second_difference=plain,
         acceleration_std=acceleration,
-        speed_limit=read_off_value(speed, 'm/s', extreme),
-        acceleration_limit=read_off_value(limit, 'm/s^2', extreme),
-        maximal_error=read_off_value(largest, 'm', extreme),
+        speed_limit=ParameterEstimate(speed, math.nan, 'm/s', remark=extreme),
+        acceleration_limit=ParameterEstimate(limit, math.nan, 'm/s^2', remark=extreme),
+        maximal_error=ParameterEstimate(largest, math.nan, 'm', remark=extreme),
         saturated=saturated,
     )
 
@@ -159,14 +165,8 @@ def _matching(
     intervals = np.concatenate([[0.0], np.full(_SIMULATED - 1, 1.0 / rate)])
 
     def found(std: float) -> float:
-        noise = RandomWalkNoise(
-            acceleration_std=std,
-            model_rate=rate,
-            speed_limit=speed,
-            acceleration_limit=limit,
-            error_scale=max(largest, 1e-6),
-        )
         # The same draws for every value: the answer is smooth, and the same every time.
+        noise = _walk(std, rate, speed, limit, largest)
         error = noise.start(0, 'characterize', 'gps').advance(intervals)
         return float(np.sqrt(np.mean((np.diff(error, 2, axis=0) * rate**2) ** 2)))
 

@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from rich.table import Table
 from rich.text import Text
@@ -42,7 +41,14 @@ from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.tables import Field, write_bytes, write_csv, write_json
 from sim2real_eval.report.console import add_numbers, add_words, plain_table
-from sim2real_eval.report.style import legend_above, model_colours, save_png, small_multiples, tidy
+from sim2real_eval.report.style import (
+    figure_legend,
+    legend_line,
+    model_colours,
+    save_png,
+    small_multiples,
+    tidy,
+)
 from sim_sensors.imu.chain import ImuChain
 
 _WORDS = {
@@ -158,7 +164,7 @@ def allan_figure(
             dots[0].set(markersize=4.0, markerfacecolor='white', markeredgewidth=0.8)
         _decorate(panel, axis, terms[axis], unit)
     figure.supxlabel('averaging time [s]', fontsize=9)
-    legend_above(figure, _handles(results, colours, bool(twins)), 4 if len(terms) > 1 else 2)
+    figure_legend(figure, _handles(results, colours, bool(twins)), 4 if len(terms) > 1 else 2)
     return figure
 
 
@@ -228,20 +234,15 @@ def _handles(
     results: Sequence[RecordingResult], colours: Mapping[str, str], twins: bool
 ) -> list[Artist]:
     handles: list[Artist] = [
-        Line2D([], [], color=colours[result.name], linewidth=1.3, label=result.name)
-        for result in results[:6]
+        legend_line(result.name, colours[result.name], linewidth=1.3) for result in results[:6]
     ]
     # The band has the colour of its curve; that of several is said in grey.
     band = colours[results[0].name] if len(results) == 1 else 'grey'
     handles.append(Patch(color=band, alpha=0.25, linewidth=0, label='68 % band'))
-    handles.append(Line2D([], [], color=_FIT_COLOUR, linewidth=1.2, label='fit and its terms'))
+    handles.append(legend_line('fit and its terms', _FIT_COLOUR, linewidth=1.2))
     if twins:
-        handles.append(
-            Line2D(
-                [], [], color=_FIT_COLOUR, marker='o', linestyle='none', markersize=4,
-                markerfacecolor='white', label='simulated from the fit',
-            )
-        )  # fmt: skip
+        dots = {'marker': 'o', 'linestyle': 'none', 'markersize': 4, 'markerfacecolor': 'white'}
+        handles.append(legend_line('simulated from the fit', _FIT_COLOUR, **dots))
     return handles
 
 

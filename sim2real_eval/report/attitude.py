@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from rich.table import Table
 
 from sim2real_eval.benches.attitude.estimate import (
@@ -26,7 +24,15 @@ from sim2real_eval.common.tables import write_csv, write_json
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim2real_eval.report.consistency import consistency_figure
 from sim2real_eval.report.console import add_numbers, plain_table
-from sim2real_eval.report.style import BLUE, TRUTH_COLOUR, legend_above, new_figure, save_png, tidy
+from sim2real_eval.report.style import (
+    BLUE,
+    TRUTH_COLOUR,
+    figure_legend,
+    legend_line,
+    new_figure,
+    save_png,
+    tidy,
+)
 
 
 def attitude_table(study: AttitudeStudy, title: str) -> Table:
@@ -87,11 +93,11 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
     for panel in panels.flat:
         tidy(panel, grid=True)
         panel.locator_params(axis='y', nbins=5)
-    handles: list[Artist] = [
-        Line2D([], [], color=BLUE, label='estimated - true'),
-        Line2D([], [], color=TRUTH_COLOUR, linewidth=0.7, label='99 % bounds of the filter'),
+    handles = [
+        legend_line('estimated - true', BLUE),
+        legend_line('99 % bounds of the filter', TRUTH_COLOUR, linewidth=0.7),
     ]
-    legend_above(figure, handles, 2, title)
+    figure_legend(figure, handles, 2, title)
     figure.supxlabel(
         'time since the first sample [s]; scales are those after the first tenth', fontsize=9
     )

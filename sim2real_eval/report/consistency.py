@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from rich.table import Table
@@ -24,7 +22,8 @@ from sim2real_eval.report.style import (
     BLUE,
     REAL_COLOUR,
     VERMILION,
-    legend_above,
+    figure_legend,
+    legend_line,
     small_multiples,
     tidy,
 )
@@ -96,14 +95,13 @@ def consistency_figure(
     figure.supxlabel('time since the first sample [s]', fontsize=9)
     figure.supylabel('square / degrees of freedom [1]', fontsize=9)
     percent = f'{100.0 * probability:g} %'
-    bounds: dict[str, Any] = {'color': BLUE, 'linewidth': 0.9, 'linestyle': '--'}
     handles: list[Artist] = [
-        Line2D([], [], color=REAL_COLOUR, marker='.', linestyle='', label='sample'),
-        Line2D([], [], **bounds, label=f'{percent} of samples'),
-        Line2D([], [], color=VERMILION, linewidth=1.3, label='running mean'),
+        legend_line('sample', REAL_COLOUR, marker='.', linestyle=''),
+        legend_line(f'{percent} of samples', BLUE, linewidth=0.9, linestyle='--'),
+        legend_line('running mean', VERMILION, linewidth=1.3),
         Patch(color=BLUE, alpha=0.2, label=f'{percent} of running means'),
     ]
-    legend_above(figure, handles, 4, title)
+    figure_legend(figure, handles, 4, title)
     return figure
 
 

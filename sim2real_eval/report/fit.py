@@ -26,6 +26,7 @@ from sim2real_eval.report.style import (
     BLUE,
     REAL_COLOUR,
     VERMILION,
+    figure_legend,
     save_png,
     small_multiples,
     tidy,
@@ -72,18 +73,12 @@ def fit_gain_table(fit: Fit) -> Table:
     if own:
         add_numbers(table, f'\n{fit.options.metric}', style='bold')
     add_numbers(table, '\nscore', '\nVEPD', f'{level}\nfrom', '\nto', 'null\nmedian', '\np-value')
-    objectives = dict(
-        zip(
-            (BEFORE, AFTER, HELD_OUT),
-            (validation.before, validation.after, validation.held_out),
-            strict=True,
-        )
-    )
+    best = {BEFORE: validation.before, AFTER: validation.after, HELD_OUT: validation.held_out}
     for one in known.models:
         table.add_row(
             one.model,
             f'{one.n_real}/{one.n_sim}',
-            *([four_decimals(objectives[one.model])] if own else []),
+            *([four_decimals(best[one.model])] if own else []),
             *map(
                 four_decimals,
                 (validation.scores[one.model], one.distance, one.low, one.high, one.null_median),
@@ -108,8 +103,7 @@ def profile_figure(fit: Fit) -> Figure:
     figure, panels = small_multiples(len(fit.parameters), 2, (5.2, 3.3), (0.4, 0.9))
     for panel, one in zip(panels, fit.parameters, strict=True):
         _draw(panel, one, fit)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc='outside lower center', ncols=3, fontsize=8, frameon=False)
+    figure_legend(figure, panels[0].get_legend_handles_labels()[0], 3, below=True)
     validation = fit.validation
     held = '' if validation.held_out is None else f', held out {validation.held_out:.3g}'
     figure.suptitle(

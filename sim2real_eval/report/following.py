@@ -23,7 +23,7 @@ from sim2real_eval.report.console import add_numbers, add_words, plain_table
 from sim2real_eval.report.signal_plots import PLOTS
 from sim2real_eval.report.style import (
     TRUTH_COLOUR,
-    legend_above,
+    figure_legend,
     model_colours,
     new_figure,
     save_png,
@@ -105,7 +105,7 @@ def following_figure(run: FollowedRun) -> Figure:
     axes.set_xlabel('x [m]', fontsize=9)
     axes.set_ylabel('y [m]', fontsize=9)
     title = f'{run.name}: reference (dot: start) and simulated robot'
-    legend_above(plan, axes.get_legend_handles_labels()[0], 3, title)
+    figure_legend(plan, axes.get_legend_handles_labels()[0], 3, title)
     right.suptitle('errors of the robot against the reference', fontsize=10)
     return figure
 
@@ -170,21 +170,9 @@ def write_following(
 
     All or nothing; with `overwrite` in place of an older result of this kind.
 
-    Parameters
-    ----------
-    record : mapping
-        From `following_record`.
-    twin : Twin
-        Sensors of the recordings.
-    scenarios : mapping
-        Run to label of the scenario.
-    advance : callable
-        Called after each run.
-
-    Returns
-    -------
-    dict
-        Controller to its recordings, in the order of the runs.
+    `record` is from `following_record`; the recordings have the sensors of `twin` and, by run, the
+    labels of `scenarios`, and are returned by controller, in the order of the runs. `advance` is
+    called after each run.
     """
     recordings: dict[str, list[Recording]] = {}
     with fresh_folder(folder, MARK, overwrite=overwrite, older=_files_of) as fresh:

@@ -14,13 +14,14 @@ from matplotlib.patches import Ellipse
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
-from sim2real_eval.characterization.gps_simulated import (
+from sim2real_eval.characterization.gps_characterization import (
+    AXIS_NAMES,
+    GpsResult,
     SimulatedStatistic,
     autocovariance_scatter,
     expected_autocovariance,
 )
-from sim2real_eval.characterization.markov_likelihood import autocovariance
+from sim2real_eval.characterization.markov_fit import autocovariance
 from sim2real_eval.characterization.noise_terms import with_error
 from sim2real_eval.characterization.walk_fit import even_errors
 from sim2real_eval.report.console import plain_table

@@ -14,12 +14,8 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.findings import NOT_SIGNIFICANT
 from sim2real_eval.metrics.published import RankAgreement
-from sim2real_eval.metrics.uncertainty.result import (
-    DistanceUncertainty,
-    PairUncertainty,
-    Uncertainty,
-)
-from sim2real_eval.report.console import plain_table
+from sim2real_eval.metrics.uncertainty.result import Uncertainty
+from sim2real_eval.report.console import add_numbers, add_words, plain_table
 from sim2real_eval.study.secondary_results import LEVEL, MetricTable
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
 
@@ -35,25 +31,18 @@ def uncertainty_table(
 
     The null distribution is that of identical sensors: its median, and its quantile at the level.
     P-values are adjusted for how many models there are; the last column has the probability to be
-    closest.
-
-    Parameters
-    ----------
-    known : mapping
-        Scenario, or other label of a block, to what is known; at least one.
-    title : str
+    closest. `known` has one block at least, by scenario or other label.
     """
     level = next(iter(known.values())).options.level
     table = plain_table(title)
-    table.add_column('scenario', overflow='fold')
+    add_words(table, 'scenario')
     table.add_column('group', no_wrap=True)
-    table.add_column('model', overflow='fold')
-    table.add_column('\nVEPD', justify='right', style='bold', no_wrap=True)
-    table.add_column(f'true VEPD\n{level:.3g} level', justify='right', no_wrap=True)
-    table.add_column(f'null dist.\nmed. {level:.3g}', justify='right', no_wrap=True)
+    add_words(table, 'model')
+    add_numbers(table, '\nVEPD', style='bold')
+    add_numbers(table, f'true VEPD\n{level:.3g} level', f'null dist.\nmed. {level:.3g}')
     # Wider than their words, which would run into each other.
-    table.add_column('p-value\nadj.', justify='right', no_wrap=True, min_width=8)
-    table.add_column('best\nprob.', justify='right', no_wrap=True, min_width=7)
+    add_numbers(table, 'p-value\nadj.', min_width=8)
+    add_numbers(table, 'best\nprob.', min_width=7)
     for scenario, one in known.items():
         label = f'{scenario} pooled' if scenario == POOLED else scenario
         for model in one.order:
@@ -64,7 +53,7 @@ def uncertainty_table(
                 f'{model.distance:.4f}',
                 _range(model.low, model.high),
                 _range(model.null_median, model.null_high, ' '),
-                _p_value(model),
+                _p_value(model.adjusted, '?'),
                 f'{model.ranks[0]:.2f}' if model.ranks else '-',
             )
             label = ''
@@ -76,20 +65,20 @@ def _range(low: float | None, high: float | None, between: str = '-') -> str:
     return '?' if low is None or high is None else f'{low:.3f}{between}{high:.3f}'
 
 
-def _p_value(model: DistanceUncertainty) -> str:
-    if model.adjusted is None:
-        return '?'
-    return '<0.001' if model.adjusted < 0.001 else f'{model.adjusted:.3f}'
+def _p_value(value: float | None, unknown: str) -> str:
+    if value is None:
+        return unknown
+    return '<0.001' if value < 0.001 else f'{value:.3f}'
 
 
 def pair_lines(known: Uncertainty, scenario: str) -> list[Finding]:
     """Say which neighbours of the ranking do not differ significantly, and what would do it."""
-    order = known.order
     lines = []
-    for near, far in itertools.pairwise(order):
+    for near, far in itertools.pairwise(known.order):
         pair = known.pair(near.model, far.model)
         if pair.distinguishable is False:
-            lines.append(f'{near.model} and {far.model}: {_more(known, pair)}')
+            more = f'{known.more(pair)} more motions would, at {known.options.power:.0%} power'
+            lines.append(f'{near.model} and {far.model}: {more}')
     if not lines:
         return []
     shown = lines[:_MOST_PAIRS]
@@ -99,26 +88,12 @@ def pair_lines(known: Uncertainty, scenario: str) -> list[Finding]:
     return [NOT_SIGNIFICANT(pairs='; '.join(shown)).of(where)]
 
 
-def _more(known: Uncertainty, pair: PairUncertainty) -> str:
-    motions = known.more(pair)
-    return f'{motions} more motions would, at {known.options.power:.0%} power'
-
-
 # Tables beside VEPD on the terminal: a line per metric or option, a column per model.
 
 
 class RankLine(NamedTuple):
-    """One way to rank the models.
-
-    Attributes
-    ----------
-    label : str
-    values, ranks : tuple of float or None
-        Model by model.
-    marks : tuple of bool
-        Whether a value is significant.
-    agreement : RankAgreement
-        With the ranking that all are compared with.
+    """One way to rank the models: values and ranks model by model, marks of those significant, and
+    the agreement with the ranking that all are compared with.
     """
 
     label: str
@@ -129,15 +104,7 @@ class RankLine(NamedTuple):
 
 
 class RankLines(NamedTuple):
-    """Several ways to rank the same models.
-
-    Attributes
-    ----------
-    title : str
-    models : tuple of str
-    lines : tuple of RankLine
-    notes : tuple of str
-    """
+    """Several ways to rank the same models."""
 
     title: str
     models: tuple[str, ...]
@@ -151,9 +118,8 @@ def metric_lines(table: MetricTable) -> RankLines:
     for row in table.rows:
         if any(value is not None for value in row.distances):
             unit = f' {row.metric.unit}' if row.metric.unit else ''
-            p_values = (
-                row.p_values if row.adjusted.count(None) == len(row.adjusted) else row.adjusted
-            )
+            known = any(p_value is not None for p_value in row.adjusted)
+            p_values = row.adjusted if known else row.p_values
             marks = tuple(p_value is not None and p_value <= LEVEL for p_value in p_values)
             label = f'{row.metric.name}{unit}'
             lines.append(RankLine(label, row.distances, row.ranks, marks, row.with_vepd))
@@ -181,10 +147,10 @@ def sensitivity_lines(table: SensitivityTable) -> RankLines:
 def ranks_table(given: RankLines) -> Table:
     """Return `value (rank)` per line and model, and Kendall's tau of each line with the first."""
     table = plain_table(given.title, gap=1)
-    table.add_column('', overflow='fold')
+    add_words(table, '')
     for model in given.models:
         table.add_column(Text(model), justify='right', overflow='fold')
-    table.add_column('tau', justify='right', no_wrap=True)
+    add_numbers(table, 'tau')
     for number, line in enumerate(given.lines):
         cells: list[Text | str] = [Text(line.label)]
         for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
@@ -197,11 +163,8 @@ def ranks_table(given: RankLines) -> Table:
 def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
     """Return one line per two rankings of a scenario."""
     table = plain_table(title, gap=1)
-    table.add_column('scenario', overflow='fold')
-    table.add_column('ranking', overflow='fold')
-    table.add_column('and ranking', overflow='fold')
-    for name in ('models', 'Kendall', 'Spearman', 'p-value'):
-        table.add_column(name, justify='right', no_wrap=True)
+    add_words(table, 'scenario', 'ranking', 'and ranking')
+    add_numbers(table, 'models', 'Kendall', 'Spearman', 'p-value')
     last = None
     for pair in pairs:
         if last not in (None, pair.scenario):
@@ -214,7 +177,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
             str(agreement.models),
             _two(agreement.kendall),
             _two(agreement.spearman),
-            _p_value_of_ranks_table(agreement.p_value),
+            _p_value(agreement.p_value, '-'),
         )
         last = pair.scenario
     return table
@@ -241,12 +204,6 @@ def short_number(value: float) -> str:
     if value == 0.0:
         return '0'
     return f'{value:#.3g}'.rstrip('.') if 1e-3 <= value < 1e4 else f'{value:.1e}'
-
-
-def _p_value_of_ranks_table(value: float | None) -> str:
-    if value is None:
-        return '-'
-    return '<0.001' if value < 0.001 else f'{value:.3f}'
 
 
 def _two(value: float | None) -> str:

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from sim2real_eval.metrics.options import MetricError
@@ -22,7 +20,8 @@ from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.report.style import (
     REAL_COLOUR,
     TRUTH_COLOUR,
-    legend_above,
+    figure_legend,
+    legend_line,
     model_colours,
     new_figure,
     save_png,
@@ -37,19 +36,10 @@ _LEAST_BINS = 6
 
 @dataclasses.dataclass(frozen=True)
 class HistogramAxis:
-    """What a histogram shows.
+    """What a histogram shows: a field of `RunScore`, text under the axis and above the figure.
 
-    Attributes
-    ----------
-    field : str
-        Field of `RunScore`.
-    label : str
-        Text under the axis, with unit.
-    title : str
-        Text above the figure.
-    bin_width, upper : float
-        Bins of the paper, from 0 to `upper`; fewer when the data end before, more when they lie
-        beyond, wider when they become too many.
+    Bins are those of the paper, from 0 to `upper`; fewer when the data end before, more when they
+    lie beyond, wider when they become too many.
     """
 
     field: str
@@ -189,16 +179,9 @@ def overlay_figure(
     from simulated ones. A simulated run with a truth of its own (another drive, not the real truth
     replayed) shows that truth dashed. MetricError when there is nothing to plot.
 
-    Parameters
-    ----------
-    overlays : mapping
-        Label of the row, such as a scenario or a run, to the runs in it.
-    speed_label : str
-        What the speed is, for the axis.
-    real_label : str
-        What the runs that count as real are, such as `real` or a label of stand-ins.
-    about : str
-        Judge and warm-up, for the title.
+    The overlays are by label of the row, such as a scenario or a run. `speed_label` says for the
+    axis what the speed is, `real_label` what the runs that count as real are, and `about` for the
+    title judge and warm-up.
     """
     models = list(dict.fromkeys(model for overlay in overlays.values() for model in overlay.sim))
     if not models:
@@ -227,20 +210,16 @@ def overlay_figure(
     _clip(panels, lines)
     figure.supxlabel('time since the start of what is compared [s]', fontsize=9)
     figure.supylabel(f'{speed_label} [m/s]', fontsize=9)
-    handles: list[Artist] = [
-        Line2D([], [], color=TRUTH_COLOUR, linewidth=1.1, label='truth'),
-        Line2D([], [], color=REAL_COLOUR, linewidth=1.6, label=f'estimate, {real_label} sensors'),
-        Line2D(
-            [], [], color=colours[models[0]], linewidth=1.1,
-            label='estimate, simulated sensors (colour of the model)',
-        ),
-    ]  # fmt: skip
+    simulated = 'estimate, simulated sensors (colour of the model)'
+    handles = [
+        legend_line('truth', TRUTH_COLOUR, linewidth=1.1),
+        legend_line(f'estimate, {real_label} sensors', REAL_COLOUR, linewidth=1.6),
+        legend_line(simulated, colours[models[0]], linewidth=1.1),
+    ]
     if own_truth:
-        handles.append(
-            Line2D([], [], color='black', linewidth=0.9, linestyle='--', label='truth, simulated')
-        )
+        handles.append(legend_line('truth, simulated', 'black', linewidth=0.9, linestyle='--'))
     title = f'True and estimated speed{", " if about else ""}{about}'
-    legend_above(figure, handles, len(handles) if columns > 2 else 2, title)
+    figure_legend(figure, handles, len(handles) if columns > 2 else 2, title)
     return figure
 
 

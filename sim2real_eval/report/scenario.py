@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from rich.table import Table
 from rich.text import Text
 from scipy.stats import chi2
@@ -24,7 +22,8 @@ from sim2real_eval.report.style import (
     BLUE,
     REAL_COLOUR,
     VERMILION,
-    legend_above,
+    figure_legend,
+    legend_line,
     new_figure,
     save_png,
     tidy,
@@ -111,16 +110,16 @@ def scenario_figure(study: ScenarioStudy) -> Figure:
     panels = figure.subplots(rows, 3, squeeze=False)
     for panel, pair in zip(panels.flat, pairs, strict=True):
         _draw(panel, study, list(pair))
-    handles: list[Artist] = [
-        Line2D([], [], color=REAL_COLOUR, marker='.', linestyle='', label='a run'),
-        Line2D([], [], color=BLUE, linewidth=1.6, label='95 %, predicted'),
-        Line2D([], [], color=VERMILION, linewidth=1.6, linestyle='--', label='95 %, found'),
+    handles = [
+        legend_line('a run', REAL_COLOUR, marker='.', linestyle=''),
+        legend_line('95 %, predicted', BLUE, linewidth=1.6),
+        legend_line('95 %, found', VERMILION, linewidth=1.6, linestyle='--'),
     ]
     title = (
         f'{study.setup.name}: prediction errors after {study.pim.delta_tij():g} s, '
         f'{study.setup.runs} runs, in the axes of the body at the end'
     )
-    legend_above(figure, handles, 3, title)
+    figure_legend(figure, handles, 3, title)
     return figure
 
 

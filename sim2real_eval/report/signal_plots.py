@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from sim2real_eval.report.style import (
     REAL_COLOUR,
     TRUTH_COLOUR,
-    legend_above,
+    figure_legend,
+    legend_line,
     model_colours,
     new_figure,
     save_png,
@@ -25,7 +25,7 @@ from sim2real_eval.report.style import (
 
 if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison
-    from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun
+    from sim2real_eval.signals.prepared import PreparedQuantity
 
 UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
 """Units as they are shown, and how many of them are one: ticks in tesla would need exponents."""
@@ -77,12 +77,12 @@ def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
         dots.locator_params(nbins=4)
         for panel in (series, dots):
             tidy(panel, grid=True)
-    handles: list[Artist] = [
-        Line2D([], [], color=REAL_COLOUR, label='real'),
-        Line2D([], [], color=colour, label=f'simulated: {model}'),
-        Line2D([], [], color=TRUTH_COLOUR, linewidth=0.8, linestyle='--', label='truth'),
+    handles = [
+        legend_line('real', REAL_COLOUR),
+        legend_line(f'simulated: {model}', colour),
+        legend_line('truth', TRUTH_COLOUR, linewidth=0.8, linestyle='--'),
     ]
-    legend_above(figure, handles, 3, f'{name}: real and simulated on the same true motion')
+    figure_legend(figure, handles, 3, f'{name}: real and simulated on the same true motion')
     figure.supxlabel('time since the start of the truth [s]', fontsize=9)
     return figure
 
@@ -126,10 +126,6 @@ def _panels(
     ]
 
 
-def _runs(ready: PreparedQuantity, side: str) -> tuple[PreparedRun, ...]:
-    return ready.real if side == 'real' else ready.simulated
-
-
 def _colours(comparison: SignalComparison) -> dict[str, str]:
     return {'real': REAL_COLOUR, **model_colours(comparison.models)}
 
@@ -145,7 +141,7 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
     # As even as they go: five panels are three and two, not four and one.
     columns = math.ceil(len(panels) / rows)
     largest = [
-        max(float(np.abs(run.grid_error()).max()) for run in _runs(ready, side))
+        max(float(np.abs(run.even.error).max()) for run in ready.runs(side))
         for _, ready, side in panels
     ]
     # A panel without any error fits every scale.
@@ -159,13 +155,13 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
     for panel, (label, ready, side) in zip(axes, panels, strict=True):
         window = ready.trend_window(comparison.options)
         windows.add(f'{window} samples ({window / ready.rate:.2g} s)')
-        runs = _runs(ready, side)
+        runs = ready.runs(side)
         dark = TRUTH_COLOUR if side == 'real' else colours[label]
         for run in runs:
-            step = max(1, len(run.time) // _LINE_POINTS)
-            error = np.degrees(np.abs(run.grid_error()[::step, 0]))
+            step = max(1, len(run.even.time) // _LINE_POINTS)
+            error = np.degrees(np.abs(run.even.error[::step, 0]))
             trend = np.degrees(run.trend(window)[::step, 0])
-            time = run.time[::step]
+            time = run.even.time[::step]
             panel.plot(time, error, color=colours[label], linewidth=0.5, alpha=0.45)
             panel.plot(time, trend, color=dark, linewidth=1.1, alpha=1.0 if len(runs) < 4 else 0.7)
         title = f'{label} ({len(runs)} run{"s" if len(runs) > 1 else ""})'
@@ -229,7 +225,7 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     hidden = '; where models coincide, the last is on top' if len(colours) > 2 else ''
     title = f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs){hidden}'
     handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
-    legend_above(figure, handles, min(len(styles), 5), title)
+    figure_legend(figure, handles, min(len(styles), 5), title)
     figure.supxlabel('frequency [Hz]', fontsize=9)
     return figure
 
@@ -253,7 +249,7 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
         for block, (label, ready, side) in enumerate(pair):
             for column, signal in enumerate(ready.quantity.labels()):
                 panel = axes[row][3 * block + column]
-                runs = _runs(ready, side)
+                runs = ready.runs(side)
                 each = max(1, _POINTS // len(runs))
                 for run in runs:
                     sampled = run.sampled
@@ -275,7 +271,7 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                 if block == column == 0:
                     panel.set_ylabel(label, fontsize=9)
                 tidy(panel)
-    several = any(len(_runs(ready, side)) > 1 for _, ready, side in rates)
+    several = any(len(ready.runs(side)) > 1 for _, ready, side in rates)
     about = 'mean of that of each run' if several else 'correlation coefficient'
     figure.suptitle(
         f'Measured over true. Line: measured = true. R: {about}, - where the truth is constant',

@@ -250,9 +250,9 @@ def _row(row: SignalRow) -> list[Field]:
 
 def _runs(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
     for model, _, name, one in comparison.runs():
-        lag = None if one.lag is None else one.lag.seconds
+        lag = None if one.sampled.lag is None else one.sampled.lag.seconds
         for column, signal in enumerate(one.sampled.quantity.labels()):
-            found = one.agreement(column)
+            found = one.sampled.agreement(column)
             unit = one.sampled.quantity.unit
             yield (
                 model, name, signal, unit, found.samples, found.rmse, found.correlation,
@@ -267,11 +267,10 @@ def _trends(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
         if quantity.name != 'yaw':
             continue
         step = max(1, round(ready.rate / _TREND_RATE))
-        error, trend = one.grid_error(), one.trend(ready.trend_window(comparison.options))
-        for i in range(0, len(one.time), step):
-            yield (
-                model, name, quantity.name, quantity.unit, one.time[i], error[i, 0], trend[i, 0],
-            )  # fmt: skip
+        trend = one.trend(ready.trend_window(comparison.options))[:, 0]
+        columns = (one.even.time, one.even.error[:, 0], trend)
+        for values in zip(*(column[::step] for column in columns), strict=True):
+            yield (model, name, quantity.name, quantity.unit, *values)
 
 
 def _densities(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:

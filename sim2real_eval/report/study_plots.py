@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from sim2real_eval.metrics.distances import POOLED
@@ -20,7 +20,15 @@ from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from sim2real_eval.report.page.ranking import Standing
 from sim2real_eval.report.ranking_tables import RankLines, metric_lines, short_number
 from sim2real_eval.report.run_plots import Overlay, overlay_figure, save_histograms
-from sim2real_eval.report.style import REAL_COLOUR, model_colours, new_figure, save_png, tidy
+from sim2real_eval.report.style import (
+    REAL_COLOUR,
+    figure_legend,
+    legend_line,
+    model_colours,
+    new_figure,
+    save_png,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome
@@ -122,21 +130,13 @@ def ranking_figure(
         )
     axes.flat[0].set_xlim(left=0.0)
     axes.flat[-1].set_xlabel('VEPD', fontsize=9)
-    figure.legend(
-        handles=[
-            Line2D([], [], marker='o', color='black', linewidth=0, label='VEPD as measured'),
-            Line2D([], [], color='black', linewidth=2.0, label=f'true VEPD, {level:.3g} interval'),
-            Patch(
-                color=REAL_COLOUR,
-                alpha=0.3,
-                label=f'what identical sensors score, up to {level:.3g}',
-            ),
-        ],
-        loc='outside lower center',
-        ncols=3,
-        fontsize=8,
-        frameon=False,
-    )
+    identical = f'what identical sensors score, up to {level:.3g}'
+    handles: list[Artist] = [
+        legend_line('VEPD as measured', 'black', marker='o', linewidth=0),
+        legend_line(f'true VEPD, {level:.3g} interval', 'black', linewidth=2.0),
+        Patch(color=REAL_COLOUR, alpha=0.3, label=identical),
+    ]
+    figure_legend(figure, handles, 3, below=True)
     title = 'Distance from reality; models with a common letter do not differ significantly'
     figure.suptitle(f'{title}\n{about}' if about else title, fontsize=10)
     return figure

@@ -13,6 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.lines import Line2D
 
 from sim2real_eval.common.tables import write_bytes
 
@@ -23,34 +24,27 @@ REAL_COLOUR = '#7f7f7f'
 
 # Okabe and Ito's palette, which people with the common colour deficiencies can tell apart, without
 # its yellow (too pale for lines on white); black and grey are taken by truth and reality. The last
-# three are from Tol's muted palette.
-_PALETTE = (
-    '#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#882255', '#999933',
-    '#332288',
-)  # fmt: skip
+# three are from Tol's muted palette. With each the same hue for thin lines on a white page, a
+# contrast of 3 and more (WCAG 2.2, 1.4.11), and for a dark one.
+_HUES = {
+    '#0072B2': ('#0072B2', '#4AA3E8'),
+    '#D55E00': ('#D55E00', '#F2793B'),
+    '#009E73': ('#009E73', '#2FC79B'),
+    '#CC79A7': ('#C8689B', '#E39AC6'),
+    '#E69F00': ('#B67D00', '#F2B740'),
+    '#56B4E9': ('#2E8FC9', '#9AD2F5'),
+    '#882255': ('#882255', '#D06398'),
+    '#999933': ('#7F7F2A', '#C2C25C'),
+    '#332288': ('#332288', '#9388E8'),
+}
+_PALETTE = tuple(_HUES)
 BLUE, VERMILION, GREEN = _PALETTE[:3]
 _KNOWN = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim', 'baseline')
 
-ON_WHITE: Mapping[str, str] = {
-    **{colour: colour for colour in _PALETTE},
-    '#CC79A7': '#C8689B',
-    '#E69F00': '#B67D00',
-    '#56B4E9': '#2E8FC9',
-    '#999933': '#7F7F2A',
-}
-"""The same hues for thin lines on a white page, a contrast of 3 and more (WCAG 2.2, 1.4.11)."""
+ON_WHITE: Mapping[str, str] = {colour: white for colour, (white, _) in _HUES.items()}
+"""Colours of models to those for thin lines on a white page."""
 
-ON_DARK: Mapping[str, str] = {
-    '#0072B2': '#4AA3E8',
-    '#D55E00': '#F2793B',
-    '#009E73': '#2FC79B',
-    '#CC79A7': '#E39AC6',
-    '#E69F00': '#F2B740',
-    '#56B4E9': '#9AD2F5',
-    '#882255': '#D06398',
-    '#999933': '#C2C25C',
-    '#332288': '#9388E8',
-}
+ON_DARK: Mapping[str, str] = {colour: dark for colour, (_, dark) in _HUES.items()}
 """And for a dark page."""
 
 
@@ -106,19 +100,24 @@ def tidy(axes: Axes, *, grid: bool = False) -> None:
     axes.tick_params(labelsize=8)
 
 
-def legend_above(
-    figure: FigureBase, handles: Sequence[Artist], columns: int, title: str | None = None
+def legend_line(label: str, colour: str, **style: Any) -> Line2D:
+    """Return a line for a legend."""
+    return Line2D([], [], color=colour, label=label, **style)
+
+
+def figure_legend(
+    figure: FigureBase,
+    handles: Sequence[Artist],
+    columns: int,
+    title: str | None = None,
+    *,
+    below: bool = False,
 ) -> None:
-    """Put a legend above all panels, with the title of the figure over it."""
+    """Put a legend above all panels, with the title of the figure over it, or below them."""
     figure.legend(
-        handles=handles,
-        title=title,
-        title_fontsize=10,
-        fontsize=8,
-        ncols=columns,
-        loc='outside upper center',
-        frameon=False,
-    )
+        handles=handles, title=title, title_fontsize=10, fontsize=8, ncols=columns,
+        loc='outside lower center' if below else 'outside upper center', frameon=False,
+    )  # fmt: skip
 
 
 def save_png(figure: Figure, path: str | Path) -> Path:

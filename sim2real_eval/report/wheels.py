@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from rich.table import Table
 
 from sim2real_eval.benches.wheels.study import Driven, WheelStudy
@@ -21,7 +19,8 @@ from sim2real_eval.report.style import (
     BLUE,
     REAL_COLOUR,
     VERMILION,
-    legend_above,
+    figure_legend,
+    legend_line,
     new_figure,
     save_png,
     tidy,
@@ -85,13 +84,13 @@ def wheel_figure(study: WheelStudy) -> Figure:
     first = 'first run' if len(study.driven) == 1 else f'first run of {study.driven[0].drive.name}'
     panels[0, 0].set_ylabel(f'y [m], {first}', fontsize=8)
     panels[1, 0].set_ylabel('error of the place [m], all runs', fontsize=8)
-    handles: list[Artist] = [
-        Line2D([], [], color=REAL_COLOUR, linewidth=2.5, alpha=0.5, label='true'),
-        Line2D([], [], color=VERMILION, label='wheels alone'),
-        Line2D([], [], color=BLUE, label='wheels and camera'),
+    handles = [
+        legend_line('true', REAL_COLOUR, linewidth=2.5, alpha=0.5),
+        legend_line('wheels alone', VERMILION),
+        legend_line('wheels and camera', BLUE),
     ]
     title = f'{study.title}, {len(study.variants[0].runs)} runs of each'
-    legend_above(figure, handles, 3, title)
+    figure_legend(figure, handles, 3, title)
     return figure
 
 

@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.benches.world import WorldMap
 from sim2real_eval.report.console import add_words, plain_table
-from sim2real_eval.report.style import VERMILION, new_figure, tidy
+from sim2real_eval.report.style import VERMILION, figure_legend, new_figure, tidy
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.scene import Landmarks, Tags
 
@@ -265,9 +265,7 @@ def world_figure(found: WorldMap, name: str) -> Figure:
     # Or the title of a panel that fills its place touches that of the figure.
     figure.set_layout_engine('constrained', h_pad=0.1)
     if handles := draw_marks(panels[0], found):
-        figure.legend(
-            handles=handles, fontsize=8, ncols=2, loc='outside lower center', frameon=False
-        )
+        figure_legend(figure, handles, 2, below=True)
     return figure
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
+    from sim2real_eval.signals.agreement import log_spectral_distance, wasserstein
     from sim2real_eval.signals.comparison import SignalComparison
-    from sim2real_eval.signals.distances import log_spectral_distance, wasserstein
     from sim2real_eval.signals.options import SignalOptions
 
 __all__ = ['SignalComparison', 'SignalOptions', 'log_spectral_distance', 'wasserstein']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'options', 'comparison', 'distances')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'options', 'comparison', 'agreement')

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well one series follows another: RMSE, correlation, lag and trend."""
+"""How well one series follows another, and how different two sets of runs are.
+
+Of a series: RMSE, correlation, lag and trend. Both distances, of errors and of their spectra, are
+taken between mixtures over runs in which every run counts alike, whatever its length, so that runs
+can change sides in a permutation test.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import median_filter
 
 from sim2real_eval.signals.options import SignalComparisonError
@@ -18,15 +23,8 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 class SeriesAgreement:
     """Agreement of one series with another, as in table 2 of [Ligorio2015].
 
-    Attributes
-    ----------
-    rmse : float
-        Root of the mean squared difference.
-    mean : float
-        Mean difference.
-    correlation : float or None
-        Pearson's R; None when one of them never changes.
-    samples : int
+    `rmse` is the root of the mean squared difference, `mean` the mean one; `correlation` Pearson's
+    R, None when one of them never changes.
     """
 
     rmse: float
@@ -70,14 +68,8 @@ _LEAST_OVERLAP = 8
 
 @dataclasses.dataclass(frozen=True)
 class Lag:
-    """Delay of one series behind another.
-
-    Attributes
-    ----------
-    seconds : float
-        Positive: the series comes late.
-    correlation : float
-        At the peak.
+    """Delay of one series behind another, s (positive: the series comes late), and the correlation
+    at that peak.
     """
 
     seconds: float
@@ -92,20 +84,9 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     right lag also where the signals drift, which the plain cross-correlation is not. Between
     samples the peak is that of the parabola through the three highest.
 
-    Parameters
-    ----------
-    series, reference : (n, k) float
-        On one grid.
-    rate : float
-        Of the grid, Hz.
-    max_lag : float
-        Largest lag to either side, s.
-
-    Returns
-    -------
-    Lag or None
-        None when there is no peak to speak of: it lies at the end of the range, or the
-        correlation there is below 0.5.
+    Series and reference are (n, k) on a grid of `rate` Hz; `max_lag` s is looked at to either
+    side. None when there is no peak to speak of: it lies at the end of the range, or the
+    correlation there is below 0.5.
     """
     n = len(series)
     most = min(round(max_lag * rate), n - _LEAST_OVERLAP)
@@ -140,16 +121,15 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
     )
     count = (last - first)[:, None]
     covariance = products - np.sum(sums_a * sums_b / count, axis=1)
-    powers = [
+    powers = (
         np.sum(squares - sums**2 / count, axis=1)
         for sums, squares in ((sums_a, squares_a), (sums_b, squares_b))
-    ]
+    )
+    power_a, power_b = powers
     # What is left of a constant is rounding.
-    seen = [
-        power > 1e-12 * float(np.sum(one**2)) for power, one in zip(powers, (a, b), strict=True)
-    ]
-    good = seen[0] & seen[1]
-    scale = np.sqrt(np.where(good, powers[0] * powers[1], 1.0))
+    good = power_a > 1e-12 * float(np.sum(a**2))
+    good &= power_b > 1e-12 * float(np.sum(b**2))
+    scale = np.sqrt(np.where(good, power_a * power_b, 1.0))
     return np.where(good, covariance / scale, 0.0)
 
 
@@ -169,16 +149,8 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
     At the ends the first and last sample stand for those that are missing, so that a ramp is left
     as it is also there. An isolated spike of at most k samples vanishes.
 
-    Parameters
-    ----------
-    values : (n,) float
-    window : int
-        Full length 2k + 1, odd.
-
-    Raises
-    ------
-    SignalComparisonError
-        When the window is even or longer than the series.
+    The window is the full length 2k + 1: odd, and not longer than the series, or
+    SignalComparisonError.
     """
     if window < 1 or window % 2 == 0:
         raise SignalComparisonError(f'trend window: {window} is not allowed; must be odd, 2k + 1')
@@ -224,16 +196,8 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     variance: a grid that does not meet the stamps lowers the upper end of a spectrum, by a factor
     of (2 + cos(2 pi f / rate)) / 3 on average over the phases.
 
-    Parameters
-    ----------
-    time : (n,) s
-        Never decreasing; of samples at one time the last counts.
-    values : (n, k)
-    at : (m,) s
-
-    Returns
-    -------
-    (m, k) float
+    Times `(n,)` s never decrease; of samples at one time the last counts. Of values `(n, k)` there
+    are `(m, k)` at the times `(m,)`.
     """
     last = np.append(np.diff(time) > 0.0, True)
     return np.stack([np.interp(at, time[last], column[last]) for column in values.T], axis=1)
@@ -252,3 +216,115 @@ def off_grid(time: FloatArray, rate: float) -> float:
     """
     phase = (time - time[0]) * rate
     return float(np.quantile(np.abs(phase - np.round(phase)), 0.95))
+
+
+# How different two sets of runs are.
+
+_POINTS = 2048
+_ROUNDING = 1e-12  # equal sets, added up in another order
+_LEAST_RATIO = 1e-24  # of the largest density: -240 dB, below what rounding leaves
+
+
+def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> float:
+    """Return the first Wasserstein distance between the errors of two sets of runs.
+
+    In the unit of the errors: how far errors must be moved on average to make one set the other
+    (C. Villani, Optimal Transport, 2009, chapter 6; `scipy.stats.wasserstein_distance`).
+
+    Parameters
+    ----------
+    first, second : sequence of (n,) float
+        Errors of each run.
+
+    Examples
+    --------
+    >>> wasserstein([np.array([0.0, 1.0])], [np.array([2.0, 3.0])])
+    2.0
+    """
+    from scipy.stats import wasserstein_distance
+
+    sides = [
+        (np.concatenate(runs), np.concatenate([np.full(len(run), 1 / len(run)) for run in runs]))
+        for runs in (first, second)
+    ]
+    return float(wasserstein_distance(sides[0][0], sides[1][0], sides[0][1], sides[1][1]))
+
+
+def log_spectral_distance(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the root mean square over frequency of 10 log10 (P1 / P2), dB.
+
+    [Gray1976]: the rms log spectral measure.
+
+    Parameters
+    ----------
+    first, second : (..., m) float
+        Densities on the same frequencies. What is below -240 dB of the largest counts as that.
+
+    Examples
+    --------
+    >>> float(log_spectral_distance(np.full(4, 10.0), np.ones(4)))
+    10.0
+    """
+    largest = max(float(np.max(first)), float(np.max(second)))
+    if largest == 0.0:
+        return np.zeros(np.broadcast_shapes(first.shape, second.shape)[:-1])
+    least = _LEAST_RATIO * largest
+    ratio = 10.0 * np.log10(np.maximum(first, least) / np.maximum(second, least))
+    return np.asarray(np.sqrt(np.mean(ratio**2, axis=-1)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ErrorDistance:
+    """Wasserstein distance for many ways to divide the same runs into two sets.
+
+    The distribution functions are taken at 2048 of the errors of all runs, at even ranks.
+
+    Attributes
+    ----------
+    share : (runs, points) float
+        Share of the errors of each run up to each point.
+    width : (points - 1,) float
+        From each point to the next.
+    """
+
+    share: FloatArray
+    width: FloatArray
+
+    @classmethod
+    def of(cls, runs: Sequence[FloatArray]) -> ErrorDistance:
+        """Prepare the distance from the errors `(n,)` of all runs."""
+        pooled = np.sort(np.concatenate(runs))
+        ranks = np.linspace(0, len(pooled) - 1, min(_POINTS, len(pooled))).round().astype(np.intp)
+        points = pooled[ranks]
+        share = [np.searchsorted(np.sort(run), points, side='right') / len(run) for run in runs]
+        return cls(np.stack(share)[:, :-1], np.diff(points))
+
+    def between(self, first: NDArray[np.bool_]) -> FloatArray:
+        """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
+        one, other = _weights(first)
+        distance = np.abs((one - other) @ self.share) @ self.width
+        return np.where(distance > _ROUNDING * self.width.sum(), distance, 0.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SpectrumDistance:
+    """Log spectral distance for many ways to divide the same runs into two sets.
+
+    Attributes
+    ----------
+    density : (runs, m) float
+        Of each run, on the same frequencies; densities are averaged over the runs of a set.
+    """
+
+    density: FloatArray
+
+    def between(self, first: NDArray[np.bool_]) -> FloatArray:
+        """Return the distance, dB, as `ErrorDistance.between` does."""
+        one, other = _weights(first)
+        distance = log_spectral_distance(one @ self.density, other @ self.density)
+        return np.where(distance > _ROUNDING, distance, 0.0)
+
+
+def _weights(first: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    one, other = first.astype(np.float64), (~first).astype(np.float64)
+    return one / one.sum(axis=1, keepdims=True), other / other.sum(axis=1, keepdims=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,21 +17,24 @@ from sim2real_eval.metrics.uncertainty.permutation_test import (
     split_half_distance,
 )
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.signals.agreement import SeriesAgreement, agreement, mean_agreement
-from sim2real_eval.signals.distances import (
+from sim2real_eval.signals.agreement import (
     ErrorDistance,
+    SeriesAgreement,
     SpectrumDistance,
     log_spectral_distance,
+    mean_agreement,
     wasserstein,
 )
 from sim2real_eval.signals.findings import TOO_FEW_RUNS
-from sim2real_eval.signals.measured import QUANTITIES, SensorSignals, run_signals
+from sim2real_eval.signals.measured import QUANTITIES, Measured, SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
-from sim2real_eval.signals.pairs import Pair, pairs_of, partners
-from sim2real_eval.signals.prepared import PreparedQuantity, PreparedRun, prepare
-
-if TYPE_CHECKING:
-    pass
+from sim2real_eval.signals.prepared import (
+    PreparedQuantity,
+    PreparedRun,
+    pairs_of,
+    partners,
+    prepare,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,10 +43,8 @@ class SignalRow:
 
     Attributes
     ----------
-    model : str
-        Label of the simulated set.
-    signal, unit : str
-        Such as `angular_rate_x`, `rad/s`.
+    model, signal, unit : str
+        Label of the simulated set, and such as `angular_rate_x`, `rad/s`.
     n_real, n_simulated : int
         Runs.
     real, simulated : SeriesAgreement
@@ -52,10 +53,8 @@ class SignalRow:
         Of paired runs with each other, simulated less real; None without pairs.
     lag_real, lag_simulated, lag_between : float or None
         Mean over the runs where one could be told, s; one lag for all axes of a quantity.
-    error_distance : float
-        Wasserstein distance of the errors, unit of the signal.
-    spectrum_distance : float
-        Log spectral distance of the errors, dB.
+    error_distance, spectrum_distance : float
+        Wasserstein distance of the errors, unit of the signal, and their log spectral one, dB.
     error_split_half, spectrum_split_half : float or None
         Median of the same distances between halves of the real runs; None with one real run.
     error_p, spectrum_p : float or None
@@ -82,10 +81,10 @@ class SignalRow:
     spectrum_distance: float
     error_split_half: float | None
     spectrum_split_half: float | None
-    error_p: float | None
-    spectrum_p: float | None
-    p_adjusted: float | None
-    verdict: str
+    error_p: float | None = None
+    spectrum_p: float | None = None
+    p_adjusted: float | None = None
+    verdict: str = 'too few runs'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -135,9 +134,7 @@ class SignalComparison:
     def runs(self) -> Iterator[tuple[str, PreparedQuantity, str, PreparedRun]]:
         """Yield label, quantity, name of the run, and the quantity of that run."""
         for label, side, ready in self.sides():
-            runs = ready.real if side == 'real' else ready.simulated
-            names = self.names['real' if side == 'real' else label]
-            for name, run in zip(names, runs, strict=True):
+            for name, run in zip(self.names[label], ready.runs(side), strict=True):
                 yield label, ready, name, run
 
     def record(self) -> dict[str, Any]:
@@ -160,7 +157,7 @@ def compare_signals(
     ----------
     real : sequence of Recording
     simulated : sequence of Recording, or mapping of label to such
-        Runs of the name and time of a real run are paired with it; see `pairs.partners`.
+        Runs of the name and time of a real run are paired with it; see `partners`.
     options : SignalOptions, optional
 
     Raises
@@ -242,9 +239,8 @@ def _compare_model(
     n = len(real)
     lack = None
     if not enough:
-        values = {'real': n, 'simulated': len(runs), 'least': permutations.least}
         pairing = 'paired' if permutations.paired else 'unpaired'
-        lack = TOO_FEW_RUNS(**values, pairing=pairing)
+        lack = TOO_FEW_RUNS(real=n, simulated=len(runs), least=permutations.least, pairing=pairing)
     rows: list[SignalRow] = []
     ready: dict[str, PreparedQuantity] = {}
     distances: list[Divisible] = []
@@ -260,8 +256,8 @@ def _compare_model(
         ready[quantity.name] = one
         pairs = pairs_of(real, runs, numbers, quantity, options)
         for column, signal in enumerate(quantity.labels()):
-            errors = [each.error[:, column] for each in (*one.real, *one.simulated)]
-            density = np.stack([each.density[:, column] for each in one.error_spectra])
+            errors = [run.sampled.error[:, column] for run in (*one.real, *one.simulated)]
+            density = np.stack([each.density[:, column] for each in one.spectra['error']])
             split = ErrorDistance.of(errors), SpectrumDistance(density)
             distances += split
             split_half = [
@@ -269,28 +265,25 @@ def _compare_model(
                 for each in (ErrorDistance.of(errors[:n]), SpectrumDistance(density[:n]))
             ]
             spectra = density[:n].mean(axis=0), density[n:].mean(axis=0)
-            row = SignalRow(
-                model=model,
-                signal=signal,
-                unit=quantity.unit,
-                n_real=n,
-                n_simulated=len(runs),
-                real=mean_agreement([each.agreement(column) for each in one.real]),
-                simulated=mean_agreement([each.agreement(column) for each in one.simulated]),
-                between=_between(pairs, column),
-                lag_real=_mean_lag(one.real),
-                lag_simulated=_mean_lag(one.simulated),
-                lag_between=_mean_lag(pairs),
-                error_distance=wasserstein(errors[:n], errors[n:]),
-                spectrum_distance=float(log_spectral_distance(*spectra)),
-                error_split_half=split_half[0],
-                spectrum_split_half=split_half[1],
-                error_p=None,
-                spectrum_p=None,
-                p_adjusted=None,
-                verdict='too few runs',
+            rows.append(
+                SignalRow(
+                    model=model,
+                    signal=signal,
+                    unit=quantity.unit,
+                    n_real=n,
+                    n_simulated=len(runs),
+                    real=_mean_agreement([run.sampled for run in one.real], column),
+                    simulated=_mean_agreement([run.sampled for run in one.simulated], column),
+                    between=_mean_agreement(pairs, column) if pairs else None,
+                    lag_real=_mean_lag([run.sampled for run in one.real]),
+                    lag_simulated=_mean_lag([run.sampled for run in one.simulated]),
+                    lag_between=_mean_lag(pairs),
+                    error_distance=wasserstein(errors[:n], errors[n:]),
+                    spectrum_distance=float(log_spectral_distance(*spectra)),
+                    error_split_half=split_half[0],
+                    spectrum_split_half=split_half[1],
+                )
             )
-            rows.append(row)
     if enough:
         found = distance_p_values(distances, permutations)
         rows = [
@@ -314,17 +307,10 @@ def _judged(
     )
 
 
-def _between(pairs: Sequence[Pair], column: int) -> SeriesAgreement | None:
-    if not pairs:
-        return None
-    return mean_agreement(
-        [
-            agreement(pair.simulated[:, column], pair.real[:, column], pair.error[:, column])
-            for pair in pairs
-        ]
-    )
+def _mean_agreement(runs: Sequence[Measured], column: int) -> SeriesAgreement:
+    return mean_agreement([run.agreement(column) for run in runs])
 
 
-def _mean_lag(runs: Sequence[PreparedRun] | Sequence[Pair]) -> float | None:
+def _mean_lag(runs: Sequence[Measured]) -> float | None:
     known = [run.lag.seconds for run in runs if run.lag is not None]
     return float(np.mean(known)) if known else None

@@ -15,6 +15,8 @@ from sim2real_eval.recording.truth import truth_origin
 from sim2real_eval.signals import findings
 from sim2real_eval.signals.agreement import (
     Lag,
+    SeriesAgreement,
+    agreement,
     find_lag,
     grid,
     median_rate,
@@ -41,7 +43,6 @@ class Quantity:
     ----------
     name : str
         As in files.
-    unit : str
     axes : tuple of str
         Names of its columns; one empty name where there is one column.
     sensor : str
@@ -72,11 +73,10 @@ QUANTITIES: tuple[Quantity, ...] = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Measured:
-    """One quantity of one run.
+    """One quantity of one run beside its truth, or beside what another sensor measured.
 
     Attributes
     ----------
-    quantity : Quantity
     time : (n,) float
         s since the first stamp of the truth; when a lag was applied, the time of what was
         measured.
@@ -98,20 +98,23 @@ class Measured:
         error = self.measured - self.true
         return wrap(error) if self.quantity.circular else error
 
+    def agreement(self, column: int) -> SeriesAgreement:
+        """Return the agreement of one column with its truth."""
+        return agreement(self.measured[:, column], self.true[:, column], self.error[:, column])
+
+    def on_grid(self, rate: float) -> Measured:
+        """Return the same on an even grid of `rate` Hz from the first sample on."""
+        at = grid(self.time, rate)
+        measured, true = (resample(self.time, values, at) for values in (self.measured, self.true))
+        return dataclasses.replace(self, time=at, measured=measured, true=true)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SensorSignals:
-    """All quantities of one run.
+    """All quantities of one run, by name.
 
-    Attributes
-    ----------
-    name : str
-        Of the recording; a simulated run is paired with the real run of its name and time.
-    start_ns, end_ns : int
-        First and last stamp of the truth; the first is time 0.
-    measured : dict of str to Measured
-        By name of the quantity.
-    notes : tuple of Finding
+    A simulated run is paired with the real run of the name of its recording and of its time, from
+    the first stamp of the truth, which is time 0, to the last.
     """
 
     name: str
@@ -129,7 +132,7 @@ def run_signals(
     maker: TwinMaker | None = None,
     world: World | None = None,
 ) -> SensorSignals:
-    """Hold the sensors of a recording against its own truth.
+    """Hold the sensors of a recording against its own truth; Sim2RealError where it has none.
 
     The truth of an IMU is that at its mounting, given by the static transforms: angular rate and
     specific force R^T (a - g) at the lever arm, from the interpolated truth (docs/motion.md). That
@@ -138,8 +141,7 @@ def run_signals(
     Parameters
     ----------
     recording : Recording
-        With truth, and an IMU, a GPS receiver or a magnetometer.
-    options : SignalOptions
+        With truth, and an IMU, a GPS receiver or a magnetometer, of 32 measurements at least.
     sensors : collection of str
         Roles to look at.
     maker : TwinMaker, optional
@@ -147,35 +149,29 @@ def run_signals(
     world : World, optional
         Where there is none yet: whose field is the true one; by default the field is measured in
         the first two seconds, as in [Ligorio2015]; see `measured_field`.
-
-    Raises
-    ------
-    Sim2RealError
-        When there is no truth, no sensor, or fewer than 32 measurements.
     """
     if maker is None:
         maker = maker_with_field(
             recording, world, seed=options.seed, base_frame=options.base_frame
         )
         recording = maker.real
-    found: dict[str, Measured] = {}
+    quantities: list[Measured] = []
     notes = [*recording.notes, *maker.remarks]
     if recording.imu is not None and 'imu' in sensors:
         _check(recording, 'imu', len(recording.imu))
         notes += _truth_notes(maker, recording.imu)
-        for one in _imu(recording.imu, maker, options, notes):
-            found[one.quantity.name] = one
+        quantities += _imu(recording.imu, maker, options, notes)
     if recording.gps is not None and 'gps' in sensors:
-        one = _position(recording, recording.gps, maker, options)
-        found[one.quantity.name] = one
+        quantities.append(_position(recording, recording.gps, maker, options))
     if recording.mag is not None and 'mag' in sensors:
-        if len(recording.mag) < _LEAST_SAMPLES:
+        count = len(recording.mag)
+        if count < _LEAST_SAMPLES:
             # Recordings have one that nobody asked for.
-            values = {'count': len(recording.mag), 'least': _LEAST_SAMPLES}
-            notes.append(findings.TOO_FEW_SAMPLES(recording.roles['mag'], **values))
+            about = recording.roles['mag']
+            notes.append(findings.TOO_FEW_SAMPLES(about, count=count, least=_LEAST_SAMPLES))
         else:
-            one = _field(recording.mag, maker, options)
-            found[one.quantity.name] = one
+            quantities.append(_field(recording.mag, maker, options))
+    found = {one.quantity.name: one for one in quantities}
     if not found:
         raise SignalComparisonError(
             f'{recording.path or recording.name}: has no messages of {" or ".join(sensors)}'
@@ -229,9 +225,8 @@ def _imu(
         yaw += 2.0 * np.pi * np.round((heading[0] - yaw[0]) / (2.0 * np.pi))
         notes.append(findings.YAW_PUBLISHED())
     else:
-        rate = rotations.rotate(
-            np.broadcast_to(turn, (len(imu), 4)), np.asarray(imu.angular_velocity)
-        )[:, 2]
+        turns = np.broadcast_to(turn, (len(imu), 4))
+        rate = rotations.rotate(turns, np.asarray(imu.angular_velocity))[:, 2]
         steps = 0.5 * (rate[1:] + rate[:-1]) * np.diff(stamps)
         yaw = heading[0] + np.concatenate([[0.0], np.cumsum(steps)])
         if not no_rate:
@@ -269,10 +264,10 @@ def _position(
     measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     stamps = seconds(fixes.stamp_ns, maker.start_ns)
 
-    def antenna(truth: Trajectory) -> FloatArray:
-        return truth.at_lever_arm(arm).position
-
-    one = _against_truth(QUANTITIES[3], stamps, measured, antenna, maker, options)
+    one = _against_truth(
+        QUANTITIES[3], stamps, measured, lambda truth: truth.at_lever_arm(arm).position, maker,
+        options,
+    )  # fmt: skip
     # Where the frame of the truth lies on the Earth is known from the fixes alone.
     return dataclasses.replace(one, measured=one.measured - one.error.mean(axis=0))
 
@@ -301,16 +296,14 @@ def _against_truth(
     if not np.isfinite(measured).all():
         bad = int(np.argmin(np.isfinite(measured).all(axis=1)))
         raise SignalComparisonError(f'{quantity.name}: measurement {bad} is not finite')
-    true = true_of(maker.motion.at(stamps))
+    found = Measured(quantity, stamps, measured, true_of(maker.motion.at(stamps)), None)
     if options.align == 'none':
-        return Measured(quantity, stamps, measured, true, None)
+        return found
     rate = median_rate(stamps)
-    at = grid(stamps, rate)
-    lag = find_lag(
-        resample(stamps, measured, at), resample(stamps, true, at), rate, options.max_lag
-    )
+    even = found.on_grid(rate)
+    lag = find_lag(even.measured, even.true, rate, options.max_lag)
     if lag is None or options.align == 'report':
-        return Measured(quantity, stamps, measured, true, lag)
+        return dataclasses.replace(found, lag=lag)
     moved = stamps - lag.seconds
     inside = (moved >= maker.motion.start) & (moved <= maker.motion.end)
     moved, measured = moved[inside], measured[inside]

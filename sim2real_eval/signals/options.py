@@ -90,12 +90,8 @@ class SignalOptions(Parameters):
             )
 
 
-# RMSE and R between real and simulated signals as printed in [Ligorio2015], shown
-# beside ours.
-#
-# Origin: [Ligorio2015], table 2: about 140 s of a hand-held sensor unit. They are facts
-# about that
-# unit and that motion; ours need not agree.
+# RMSE and R between real and simulated signals as printed in [Ligorio2015], table 2, shown beside
+# ours: facts about 140 s of one hand-held sensor unit, with which ours need not agree.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One quantity of all runs on a common time grid: trends and spectra."""
+"""One quantity of all runs on a common time grid: trends and spectra; and runs of one motion,
+sample beside sample.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,62 +14,33 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
 from sim2real_eval.signals import findings
 from sim2real_eval.signals.agreement import (
-    Lag,
-    SeriesAgreement,
-    agreement,
+    find_lag,
     grid,
     median_rate,
     median_trend,
     off_grid,
     resample,
-    wrap,
 )
-from sim2real_eval.signals.measured import Measured, Quantity
+from sim2real_eval.signals.measured import Measured, Quantity, SensorSignals
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim_sensors.core.measurements import FloatArray
 
 _OFF_GRID = 0.05
 _SAME_RATE = 1e-3
 _LEAST_SAMPLES = 16
+_LEAST_IN_PAIR = 32
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PreparedRun:
-    """One quantity of one run.
-
-    Attributes
-    ----------
-    sampled : Measured
-        At the sensor's own stamps.
-    error : (n, k) float
-        There.
-    lag : Lag or None
-    time : (m,) float
-        Common grid, s since the start of the truth.
-    measured, true : (m, k) float
-        On the grid; angles continuous.
-    """
+    """One quantity of one run: at the sensor's own stamps, and on the common grid."""
 
     sampled: Measured
-    error: FloatArray
-    lag: Lag | None
-    time: FloatArray
-    measured: FloatArray
-    true: FloatArray
-
-    def agreement(self, column: int) -> SeriesAgreement:
-        """Return the agreement with truth at the sensor's own stamps."""
-        one = self.sampled
-        return agreement(one.measured[:, column], one.true[:, column], self.error[:, column])
-
-    def grid_error(self) -> FloatArray:
-        """Return the error on the grid, `(m, k)`; of angles in [-pi, pi)."""
-        error = self.measured - self.true
-        return wrap(error) if self.sampled.quantity.circular else error
+    even: Measured
 
     def trend(self, window: int) -> FloatArray:
         """Return the running median of the size of the error, `(m, k)`; see `median_trend`."""
-        size = np.abs(self.grid_error())
+        size = np.abs(self.even.error)
         return np.stack([median_trend(column, window) for column in size.T], axis=1)
 
 
@@ -77,15 +50,12 @@ class PreparedQuantity:
 
     Attributes
     ----------
-    quantity : Quantity
     rate : float
         Of the common grid, Hz; that of a run may differ by 0.1 %.
     nperseg : int
         Samples per segment of the spectra.
-    real, simulated : tuple of PreparedRun
-    signal_spectra, true_spectra, error_spectra : tuple of Spectrum
-        Of all runs, real ones first.
-    notes : tuple of Finding
+    spectra : mapping
+        Of `signal`, `true` and `error`: those of all runs, real ones first.
     """
 
     quantity: Quantity
@@ -93,33 +63,30 @@ class PreparedQuantity:
     nperseg: int
     real: tuple[PreparedRun, ...]
     simulated: tuple[PreparedRun, ...]
-    signal_spectra: tuple[Spectrum, ...]
-    true_spectra: tuple[Spectrum, ...]
-    error_spectra: tuple[Spectrum, ...]
+    spectra: Mapping[str, tuple[Spectrum, ...]]
     notes: tuple[Finding, ...]
 
     @property
     def frequency(self) -> FloatArray:
         """Frequencies of all spectra, Hz."""
-        return self.error_spectra[0].frequency
+        return self.spectra['error'][0].frequency
+
+    def runs(self, side: str) -> tuple[PreparedRun, ...]:
+        """Return the `real` or the `simulated` runs."""
+        return self.real if side == 'real' else self.simulated
 
     def density(self, kind: str, side: str) -> FloatArray:
-        """Return a density averaged over runs, `(m, k)`.
-
-        Parameters
-        ----------
-        kind : {'signal', 'true', 'error'}
-        side : {'real', 'simulated'}
+        """Return the density of `signal`, `true` or `error` averaged over the `real` or
+        `simulated` runs, `(m, k)`.
         """
-        spectra: tuple[Spectrum, ...] = getattr(self, f'{kind}_spectra')
         n = len(self.real)
-        chosen = spectra[:n] if side == 'real' else spectra[n:]
+        chosen = self.spectra[kind][:n] if side == 'real' else self.spectra[kind][n:]
         mean: FloatArray = np.mean([each.density for each in chosen], axis=0)
         return mean
 
     def trend_window(self, options: SignalOptions) -> int:
         """Return the window of the trend: as asked for, or what the shortest run has."""
-        shortest = min(len(run.time) for run in (*self.real, *self.simulated))
+        shortest = min(len(run.even.time) for run in (*self.real, *self.simulated))
         return min(options.trend_window, shortest - (shortest + 1) % 2)
 
 
@@ -129,11 +96,7 @@ def prepare(
     """Bring runs to a common rate and take their spectra.
 
     Every spectrum has segments of the same length, so that all are on the same frequencies.
-
-    Raises
-    ------
-    SignalComparisonError
-        When the grid has fewer than 16 samples in a run.
+    SignalComparisonError when the grid has fewer than 16 samples in a run.
     """
     quantity = real[0].quantity
     runs = [*real, *simulated]
@@ -147,8 +110,8 @@ def prepare(
         if stray > _OFF_GRID:
             notes.append(findings.OFF_GRID(off=stray, grid=rate))
     rates = [_rate(run, rate) for run in runs]
-    ready = [_on_grid(run, own) for run, own in zip(runs, rates, strict=True)]
-    shortest = min(len(run.time) for run in ready)
+    even = [run.on_grid(own) for run, own in zip(runs, rates, strict=True)]
+    shortest = min(len(run.time) for run in even)
     if shortest < _LEAST_SAMPLES:
         raise SignalComparisonError(
             f'rate: {rate:.4g} Hz leaves {shortest} samples of {quantity.name} in the '
@@ -163,25 +126,25 @@ def prepare(
         notes.append(findings.SEGMENTS_CUT(asked=nperseg, taken=shortest))
         nperseg = shortest
 
-    def spectra(kind: str) -> tuple[Spectrum, ...]:
-        found = []
-        for run, own in zip(ready, rates, strict=True):
-            if kind == 'error':
-                values = run.measured - run.true
-            else:
-                values = run.measured if kind == 'signal' else run.true
-            found.append(spectrum(values, own, nperseg, options.window))
-        return tuple(found)
-
+    values = {
+        'signal': [run.measured for run in even],
+        'true': [run.true for run in even],
+        'error': [run.measured - run.true for run in even],
+    }
+    ready = [PreparedRun(*both) for both in zip(runs, even, strict=True)]
     return PreparedQuantity(
         quantity,
         rate,
         nperseg,
         tuple(ready[: len(real)]),
         tuple(ready[len(real) :]),
-        spectra('signal'),
-        spectra('true'),
-        spectra('error'),
+        {
+            kind: tuple(
+                spectrum(one, own, nperseg, options.window)
+                for one, own in zip(found, rates, strict=True)
+            )
+            for kind, found in values.items()
+        },
         tuple(notes),
     )
 
@@ -195,13 +158,78 @@ def _rate(run: Measured, rate: float) -> float:
     return own if abs(own / rate - 1.0) < _SAME_RATE else rate
 
 
-def _on_grid(run: Measured, rate: float) -> PreparedRun:
-    at = grid(run.time, rate)
-    return PreparedRun(
-        run,
-        run.error,
-        run.lag,
-        at,
-        resample(run.time, run.measured, at),
-        resample(run.time, run.true, at),
-    )
+# Simulated and real runs of the same motion.
+def partners(
+    real: Sequence[SensorSignals], simulated: Sequence[SensorSignals]
+) -> list[int | None]:
+    """Return for each simulated run the number of the real run whose motion it follows, or None.
+
+    That has its name, or the longest name that its own continues with an underscore (`drive` for
+    `drive_2`), and at least half of its time. Names that several real runs have pair nothing.
+    """
+    names = [run.name for run in real]
+    found: list[int | None] = []
+    for run in simulated:
+        known = [name for name in names if run.name == name or run.name.startswith(f'{name}_')]
+        name = max(known, key=len, default=None)
+        if name is None or names.count(name) > 1:
+            found.append(None)
+            continue
+        number = names.index(name)
+        other = real[number]
+        common = min(run.end_ns, other.end_ns) - max(run.start_ns, other.start_ns)
+        span = min(run.end_ns - run.start_ns, other.end_ns - other.start_ns)
+        found.append(number if 2 * common >= span else None)
+    return found
+
+
+def pairs_of(
+    real: Sequence[SensorSignals],
+    simulated: Sequence[SensorSignals],
+    numbers: Sequence[int | None],
+    quantity: Quantity,
+    options: SignalOptions,
+) -> list[Measured]:
+    """Return what each simulated run that has a partner (see `partners`) measured, with what its
+    partner did as truth.
+
+    The slower of the two gives the times, the other is interpolated to them.
+    """
+    found = []
+    for run, number in zip(simulated, numbers, strict=True):
+        if number is None:
+            continue
+        offset = (run.start_ns - real[number].start_ns) * 1e-9
+        ours, theirs = (one.measured[quantity.name] for one in (run, real[number]))
+        pair = _pair(ours, theirs, offset, options)
+        if pair is not None:
+            found.append(pair)
+    return found
+
+
+def _pair(
+    ours: Measured, theirs: Measured, offset: float, options: SignalOptions
+) -> Measured | None:
+    time = ours.time + offset
+    lag = None
+    if options.align != 'none':
+        rate = min(median_rate(time), median_rate(theirs.time))
+        low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
+        at = grid(np.array([low, max(high, low)]), rate)
+        lag = find_lag(
+            resample(time, ours.measured, at),
+            resample(theirs.time, theirs.measured, at),
+            rate,
+            options.max_lag,
+        )
+        if lag is not None and options.align == 'apply':
+            time = time - lag.seconds
+    low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
+    slower = time if median_rate(time) <= median_rate(theirs.time) else theirs.time
+    at = slower[(slower >= low) & (slower <= high)]
+    if len(at) < _LEAST_IN_PAIR:
+        return None
+    measured, true = (
+        resample(time, ours.measured, at), resample(theirs.time, theirs.measured, at)
+    )  # fmt: skip
+    return Measured(ours.quantity, at, measured, true, lag)

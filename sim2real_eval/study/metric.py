@@ -21,7 +21,7 @@ from sim2real_eval.metrics.error_curves import CurveDistance, error_autocorrelat
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
 from sim2real_eval.metrics.uncertainty.permutation_test import Divisible
-from sim2real_eval.signals.distances import SpectrumDistance
+from sim2real_eval.signals.agreement import SpectrumDistance
 from sim2real_eval.study.outcome import StudyOutcome, speed_error
 from sim2real_eval.study.run import EstimateSignals, RunKey
 from sim_sensors.core.errors import Sim2RealError

@@ -17,7 +17,7 @@ from sim2real_eval.benches.attitude.filter import (
     xi_matrices,
 )
 from sim2real_eval.benches.settings import AttitudeSettings
-from sim2real_eval.characterization.standstill import StandstillOptions
+from sim2real_eval.characterization.screening import StandstillOptions
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import (
     FloatArray,

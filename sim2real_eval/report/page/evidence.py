@@ -21,19 +21,12 @@ from sim_sensors.core.measurements import FloatArray
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunEvidence:
-    """Of one run.
+    """Of one run; `series` are the speeds that the metric compares, the warm-up left out.
 
-    Attributes
-    ----------
-    series : VelocitySeries
-        Speeds that the metric compares, the warm-up left out.
-    error : (n,) float
-        Estimate minus truth on the metric's grid, m/s.
-    position, velocity : (stated, actual)
-        Root mean squares over the run in the horizontal plane, m and m/s: of the standard
-        deviations that the judge states, and of its errors; NaN where there is no truth.
-    signals : EstimateSignals or None
-        Kept of the runs that are drawn one by one.
+    `error` is the estimate minus the truth on the metric's grid, `(n,)` m/s. Position and velocity
+    are root mean squares over the run in the horizontal plane, m and m/s: of the standard
+    deviations that the judge states, and of its errors; NaN where there is no truth. Signals are
+    kept of the runs that are drawn one by one.
     """
 
     run: StudyRun

@@ -56,13 +56,8 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 class Scale:
     """A range of values laid over a length.
 
-    Attributes
-    ----------
-    low, high : float
-        The values at its ends, low < high; above 0 if logarithmic.
-    start, end : float
-        The places there; end < start for an axis that grows upwards.
-    logarithmic : bool
+    The values at its ends are low < high, above 0 if logarithmic; the places there start and end,
+    with end < start for an axis that grows upwards.
     """
 
     low: float
@@ -159,17 +154,9 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 40.0, 8.0, 8.0, 22.0
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """Frame of a small plot.
+    """Frame of a small plot over ranges of x and y, with units after the last number of an axis.
 
-    Attributes
-    ----------
-    x, y : (low, high)
-        Ranges of values.
-    width, height : float
-        Of the whole, in units of the SVG; it is drawn as wide as its place.
-    log_x, log_y : bool
-    unit_x, unit_y : str
-        After the last number of an axis.
+    Width and height are of the whole, in units of the SVG; it is drawn as wide as its place.
     """
 
     x: tuple[float, float]

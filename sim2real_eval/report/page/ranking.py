@@ -23,16 +23,10 @@ from sim2real_eval.study.secondary_results import study_uncertainty
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Standing:
-    """Models under a judge in a group of recordings.
+    """Models under a judge in a group of recordings, empty in a study without groups.
 
-    Attributes
-    ----------
-    judge, group : str
-        `group` is empty in a study without groups.
-    rows : tuple of VepdRow
-        Per scenario and pooled.
-    uncertainty : mapping
-        Scenario, or `all`, to what resampling says of its rows.
+    Rows are per scenario and pooled; `uncertainty` is by scenario, or `all`, what resampling says
+    of them.
     """
 
     judge: str
