@@ -75,17 +75,12 @@ class AllanCurve:
 def averaging_factors(
     n: int, spacing: str = 'octave', *, count: int = 50, longest: float = 0.5
 ) -> IntArray:
-    """Return averaging factors from 1 up to at most (n - 1) / 2.
+    """Return averaging factors of n samples, from 1 up to at most (n - 1) / 2.
 
-    Parameters
-    ----------
-    n : int
-        Samples of the record; for fewer than `FEWEST_SAMPLES` a ParameterError is raised.
-    spacing : str
-        `octave`: 1, 2, 4, 8 ...; `decade`: 1, 2, 4, 10, 20, 40 ...; `log`: `count` factors evenly
-        spaced in the logarithm, fewer where they round to the same.
-    longest : float
-        Longest averaging time as a share of the record, at most 0.5.
+    Spacings are `octave`: 1, 2, 4, 8 ...; `decade`: 1, 2, 4, 10, 20, 40 ...; `log`: `count`
+    factors evenly spaced in the logarithm, fewer where they round to the same. `longest` is the
+    longest averaging time as a share of the record, at most 0.5. ParameterError for fewer than
+    `FEWEST_SAMPLES` samples.
     """
     if n < FEWEST_SAMPLES:
         raise ParameterError(

@@ -42,18 +42,10 @@ AXIS_NAMES = ('east', 'north', 'up')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GpsResult:
-    """What was found of one receiver.
+    """What was found of one receiver: rate, Hz, and frame of the fixes, their errors (`axes`:
+    east, north, up), the stated covariance, and their consistency, horizontal and vertical.
 
-    Attributes
-    ----------
-    rate : float
-        Of the fixes, Hz; `frame` is theirs, too.
-    lever_arm : (3,) float or None
-        Of the antenna in the base frame, m; None: the recording does not tell.
-    axes : tuple of 3 MarkovFit
-        East, north, up.
-    consistency : tuple of CovarianceConsistency
-        Horizontal and vertical.
+    `lever_arm` is that of the antenna in the base frame, (3,) m; None where it is not known.
     """
 
     runs: tuple[StandingRun, ...]

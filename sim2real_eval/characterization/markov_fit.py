@@ -41,19 +41,11 @@ _STEP = 0.02
 
 @dataclasses.dataclass(frozen=True)
 class MarkovFit:
-    """What an axis is made of.
+    """What an axis is made of: white noise w and wander g, m, and its time T, s.
 
-    Attributes
-    ----------
-    total : ParameterEstimate
-        Deviation of a fix, sqrt(w^2 + g^2), m: the sigma of a Gaussian model.
-    white, wander, time : ParameterEstimate
-        w and g, m, and T, s.
-    walk : ParameterEstimate
-        Density sqrt(2 g^2 / T), m/sqrt(s): what is known of the wander where T is longer than the
-        record.
-    gain : float
-        Twice the logarithm of the likelihood over that of white noise alone.
+    `total` is the deviation of a fix, sqrt(w^2 + g^2), m: the sigma of a Gaussian model; `walk`
+    the density sqrt(2 g^2 / T), m/sqrt(s): what is known of the wander where T is longer than the
+    record; `gain` twice the logarithm of the likelihood over that of white noise alone.
     """
 
     total: ParameterEstimate

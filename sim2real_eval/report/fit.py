@@ -79,10 +79,8 @@ def fit_gain_table(fit: Fit) -> Table:
             one.model,
             f'{one.n_real}/{one.n_sim}',
             *([four_decimals(best[one.model])] if own else []),
-            *map(
-                four_decimals,
-                (validation.scores[one.model], one.distance, one.low, one.high, one.null_median),
-            ),
+            *map(four_decimals, (validation.scores[one.model], one.distance, one.low, one.high)),
+            four_decimals(one.null_median),
             '-' if one.p_value is None else f'{one.p_value:.2g}',
         )
     return table

@@ -122,8 +122,10 @@ ERROR_COLUMNS = (
     'controller',
     *(f'{name}_{kind}_{"deg" if name == "yaw" else "m"}' for name in _ERRORS for kind in _KINDS),
 )
-_SERIES = ('t', 'ref_x', 'ref_y', 'ref_theta', 'x', 'y', 'theta', 'speed', 'yaw_rate')
-_SERIES_ERRORS = ('along', 'across', 'distance', 'yaw_error')
+_SERIES = (
+    't', 'ref_x', 'ref_y', 'ref_theta', 'x', 'y', 'theta', 'speed', 'yaw_rate',
+    'along', 'across', 'distance', 'yaw_error',
+)  # fmt: skip
 
 
 def following_record(
@@ -210,9 +212,7 @@ def _write_run(folder: Path, run: FollowedRun) -> None:
         columns = [drive.time, *wanted.T, *drive.poses.T, drive.speed, drive.yaw_rate]
         columns += [errors.along, errors.across, errors.distance, errors.yaw]
         write_csv(
-            folder / 'series' / f'{run.name}_{controller}.csv',
-            _SERIES + _SERIES_ERRORS,
-            zip(*columns, strict=True),
+            folder / 'series' / f'{run.name}_{controller}.csv', _SERIES, zip(*columns, strict=True)
         )
     save_png(following_figure(run), folder / f'{run.name}.png')
 

@@ -52,15 +52,12 @@ class PreparedQuantity:
     ----------
     rate : float
         Of the common grid, Hz; that of a run may differ by 0.1 %.
-    nperseg : int
-        Samples per segment of the spectra.
     spectra : mapping
         Of `signal`, `true` and `error`: those of all runs, real ones first.
     """
 
     quantity: Quantity
     rate: float
-    nperseg: int
     real: tuple[PreparedRun, ...]
     simulated: tuple[PreparedRun, ...]
     spectra: Mapping[str, tuple[Spectrum, ...]]
@@ -135,7 +132,6 @@ def prepare(
     return PreparedQuantity(
         quantity,
         rate,
-        nperseg,
         tuple(ready[: len(real)]),
         tuple(ready[len(real) :]),
         {

@@ -41,18 +41,10 @@ class RunEvidence:
 class Evidence:
     """Of all runs of a judge.
 
-    Attributes
-    ----------
-    shown : mapping
-        (group, scenario) to model, or `real`, to the run that stands for it in plots of single
-        runs: that on the recording of the (lower) median real RMSE, no showcase, or the first
-        where the model drove a way of its own.
-    rate : float
-        Of the metric's grid, Hz.
-    missing : tuple of str
-        Why runs are not in the plots.
-    synthetic : bool
-        Whether what counts as real is a stand-in.
+    `shown` holds by (group, scenario) and by model, or `real`, the run that stands for it in plots
+    of single runs: that on the recording of the (lower) median real RMSE, no showcase, or the
+    first where the model drove a way of its own. `rate` is that of the metric's grid, Hz;
+    `missing` says why runs are not in the plots, `synthetic` whether the real is a stand-in.
     """
 
     runs: tuple[RunEvidence, ...]
