@@ -62,9 +62,8 @@ class Verdict(enum.Enum):
 class LiveOdometry:
     """The samples of arriving odometry that motion still depends on.
 
-    All since the last call of `trim`, and three before it.
-
-    What it answers depends on the samples and on the calls of `rewind` alone, never on a clock.
+    All since the last call of `trim`, and three before it. What it answers depends on the samples
+    and on the calls of `rewind` alone, never on a clock.
 
     Parameters
     ----------
@@ -77,10 +76,8 @@ class LiveOdometry:
 
     Attributes
     ----------
-    origin_ns : int or None
-        Stamp of the first sample, which is time 0; None before it.
-    newest_ns : int or None
-        Stamp of the newest sample that counts.
+    origin_ns, newest_ns : int or None
+        Stamps of the first sample, which is time 0, and of the newest that counts; None before it.
     finished : bool
         Whether the last sample has come.
     gap : float
@@ -249,25 +246,12 @@ def _joined(samples: list[OdometryArray]) -> OdometryArray:
 class LiveSensor(Generic[T]):
     """A sensor with its grid of stamps, fed with odometry.
 
-    Parameters
-    ----------
-    switch_on : callable
-        Gives the sensor in its initial state, with its random streams at their start.
-    rate : float
-        Of the sensor, Hz.
-    odometry : LiveOdometry
-        Empty.
-    start_ns : int or None
-        Where the grid of stamps starts; those before the first odometry are left out. None: at
-        the first odometry stamp.
-    chunk : int
-        Measurements made at once; memory is bounded by it. With 1, one that fails takes no other
-        with it.
-
-    Attributes
-    ----------
-    odometry : LiveOdometry
-        Where a sample makes it start anew (`is_new_start`), measure before that is pushed.
+    `switch_on` gives the sensor in its initial state, with its random streams at their start;
+    `rate` is its, Hz. The `odometry` is empty at first; where a sample makes it start anew
+    (`is_new_start`), measure before that is pushed. The grid of stamps begins at `start_ns`, those
+    before the first odometry left out, or at the first odometry stamp. At most `chunk`
+    measurements are made at once, which bounds memory; with 1, one that fails takes no other with
+    it.
 
     Examples
     --------

@@ -24,10 +24,7 @@ M = TypeVar('M', bound='MessageArray')
 def set_array(owner: object, name: str, kind: type[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """Make a field of a frozen dataclass a contiguous array of a kind, and return it.
 
-    Raises
-    ------
-    ValueError
-        When it has another shape.
+    Raises a ValueError when it has another shape.
     """
     array: NDArray[Any] = np.ascontiguousarray(getattr(owner, name), dtype=kind)
     if array.shape != shape:
@@ -104,15 +101,7 @@ class ImuArray(MessageArray):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MagneticFieldArray(MessageArray):
-    """sensor_msgs/MagneticField.
-
-    Attributes
-    ----------
-    magnetic_field : (n, 3) float
-        T, sensor frame.
-    magnetic_field_covariance : (n, 3, 3) float
-        T^2. All zero: covariance unknown.
-    """
+    """sensor_msgs/MagneticField: T and T^2, sensor frame; a covariance of all zero is unknown."""
 
     magnetic_field: FloatArray
     magnetic_field_covariance: FloatArray

@@ -237,15 +237,8 @@ class Parameters:
     def from_mapping(cls: type[P], mapping: Mapping[str, object], where: str, path: str = '') -> P:
         """Build from a plain mapping, refusing unknown keys, wrong types and values out of range.
 
-        Parameters
-        ----------
-        mapping : mapping
-            Parameter name to value; nested sets are nested mappings. Missing keys take their
-            default.
-        where : str
-            File or option that the mapping came from, for messages.
-        path : str
-            Dotted path of this mapping inside `where`.
+        Nested sets are nested mappings, and missing keys take their default. `where` is the file
+        or option that the mapping came from and `path` its dotted path in it, for messages.
 
         Raises
         ------

@@ -54,7 +54,7 @@ class FollowSettings(Parameters):
     """Robot, controllers and what they know."""
 
     control_rate: float = parameter(
-        20.0, 'Hz', 'Commands per second.', minimum=0.0, minimum_excluded=True, maximum=1e4,
+        20.0, 'Hz', 'Commands per second.', above=0.0, maximum=1e4,
         read_only=True,
     )  # fmt: skip
     interpolation: str = parameter(

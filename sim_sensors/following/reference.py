@@ -100,12 +100,9 @@ class ReferenceMotion:
 class TrackingError(NamedTuple):
     """Errors of one pose.
 
-    Attributes
-    ----------
-    along, across : float
-        Robot minus reference along the reference's heading (negative: late) and to its left, m.
-    yaw : float
-        REFERENCE MINUS ROBOT, as in [Cesenek2019], wrapped to [-pi, pi], rad.
+    `along` and `across` are robot minus reference along the reference's heading (negative: late)
+    and to its left, m; `yaw` is REFERENCE MINUS ROBOT, as in [Cesenek2019], wrapped to [-pi, pi],
+    rad.
     """
 
     along: float
@@ -141,14 +138,7 @@ class ErrorStatistics:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrackingErrors:
-    """Errors over a drive, signs as in `TrackingError`.
-
-    Attributes
-    ----------
-    time : (n,) s
-    along, across, distance : (n,) m
-    yaw : (n,) rad
-    """
+    """Errors over a drive, signs as in `TrackingError`, at times in s; m and rad, `(n,)` each."""
 
     time: FloatArray
     along: FloatArray

@@ -221,12 +221,10 @@ class NonlinearTracker(TrackerModel):
 
     kind = 'nonlinear'
     tracker = _NonlinearTracker
-    bandwidth: float = parameter(
-        2.0, 'rad/s', 'Natural frequency at the top speed.', minimum=0.0, minimum_excluded=True
-    )
-    damping: float = parameter(0.8, '1', 'Damping ratio.', minimum=0.0, minimum_excluded=True)
+    bandwidth: float = parameter(2.0, 'rad/s', 'Natural frequency at the top speed.', above=0.0)
+    damping: float = parameter(0.8, '1', 'Damping ratio.', above=0.0)
     least_bandwidth: float = parameter(
-        0.5, 'rad/s', 'Natural frequency of e_x and e at rest.', minimum=0.0, minimum_excluded=True
+        0.5, 'rad/s', 'Natural frequency of e_x and e at rest.', above=0.0
     )
 
 

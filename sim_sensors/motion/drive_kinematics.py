@@ -54,12 +54,8 @@ class DifferentialDrive(Parameters):
     Without lag, limits, slip and noise the robot is perfect. All but the lag are off by default.
     """
 
-    wheel_radius: float = parameter(
-        0.1, 'm', 'R, radius of the wheels.', minimum=0.0, minimum_excluded=True
-    )
-    half_track: float = parameter(
-        0.2, 'm', 'L, half the distance between the wheels.', minimum=0.0, minimum_excluded=True
-    )
+    wheel_radius: float = parameter(0.1, 'm', 'R, radius of the wheels.', above=0.0)
+    half_track: float = parameter(0.2, 'm', 'L, half the distance between the wheels.', above=0.0)
     wheel_lag: float = parameter(
         0.1, 's', 'Time constant of the wheel controllers; 0: none.', minimum=0.0
     )

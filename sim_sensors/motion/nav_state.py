@@ -18,12 +18,6 @@ States = tuple[FloatArray, FloatArray, FloatArray]
 """Orientations x y z w `(n, 4)`, positions and velocities `(n, 3)`."""
 
 
-def rotation_matrix(orientation: ArrayLike) -> FloatArray:
-    """Return the matrix `(3, 3)` of a unit quaternion x y z w, body to world."""
-    q = np.asarray(orientation, dtype=np.float64)
-    return np.ascontiguousarray(rotations.rotate(np.tile(q, (3, 1)), np.eye(3)).T)
-
-
 def local_coordinates(of: States, to: States) -> FloatArray:
     """Return the differences `(n, 9)` from n states to n others.
 
@@ -41,12 +35,8 @@ def local_coordinates(of: States, to: States) -> FloatArray:
 class NavState:
     """Attitude, position and velocity of a body.
 
-    Attributes
-    ----------
-    orientation : (4,) float
-        Unit quaternion x y z w, body to world.
-    position, velocity : (3,) float
-        m and m/s, world.
+    The orientation is a unit quaternion x y z w, body to world; position and velocity are `(3,)` m
+    and m/s, world.
 
     Raises
     ------
@@ -75,7 +65,8 @@ class NavState:
     @property
     def rotation(self) -> FloatArray:
         """Matrix `(3, 3)`, body to world."""
-        return rotation_matrix(self.orientation)
+        q = np.tile(self.orientation, (3, 1))
+        return np.ascontiguousarray(rotations.rotate(q, np.eye(3)).T)
 
     @property
     def pose(self) -> FloatArray:

@@ -51,9 +51,7 @@ class RunVariation(Parameters):
     steering_disturbance: float = parameter(
         0.03, '1', 'Deviation of the wandering of the steering (of 1).', minimum=0.0
     )
-    disturbance_time: float = parameter(
-        0.5, 's', 'Correlation time of that wandering.', minimum=0.0, minimum_excluded=True
-    )
+    disturbance_time: float = parameter(0.5, 's', 'Correlation time of that wandering.', above=0.0)
 
 
 class PurePursuit:

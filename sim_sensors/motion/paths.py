@@ -15,17 +15,11 @@ from sim_sensors.motion.hermite import quintic
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PathPoints:
-    """Points of a path.
+    """Points of a path, `(n,)` each: x and y [m], heading of the tangent [rad], from x to the
+    left.
 
-    Attributes
-    ----------
-    x, y : (n,) m
-    heading : (n,) rad
-        Of the tangent, from the x axis to the left.
-    curvature : (n,) 1/m
-        d heading / d distance: positive to the left.
-    curvature_slope : (n,) 1/m^2
-        d curvature / d distance.
+    The curvature [1/m], d heading / d distance, is positive to the left; `curvature_slope`
+    [1/m^2] is d curvature / d distance.
     """
 
     x: FloatArray

@@ -21,15 +21,7 @@ _SMALL = 1e-4
 
 
 class Pose(NamedTuple):
-    """A pose in the plane.
-
-    Attributes
-    ----------
-    x, y : float
-        m, world.
-    heading : float
-        rad, from x to the left; not wrapped.
-    """
+    """A pose in the plane: x and y [m], world, and heading [rad], from x to the left, unwrapped."""
 
     x: float
     y: float
@@ -214,18 +206,11 @@ def squares_about(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the mean squares of poses about those of bodies whose steps are changed.
 
-    Parameters
-    ----------
-    poses : (n, 3)
-        After each step.
-    steps : (n, 3)
-        Without any change, as `body_steps` returns them.
-    changes : (n, 3, m)
-        Of each step, by each of `m` causes.
-    points, weights : (p, m), (p,)
-        How much of each cause each body has, and the weights of the bodies, of sum 1.
-    start : (p, 3)
-        Poses of the bodies before the first step: x, y in m and heading in rad.
+    The poses `(n, 3)` are those after each of the steps `(n, 3)`, which are as `body_steps`
+    returns them, without any change. `changes` `(n, 3, m)` are those of each step by each of `m`
+    causes, `points` `(p, m)` how much of each cause each body has, `weights` `(p,)` those of the
+    bodies, of sum 1. `start` `(p, 3)` are their poses before the first step: x, y in m and heading
+    in rad.
 
     Returns
     -------

@@ -26,9 +26,7 @@ from sim_sensors.motion.trajectory import Trajectory, times_within
 class TimedMotion(Parameters):
     """Base of the motions that are parameter sets themselves."""
 
-    duration: float = parameter(
-        20.0, 's', 'Duration of the motion.', minimum=0.0, minimum_excluded=True
-    )
+    duration: float = parameter(20.0, 's', 'Duration of the motion.', above=0.0)
 
     @property
     def start(self) -> float:
@@ -154,9 +152,7 @@ class Standstill(Scenario):
 class _Drive(Scenario):
     """A scenario that moves: its speed profile."""
 
-    speed: float = parameter(
-        1.0, 'm/s', 'Speed after the ramp.', minimum=0.0, minimum_excluded=True
-    )
+    speed: float = parameter(1.0, 'm/s', 'Speed after the ramp.', above=0.0)
     ramp_time: float = parameter(
         2.0, 's', 'Time from rest to full speed; 0 starts at full speed.', minimum=0.0
     )
@@ -196,7 +192,7 @@ class Circle(_Drive):
     """
 
     kind = 'circle'
-    radius: float = parameter(3.0, 'm', 'Radius; to the left.', minimum=0.0, minimum_excluded=True)
+    radius: float = parameter(3.0, 'm', 'Radius; to the left.', above=0.0)
     clockwise: bool = parameter(False, '', 'Turn right instead of left.')
 
     @functools.cached_property
@@ -215,9 +211,7 @@ class HalfSine(_Drive):
     """
 
     kind = 'half_sine'
-    length: float = parameter(
-        15.0, 'm', 'Distance between the zeros.', minimum=0.0, minimum_excluded=True
-    )
+    length: float = parameter(15.0, 'm', 'Distance between the zeros.', above=0.0)
     amplitude: float = parameter(2.0, 'm', 'Height of the wave; negative to the right.')
 
     @functools.cached_property
@@ -234,8 +228,8 @@ class FigureEight(_Drive):
     """
 
     kind = 'figure_eight'
-    length: float = parameter(8.0, 'm', 'Extent along x.', minimum=0.0, minimum_excluded=True)
-    width: float = parameter(4.0, 'm', 'Extent along y.', minimum=0.0, minimum_excluded=True)
+    length: float = parameter(8.0, 'm', 'Extent along x.', above=0.0)
+    width: float = parameter(4.0, 'm', 'Extent along y.', above=0.0)
 
     @functools.cached_property
     def path(self) -> PlanarPath:

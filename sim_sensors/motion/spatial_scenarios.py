@@ -17,8 +17,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.config_files import read_columns
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import parameter
-from sim_sensors.core.shared_parameters import mounting_quaternion
+from sim_sensors.core.shared_parameters import axes, mounting_quaternion
 from sim_sensors.motion.nav_state import PointQueries
 from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.motion.trajectory import Trajectory, times_within
@@ -28,12 +27,10 @@ from sim_sensors.motion.trajectory import Trajectory, times_within
 class RigidScenario(TimedMotion, PointQueries):
     """Base of both: how long, and where from."""
 
-    position: tuple[float, float, float] = parameter((0.0, 0.0, 0.0), 'm', 'First position.')
-    rpy: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'rad', 'First attitude: roll, pitch, yaw.'
-    )
-    angular_velocity: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'rad/s', 'Constant angular velocity, in the body.'
+    position: tuple[float, float, float] = axes('m', 'First position.')
+    rpy: tuple[float, float, float] = axes('rad', 'First attitude: roll, pitch, yaw.')
+    angular_velocity: tuple[float, float, float] = axes(
+        'rad/s', 'Constant angular velocity, in the body.'
     )
 
     def _turn(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -51,8 +48,8 @@ class ConstantTwist(RigidScenario):
     """
 
     kind = 'constant_twist'
-    velocity: tuple[float, float, float] = parameter(
-        (1.0, 0.0, 0.0), 'm/s', 'Constant velocity, in the body.'
+    velocity: tuple[float, float, float] = axes(
+        'm/s', 'Constant velocity, in the body.', (1.0, 0.0, 0.0)
     )
 
     def at(self, times: ArrayLike) -> Trajectory:
@@ -83,11 +80,9 @@ class Accelerating(RigidScenario):
     """
 
     kind = 'accelerating'
-    velocity: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'm/s', 'First velocity, in the world.'
-    )
-    acceleration: tuple[float, float, float] = parameter(
-        (0.5, 0.0, 0.0), 'm/s^2', 'Constant acceleration, in the world.'
+    velocity: tuple[float, float, float] = axes('m/s', 'First velocity, in the world.')
+    acceleration: tuple[float, float, float] = axes(
+        'm/s^2', 'Constant acceleration, in the world.', (0.5, 0.0, 0.0)
     )
 
     def at(self, times: ArrayLike) -> Trajectory:
@@ -121,21 +116,19 @@ class Swaying(TimedMotion, PointQueries):
     """
 
     kind = 'swaying'
-    position: tuple[float, float, float] = parameter((0.0, 0.0, 0.0), 'm', 'Mean position.')
-    rpy: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'rad', 'Mean attitude: roll, pitch, yaw.'
+    position: tuple[float, float, float] = axes('m', 'Mean position.')
+    rpy: tuple[float, float, float] = axes('rad', 'Mean attitude: roll, pitch, yaw.')
+    swing: tuple[float, float, float] = axes(
+        'rad', 'Amplitudes of the rotation vector from the mean attitude.', (0.35, 0.2, 0.25)
     )
-    swing: tuple[float, float, float] = parameter(
-        (0.35, 0.2, 0.25), 'rad', 'Amplitudes of the rotation vector from the mean attitude.'
+    swing_frequency: tuple[float, float, float] = axes(
+        'Hz', 'Its frequencies.', (0.31, 0.23, 0.17), minimum=0.0
     )
-    swing_frequency: tuple[float, float, float] = parameter(
-        (0.31, 0.23, 0.17), 'Hz', 'Its frequencies.', minimum=0.0
+    sway: tuple[float, float, float] = axes(
+        'm', 'Amplitudes of the position, along the axes of the world.'
     )
-    sway: tuple[float, float, float] = parameter(
-        (0.0, 0.0, 0.0), 'm', 'Amplitudes of the position, along the axes of the world.'
-    )
-    sway_frequency: tuple[float, float, float] = parameter(
-        (0.19, 0.29, 0.37), 'Hz', 'Its frequencies.', minimum=0.0
+    sway_frequency: tuple[float, float, float] = axes(
+        'Hz', 'Its frequencies.', (0.19, 0.29, 0.37), minimum=0.0
     )
 
     def at(self, times: ArrayLike) -> Trajectory:
@@ -172,29 +165,10 @@ class DiscreteScenario(PointQueries):
     along the screw between two rows, vectors along lines. A velocity is then not the derivative
     of the positions, and a preintegration misses by O(h^2) for rows h apart.
 
-    Parameters
-    ----------
-    times : (n,) s
-        Strictly increasing, n >= 2.
-    positions : (n, 3) m
-        World.
-    orientations : (n, 4)
-        Quaternions x y z w, body to world.
-    angular_velocities_b : (n, 3) rad/s
-        Body.
-    velocities_n : (n, 3) m/s
-        World.
-    accelerations_n : (n, 3) m/s^2
-        World, without gravity.
-    as_upstream : bool
-        Interpolate as GTSAM does.
-    where : str
-        For messages.
-
-    Attributes
-    ----------
-    start, end : float
-        First and last time, s.
+    The columns are, of n >= 2 rows: times in s, strictly increasing, from `start` to `end`;
+    positions `(n, 3)` m, world; orientations `(n, 4)`, quaternions x y z w, body to world;
+    velocities and accelerations `(n, 3)` m/s and m/s^2, world, without gravity; angular velocities
+    `(n, 3)` rad/s, body. `where` is for messages.
 
     Raises
     ------

@@ -23,13 +23,7 @@ _ROUNDING = 2e-15  # of the norm of a normalised quaternion
 
 
 class Motion(Protocol):
-    """True motion that can be sampled.
-
-    Attributes
-    ----------
-    start, end : float
-        First and last time that can be asked for, seconds.
-    """
+    """True motion that can be sampled from `start` to `end`."""
 
     @property
     def start(self) -> float:

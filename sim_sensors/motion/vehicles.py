@@ -75,7 +75,7 @@ class AckermannVehicle(Parameters):
     The motor never brakes below rest: the speed stays >= 0.
     """
 
-    mass: float = parameter(5.76436, 'kg', 'Mass.', minimum=0.0, minimum_excluded=True)
+    mass: float = parameter(5.76436, 'kg', 'Mass.', above=0.0)
     cg_to_front: float = parameter(
         0.268377, 'm', 'From the centre of gravity to the front axle.', minimum=0.0
     )
@@ -85,24 +85,14 @@ class AckermannVehicle(Parameters):
     max_steer: float = parameter(
         0.436332, 'rad', 'Largest steering angle.', minimum=0.0, maximum=1.5
     )
-    wheel_radius: float = parameter(
-        0.08451952624, 'm', 'Wheel radius.', minimum=0.0, minimum_excluded=True
-    )
-    gear_ratio: float = parameter(
-        1.0 / 3.0, '1', 'gamma: wheel rate over motor rate.', minimum=0.0, minimum_excluded=True
-    )
+    wheel_radius: float = parameter(0.08451952624, 'm', 'Wheel radius.', above=0.0)
+    gear_ratio: float = parameter(1.0 / 3.0, '1', 'gamma: wheel rate over motor rate.', above=0.0)
     stall_torque: float = parameter(0.3, 'N m', 'tau_0 of the motor.', minimum=0.0)
-    no_load_rate: float = parameter(
-        30.0, 'rad/s', 'omega_0 of the motor.', minimum=0.0, minimum_excluded=True
-    )
+    no_load_rate: float = parameter(30.0, 'rad/s', 'omega_0 of the motor.', above=0.0)
     linear_resistance: float = parameter(1e-4, 'N m s', 'c_1 at the motor.', minimum=0.0)
     constant_resistance: float = parameter(0.02, 'N m', 'c_0 at the motor.', minimum=0.0)
-    motor_lag: float = parameter(
-        0.1, 's', 'Time constant of the motor controller.', minimum=0.0, minimum_excluded=True
-    )
-    steering_lag: float = parameter(
-        0.05, 's', 'tau of the steering servo.', minimum=0.0, minimum_excluded=True
-    )
+    motor_lag: float = parameter(0.1, 's', 'Time constant of the motor controller.', above=0.0)
+    steering_lag: float = parameter(0.05, 's', 'tau of the steering servo.', above=0.0)
 
     @property
     def wheelbase(self) -> float:

@@ -33,18 +33,10 @@ _SLOWEST = 1e-3  # m/s of horizontal speed that a tangent needs to have a direct
 class Waypoints:
     """Where to be, and when.
 
-    Attributes
-    ----------
-    time : (n,) s
-        Strictly increasing, from 0.
-    x, y : (n,) m
-        World; the first point is the origin.
-    heading : (n,) rad
-        From x to the left, unwrapped.
-    notes : tuple of Remark
-        What was repaired, or should be known.
-    origin : (x, y, time)
-        Where and when the first point was before it was moved, m and s.
+    Times are in s, strictly increasing, from 0; x and y in m, world, with the first point as the
+    origin; headings in rad, from x to the left, unwrapped; `(n,)` each. The notes say what was
+    repaired, or should be known. `origin` (x, y, time) is where and when the first point was
+    before it was moved, m and s.
     """
 
     time: FloatArray
@@ -101,15 +93,8 @@ def repaired_waypoints(
     stick out (both steps to it faster than `max_speed`, the step past it not). A jump that stays,
     and a gap of more than 2.5 times the median interval, are kept and noted.
 
-    Parameters
-    ----------
-    time, x, y : (n,) s, m
-    heading : (n,) rad, optional
-        Course over ground if absent, see `course`.
-    where : str
-        For messages.
-    max_speed, least_speed : float
-        m/s; the latter is for the course.
+    Columns are `(n,)`, s, m and rad; without heading it is the course over ground, see `course`,
+    for which `least_speed` counts. Speeds are in m/s; `where` is for messages.
 
     Raises
     ------

@@ -220,11 +220,7 @@ class Temperature(Parameters):
     initial: float = parameter(25.0, 'degC', 'When switched on.', minimum=-273.15)
     final: float = parameter(25.0, 'degC', 'After warming up.', minimum=-273.15)
     time: float = parameter(
-        600.0,
-        's',
-        'Length of the ramp or time constant of the warm-up.',
-        minimum=0.0,
-        minimum_excluded=True,
+        600.0, 's', 'Length of the ramp or time constant of the warm-up.', above=0.0
     )
     reference: float = parameter(
         25.0, 'degC', 'Where the terms of temperature vanish.', minimum=-273.15

@@ -95,18 +95,13 @@ class SumTriad:
     @property
     def bias(self) -> FloatArray:
         """Sum of the present biases, `(3,)`."""
-        total = np.zeros(3)
-        for process in self._biases:
-            total = total + process.value
-        return total
+        return sum((process.value for process in self._biases), np.zeros(3))
 
     def corrupt(
         self, truth: FloatArray, dt: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return measured values, the bias in them and the stated variance; see `AxisErrors`."""
-        bias = np.zeros_like(truth)
-        for process in self._biases:
-            bias = bias + process.advance(dt)
+        bias = sum((process.advance(dt) for process in self._biases), np.zeros_like(truth))
         values = quantise(self._scale * truth + bias + self._white.advance(dt), self._precision)
         if self._stated is None:
             return values, bias, self._white.variance(dt)

@@ -43,18 +43,10 @@ def _keep(scene: object, where: str, count: int, widths: dict[str, int]) -> None
 class Dipoles:
     """Magnets and iron as any number of point dipoles, fixed in the world's frame (east north up).
 
-    Outside its radius a dipole has the field of a point; inside, the field that a uniformly
-    magnetised ball of that radius has, mu_0 / (4 pi) 2 m / radius^3, so that nothing is infinite.
-    1 cm is about what a neodymium ball of 5 A m^2 measures.
-
-    Parameters
-    ----------
-    positions : (n, 3)
-        m.
-    moments : (n, 3)
-        Magnetic moments, A m^2.
-    radius : float
-        m, > 0.
+    Outside its radius, m, > 0, a dipole has the field of a point; inside, the field that a
+    uniformly magnetised ball of that radius has, mu_0 / (4 pi) 2 m / radius^3, so that nothing is
+    infinite. 1 cm is about what a neodymium ball of 5 A m^2 measures. Positions `(n, 3)` are in m,
+    magnetic moments `(n, 3)` in A m^2.
 
     Raises
     ------
@@ -151,14 +143,8 @@ def _field(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Landmarks:
-    """Points that a camera can recognise.
-
-    Parameters
-    ----------
-    ids : (n,) int
-        Each once.
-    positions : (n, 3)
-        m, in the world's frame.
+    """Points that a camera can recognise, `(n, 3)` m in the world's frame, each with an id of its
+    own.
 
     Raises
     ------

@@ -17,6 +17,7 @@ from sim_sensors.core.config_files import config_names, config_path, read_yaml_m
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameter, Parameters, parameter
+from sim_sensors.core.shared_parameters import axes
 from sim_sensors.world.fields import EarthField, Gravity
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.scene import Dipoles, Landmarks, Tags, chessboard
@@ -84,15 +85,14 @@ class World:
 # Worlds by name: the presets in `config/worlds/` and the user's own files of the same form.
 
 _KIND = 'worlds'
-_ZERO = (0.0, 0.0, 0.0)
 _RADIUS = Parameter(0.01, 'm', 'Radius of the dipoles.', minimum=0.0, minimum_excluded=True)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Dipole(Parameters):
-    position: tuple[float, float, float] = parameter(_ZERO, 'm', 'Where it is.')
-    rpy: tuple[float, float, float] = parameter(
-        _ZERO, 'rad', 'Roll, pitch, yaw about fixed axes; the moment is along its z axis.'
+    position: tuple[float, float, float] = axes('m', 'Where it is.')
+    rpy: tuple[float, float, float] = axes(
+        'rad', 'Roll, pitch, yaw about fixed axes; the moment is along its z axis.'
     )
     moment: float = parameter(1.0, 'A m^2', 'Magnetic moment.')
 
@@ -100,8 +100,8 @@ class _Dipole(Parameters):
 @dataclasses.dataclass(frozen=True)
 class _Scattered(Parameters):
     count: int = parameter(0, '1', 'How many.', minimum=0.0, maximum=1e6)
-    low: tuple[float, float, float] = parameter(_ZERO, 'm', 'One corner of the box.')
-    high: tuple[float, float, float] = parameter(_ZERO, 'm', 'The opposite corner.')
+    low: tuple[float, float, float] = axes('m', 'One corner of the box.')
+    high: tuple[float, float, float] = axes('m', 'The opposite corner.')
     moment: float = parameter(1.0, 'A m^2', 'Magnetic moment of each.')
     seed: int = parameter(0, '1', 'Of the draw.', minimum=0.0)
 
@@ -115,17 +115,17 @@ class _Scattered(Parameters):
 @dataclasses.dataclass(frozen=True)
 class _Landmark(Parameters):
     id: int = parameter(0, '1', 'Its number, each once.')
-    position: tuple[float, float, float] = parameter(_ZERO, 'm', 'Where it is.')
+    position: tuple[float, float, float] = axes('m', 'Where it is.')
 
 
 @dataclasses.dataclass(frozen=True)
 class _Chessboard(Parameters):
     rows: int = parameter(3, '1', 'Inner corners along its z axis.', minimum=1.0, maximum=1e3)
     columns: int = parameter(3, '1', 'Inner corners along its y axis.', minimum=1.0, maximum=1e3)
-    square: float = parameter(0.02, 'm', 'Edge of a square.', minimum=0.0, minimum_excluded=True)
-    position: tuple[float, float, float] = parameter(_ZERO, 'm', 'Of the first corner.')
-    rpy: tuple[float, float, float] = parameter(
-        _ZERO, 'rad', 'Roll, pitch, yaw about fixed axes; the board is in its plane x = 0.'
+    square: float = parameter(0.02, 'm', 'Edge of a square.', above=0.0)
+    position: tuple[float, float, float] = axes('m', 'Of the first corner.')
+    rpy: tuple[float, float, float] = axes(
+        'rad', 'Roll, pitch, yaw about fixed axes; the board is in its plane x = 0.'
     )
     first_id: int = parameter(0, '1', 'Number of the first corner as landmark; others follow.')
 
@@ -138,11 +138,11 @@ class _Chessboard(Parameters):
 @dataclasses.dataclass(frozen=True)
 class _Tag(Parameters):
     id: int = parameter(0, '1', 'Its number, each once.')
-    position: tuple[float, float, float] = parameter(_ZERO, 'm', 'Of its centre.')
-    rpy: tuple[float, float, float] = parameter(
-        _ZERO, 'rad', 'Roll, pitch, yaw about fixed axes; z comes out of its face, y is up on it.'
+    position: tuple[float, float, float] = axes('m', 'Of its centre.')
+    rpy: tuple[float, float, float] = axes(
+        'rad', 'Roll, pitch, yaw about fixed axes; z comes out of its face, y is up on it.'
     )
-    size: float = parameter(0.1651, 'm', 'Edge.', minimum=0.0, minimum_excluded=True)
+    size: float = parameter(0.1651, 'm', 'Edge.', above=0.0)
 
 
 _PARTS: dict[str, Any] = {
