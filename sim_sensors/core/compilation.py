@@ -136,22 +136,18 @@ class _Locator(_caching._CacheLocator):  # type: ignore[misc]
 
     @classmethod
     def from_function(cls, py_func: Callable[..., object], py_file: str) -> _Locator:
-        """Return the locator of a function."""
         return cls(py_func, py_file)
 
     def get_cache_path(self) -> str:
-        """Return the folder of its files."""
         return str(self._folder)
 
     def get_source_stamp(self) -> tuple[float, int]:
-        """Return what must be the same for the machine code to be used."""
         if self._ours:
             return 0.0, 0
         status = Path(self._py_file).stat()
         return status.st_mtime, status.st_size
 
     def get_disambiguator(self) -> str:
-        """Return what tells it from another function of the same name."""
         return str(self._line)
 
 

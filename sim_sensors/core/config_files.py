@@ -39,9 +39,10 @@ def config_path(*parts: str) -> Path:
     if not path.exists():
         folder = path.parent
         shipped = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-        allowed = ', '.join(shipped) if shipped else 'nothing'
-        message = f'no configuration {"/".join(parts)!r} in {root}; {folder} holds {allowed}'
-        raise Sim2RealError(message)
+        raise Sim2RealError(
+            f'no configuration {"/".join(parts)!r} in {root}; {folder} holds '
+            f'{", ".join(shipped) or "nothing"}'
+        )
     return path
 
 
@@ -61,9 +62,8 @@ def _config_root() -> Path:
     for candidate in candidates:
         if candidate.is_dir():
             return candidate
-    looked = ', '.join(str(candidate) for candidate in candidates)
-    message = f'configuration files of sim2real_sensors not found; looked in {looked}'
-    raise Sim2RealError(message)
+    looked = ', '.join(map(str, candidates))
+    raise Sim2RealError(f'configuration files of sim2real_sensors not found; looked in {looked}')
 
 
 def _candidates(module: Path) -> list[Path]:

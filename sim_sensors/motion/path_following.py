@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -152,14 +153,16 @@ def drive(
     if not (math.isfinite(duration) and duration > 0.0):
         raise MotionError(f'duration {duration!r} is not allowed; must be a number > 0 [s]')
     vary = RunVariation() if variation is None else variation
-    draws = {
-        source: stream(seed, run, 'vehicle', source)
-        for source in ('start_pose', 'throttle', 'friction', 'steering_trim', 'steering')
-    }
-    along, across, turn = _cut(draws['start_pose'].standard_normal(3))
-    throttle = THROTTLE * (1.0 + vary.throttle * _cut(draws['throttle'].standard_normal(1))[0])
-    friction = 1.0 + vary.friction * _cut(draws['friction'].standard_normal(1))[0]
-    trim = vary.steering_trim * _cut(draws['steering_trim'].standard_normal(1))[0]
+
+    def draw(source: str, count: int = 1) -> list[float]:
+        normals = stream(seed, run, 'vehicle', source).standard_normal(count)
+        found: list[float] = np.clip(normals, -3.0, 3.0).tolist()
+        return found
+
+    along, across, turn = draw('start_pose', 3)
+    throttle = THROTTLE * (1.0 + vary.throttle * draw('throttle')[0])
+    friction = 1.0 + vary.friction * draw('friction')[0]
+    trim = vary.steering_trim * draw('steering_trim')[0]
     car = dataclasses.replace(
         vehicle,
         linear_resistance=vehicle.linear_resistance * friction,
@@ -169,9 +172,7 @@ def drive(
     points = waypoints(scenario, 5.0 + duration * car.top_speed(1.0))
     pursuit = PurePursuit(points, car, throttle=throttle)
     count = math.ceil(duration * CONTROL_RATE) + 1
-    wander = vary.steering_disturbance * _wander(
-        _cut(draws['steering'].standard_normal(count)), vary.disturbance_time
-    )
+    wander = vary.steering_disturbance * _wander(draw('steering', count), vary.disturbance_time)
 
     def controller(time: float, state: VehicleState) -> VehicleCommand:
         wanted = pursuit(time, state)
@@ -189,17 +190,9 @@ def drive(
     return car.drive(controller, duration=duration, start=start, control_rate=CONTROL_RATE)
 
 
-def _cut(values: FloatArray) -> list[float]:
-    return [float(value) for value in np.clip(values, -3.0, 3.0)]
-
-
 def _wander(noise: list[float], time_constant: float) -> FloatArray:
     """Stationary Gauss-Markov sequence of unit deviation at the control rate."""
     keep = math.exp(-1.0 / (CONTROL_RATE * time_constant))
     fresh = math.sqrt(1.0 - keep * keep)
-    values = np.empty(len(noise))
-    value = noise[0]
-    for index, sample in enumerate(noise):
-        value = keep * value + fresh * sample if index else value
-        values[index] = value
-    return values
+    values = itertools.accumulate(noise, lambda value, sample: keep * value + fresh * sample)
+    return np.array(list(values))

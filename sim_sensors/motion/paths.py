@@ -61,12 +61,8 @@ class CirclePath:
         return PathPoints(x, y, heading, curvature, np.zeros_like(distance))
 
 
-Derivatives = tuple[
-    tuple[FloatArray, FloatArray],
-    tuple[FloatArray, FloatArray],
-    tuple[FloatArray, FloatArray],
-    tuple[FloatArray, FloatArray],
-]
+Pair = tuple[FloatArray, FloatArray]
+Derivatives = tuple[Pair, Pair, Pair, Pair]
 """(x, y) of a curve and its first three derivatives by its parameter."""
 
 _PANELS = 2048

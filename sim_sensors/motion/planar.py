@@ -21,7 +21,7 @@ _SMALL = 1e-4
 
 
 class Pose(NamedTuple):
-    """A pose in the plane: x and y [m], world, and heading [rad], from x to the left, unwrapped."""
+    """A pose in the plane: x and y [m], world; heading [rad], from x to the left, unwrapped."""
 
     x: float
     y: float

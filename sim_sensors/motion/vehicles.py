@@ -158,7 +158,7 @@ class AckermannVehicle(Parameters):
         return (
             speed * math.cos(heading),
             speed * math.sin(heading),
-            speed * math.tan(steer) / (self.cg_to_front + self.cg_to_rear),
+            speed * math.tan(steer) / self.wheelbase,
             self._acceleration(speed, drive),
             steer_rate,
             ((wanted - steer) / tau - 2.0 * steer_rate) / tau,

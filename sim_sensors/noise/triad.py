@@ -13,6 +13,9 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.noise.electronics import quantise
 from sim_sensors.noise.processes import Process, RandomWalk, White, WhiteDensity
 
+Corrupted = tuple[FloatArray, FloatArray, FloatArray]
+"""Measured values, the bias in them and the variance of their white noise, `(n, 3)` each."""
+
 
 class AxisErrors(Protocol):
     """What makes measured values of true ones, with its state."""
@@ -21,12 +24,8 @@ class AxisErrors(Protocol):
     def bias(self) -> FloatArray:
         """Present bias, `(3,)`."""
 
-    def corrupt(
-        self, truth: FloatArray, dt: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return measured values, the bias in them and the variance of their white noise, each
-        `(n, 3)`, for true values `(n, 3)` at intervals `dt` `(n,)` s.
-        """
+    def corrupt(self, truth: FloatArray, dt: FloatArray) -> Corrupted:
+        """Return what is measured of true values `(n, 3)` at intervals `dt` `(n,)` s."""
 
 
 @runtime_checkable
@@ -58,12 +57,8 @@ class Triad:
         """
         return np.array(self._bias.value)
 
-    def corrupt(
-        self, truth: FloatArray, dt: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return measured values, the bias in them and the variance of the white noise; see
-        `AxisErrors`.
-        """
+    def corrupt(self, truth: FloatArray, dt: FloatArray) -> Corrupted:
+        """Return what is measured; see `AxisErrors`."""
         white = self._white.advance(dt)
         bias = self._advance_bias(dt)
         return truth + white + bias, bias, self._white.variance(dt)
@@ -97,9 +92,7 @@ class SumTriad:
         """Sum of the present biases, `(3,)`."""
         return sum((process.value for process in self._biases), np.zeros(3))
 
-    def corrupt(
-        self, truth: FloatArray, dt: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def corrupt(self, truth: FloatArray, dt: FloatArray) -> Corrupted:
         """Return measured values, the bias in them and the stated variance; see `AxisErrors`."""
         bias = sum((process.advance(dt) for process in self._biases), np.zeros_like(truth))
         values = quantise(self._scale * truth + bias + self._white.advance(dt), self._precision)
