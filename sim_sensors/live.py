@@ -195,10 +195,7 @@ class LiveOdometry:
     def motion(self) -> OdometryMotion:
         """Return the motion that has become final since `trim`, by the batch's rule for its end.
 
-        Raises
-        ------
-        MotionError
-            Fewer than three samples.
+        A `MotionError` says that there are fewer than three samples.
         """
         origin_ns = 0 if self.origin_ns is None else self.origin_ns
         if not self._window:

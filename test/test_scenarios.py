@@ -35,7 +35,7 @@ def test_derivatives_are_consistent(scenario):
     """On the half-sine the kink of yaw acceleration, where the straight begins, is left out."""
     times = np.linspace(0.0137, 19.97, 400)
     if isinstance(scenario, HalfSine):
-        distance = scenario.profile.at(times)[0]
+        distance = scenario.progress(times)[0]
         times = times[np.abs(distance - scenario.path.length) > 0.01]
     assert_consistent(scenario.at, times, atol=2e-9, step=1e-3)
 
@@ -92,7 +92,7 @@ def test_distance_is_speed_times_time_less_half_the_ramp():
     assert Line(speed=3.0, ramp_time=2.0).at([20.0]).position[0, 0] == pytest.approx(57.0)
     stopped = Line(speed=3.0, ramp_time=2.0, rest_time=1.0, stop=True)
     assert stopped.at([20.0]).position[0, 0] == pytest.approx(51.0)
-    assert stopped.profile.length == pytest.approx(51.0)
+    assert stopped.progress(np.array([stopped.duration]))[0] == pytest.approx(51.0)
     assert stopped.at([0.99]).position[0, 0] == 0.0
 
 

@@ -121,14 +121,13 @@ class Parameter:
             return not self.choices or value in self.choices
         if self.kind is bool:
             return True
-        for number in value if isinstance(value, tuple) else (value,):
-            if self.minimum is not None and (
-                number <= self.minimum if self.minimum_excluded else number < self.minimum
-            ):
-                return False
-            if self.maximum is not None and number > self.maximum:
-                return False
-        return True
+        low = -math.inf if self.minimum is None else self.minimum
+        high = math.inf if self.maximum is None else self.maximum
+        numbers = value if isinstance(value, tuple) else (value,)
+        return all(
+            low <= number <= high and not (self.minimum_excluded and number == low)
+            for number in numbers
+        )
 
 
 def _number(value: object) -> float | None:
@@ -268,13 +267,11 @@ class Parameters:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return a plain mapping that `from_mapping` reads back to an equal set."""
-        result: dict[str, Any] = {}
-        for name in self.declared():
-            value = getattr(self, name)
-            result[name] = list(value) if isinstance(value, tuple) else value
-        for name, part in self.parts().items():
-            result[name] = part.to_mapping()
-        return result
+        values = {name: getattr(self, name) for name in self.declared()}
+        return {
+            **{name: list(v) if isinstance(v, tuple) else v for name, v in values.items()},
+            **{name: part.to_mapping() for name, part in self.parts().items()},
+        }
 
 
 # Parameter sets of which there are several kinds, distinguished by the key `model`.

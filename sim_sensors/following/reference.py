@@ -49,14 +49,11 @@ class ReferenceMotion:
         self.waypoints = waypoints
         self.end = float(waypoints.time[-1])
         self._time = waypoints.time.tolist()
-        rows = zip(
-            waypoints.x.tolist(), waypoints.y.tolist(), waypoints.heading.tolist(), strict=True
-        )
-        self._poses = [Pose(*row) for row in rows]
+        rows = np.column_stack([waypoints.x, waypoints.y, waypoints.heading])
+        self._poses = [Pose(*row) for row in rows.tolist()]
         self._spline = None
         if interpolation == 'spline':
-            columns = np.column_stack([waypoints.x, waypoints.y, waypoints.heading])
-            self._spline = CubicSpline(waypoints.time, columns)
+            self._spline = CubicSpline(waypoints.time, rows)
             self._slope = self._spline.derivative()
 
     def at(self, time: float) -> ReferenceState:

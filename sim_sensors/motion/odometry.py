@@ -151,13 +151,7 @@ class OdometryMotion:
         return len(self._time)
 
     def at(self, times: ArrayLike) -> Trajectory:
-        """Motion at `times` `(n,)` s, in any order.
-
-        Raises
-        ------
-        MotionError
-            When a time is outside `start` .. `end`.
-        """
+        """Return the motion at `times` `(n,)` s, in any order; see `Motion.at`."""
         t = times_within(times, self.start, self.end)
         k = np.clip(np.searchsorted(self._time, t, side='right') - 1, 0, len(self) - 2)
         h = self._interval[k]
@@ -215,12 +209,8 @@ def _check(odometry: OdometryArray) -> None:
 
 
 def check_values(odometry: OdometryArray) -> None:
-    """Refuse samples that no motion can pass through, each by itself.
-
-    Raises
-    ------
-    MotionError
-        Values that are not finite, quaternions of no norm.
+    """Refuse samples that no motion can pass through by a `MotionError`: values that are not
+    finite, quaternions of no norm.
     """
     for name in ('position', 'orientation', 'linear_velocity', 'angular_velocity'):
         bad = np.flatnonzero(~np.isfinite(getattr(odometry, name)).all(axis=1))

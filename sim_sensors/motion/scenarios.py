@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Analytic motions on level ground, and the speed profile that they share."""
+"""Analytic motions on level ground, and the base of all that are parameter sets."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from sim_sensors.motion.paths import (
     half_sine_path,
 )
 from sim_sensors.motion.trajectory import Trajectory, times_within
+
+Progress = tuple[FloatArray, FloatArray, FloatArray]
+"""Distance, speed and acceleration along a path, `(n,)` each."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,53 +52,6 @@ class TimedMotion(Parameters):
         raise NotImplementedError
 
 
-# Speed profile of a scenario: rest, smooth ramp, constant speed, and a smooth stop if wanted.
-
-
-@dataclasses.dataclass(frozen=True)
-class SpeedProfile:
-    """Distance, speed and acceleration along a path, in closed form.
-
-    After `rest_time` s at rest, the ramp is v(t) = V (6 x^5 - 15 x^4 + 10 x^3), x = t / ramp_time:
-    speed, acceleration and jerk are continuous; the acceleration peaks at 1.875 V / ramp_time and
-    the jerk at 5.774 V / ramp_time^2. With `ramp_time` 0 the motion starts (and ends) at full
-    speed, V = `speed`, m/s. With `stop` it ramps down so that it is at rest at the end of
-    `duration` s.
-    """
-
-    speed: float
-    ramp_time: float
-    duration: float
-    rest_time: float = 0.0
-    stop: bool = False
-
-    @property
-    def length(self) -> float:
-        """Distance travelled in all, m."""
-        return float(self.at(np.array([self.duration]))[0][0])
-
-    def at(self, times: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Distance (m), speed (m/s) and acceleration (m/s^2) at `times` `(n,)` s."""
-        distance, speed, acceleration = self._ramp(times - self.rest_time)
-        if self.stop:
-            down = self._ramp(times - (self.duration - self.ramp_time))
-            return distance - down[0], speed - down[1], acceleration - down[2]
-        return distance, speed, acceleration
-
-    def _ramp(self, since: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """One ramp from 0 to V that begins at 0."""
-        v, ramp = self.speed, self.ramp_time
-        if ramp == 0.0:
-            return v * np.maximum(since, 0.0), np.where(since < 0.0, 0.0, v), np.zeros_like(since)
-        x = np.clip(since / ramp, 0.0, 1.0)
-        beyond = np.maximum(since - ramp, 0.0)
-        cube = x * x * x
-        distance = v * ramp * cube * x * (2.5 + x * (x - 3.0)) + v * beyond
-        speed = v * cube * (10.0 + x * (6.0 * x - 15.0))
-        acceleration = 30.0 * v / ramp * (x * (1.0 - x)) ** 2
-        return distance, speed, acceleration
-
-
 # Analytic motions on level ground: standstill, line, circle, half-sine, figure-eight.
 #
 # Each is a parameter set that is itself a `Motion`: exact at any time, not interpolated. The body
@@ -112,10 +68,9 @@ class Scenario(TimedMotion):
 
     heading: float = parameter(0.0, 'rad', 'Rotation of the whole path, from east to the left.')
 
-    @property
-    def profile(self) -> SpeedProfile:
-        """Distance and speed over time."""
-        return SpeedProfile(0.0, 0.0, self.duration)
+    def progress(self, times: FloatArray) -> Progress:
+        """Return distance (m), speed (m/s) and acceleration (m/s^2) at `times` `(n,)` s."""
+        return np.zeros_like(times), np.zeros_like(times), np.zeros_like(times)
 
     @functools.cached_property
     def path(self) -> PlanarPath:
@@ -125,7 +80,7 @@ class Scenario(TimedMotion):
     def at(self, times: ArrayLike) -> Trajectory:
         """Return the motion at `times` `(n,)` s; see `TimedMotion.at`."""
         t = times_within(times, self.start, self.end)
-        distance, speed, acceleration = self.profile.at(t)
+        distance, speed, acceleration = self.progress(t)
         points = self.path.at(distance)
         cosine, sine = float(np.cos(self.heading)), float(np.sin(self.heading))
         x, y = cosine * points.x - sine * points.y, sine * points.x + cosine * points.y
@@ -159,12 +114,32 @@ class _Drive(Scenario):
     rest_time: float = parameter(0.0, 's', 'Time at rest before the ramp.', minimum=0.0)
     stop: bool = parameter(False, '', 'Ramp down to rest at the end.')
 
-    @property
-    def profile(self) -> SpeedProfile:
-        """Distance and speed over time."""
-        return SpeedProfile(
-            self.speed, self.ramp_time, self.duration, self.rest_time, stop=self.stop
-        )
+    def progress(self, times: FloatArray) -> Progress:
+        """Return distance (m), speed (m/s) and acceleration (m/s^2) at `times` `(n,)` s.
+
+        In closed form: rest, smooth ramp, constant speed, and a smooth stop if wanted. The ramp is
+        v(t) = V (6 x^5 - 15 x^4 + 10 x^3), x = t / ramp_time: speed, acceleration and jerk are
+        continuous; the acceleration peaks at 1.875 V / ramp_time and the jerk at 5.774 V /
+        ramp_time^2.
+        """
+        distance, speed, acceleration = self._ramp(times - self.rest_time)
+        if self.stop:
+            down = self._ramp(times - (self.duration - self.ramp_time))
+            return distance - down[0], speed - down[1], acceleration - down[2]
+        return distance, speed, acceleration
+
+    def _ramp(self, since: FloatArray) -> Progress:
+        """One ramp from 0 to V that begins at 0."""
+        v, ramp = self.speed, self.ramp_time
+        if ramp == 0.0:
+            return v * np.maximum(since, 0.0), np.where(since < 0.0, 0.0, v), np.zeros_like(since)
+        x = np.clip(since / ramp, 0.0, 1.0)
+        beyond = np.maximum(since - ramp, 0.0)
+        cube = x * x * x
+        distance = v * ramp * cube * x * (2.5 + x * (x - 3.0)) + v * beyond
+        speed = v * cube * (10.0 + x * (6.0 * x - 15.0))
+        acceleration = 30.0 * v / ramp * (x * (1.0 - x)) ** 2
+        return distance, speed, acceleration
 
     def _check(self) -> None:
         ramps = self.ramp_time * (2 if self.stop else 1)

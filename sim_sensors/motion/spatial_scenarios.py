@@ -240,13 +240,7 @@ class DiscreteScenario(PointQueries):
         return self.end - self.start
 
     def at(self, times: ArrayLike) -> Trajectory:
-        """Motion at `times` `(n,)` s, in any order.
-
-        Raises
-        ------
-        MotionError
-            When a time is outside the table.
-        """
+        """Return the motion at `times` `(n,)` s, in any order; see `Motion.at`."""
         if not self.as_upstream:
             return self._rows.at(times)
         t = times_within(times, self.start, self.end)

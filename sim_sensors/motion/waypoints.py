@@ -172,10 +172,7 @@ def thinned(time: FloatArray, rate: float) -> NDArray[np.intp]:
 def read_waypoints(path: str | Path) -> Waypoints:
     """Read a CSV table with the columns t, x, y [s, m] and perhaps theta [rad]; others are left.
 
-    Raises
-    ------
-    MotionError
-        Naming file, line, value and what is allowed.
+    A `MotionError` names file, line, value and what is allowed.
     """
     table = read_columns(Path(path), ('t', 'x', 'y'), 'theta', finite=False)
     return repaired_waypoints(
@@ -276,13 +273,7 @@ class WaypointMotion:
             self._check_direction(t)
 
     def at(self, times: ArrayLike) -> Trajectory:
-        """Motion at `times` `(n,)` s, in any order.
-
-        Raises
-        ------
-        MotionError
-            When a time is outside `start` .. `end`.
-        """
+        """Return the motion at `times` `(n,)` s, in any order; see `Motion.at`."""
         t = times_within(times, self.start, self.end)
         velocity, acceleration, jerk = (spline(t) for spline in self._derivatives)
         if self._rotation is None:

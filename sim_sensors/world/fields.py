@@ -154,11 +154,5 @@ class EarthField(Parameters):
     )
 
     def at(self, frame: LocalFrame) -> FloatArray:
-        """Return the field at the origin of `frame`, `(3,)` T, east north up.
-
-        Raises
-        ------
-        SensorError, ParameterError
-            See `wmm_field`.
-        """
+        """Return the field at the origin of `frame`, `(3,)` T, east north up; see `wmm_field`."""
         return np.array(wmm_field(frame, self.year) if self.model == 'wmm' else self.value)

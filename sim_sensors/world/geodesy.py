@@ -201,12 +201,8 @@ def to_geodetic(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return latitude (deg), longitude (deg) and altitude (m), each `(n,)`, of `enu` `(n, 3)` m.
 
-    `geodesy` is one of `GEODESIES`; the origin of the conversion is that of the frame.
-
-    Raises
-    ------
-    MotionError
-        When WGS84 cannot convert a position.
+    `geodesy` is one of `GEODESIES`; the origin of the conversion is that of the frame. A
+    `MotionError` says which position WGS84 cannot convert.
     """
     if geodesy == _WGS84:
         return frame.to_geodetic(enu)
