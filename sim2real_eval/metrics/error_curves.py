@@ -47,17 +47,8 @@ def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann'
 
     [Welch1967], as scipy has it: half-overlapping segments (none for
     `boxcar`), each without its mean. With `boxcar` and one segment the integral is the variance
-    exactly (Parseval); with a taper in the mean only.
-
-    Parameters
-    ----------
-    values : (n, k) float
-    rate : float
-        Hz.
-    nperseg : int
-        At most n.
-    window : str
-        As in `scipy.signal.get_window`.
+    exactly (Parseval); with a taper in the mean only. The values are (n, k) at `rate` Hz;
+    `nperseg` is at most n, and `window` one of `scipy.signal.get_window`.
     """
     from scipy.signal import welch
 
@@ -66,11 +57,7 @@ def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann'
         values, rate, window=window, nperseg=nperseg, noverlap=overlap, detrend='constant', axis=0
     )
     segments = (len(values) - overlap) // (nperseg - overlap)
-    return Spectrum(
-        np.asarray(frequency[1:], dtype=np.float64),
-        np.asarray(density[1:], dtype=np.float64),
-        int(segments),
-    )
+    return Spectrum(np.asarray(frequency[1:]), np.asarray(density[1:]), int(segments))
 
 
 _LONGEST_LAG = 5.0  # s
@@ -78,12 +65,7 @@ _LONGEST_LAG = 5.0  # s
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CurveDistance:
-    """Root mean squared difference of the mean curves of two sets of the same runs.
-
-    Attributes
-    ----------
-    curves : (runs, points) float
-    """
+    """Root mean squared difference of the mean curves, (runs, points), of two sets of runs."""
 
     curves: FloatArray
 

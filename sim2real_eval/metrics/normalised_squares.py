@@ -84,7 +84,6 @@ def nees(
 
     Parameters
     ----------
-    judged : JudgedRun
     truth : OdometryArray
         Of the base frame, in the judge's world frame (`truth_in_world`); see
         `truth_at` for how it is interpolated.
@@ -199,25 +198,17 @@ def truth_in_world(
 ) -> tuple[OdometryArray, tuple[Finding, ...]]:
     """Express the truth in the world frame of a judge; body velocities stay as they were.
 
+    The findings say how it was done, and what follows for the errors. A judge without an estimate
+    within the truth is a MetricError.
+
     Parameters
     ----------
-    judged : JudgedRun
     truth : OdometryArray
         Of the base frame; its axes are taken as east, north and up.
     fixes : FixArray or None
         Those that the judge was given.
     antenna : (3,) float
         Position of the antenna in the base frame, metres.
-
-    Returns
-    -------
-    OdometryArray, tuple of Finding
-        With how it was done, and what follows for the errors.
-
-    Raises
-    ------
-    MetricError
-        When no estimate lies within the truth.
     """
     known = None
     if fixes is not None:

@@ -38,38 +38,18 @@ _SERVICE, _SERVICE_GPS = '_service', 1
 
 @dataclasses.dataclass(frozen=True)
 class Decoded:
-    """Messages of one topic.
-
-    Attributes
-    ----------
-    array : MessageArray
-        Messages with the most frequent frame; `arrival_ns` is the receive time.
-    other_frames : tuple of (str, int)
-        Frames of the messages that were left out, and their number.
-    """
+    """Messages of one topic with the most frequent frame; `arrival_ns` is the receive time."""
 
     array: MessageArray
     other_frames: tuple[tuple[str, int], ...]
+    """Frames of the messages that were left out, and their number."""
 
 
 def decode(kind: MessageType, data: Sequence[bytes], received_ns: IntArray, where: str) -> Decoded:
-    """Decode all messages of a topic.
+    """Decode all n messages of a topic, with the encapsulation header, received at (n,) int64 ns.
 
-    Parameters
-    ----------
-    kind : MessageType
-        Their type.
-    data : sequence of n bytes
-        Serialised messages with the encapsulation header.
-    received_ns : (n,) int64
-        Receive times.
-    where : str
-        File and topic, for messages.
-
-    Raises
-    ------
-    RecordingError
-        When a message is not CDR of that type: names its index and size.
+    A message that is not CDR of that type is a RecordingError, with its index and size. So are
+    points that are no features, and a lens that changes.
     """
     if kind.name in NAMED_TYPES:
         return _decode_each(kind, data, received_ns, where)
@@ -98,10 +78,7 @@ def decode(kind: MessageType, data: Sequence[bytes], received_ns: IntArray, wher
 def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
     """Serialise all messages of an array as little-endian CDR.
 
-    Raises
-    ------
-    RecordingError
-        When a stamp does not fit into the int32 seconds of a ROS header.
+    A stamp that does not fit into the int32 seconds of a ROS header is a RecordingError.
     """
     seconds, nanoseconds = np.divmod(array.stamp_ns, _NS)
     if len(array) and (seconds.min() < -(2**31) or seconds.max() >= 2**31):

@@ -37,22 +37,11 @@ def read_header(path: Path) -> list[str]:
 def read_table(
     path: Path, kind: MessageType, *, truth: bool = False
 ) -> tuple[MessageArray, tuple[Finding, ...]]:
-    """Read one file.
+    """Read one file with a header line; the order of its columns is free.
 
-    Parameters
-    ----------
-    path : Path
-        File with a header line; the order of its columns is free.
-    kind : MessageType
-        Type of its messages.
-    truth : bool
-        True for the ground truth, where frame, child, arrival and covariances may be missing:
-        frame map, child base_link, zero covariances.
-
-    Raises
-    ------
-    RecordingError
-        Naming file, line, column, value and what is allowed.
+    In the ground truth frame, child, arrival and covariances may be missing: frame map, child
+    base_link, zero covariances. A RecordingError names file, line, column, value and what is
+    allowed.
     """
     text = _text_of(path)
     try:

@@ -56,7 +56,7 @@ class FrameTree:
         Raises
         ------
         JudgeError
-            When nothing connects the frames, naming both and the input that needs them.
+            When nothing connects the frames, naming both and the `user`, who needs them.
         """
         target, source = target.strip('/'), source.strip('/')
         known: dict[str, tuple[FloatArray, FloatArray]] = {target: (np.eye(3), np.zeros(3))}
@@ -203,10 +203,7 @@ class TransformFile:
     def from_file(cls, path: str | Path) -> TransformFile:
         """Read a URDF, or a YAML file in the form of a recording's static_transforms.yaml.
 
-        Raises
-        ------
-        Sim2RealError
-            For a file that cannot be read, or a wrong entry.
+        A file that cannot be read, or a wrong entry, is a Sim2RealError.
         """
         path = Path(path)
         try:
