@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one error of this package."""
+"""The errors of this package: of recordings, judges and fits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,8 @@ class RecordingError(Sim2RealError):
     """
 
 
-# What can be wrong with a judge's set-up.
-
-
 class JudgeError(Sim2RealError):
     """The judge cannot be run on this recording with this configuration."""
-
-
-# What goes wrong when a model is fitted.
 
 
 class FitError(Sim2RealError):
