@@ -72,16 +72,8 @@ _LENGTH = struct.Struct('<I')
 def odometry_of_bytes(data: bytes) -> OdometryArray:
     """Return a serialized nav_msgs/Odometry as one row, the same that `odometry_array` gives.
 
-    Parameters
-    ----------
-    data : bytes
-        As a raw subscription gets it. An encoding that no known middleware sends goes the long
-        way, through the message object.
-
-    Raises
-    ------
-    MotionError
-        When the bytes are no nav_msgs/Odometry: cut short, say.
+    An encoding that no known middleware sends goes the long way, through the message object. Bytes
+    that are no nav_msgs/Odometry, cut short, say, raise MotionError.
     """
     try:
         if data[:2] == _CDR_LE:

@@ -109,21 +109,10 @@ class NodeParameters:
     ) -> P:
         """Declare a set, with its values as defaults, and return it with the values in force.
 
-        Parameters
-        ----------
-        parameters : Parameters
-            Nested sets are declared with it.
-        prefix : str
-            Before each name, with a dot; empty for none.
-        skip : tuple of str
-            Names that stay as they are and are not declared.
-        read_only : bool
-            True: none can be changed later.
-
-        Raises
-        ------
-        ParameterError
-            Naming the node, the parameter, the value and what is allowed.
+        Nested sets are declared with it. `prefix` goes before each name, with a dot. Names in
+        `skip` stay as they are and are not declared; with `read_only` none can be changed later.
+        What is wrong raises ParameterError, which names the node, the parameter, the value and
+        what is allowed.
         """
         values: dict[str, Any] = {}
         for name, declaration in parameters.declared().items():
@@ -149,17 +138,9 @@ class NodeParameters:
     ) -> None:
         """Refuse what the node was started with and nobody declared.
 
-        Parameters
-        ----------
-        others : mapping, optional
-            Sets by prefix that are allowed too, such as those of parts that are not in use.
-        allowed : collection of str
-            Names that are allowed too.
-
-        Raises
-        ------
-        ParameterError
-            Naming the node, the first such parameter and the known one that is nearest to it.
+        `others` are sets by prefix, such as those of parts that are not in use, and `allowed`
+        names that are allowed too. ParameterError names the node, the first parameter that is
+        not, and the known one that is nearest to it.
         """
         unused = {
             _key(prefix, name) for prefix, one in (others or {}).items() for name in _flat(one)

@@ -24,23 +24,11 @@ def run(
     args: Sequence[str] | None = None,
     finished: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Make nodes and spin them in one executor until the process is stopped.
+    """Make nodes, spin them in one executor until the process is stopped, and return its status.
 
-    Parameters
-    ----------
-    name : str
-        Of the executable, for messages.
-    make : callable
-        Makes the nodes.
-    args : sequence of str or None
-        Command line without the name of the program; None: that of the process.
-    finished : callable
-        Asked after each callback; True ends the process with status 0.
-
-    Returns
-    -------
-    int
-        Exit status: 0, or 2 when a parameter or argument is wrong.
+    That is 0, or 2 when a parameter or argument is wrong. `name` is that of the executable, for
+    messages; `args` the command line without it, None that of the process. `finished` is asked
+    after each callback; True ends the process with status 0.
     """
     try:
         rclpy.init(args=None if args is None else [name, *args])
@@ -80,19 +68,9 @@ def _refuse(name: str, problem: str) -> int:
 class Awaited:
     """Topics that somebody publishes, and nodes that subscribe to topics.
 
-    Readers are named, not counted: a viewer that happens to look on is no sensor.
-
-    Parameters
-    ----------
-    node : rclpy.node.Node
-        Whose names, remappings and view of the graph count.
-    words : sequence of str
-        Each TOPIC, which somebody publishes, or TOPIC:NODE, where the node subscribes to it.
-
-    Raises
-    ------
-    ParameterError
-        When a word is no such thing.
+    Readers are named, not counted: a viewer that happens to look on is no sensor. Names,
+    remappings and the view of the graph are those of `node`. Each word is TOPIC, which somebody
+    publishes, or TOPIC:NODE, where that node subscribes to it; another raises ParameterError.
     """
 
     def __init__(self, node: Node, words: Sequence[str]) -> None:

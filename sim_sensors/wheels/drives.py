@@ -37,34 +37,10 @@ _STEEPEST = 1.4
 _AT_REST = 1e-9
 
 
-@compiled
 def turn_pair(steps: FloatArray, half_track: float) -> FloatArray:
     """Return travels of the left and right wheel, `(n, 2)` m."""
-    out = np.empty((len(steps), 2))
-    for k in range(len(steps)):
-        swing = half_track * steps[k, 2]
-        out[k, 0], out[k, 1] = steps[k, 0] - swing, steps[k, 0] + swing
-    return out
-
-
-@compiled
-def steps_of_pair(travels: FloatArray, half_track: float) -> FloatArray:
-    """Return the steps `(n, 3)` of travels `(n, 2)` m."""
-    out = np.zeros((len(travels), 3))
-    for k in range(len(travels)):
-        out[k, 0] = 0.5 * (travels[k, 0] + travels[k, 1])
-        out[k, 2] = 0.5 * (travels[k, 1] - travels[k, 0]) / half_track
-    return out
-
-
-@compiled
-def derivatives_of_pair(count: int, half_track: float) -> FloatArray:
-    """Return the derivatives of `count` steps by the two travels, `(n, 3, 2)`."""
-    out = np.zeros((count, 3, 2))
-    for k in range(count):
-        out[k, 0, 0] = out[k, 0, 1] = 0.5
-        out[k, 2, 0], out[k, 2, 1] = -0.5 / half_track, 0.5 / half_track
-    return out
+    swing = half_track * steps[:, 2]
+    return np.column_stack([steps[:, 0] - swing, steps[:, 0] + swing])
 
 
 @compiled
@@ -178,11 +154,14 @@ class DifferentialWheels(WheelDrive):
 
     def forward(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
         """Return the steps; none goes sideways."""
-        return steps_of_pair(travels, self.half_track)
+        left, right = travels.T
+        path, turn = 0.5 * (left + right), 0.5 * (right - left) / self.half_track
+        return np.column_stack([path, np.zeros(len(path)), turn])
 
     def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
         """Return the derivatives of the steps, which are the same everywhere."""
-        return derivatives_of_pair(len(travels), self.half_track)
+        turn = 0.5 / self.half_track
+        return np.tile([[0.5, 0.5], [0.0, 0.0], [-turn, turn]], (len(travels), 1, 1))
 
 
 @dataclasses.dataclass(frozen=True)
