@@ -24,8 +24,6 @@ from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryM
 from sim_sensors.motion.sampling import SampleGrid, seconds
 from sim_sensors.sensor.sensor import Sensor
 
-__all__ = ['LiveOdometry', 'LiveSensor', 'Verdict']
-
 T = TypeVar('T')
 
 # Those that the interval which the next sample makes final depends on, without that sample; the
