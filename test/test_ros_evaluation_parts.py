@@ -28,7 +28,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation.bench import SensorBench, TwinSensorNode
 from sim2real_eval.ros.evaluation.run import first_difference
-from sim2real_eval.ros.evaluation.tally import Stop, Stopped
+from sim2real_eval.ros.evaluation.tally import Pace, Stop, Stopped
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
@@ -113,7 +113,7 @@ class BatchPass:
 
     apart = 0.0
     unlucky = ''
-    run_s = wall_s = 1.0
+    pace = Pace(1.0, 1.0)
 
     def __init__(self, *given: Any, **_: Any) -> None:
         self._setup: JudgeSetup
