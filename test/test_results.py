@@ -108,7 +108,22 @@ def test_a_file_in_the_place_of_one_of_our_folders_is_not_lost(tmp_path: Path) -
     assert (out / 'runs').read_text() == 'theirs'
 
 
-@pytest.mark.parametrize('mark', ['', '[]', '{"run": 3}', 'no JSON', '{"run": "a"}'])
+def test_a_folder_in_the_place_of_one_of_our_files_is_not_lost(tmp_path: Path) -> None:
+    out = tmp_path / 'out'
+    write(out, 'first')
+    (out / 'table.csv').unlink()
+    (out / 'table.csv').mkdir()
+    (out / 'table.csv' / 'note').write_text('theirs')
+    with pytest.raises(Sim2RealError, match='the result is in'):
+        write(out, 'second', overwrite=True)
+    assert (out / 'table.csv' / 'note').read_text() == 'theirs'
+
+
+@pytest.mark.parametrize(
+    'mark',
+    ['', '[]', '{"run": 3}', 'no JSON', '[' * 100_000, '{"run": "**"}', '{"run": "a"}'],
+    ids=['empty', 'list', 'number', 'text', 'deep', 'bad_glob', 'good'],
+)
 def test_a_result_with_any_mark_can_be_replaced(tmp_path: Path, mark: str) -> None:
     out = tmp_path / 'out'
     write(out, 'first')

@@ -160,7 +160,7 @@ def fresh_folder(
         globs: list[str] = []
         if is_ours:
             # Whatever is wrong with an older mark, all that it does not name stays.
-            with contextlib.suppress(ValueError, LookupError, TypeError):
+            with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
                 globs += older(json.loads((target / mark).read_text(encoding='utf-8')))
         with new_folder(folder, lambda: is_ours and (target / mark).is_file(), globs) as fresh:
             fresh.mkdir()
@@ -189,7 +189,7 @@ def new_folder(
     """
     target = Path(folder).resolve()
     before = _files(target)
-    stale = {path.relative_to(target) for glob in older for path in target.glob(glob)}
+    stale = set[Path]().union(*(_matches(target, glob) for glob in older))
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', suffix='.tmp', dir=target.parent))
     fresh, old = scratch / target.name, scratch / f'{target.name}.old'
@@ -199,7 +199,7 @@ def new_folder(
             target.rename(old)
             ours = {path for path in before if path in stale or (fresh / path).is_file()}
             theirs = _files(old) - ours
-            if any((fresh / path).exists() for path in theirs):
+            if any(_collides(fresh, path) for path in theirs):
                 old.rename(target)
             for path in theirs if old.exists() else ():
                 (fresh / path).parent.mkdir(parents=True, exist_ok=True)
@@ -234,6 +234,18 @@ def _files(folder: Path) -> set[Path]:
         for path in folder.rglob('*')
         if path.is_symlink() or not path.is_dir()
     }
+
+
+def _collides(folder: Path, path: Path) -> bool:
+    """Say whether something has the place of a file in a folder, or a file that of its folders."""
+    return (folder / path).exists() or any((folder / each).is_file() for each in path.parents)
+
+
+def _matches(folder: Path, glob: str) -> set[Path]:
+    """Return what a glob, perhaps of a damaged record, names in a folder."""
+    with contextlib.suppress(ValueError, NotImplementedError, OSError):
+        return {path.relative_to(folder) for path in folder.glob(glob)}
+    return set()
 
 
 # What a result was made with: versions of the software and digests of the files.
