@@ -170,6 +170,16 @@ def test_a_wrong_header_is_refused(folder: Path, old: str, new: str, word: str) 
         read_recording(folder)
 
 
+@pytest.mark.parametrize('name', ['pcov0', 'pcov1', 'tcov35'])
+def test_a_truth_with_a_part_of_a_covariance_is_refused(folder: Path, name: str) -> None:
+    header, *lines = (folder / 'truth.csv').read_text().splitlines()
+    assert name not in header.split(',')
+    rows = [f'{header},{name}', *(f'{line},0.0' for line in lines)]
+    (folder / 'truth.csv').write_text('\n'.join(rows) + '\n')
+    with pytest.raises(RecordingError, match=rf'truth.csv: missing column {name[:4]}'):
+        read_recording(folder)
+
+
 def test_a_header_alone_is_an_empty_topic(folder: Path) -> None:
     text = (folder / 'gps.csv').read_text()
     (folder / 'gps.csv').write_text(text.splitlines()[0] + '\n')

@@ -123,7 +123,9 @@ def _check_header(path: Path, kind: MessageType, header: Sequence[str], truth: b
     allowed = required | labels | {'arrival_ns'}
     for field in kind.fields:
         allowed.update(field.columns)
-        if not (truth and field.attribute.endswith('covariance')):
+        # The covariances of a truth are whole or missing.
+        is_covariance = field.attribute.endswith('covariance')
+        if not (truth and is_covariance and set(field.columns).isdisjoint(header)):
             required.update(field.columns)
     missing = sorted(required - set(header))
     unknown = sorted(set(header) - allowed)
