@@ -322,6 +322,8 @@ def test_a_single_candidate_is_taken_with_a_note_and_several_are_refused(tmp_pat
         ('arrival: late', 'arrival: .*stamp or recorded'),
         ('lever_arms: {gps: [1, 2]}', 'lever_arms.gps: .*3 finite numbers'),
         ('lever_arms: {gps: [1, 2, .nan]}', 'lever_arms.gps: .*3 finite numbers'),
+        (f'lever_arms: {{gps: [1, 2, {10**400}]}}', 'lever_arms.gps: .*3 finite numbers'),
+        (f'truth: {{low_pass: {10**400}}}', 'low_pass: .*above 0 Hz'),
         ('transforms: [{parent: a}]', r'transforms\[0\]\.child: .*must be a text'),
         ('- 1', 'content: .*must be a mapping'),
         ('a: [', 'not valid YAML'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
+import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from sim2real_eval.recording.recording import (
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 
+_LARGEST = sys.float_info.max  # YAML has larger integers
 _KEYS = (
     *('name', 'scenario', 'topics', 'arrival', 'base_frame', 'frames', 'lever_arms'),
     *('transforms', 'files', 'truth'),
@@ -166,7 +167,7 @@ def _truth(path: Path, content: object) -> tuple[float | None, ReferenceTruth | 
     cutoff = table.get('low_pass')
     if cutoff is not None:
         numeric = isinstance(cutoff, (int, float)) and not isinstance(cutoff, bool)
-        if not numeric or not 0.0 < cutoff < math.inf:
+        if not numeric or not 0.0 < cutoff <= _LARGEST:
             raise RecordingError(
                 f'{path}: truth.low_pass: {_short(cutoff)} is not allowed; must be a frequency '
                 'above 0 Hz'
@@ -246,7 +247,7 @@ def _text_or_none(path: Path, key: str, value: object) -> str | None:
 def _numbers(path: Path, key: str, value: object, count: int = 3) -> Any:
     entries = value if isinstance(value, list) else []
     if len(entries) != count or not all(
-        isinstance(entry, (int, float)) and not isinstance(entry, bool) and math.isfinite(entry)
+        isinstance(entry, (int, float)) and not isinstance(entry, bool) and abs(entry) <= _LARGEST
         for entry in entries
     ):
         raise RecordingError(
