@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
@@ -148,7 +148,15 @@ class _Role(Generic[_Array]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, recording: Recording, owner: type | None = None) -> _Array | None:
+    @overload
+    def __get__(self, recording: None, owner: type) -> _Role[_Array]: ...
+
+    @overload
+    def __get__(self, recording: Recording, owner: type | None = None) -> _Array | None: ...
+
+    def __get__(self, recording: Recording | None, owner: type | None = None) -> Any:
+        if recording is None:
+            return self  # as `Recording.imu`, for help() and the like
         array = recording.messages.get(recording.roles.get(self._name, ''))
         return array if isinstance(array, self._kind) else None
 
