@@ -239,7 +239,8 @@ class LiveJudge:
             pose_covariance=out.pose_covariance.copy(),
             twist_covariance=out.twist_covariance.copy(),
         )
-        if self._navsat is not None:
+        # The plain front end hears no odometry, and its warm-up compiles nothing for it.
+        if self._navsat is not None and self._navsat.config.timed:
             self._navsat.receive_odometry(x[0, :6])
         return self._estimate
 
