@@ -124,8 +124,9 @@ class MotionDraws:
         of_real = dict(zip(real.names, real.scenario, strict=True))
         others: dict[str, str] = {}
         for runs in sims:
-            others = {**others, **dict(zip(runs.names, runs.scenario, strict=True))}
-        others = {name: scenario for name, scenario in others.items() if name not in of_real}
+            for name, scenario in zip(runs.names, runs.scenario, strict=True):
+                if name not in of_real:
+                    others.setdefault(name, scenario)
         counts: dict[str, FloatArray] = {}
         strata: dict[str, str] = {}
         for side, motions in (('real', of_real), ('simulated', others)):
