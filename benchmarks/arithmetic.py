@@ -54,8 +54,8 @@ def peak_flops() -> float:
 def operations(m: int) -> dict[str, int]:
     """Floating-point operations of a prediction and of a correction by `m` states, as written.
 
-    A row is 16 numbers. Counted by hand from `prediction`, `innovation` and `correction`; sines,
-    divisions and roots count as one.
+    A row is 16 numbers. Counted by hand from `predict` and `passes` in `ekf`, and `correct` in
+    `filter`; sines, divisions and roots count as one.
     """
     row = 16
     # M = F P has 50 terms in 9 rows; then Q, and P = M F' entry by entry in the upper triangle.
