@@ -93,7 +93,8 @@ def draw_states(axes: Axes, model: GpsModel) -> None:
         axes.semilogy(
             times[chosen], error[chosen], '.', color=colour, ms=1.5, label=FIX_STATES[state]
         )
-    stated = np.sqrt(fixes.position_covariance[:, 0, 0] + fixes.covariance[:, 1, 1])
+    covariance = fixes.position_covariance
+    stated = np.sqrt(covariance[:, 0, 0] + covariance[:, 1, 1])
     axes.semilogy(times, np.where(stated > 0.0, stated, np.nan), color='0.2', lw=1, label='stated')
     for start in np.flatnonzero(np.diff((fixes.status < 0).astype(int), prepend=0) == 1):
         end = start + int(np.argmax(fixes.status[start:] >= 0))
