@@ -179,10 +179,12 @@ def read_columns(
                     f'{also} in its header'
                 )
             columns = {name: [] for name in (*names, optional) if name in header}
+            places = {name: header.index(name) for name in columns}
             for row in filter(None, lines):
-                for name, column in columns.items():
-                    text = dict(zip(header, row, strict=False)).get(name, '')
-                    column.append(_number_in(text, name, f'{path}: line {lines.line_num}', finite))
+                for name, place in places.items():
+                    text = row[place] if place < len(row) else ''
+                    where = f'{path}: line {lines.line_num}'
+                    columns[name].append(_number_in(text, name, where, finite))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise MotionError(f'{path}: cannot be read as CSV: {error}') from None
     return {name: np.array(column) for name, column in columns.items()}
