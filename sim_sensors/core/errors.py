@@ -59,6 +59,10 @@ class Remark(str):
         made.template, made.numbers = template, numbers
         return made
 
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, float]]:
+        # A copy is made of the template again: the sentence may have braces of its own.
+        return (self.template,), self.numbers
+
 
 # What a name that is not known was probably meant to be.
 
