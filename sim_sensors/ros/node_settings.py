@@ -160,7 +160,11 @@ class TrajectorySettings(Parameters):
     run: str = setting('run_1', '', 'Label of the run; another one varies a drive otherwise.')
     rate: float = setting(100.0, 'Hz', 'Odometry messages per second of motion.', minimum=1.0)
     factor: float = setting(
-        1.0, '1', 'Seconds of motion per second of wall time.', minimum=1e-3, maximum=1e3
+        1.0,
+        '1',
+        'Seconds of motion per second of wall time; a slow machine slows down.',
+        minimum=1e-3,
+        maximum=1e3,
     )
     clock: bool = setting(False, '', 'Publish /clock.')
     loop: bool = setting(False, '', 'Begin again at the end, with /clock jumping back.')
