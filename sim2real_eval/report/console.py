@@ -55,7 +55,7 @@ def vepd_console_table(
     Parameters
     ----------
     rows : iterable of VepdRow
-        As from `sim2real_eval.metrics.vepd_table`; blocks come in the order of the rows.
+        As from `sim2real_eval.metrics.distances.vepd_table`; blocks come in the order of the rows.
     forward_rmse : mapping, optional
         `(model, scenario)` to the mean RMSE of body-forward speed, m/s, shown as an extra column,
         because horizontal speed is blind to heading. A missing entry is shown as a dash.

@@ -19,8 +19,6 @@ from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.noise.processes import GaussMarkov
 
-# The attitude that a filter inside the sensor makes of its own rates and accelerations.
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sensed:
