@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
 
     def tell() -> None:
         for kind, found in {**sensors, **files}.items():
-            folder = config_path(kind)
-            print(f'{kind}: files in {folder}')
+            folder = config_path() / kind
+            print(f'{kind}: files in {folder}' if folder.is_dir() else f'{kind}:')
             for name in found:
                 model = sensors[kind][name] if kind in sensors else None
                 mark = '*' if model is not None and has_upstream(model) else ' '

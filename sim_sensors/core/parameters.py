@@ -291,7 +291,8 @@ def variants(what: str, *bases: Any) -> Registry[Any]:
         'sim2real_sensors.sensor_models',
         what,
         lambda one: isinstance(one, type) and issubclass(one, bases) and not isabstract(one),
-        packages=(bases[0].__module__.rpartition('.')[0],),
+        # A module of another package may be in no folder.
+        packages=tuple(filter(None, [bases[0].__module__.rpartition('.')[0]])),
         name_of=lambda one: str(vars(one).get('kind', '')),
         is_shared=True,
     )

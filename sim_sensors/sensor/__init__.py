@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
+    from sim_sensors.sensor.catalogue import SensorKind
     from sim_sensors.sensor.delivery import Channel, Delivery
-    from sim_sensors.sensor.sensor import Sensor
+    from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 
-__all__ = ['Channel', 'Delivery', 'Sensor']
+__all__ = ['Channel', 'Delivery', 'Measurement', 'Sensor', 'SensorKind', 'SensorModel']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'sensor', 'delivery')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'sensor', 'delivery', 'catalogue')

@@ -8,6 +8,7 @@ Nothing heavy is imported here: the command line names the kinds in its help.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -84,9 +85,12 @@ class SensorKind(Generic[P, A]):
         return self.one.partition(' ')[2]
 
     def names(self) -> list[str]:
-        """Return the names that `load` takes: the presets, then models of other packages."""
+        """Return the names that `load` takes: the presets, then models of other packages.
+
+        Where there are no presets, those are all models.
+        """
         shipped = names(self.name)
-        ours = {*shipped, *self.models.names(installed=False)}
+        ours = {*shipped, *self.models.names(installed=False)} if shipped else set()
         return [*shipped, *(name for name in self.models.names() if name not in ours)]
 
     def load(self, name: str | Path, *, folder: Path | None = None) -> P:
@@ -250,15 +254,25 @@ KINDS: Registry[SensorKind[Any, Any]] = Registry(
 
 
 def kinds() -> list[SensorKind[Any, Any]]:
-    """Return all kinds of sensors, in the order in which they are listed and simulated."""
-    return [KINDS.get(name) for name in KINDS.names()]
+    """Return all kinds of sensors, in the order in which they are listed and simulated.
+
+    One whose package cannot be imported is left out; `KINDS.get` says why.
+    """
+    found = []
+    for name in KINDS.names():
+        with contextlib.suppress(ParameterError):
+            found.append(KINDS.get(name))
+    return found
 
 
 def names(kind: str) -> list[str]:
-    """Return the names of the presets of a kind of sensor, such as `imu` or `wheels`, sorted."""
+    """Return the names of the presets of a kind of sensor, such as `imu` or `wheels`, sorted.
+
+    A kind of another package has none: its models are known by their classes.
+    """
     from sim_sensors.core.config_files import config_names
 
-    return config_names(kind)
+    return config_names(kind) if kind in KINDS.names(installed=False) else []
 
 
 def has_upstream(model: Parameters) -> bool:
