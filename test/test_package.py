@@ -140,7 +140,7 @@ def test_dependencies_point_one_way(repository: Path) -> None:
     assert 'sim2real_eval' not in imported_by(repository, 'sim_sensors')
 
 
-def test_the_core_imports_without_ros(repository: Path) -> None:
+def test_the_core_imports_without_ros_and_extras(repository: Path) -> None:
     for path in sources(repository, *CORE):
         folders = path.relative_to(repository).parent.parts
         if any('ros' in folder.split('_') or folder == 'external' for folder in folders):
@@ -154,7 +154,7 @@ def test_the_core_imports_without_ros(repository: Path) -> None:
             [],
         )
         names = {name.split('.')[0] for name in imports(top_level)}
-        assert not names & ROS_ONLY, path
+        assert not names & (ROS_ONLY | OPTIONAL), path
 
 
 def test_every_source_states_its_licence_and_stays_readable(repository: Path) -> None:

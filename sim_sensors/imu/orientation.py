@@ -8,7 +8,6 @@ import dataclasses
 import importlib.util
 import math
 
-import imufusion
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -82,6 +81,8 @@ class FusedAttitude(Attitude):
     """
 
     def __init__(self, gain: float, gravity: float) -> None:
+        import imufusion  # of the extra [fusion]: not everybody has it
+
         super().__init__(np.zeros((3, 3)))
         self._filter = imufusion.Ahrs()
         settings = imufusion.AhrsSettings()
