@@ -334,7 +334,7 @@ def _rows(message: Any, where: str) -> NDArray[np.void]:
     count = message.width * message.height
     try:
         given = np.frombuffer(bytes(message.data), np.dtype(layout), count)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise RecordingError(f'{where}: its points do not fit its data: {error}') from None
     result = np.zeros(count, ROW)
     for name in names:
