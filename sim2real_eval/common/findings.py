@@ -66,7 +66,10 @@ class FindingKind:
     per_model: bool = False
 
     def __call__(self, subject: str = '', /, **values: Any) -> Finding:
-        """Make a finding about a topic, input or file, with a value for each name in the text."""
+        """Make a finding about a topic, input or file.
+
+        Other values than one for each name in the text are a ValueError.
+        """
         if values.keys() != {name for name, _, _ in self.fields}:
             raise ValueError(f'{self.code}: {sorted(values)} do not fit {self.text!r}')
         numbers = {name: values[name] for name, form, _ in self.fields if form}

@@ -289,7 +289,10 @@ def uncertainty_by_scenario(
     *,
     seed: int = 0,
 ) -> dict[str, Uncertainty]:
-    """Return the `uncertainty` of each scenario that both sides have, and pooled (`all`)."""
+    """Return the `uncertainty` of each scenario that both sides have, and pooled (`all`).
+
+    Nothing to compare is a MetricError.
+    """
     found: dict[str, Uncertainty] = {}
     for scenario in dict.fromkeys(real.scenario):
         of_scenario = {model: runs.of_scenario(scenario) for model, runs in sims.items()}
