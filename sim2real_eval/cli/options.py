@@ -133,7 +133,7 @@ def _help(one: Parameter, default: Any, of: str) -> str:
         bounds.append(f'<= {one.maximum:.10g}')
     unit = '' if one.unit == '1' else one.unit
     details = [' '.join(filter(None, (' and '.join(bounds), unit)))]
-    if default not in (None, ''):
+    if default not in (None, '', ()):
         details.append(f'default{":" if of else ""} {of}{_shown(default)}')
     extent = '; '.join(filter(None, details))
     return f'{meaning} ({extent})' if extent else meaning
