@@ -242,11 +242,11 @@ class LiveSensor(Generic[T]):
     """A sensor with its grid of stamps, fed with odometry.
 
     `switch_on` gives the sensor in its initial state, with its random streams at their start;
-    `rate` is its, Hz. The `odometry` is empty at first; where a sample makes it start anew
-    (`is_new_start`), measure before that is pushed. The grid of stamps begins at `start_ns`, those
-    before the first odometry left out, or at the first odometry stamp. At most `chunk`
-    measurements are made at once, which bounds memory; with 1, one that fails takes no other with
-    it.
+    `rate`, Hz, is that of the sensor. The `odometry` is empty at first; where a sample makes it
+    start anew (`is_new_start`), measure before that is pushed. The grid of stamps begins at
+    `start_ns`, those before the first odometry left out, or at the first odometry stamp. At most
+    `chunk` measurements are made at once, which bounds memory; with 1, one that fails takes no
+    other with it.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The position errors that drift step by step: of Hector's GPS, and of PX4's simulated ones.
+"""Position errors that drift step by step: those of Hector's GPS and of PX4's simulated ones.
 
-PX4 has Gazebo classic's plugin, GZBridge and SensorGpsSim.
+PX4 simulates a GPS in three places: Gazebo classic's plugin, GZBridge and SensorGpsSim.
 """
 
 from __future__ import annotations

@@ -141,9 +141,9 @@ def drive(
 ) -> Trajectory:
     """Drive a scenario once; return the motion of the centre of gravity, 1 kHz, from rest.
 
-    Each label `run` gives another drive, the same label always the same, of the study with that
-    `seed`. `duration` is in s; the vehicle is ART and `variation`, how runs differ, the default if
-    not given.
+    The scenario is `line`, `circle` or `half_sine`. Each label `run` gives another drive, the same
+    label always the same, of the study with that `seed`. `duration` is in s; the vehicle is ART
+    and `variation`, how runs differ, the default if not given.
 
     Raises
     ------
