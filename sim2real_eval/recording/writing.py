@@ -35,7 +35,7 @@ BAG_FILES = (
     '*.db3',
     '*.csv',
 )
-"""Globs of all that a recording consists of."""
+"""Globs of all files of a recording that is written without `compress`."""
 
 
 def write_recording(
