@@ -109,7 +109,7 @@ def _page(name: str) -> str:
             problem = problem or error
             continue
         rows = [
-            f'  {key} = {getattr(model, key)!r}  [{one.unit}]  {one.doc}'
+            f'  {key} = {getattr(model, key)!r}{one.unit and f"  [{one.unit}]"}  {one.doc}'
             for key, one in model.declared().items()
         ]
         return '\n'.join([f'{name}: {kind.one} model', inspect.getdoc(model) or '', *rows])
