@@ -18,8 +18,9 @@ unexport AMENT_PREFIX_PATH COLCON_PREFIX_PATH CMAKE_PREFIX_PATH
 export MPLBACKEND := Agg
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
-# What the tests compile is compiled once, for the sources and for what colcon makes of them.
-export NUMBA_CACHE_DIR ?= $(abspath $(VENV))/machine_code
+# What is compiled here is compiled once: where the command `sim2real` of this tree looks for it,
+# and also for what colcon makes of these sources.
+export NUMBA_CACHE_DIR ?= $(abspath sim_sensors/__pycache__)
 
 BIN := $(VENV)/bin
 SETUP_FILES := setup.py setup.cfg pyproject.toml

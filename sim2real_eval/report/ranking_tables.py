@@ -77,7 +77,7 @@ def pair_lines(known: Uncertainty, scenario: str) -> list[Finding]:
     for near, far in itertools.pairwise(known.order):
         pair = known.pair(near.model, far.model)
         if pair.distinguishable is False:
-            more = f'{known.more(pair)} more motions would, at {known.options.power:.0%} power'
+            more = f'{known.more(pair)} more motions for {known.options.power:.0%} power'
             lines.append(f'{near.model} and {far.model}: {more}')
     if not lines:
         return []

@@ -10,7 +10,7 @@ DIFFERENTIAL = assumed(
     'fuses GPS increments, which are world components, as body velocity: forward speed is '
     'meaningless unless the vehicle drives along a world axis; horizontal speed is not affected',
     'robot_localization does not rotate the increments of a differential pose into the body.',
-    'rotate them with `correct: [differential]`',
+    'rotate them with --correct differential (in a study file `correct: [differential]`)',
 )
 NO_ATTITUDE = routine(
     'rl.no_attitude',
@@ -46,7 +46,7 @@ GRAVITY_LEFT = routine(
     'is mounted with roll or pitch: as in robot_localization, gravity is removed in the wrong '
     'axes, which leaves about {left:.1f m/s^2} of false acceleration at rest',
     'robot_localization removes gravity before it rotates the acceleration into the body.',
-    'remove it in the right axes with `correct: [gravity]`',
+    'remove it in the right axes with --correct gravity (in a study file `correct: [gravity]`)',
 )
 DIVERGED = decisive(
     'rl.diverged',
@@ -62,7 +62,8 @@ UNSCENTED_DIVERGED = decisive(
     "{estimates:d} estimates): the covariance of robot_localization's unscented filter is no "
     'longer positive definite',
     "The correction of robot_localization's unscented filter can make the covariance indefinite.",
-    'use the textbook correction with `correct: [unscented]` (--correct unscented)',
+    'use the textbook correction with --correct unscented (in a study file '
+    '`correct: [unscented]`)',
     per_model=True,
 )
 NO_MESSAGE = decisive(

@@ -195,8 +195,13 @@ def _against_real(best: DistanceUncertainty, per_cent: str, real: str, level: fl
     verdict = 'differs' if p_value <= 1.0 - level else 'does not differ'
     return Markup(
         'It <strong>{} significantly</strong> from {}: identical sensors would score up to {} in '
-        '{} of such studies (p = {}).'
-    ).format(verdict, real, decimal(best.null_high), per_cent, p_value_text(p_value))
+        '{} of such studies ({}).'
+    ).format(verdict, real, decimal(best.null_high), per_cent, _probability(p_value))
+
+
+def _probability(p_value: float | None) -> str:
+    said = p_value_text(p_value)
+    return f'p {said}' if said.startswith('<') else f'p = {said}'
 
 
 def _against_next(standing: Standing, order: Sequence[DistanceUncertainty]) -> Markup:
@@ -206,15 +211,15 @@ def _against_next(standing: Standing, order: Sequence[DistanceUncertainty]) -> M
     name = _NAME.format(second.model)
     if pair.distinguishable is None:
         return Markup('The next, {}, is {} farther.').format(name, gap)
-    p_value = p_value_text(pair.p_value if pair.adjusted is None else pair.adjusted)
+    p_value = _probability(pair.p_value if pair.adjusted is None else pair.adjusted)
     if pair.distinguishable:
         return Markup(
             'The next, {}, is {} farther and <strong>significantly different</strong> from it '
-            '(p = {}).'
+            '({}).'
         ).format(name, gap, p_value)
     return Markup(
         'The next, {}, is {} farther, and these recordings <strong>do not tell the two apart'
-        '</strong> (p = {}); more motions that would: {}.'
+        '</strong> ({}); more motions that would: {}.'
     ).format(name, gap, p_value, standing.known.more(pair))
 
 
