@@ -101,14 +101,14 @@ MIXTURES_DIFFER = routine(
 )
 TOO_FEW_MOTIONS = routine(
     'uncertainty.too_few_motions',
-    '{motions:d} real motions are too few for a significant gap at level {level:g}: the smallest '
+    'too few real motions for a significant gap at level {level:g}: {motions:d}; the smallest '
     'possible p-value is {least:.2g}',
     'A permutation test of n pairs has 2^n labellings.',
     'use at least 6 pairs, or 4 unpaired runs of each (at level 0.95)',
 )
 NO_INTERVAL = routine(
     'uncertainty.no_interval',
-    '{motions:d} motions are too few for an interval',
+    'too few motions for an interval: {motions:d}',
     'The spread between motions cannot be estimated.',
     'use 3 motions or more',
 )

@@ -21,8 +21,8 @@ class ComparedSensors(Parameters):
     models: str = parameter(
         'paper',
         '',
-        'GPS models, by comma: presets (see sim2real models), YAML files, paper, all, or real to keep the '
-        'recorded GPS.',
+        'GPS models, by comma: presets (see sim2real models), YAML files, paper, all, or real to '
+        'keep the recorded GPS.',
     )
     imu: str = parameter('chrono', '', 'IMU models likewise, or real.')
 
