@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -36,6 +37,14 @@ try:
 except KeyboardInterrupt:
     sys.exit(130)
 """
+
+
+@pytest.fixture(autouse=True)
+def _listening() -> Iterator[None]:
+    """Hear Ctrl-C as on a terminal; what a shell starts in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _drop(number: int) -> None:

@@ -117,7 +117,7 @@ def test_a_table_is_a_scenario(capsys: Capture, tmp_path: Path) -> None:
         (['--set', 'speed=1'], 'speed'),
         (['--set', 'rpy'], "'rpy' is not allowed; must be KEY=VALUE"),
         (['--set', 'duration=3'], 'is not set here but with --duration'),
-        (['--table', 'gone.csv'], 'gone.csv: No such file or directory'),
+        (['--table', 'gone.csv'], 'gone.csv: cannot be read: No such file or directory'),
         (['--table', 'gone.csv', '--set', 'a=1'], 'goes with --motion only'),
         (['--table', 'gone.csv', '--motion', 'line'], 'not allowed with argument'),
         (['--as-upstream'], 'goes with --table only'),

@@ -266,7 +266,7 @@ def test_antenna_can_be_placed_by_a_static_transform():
         ({'noise': {'std': 1}}, r'noise.model: is missing; must be one of .*none, gaussian'),
         (
             {'noise': {'model': 'white'}},
-            r"noise.model: 'white' is unknown; must be one of .*none, gaussian, chrono_random",
+            r"noise.model: 'white' is unknown; must be one of .*gaussian",
         ),
         (
             {'noise': {'model': 'gaussian', 'std': [1, 2]}},

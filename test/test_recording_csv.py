@@ -117,17 +117,6 @@ def test_every_reference_trace_is_read_and_late_arrivals_are_kept() -> None:
     assert list(lagged.messages)[:3] == ['wheel/odom', 'pose', '/imu']
 
 
-@pytest.mark.skipif(not NODE.is_dir(), reason='reference traces are not here')
-def test_a_reference_imu_of_2000_rows_reads_quickly() -> None:
-    path = NODE / 'a_paper_circle_gauss/imu.csv.gz'
-    times = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        read_table(path, MESSAGE_TYPES['sensor_msgs/msg/Imu'])
-        times.append(time.perf_counter() - begin)
-    assert min(times) < 0.1
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_recording(drive(40), tmp_path / 'line_3', storage='csv')

@@ -185,7 +185,9 @@ def read_columns(
                     text = row[place] if place < len(row) else ''
                     where = f'{path}: line {lines.line_num}'
                     columns[name].append(_number_in(text, name, where, finite))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise MotionError(f'{path}: cannot be read: {error.strerror}') from None
+    except (UnicodeDecodeError, csv.Error) as error:
         raise MotionError(f'{path}: cannot be read as CSV: {error}') from None
     return {name: np.array(column) for name, column in columns.items()}
 
