@@ -7,7 +7,6 @@ import contextlib
 import csv
 import gzip
 import io
-import time
 from pathlib import Path
 
 import numpy as np
