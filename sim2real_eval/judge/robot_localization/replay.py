@@ -275,12 +275,14 @@ def _deliver_gps(
             for j in range(6):
                 covs[0, i, j] = out.gps_covariance[delivered, i, j]
         stamp_ns = navsat.stamp_ns[out.gps_fix[delivered]]
+        has_attitude = delivered < 0  # Never; a constant would be compiled for, see `replay`.
         # The pose, then the twist.
         for k in range(2):
             p = timing.navsat_part[k]
             if p >= 0 and not deliver(
-                parts, memory, flt, queue, out.counts, p, stamp_ns, values[k], covs[k], False
-            ):
+                parts, memory, flt, queue, out.counts, p, stamp_ns, values[k], covs[k],
+                has_attitude,
+            ):  # fmt: skip
                 return -1
         delivered += 1
     return delivered
@@ -302,8 +304,9 @@ def replay(
     values, covs = np.zeros((2, 7)), np.zeros((2, 6, 6))
     values[0, 6] = 1.0
     far = 2**62
-    n, i, delivered = len(messages.part), 0, 0
-    last_published = NO_STAMP
+    n, i = len(messages.part), 0
+    # Read from arrays: of a constant, numba would compile what gets it for the constant as well.
+    delivered, last_published = int(out.n[1]), int(np.full(1, NO_STAMP)[0])
     due = next_due(timing.filter_origin, timing.filter_period, timing.filter_origin)
     navsat_due = far
     if timing.navsat_period > 0:
