@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_files
+    from sim2real_eval.report.answer import answer_text
     from sim2real_eval.report.study_report import PAGE, TABLES, study_report, write_report
     from sim2real_eval.study.bags import check_bags, write_bags
     from sim2real_eval.study.outcome import StudyOutcome
@@ -69,14 +70,13 @@ def run(options: argparse.Namespace) -> int:
         'page': str(files[0]),
         'tables': [str(path) for path in files[1:]],
         'mcap': options.mcap,
-        'answer': list(report.answer),
+        'answer': report.answer.to_mapping(),
     }
 
     def tell() -> None:
         if outcome.record.get('synthetic'):
             print('SYNTHETIC stand-in: nothing here is about a real sensor.')
-        for line in report.answer:
-            print(line)
+        print(answer_text(report.answer))
         print(f'Page: {files[0]}; tables: {files[1]}, {files[2]}')
         if options.mcap is not None:
             print(f'Bags: {options.mcap}')

@@ -200,6 +200,7 @@ def carry_out(
             for row in outcome.table(judge, group)
         ],
         'uncertainty': uncertainty_records(outcome),
+        'answer': reports[0].answer.to_mapping(),
     }
 
     def tell() -> None:
@@ -215,6 +216,7 @@ def print_study(
     from sim2real_eval.common.findings import from_records
     from sim2real_eval.metrics.distances import POOLED
     from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
+    from sim2real_eval.report.answer import answer_text
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.study_plots import PLOTS
     from sim2real_eval.report.study_report import PAGE
@@ -248,8 +250,7 @@ def print_study(
         suggestions += [line.of(one.label) if len(report.standings) > 1 else line for line in told]
     _show_secondary(outcome, folder)
     print_notes([*from_records(record['notes']), *suggestions])
-    for line in report.answer:
-        print(line)
+    print(answer_text(report.answer))
     print(f'Tables, runs and series: {folder}; plots: {folder / PLOTS}; page: {folder / PAGE}')
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from sim2real_eval.common.tables import write_bytes
 from sim2real_eval.report.page.figure import MINUS, NONE
 from sim2real_eval.report.page.markup import Column, DataTable, numeric
-from sim2real_eval.report.page.page import answer, study_page
+from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.ranking import Standing, ranking, standings
 from sim2real_eval.report.page.tables import by_scenario, overview
 from sim2real_eval.report.study_plots import save_plots
+from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults, side_results
 from sim_sensors.core.errors import Sim2RealError
@@ -28,17 +29,13 @@ _STUDY_FILE = 'study.yaml'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyReport:
-    """Contents of the report.
-
-    `answer` says which model is closest, and whether it is significantly different, under the
-    first judge.
-    """
+    """Contents of the report."""
 
     page: str
     markdown: str
     latex: str
     standings: Sequence[Standing]
-    answer: Sequence[str]
+    answer: Answer
 
 
 def study_report(
@@ -68,8 +65,6 @@ def study_report(
     )
     synthetic = bool(outcome.record.get('synthetic'))
     tables = paper_tables(standing)
-    real = 'the stand-in' if synthetic else 'the real sensors'
-    said = tuple(line.striptags() for line in answer(standing[0], real))
     label = 'SYNTHETIC stand-in for real sensors' if synthetic else ''
     return StudyReport(
         page,
@@ -82,7 +77,7 @@ def study_report(
             ]
         ),
         tuple(standing),
-        said,
+        study_answer(outcome),
     )
 
 

@@ -15,6 +15,7 @@ from sim2real_eval.common.results import check_result_folder, hold
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty.assessment import UNCERTAINTY_COLUMNS, uncertainty_fields
+from sim2real_eval.study.answer import study_answer
 from sim2real_eval.study.outcome import MARK, RUNS, StudyOutcome
 from sim2real_eval.study.plan import StudyPlan, change
 from sim2real_eval.study.secondary_results import (
@@ -122,7 +123,8 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
     side_results(outcome).write(folder)
     _sweep(folder)
     runs = [{**run.key._asdict(), **run.to_mapping()} for run in outcome.runs]
-    _write_record(folder, {**outcome.record, 'runs': runs})
+    answer = study_answer(outcome).to_mapping()
+    _write_record(folder, {**outcome.record, 'answer': answer, 'runs': runs})
 
 
 def _numbers(outcome: StudyOutcome) -> list[int]:

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a study in at most six lines of text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sim2real_eval.study.answer import Answer, View
+
+_MOST = 3
+_ENOUGH = 6  # recordings with which p-values can be 0.05
+
+
+class AnswerLine(NamedTuple):
+    """A line of an answer: what it is about, and what is said of that."""
+
+    head: str
+    text: str
+
+
+def answer_lines(answer: Answer) -> list[AnswerLine]:
+    """Return the answer, the most important line first.
+
+    Examples
+    --------
+    >>> from sim2real_eval.study.answer import Answer, View
+    >>> view = View('clean', '', 'ch_rw', 0.31, False, 9, ('yaw',), {'yaw': 'airsim'}, {}, 9, 14)
+    >>> answer = Answer(
+    ...     'ch_rw', 2, 12, 0.0415, 0.031, 0.062, 0.95, 'airsim', 0.04, 0.002, True, '0', 0.97,
+    ...     (view,), (), False,
+    ... )
+    >>> for line in answer_lines(answer)[2:]:
+    ...     print(f'{line.head}: {line.text}')
+    The next model: airsim, 0.0400 farther: distinguishable from ch_rw (adjusted p 0.002)
+    How sure: ch_rw is nearest in 97 % of resampled studies
+    Do all agree: no: 1 of 9 other metrics names another model (yaw)
+    """
+    lines = [('Nearest model', _nearest(answer)), (_like(answer), _against_real(answer))]
+    if answer.next is not None:
+        lines.append(('The next model', _against_next(answer)))
+    if answer.probability is not None and answer.next is not None:
+        share = _share(answer.probability)
+        lines.append(('How sure', f'{answer.nearest} is nearest in {share} of resampled studies'))
+    if answer.next is not None or len(answer.views) > 1:
+        lines.append(('Do all agree', _agreement(answer)))
+    if answer.doubts:
+        lines.append(('Main doubt', str(answer.doubts[0])))
+    return [AnswerLine(*line) for line in lines]
+
+
+def answer_text(answer: Answer, width: int = 100) -> str:
+    """Return the lines below each other, wrapped."""
+    lines = answer_lines(answer)
+    gap = max(len(line.head) for line in lines) + 2
+    return '\n'.join(
+        textwrap.fill(
+            line.text,
+            width,
+            initial_indent=f'{line.head:<{gap}}',
+            subsequent_indent=' ' * gap,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+        for line in lines
+    )
+
+
+def real_sensors(answer: Answer) -> str:
+    """Return what the models are compared with."""
+    return 'the stand-in' if answer.is_synthetic else 'the real sensors'
+
+
+def _like(answer: Answer) -> str:
+    return 'Like the stand-in' if answer.is_synthetic else 'Like the real sensors'
+
+
+def _nearest(answer: Answer) -> str:
+    many = f', of {answer.models}' if answer.models > 1 else ''
+    interval = ''
+    if answer.low is not None and answer.high is not None:
+        ends = f'{answer.low:.3g} to {answer.high:.3g}'
+        interval = f', {100 * answer.level:g} % interval {ends}'
+    recordings = _count(answer.recordings, 'recording')
+    return (
+        f'{answer.nearest}{many}: VEPD {_number(answer.distance)}{interval} '
+        f'({recordings}, judge {answer.view.label})'
+    )
+
+
+def _against_real(answer: Answer) -> str:
+    own = answer.view
+    if own.p_value is None:
+        return (
+            f'cannot be told from {_count(answer.recordings, "recording")}; record '
+            f'{_ENOUGH} or more'
+        )
+    p_value, names = _p_value(own.p_value), own.distinguished_by
+    by = f'{len(names)} of {own.tested} other metrics'
+    if own.distinguishable:
+        also = f', also by {by}' if names else ''
+        return f'no: distinguishable by VEPD (adjusted p {p_value}){also}'
+    if names:
+        does = 'does' if len(names) == 1 else 'do'
+        return (
+            f'no: VEPD does not distinguish it (adjusted p {p_value}), but {by} {does}: '
+            f'{_listed(names)}'
+        )
+    none = f' and none of {own.tested} other metrics' if own.tested else ''
+    return f'as far as these recordings show: VEPD (adjusted p {p_value}){none} distinguishes it'
+
+
+def _against_next(answer: Answer) -> str:
+    assert answer.gap is not None
+    said = f'{answer.next}, {_number(answer.gap)} farther'
+    if answer.gap_p_value is None or answer.gap_distinguishable is None:
+        return said
+    p_value = f'(adjusted p {_p_value(answer.gap_p_value)})'
+    if answer.gap_distinguishable:
+        return f'{said}: distinguishable from {answer.nearest} {p_value}'
+    return (
+        f'{said}: not distinguishable from {answer.nearest} {p_value}; more recordings that '
+        f'would show it: {answer.more_motions}'
+    )
+
+
+def _agreement(answer: Answer) -> str:
+    own, others = answer.view, answer.views[1:]
+    metrics, options = len(own.other_metrics), len(own.other_options)
+    said = [_dissent(answer, one) for one in answer.dissenting[:_MOST]]
+    if len(answer.dissenting) > _MOST:
+        said.append(f'{len(answer.dissenting) - _MOST} more of {len(others)} judges and groups')
+    if metrics:
+        name = 'names' if metrics == 1 else 'name'
+        said.append(
+            f'{metrics} of {own.metrics} other metrics {name} another model '
+            f'({_listed(list(own.other_metrics))})'
+        )
+    if options:
+        does = 'does' if options == 1 else 'do'
+        said.append(
+            f'so {does} {options} of {own.options} other options of VEPD '
+            f'({_listed(list(own.other_options))})'
+        )
+    if said:
+        return f'no: {"; ".join(said)}'
+    judges = f'{_count(len(answer.views), "judge")}, ' if others else ''
+    return f'yes: {judges}{own.metrics} other metrics and {own.options} other options of VEPD'
+
+
+def _dissent(answer: Answer, one: View) -> str:
+    if one.nearest != answer.nearest:
+        return f'judge {one.label} names {one.nearest}'
+    does = 'distinguishes it' if one.distinguishable else 'does not distinguish it'
+    known = '' if one.p_value is None else f' (adjusted p {_p_value(one.p_value)})'
+    return f'judge {one.label} {does} from {real_sensors(answer)}{known}'
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f' and {len(names) - _MOST} more' if len(names) > _MOST else ''
+    return ', '.join(names[:_MOST]) + more
+
+
+def _count(number: int, noun: str) -> str:
+    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
+
+
+def _number(value: float) -> str:
+    return f'{value:#.3g}'.rstrip('.') if 1e-3 <= value < 1e3 else f'{value:.3g}'
+
+
+def _share(value: float) -> str:
+    return 'more than 99 %' if value > 0.99 else f'{100.0 * value:.0f} %'
+
+
+def _p_value(value: float) -> str:
+    return '< 0.001' if value < 0.001 else f'{value:.3f}'

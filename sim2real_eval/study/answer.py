@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a study: which model is nearest to reality, how sure, and why to doubt it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from sim2real_eval.common.findings import Finding, Severity, from_records
+from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.uncertainty.result import (
+    DistanceUncertainty,
+    PairUncertainty,
+    Uncertainty,
+)
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.secondary_results import (
+    LEVEL,
+    MetricTable,
+    SideResults,
+    side_results,
+    study_uncertainty,
+)
+from sim2real_eval.study.sensitivity import SensitivityTable
+
+Table = TypeVar('Table', MetricTable, SensitivityTable)
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What one judge says, in one group of recordings.
+
+    Attributes
+    ----------
+    judge, group : str
+        The group is empty in a study without groups.
+    nearest : str
+        Model with the smallest VEPD under this judge.
+    p_value : float or None
+        Whether the model of the answer, which may be another, differs from the real sensors by
+        VEPD; adjusted for the number of models. None where so few runs cannot tell.
+    distinguishable : bool or None
+        The same, at the level of the study.
+    tested : int
+        Other metrics that can tell whether that model differs.
+    distinguished_by : tuple of str
+        Those by which it does, adjusted for the number of metrics.
+    other_metrics, other_options : mapping of str to str
+        Metrics, and options of VEPD such as `warmup 5`, under which another model is nearest;
+        with that model.
+    metrics, options : int
+        Other metrics, and other options of VEPD, that rank the models.
+    """
+
+    judge: str
+    group: str
+    nearest: str
+    p_value: float | None
+    distinguishable: bool | None
+    tested: int
+    distinguished_by: tuple[str, ...]
+    other_metrics: Mapping[str, str]
+    other_options: Mapping[str, str]
+    metrics: int
+    options: int
+
+    @property
+    def label(self) -> str:
+        """Judge and group."""
+        return f'{self.judge}, {self.group}' if self.group else self.judge
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """The answer of a study, under its first judge; what other judges and metrics say of it.
+
+    Distances have the unit of VEPD. None stands for what so few runs cannot tell.
+
+    Attributes
+    ----------
+    nearest : str
+        Model with the smallest VEPD.
+    models, recordings : int
+        How many were compared, and on how many real motions.
+    distance, low, high : float
+        VEPD of the nearest model and its interval.
+    level : float
+        Of the interval.
+    next : str or None
+        Model that follows; None with a single one.
+    gap : float or None
+        How much farther that is.
+    gap_p_value : float or None
+        Whether the two differ, adjusted for all pairs of models.
+    gap_distinguishable : bool or None
+        The same, at the level of the study.
+    more_motions : str
+        How many more recordings would make the two distinguishable.
+    probability : float or None
+        Share of resampled studies in which the model is nearest.
+    views : tuple of View
+        Of every judge and group; the first is that of the answer.
+    doubts : tuple of Finding
+        Decisive findings about the answer, the worst first.
+    is_synthetic : bool
+        Whether stand-ins take the place of real sensors.
+    """
+
+    nearest: str
+    models: int
+    recordings: int
+    distance: float
+    low: float | None
+    high: float | None
+    level: float
+    next: str | None
+    gap: float | None
+    gap_p_value: float | None
+    gap_distinguishable: bool | None
+    more_motions: str
+    probability: float | None
+    views: tuple[View, ...]
+    doubts: tuple[Finding, ...]
+    is_synthetic: bool
+
+    @property
+    def view(self) -> View:
+        """What the judge of the answer says."""
+        return self.views[0]
+
+    @property
+    def distinguishable(self) -> bool | None:
+        """Whether the model differs from the real sensors by VEPD or any other metric."""
+        return True if self.view.distinguished_by else self.view.distinguishable
+
+    @property
+    def dissenting(self) -> list[View]:
+        """Other judges, or groups, that name another model or see the difference otherwise."""
+        own = self.view
+        return [
+            one
+            for one in self.views[1:]
+            if one.nearest != self.nearest
+            or (one.distinguishable is not None and one.distinguishable != own.distinguishable)
+        ]
+
+    @property
+    def agreed(self) -> bool:
+        """Whether all judges, metrics and options of the run say the same."""
+        own = self.view
+        hidden = own.distinguished_by if not own.distinguishable else ()
+        return not (self.dissenting or hidden or own.other_metrics or own.other_options)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {
+            **values,
+            'agreed': self.agreed,
+            'views': [dataclasses.asdict(one) for one in self.views],
+            'doubts': [one.to_record() for one in self.doubts],
+        }
+
+
+@functools.lru_cache(maxsize=1)
+def study_answer(outcome: StudyOutcome) -> Answer:
+    """Return the answer of a study that compares something.
+
+    That of the last study is remembered: its folder, its page and the terminal ask for the same.
+    """
+    known = study_uncertainty(outcome)
+    place, scenarios = next(iter(known.items()))
+    first = scenarios[POOLED]
+    best, *others = first.order
+    pair = first.pair(best.model, others[0].model) if others else None
+    side = side_results(outcome)
+    return Answer(
+        nearest=best.model,
+        models=len(first.models),
+        recordings=first.motions,
+        distance=best.distance,
+        low=best.low,
+        high=best.high,
+        level=first.options.level,
+        next=others[0].model if others else None,
+        gap=others[0].distance - best.distance if others else None,
+        gap_p_value=_adjusted(pair),
+        gap_distinguishable=pair.distinguishable if pair else None,
+        more_motions=first.more(pair) if pair else '',
+        probability=best.ranks[0] if best.ranks else None,
+        views=tuple(_view(place, one[POOLED], side, best.model) for place, one in known.items()),
+        doubts=tuple(_doubts(from_records(outcome.record['notes']), place[0])),
+        is_synthetic=bool(outcome.record.get('synthetic')),
+    )
+
+
+def _view(place: tuple[str, str], known: Uncertainty, side: SideResults, nearest: str) -> View:
+    metrics = _of(place, side.overall_metrics)
+    options = _of(place, side.overall_sensitivity)
+    other_metrics, adjusted = dict[str, str](), dict[str, float]()
+    for row in metrics.rows if metrics else ():
+        if metrics and row.metric.is_secondary and any(d is not None for d in row.distances):
+            other_metrics[row.metric.name] = _nearest(metrics.models, row.distances, nearest)
+            among_all = dict(zip(metrics.models, row.adjusted, strict=True)).get(nearest)
+            if among_all is not None:
+                adjusted[row.metric.name] = among_all
+    other_options = {
+        row.label: _nearest(options.models, row.vepd, nearest)
+        for row in (options.rows[1:] if options else ())
+        if options and not row.problem
+    }
+    one = next((one for one in known.models if one.model == nearest), None)
+    p_value = _adjusted(one)
+    return View(
+        *place,
+        nearest=known.order[0].model,
+        p_value=p_value,
+        distinguishable=None if p_value is None else p_value <= 1.0 - known.options.level,
+        tested=len(adjusted),
+        distinguished_by=tuple(name for name, one in adjusted.items() if one <= LEVEL),
+        other_metrics={name: one for name, one in other_metrics.items() if one != nearest},
+        other_options={name: one for name, one in other_options.items() if one != nearest},
+        metrics=len(other_metrics),
+        options=len(other_options),
+    )
+
+
+def _adjusted(one: DistanceUncertainty | PairUncertainty | None) -> float | None:
+    if one is None:
+        return None
+    return one.p_value if one.adjusted is None else one.adjusted
+
+
+def _of(place: tuple[str, str], tables: Sequence[Table]) -> Table | None:
+    return next((one for one in tables if (one.judge, one.group) == place), None)
+
+
+def _nearest(models: Sequence[str], distances: Sequence[float | None], given: str) -> str:
+    """Return the model with the smallest distance; that given where it is as near as any."""
+    known = {model: one for model, one in zip(models, distances, strict=True) if one is not None}
+    least = min(known.values(), default=0.0)
+    return given if known.get(given, least) <= least else min(known, key=lambda one: known[one])
+
+
+def _doubts(notes: Sequence[Finding], judge: str) -> list[Finding]:
+    """Return the decisive findings about a judge: those of real runs first, then of most runs."""
+
+    def rank(one: Finding) -> tuple[bool, float]:
+        total = sum(total for _, _, total in one.runs)
+        share = sum(count for _, count, _ in one.runs) / total if total else 1.0
+        return REAL not in [group for group, _, _ in one.runs], -share
+
+    about = [
+        one
+        for one in notes
+        if one.severity == Severity.DECISIVE
+        and (not one.where.startswith('judge ') or one.where == f'judge {judge}')
+    ]
+    return sorted(about, key=rank)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a study: nearest model, differences that show, who disagrees, and the doubt."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from study_examples import drawn_study
+
+from sim2real_eval.common.findings import to_records
+from sim2real_eval.judge.robot_localization.findings import NO_START_HEADING
+from sim2real_eval.metrics.findings import MOVING_START, SLOW_TRUTH
+from sim2real_eval.report.answer import answer_lines
+from sim2real_eval.study.answer import study_answer
+from sim2real_eval.study.outcome import StudyOutcome
+
+
+def _told(outcome: StudyOutcome) -> dict[str, str]:
+    return {line.head: line.text for line in answer_lines(study_answer(outcome))}
+
+
+def test_a_model_with_errors_of_the_real_size_is_nearest_and_not_distinguishable() -> None:
+    # Errors are drawn from one law for `same`, and are six times as large for `far`.
+    outcome = drawn_study(judges=('clean',), runs=6, models={'same': 0.05, 'far': 0.3})
+    answer = study_answer(outcome)
+    assert (answer.nearest, answer.next, answer.recordings) == ('same', 'far', 12)
+    assert answer.distinguishable is False
+    assert answer.gap_distinguishable is True
+    assert answer.probability is not None
+    assert answer.probability > 0.95
+    told = _told(outcome)
+    assert len(told) <= 6
+    assert told['Like the stand-in'].startswith('as far as')
+
+
+def test_a_model_with_errors_of_another_size_is_distinguishable_even_if_it_is_the_only_one() -> (
+    None
+):
+    outcome = drawn_study(judges=('clean',), runs=6, models={'far': 0.3})
+    answer = study_answer(outcome)
+    assert (answer.nearest, answer.next, answer.distinguishable) == ('far', None, True)
+    assert _told(outcome)['Like the stand-in'].startswith('no: distinguishable by VEPD')
+
+
+def test_a_difference_that_only_other_metrics_see_is_in_the_answer() -> None:
+    # Speed is estimated with one law, positions lie metres apart.
+    outcome = drawn_study(judges=('clean',), runs=6, models={'same': 0.05})
+    runs = tuple(
+        dataclasses.replace(
+            run, values={**run.values, 'position_rmse': number + (0.0 if run.is_real else 300.0)}
+        )
+        for number, run in enumerate(outcome.runs)
+    )
+    shifted = dataclasses.replace(outcome, runs=runs)
+    answer = study_answer(shifted)
+    assert answer.view.distinguishable is False
+    assert answer.view.distinguished_by == ('position',)
+    assert answer.distinguishable is True
+    assert not answer.agreed
+    assert _told(shifted)['Like the stand-in'].endswith('other metrics does: position')
+
+
+def test_one_recording_is_said_to_be_too_few_in_a_sentence() -> None:
+    outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
+    assert study_answer(outcome).distinguishable is None
+    assert _told(outcome)['Like the stand-in'].startswith('cannot be told from 1 recording;')
+
+
+def test_judges_that_name_another_model_or_see_the_difference_are_named() -> None:
+    one = drawn_study(judges=('clean',), runs=6, models={'a': 0.05, 'b': 0.3})
+    # The second judge is told the models the other way round.
+    other = drawn_study(judges=('other',), runs=6, models={'a': 0.3, 'b': 0.05})
+    both = dataclasses.replace(
+        one,
+        runs=one.runs + other.runs,
+        load=lambda key: (one if key.judge == 'clean' else other).signals(key),
+    )
+    answer = study_answer(both)
+    assert answer.nearest == 'a'
+    assert [view.judge for view in answer.dissenting] == ['other']
+    assert 'judge other names b' in _told(both)['Do all agree']
+
+
+def test_the_doubt_is_decisive_about_this_judge_and_about_real_runs_before_simulated() -> None:
+    notes = [
+        dataclasses.replace(MOVING_START(speed=3.0), runs=(('simulated', 9, 9),)),
+        dataclasses.replace(MOVING_START(speed=4.0), runs=(('real', 3, 6), ('simulated', 9, 9))),
+        dataclasses.replace(SLOW_TRUTH(rate=4.0, grid=15.0, half=2.0), runs=(('real', 6, 6),)),
+        NO_START_HEADING('imu0', topic='imu/data').of('judge other'),
+    ]
+    outcome = drawn_study(judges=('clean', 'other'), runs=1, scenarios=('line',))
+    outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': to_records(notes)})
+    doubts = study_answer(outcome).doubts
+    assert [one.numbers['speed'] for one in doubts] == [4.0, 3.0]
+    assert 'starts at 4.0 m/s' in _told(outcome)['Main doubt']
