@@ -96,9 +96,9 @@ def test_missing_pieces_are_named(bags: Path, tmp_path: Path) -> None:
         read_recording(tmp_path / 'empty')
     with pytest.raises(RecordingError, match=r'did you mean .*line_3'):
         read_recording(bags / 'mcap')
-    (tmp_path / 'notes.txt').write_text('hello')
-    with pytest.raises(RecordingError, match=r'\.mcap or \.db3'):
-        read_recording(tmp_path / 'notes.txt')
+    (tmp_path / 'notes.md').write_text('hello')
+    with pytest.raises(RecordingError, match=r'\.mcap, \.db3, \.bag'):
+        read_recording(tmp_path / 'notes.md')
 
 
 def test_messages_lost_from_a_database_are_remarked(bags: Path, tmp_path: Path) -> None:

@@ -189,6 +189,11 @@ class JudgeSetup:
         return self.filter.base_link_frame
 
     @property
+    def heard(self) -> tuple[str, ...]:
+        """Topics that the filter subscribes to."""
+        return tuple(source.topic for source in self.filter.sources)
+
+    @property
     def transforms(self) -> TransformFile | None:
         """What replaces or completes a recording's static transforms."""
         return self.case.transforms

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.message_types import FEATURES, NAMED_TYPES, MessageType
+from sim2real_eval.recording.gps_fix import DEFINITIONS, fix_fields
+from sim2real_eval.recording.message_types import FEATURES, GPS_FIX, MessageType
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.camera.features import FIELDS, ROW, FeatureArray, feature_rows, is_dense
 from sim_sensors.camera.pinhole import CameraInfoArray
@@ -51,7 +52,7 @@ def decode(kind: MessageType, data: Sequence[bytes], received_ns: IntArray, wher
     A message that is not CDR of that type is a RecordingError, with its index and size. So are
     points that are no features, and a lens that changes.
     """
-    if kind.name in NAMED_TYPES:
+    if not kind.fields:
         return _decode_each(kind, data, received_ns, where)
     if not data:
         nothing = np.zeros(0, _layout(kind, _HEADER, '<'))
@@ -101,18 +102,24 @@ def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
     return [row.tobytes() for row in bytes_of]
 
 
-def decode_transforms(data: bytes, where: str) -> list[StaticTransform]:
-    """Decode one tf2_msgs/TFMessage; raises RecordingError when it is not one."""
+def decode_transforms(data: bytes, where: str) -> list[tuple[int, StaticTransform]]:
+    """Decode one tf2_msgs/TFMessage: stamps, ns, and transforms.
+
+    What is no such message is a RecordingError.
+    """
     try:
         order = '<' if data[1] & 1 else '>'
         (count,) = struct.unpack_from(f'{order}I', data, 4)
         offset, result = 8, []
         for _ in range(count):
-            texts, offset = _texts(data, 2, order, _aligned(offset, 4) + 8)
+            offset = _aligned(offset, 4)
+            sec, nanosec = struct.unpack_from(f'{order}iI', data, offset)
+            texts, offset = _texts(data, 2, order, offset + 8)
             offset = _aligned(offset, 8)
             x, y, z, qx, qy, qz, qw = struct.unpack_from(f'{order}7d', data, offset)
             offset += 56
-            result.append(StaticTransform(texts[0], texts[1], (x, y, z), (qx, qy, qz, qw)))
+            transform = StaticTransform(texts[0], texts[1], (x, y, z), (qx, qy, qz, qw))
+            result.append((sec * _NS + nanosec, transform))
     except (struct.error, IndexError, UnicodeDecodeError):
         raise RecordingError(f'{where}: message of {len(data)} bytes is not a TFMessage') from None
     return result
@@ -206,10 +213,13 @@ _FORMATS = {1: 'i1', 2: 'u1', 3: 'i2', 4: 'u2', 5: 'i4', 6: 'u4', 7: 'f4', 8: 'f
 
 @functools.cache
 def typestore() -> Typestore:
-    """Return the message types of ROS 2."""
-    from rosbags.typesys import Stores, get_typestore
+    """Return the message types of ROS 2, and those of GPSFix."""
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-    return get_typestore(Stores.ROS2_JAZZY)
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name, definition in DEFINITIONS.items():
+        store.register(get_types_from_msg(definition, name))
+    return store
 
 
 def _decode_each(
@@ -224,6 +234,7 @@ def _decode_each(
             raise RecordingError(
                 f'{where}: message {index} of {len(row)} bytes is not a {kind.name}'
             ) from error
+    fields_of = {FEATURES: _feature_fields, GPS_FIX: fix_fields}.get(kind, _camera_info_fields)
     counts = Counter(str(message.header.frame_id) for message in messages)
     frame = max(counts, key=lambda name: counts[name], default='')
     chosen = {k: one for k, one in enumerate(messages) if one.header.frame_id == frame}
@@ -232,7 +243,7 @@ def _decode_each(
         stamp_ns=np.array([stamp.sec * _NS + stamp.nanosec for stamp in stamps], dtype=np.int64),
         arrival_ns=received_ns[list(chosen)],
         frame=frame,
-        **(_feature_fields if kind is FEATURES else _camera_info_fields)(chosen, where),
+        **fields_of(chosen, where),
     )
     others = ((name, count) for name, count in counts.items() if name != frame)
     return Decoded(array, tuple(others))

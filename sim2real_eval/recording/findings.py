@@ -120,6 +120,16 @@ LEFT_OUT = routine(
     '{problem} ({count:d}x); the topic is left out',
     'No role needs the topic, so the rest of the recording is used without it.',
 )
+NO_DEFINITION = routine(
+    'recording.no_definition',
+    'the bag does not define its type {found}; the topic is left out, others are read',
+    'The recorder had no definition of the type. Types that are read need none.',
+)
+READ_AS_FIX = routine(
+    'recording.gps_fix',
+    'gps_msgs/GPSFix is read as sensor_msgs/NavSatFix',
+    'Position, covariance and status of the fix are used, its speed and track are not.',
+)
 OTHER_FRAME = routine(
     'recording.other_frame',
     'frame_id is {found}, not {expected} ({count:d}x); dropped',
@@ -130,6 +140,13 @@ ONLY_ONE = routine(
     '{default} is missing; this topic is used as {role}, as it is the only one of its type',
     'No topic has the default name, so the role follows from the type.',
     'name the topic in recording.yaml or by option if it is another',
+)
+SEVERAL = assumed(
+    'recording.role_open',
+    '{count:d} topics have the type of the {role} and none is {default}, so none of them is the '
+    '{role} unless a judge subscribes to one of them alone',
+    'The recording does not say which of several sensors counts.',
+    'name it in recording.yaml or with --topic {role}=TOPIC',
 )
 OVERLAP = routine(
     'recording.overlap',
@@ -197,6 +214,13 @@ TRUTH_ASSUMED = assumed(
     'truth.frame_assumed',
     'truth is given for {child}; assumed equal to {base}, as there are no static transforms',
     'The lever arm between both frames is taken as zero.',
+)
+TRUTH_FROM_POSES = assumed(
+    'truth.from_poses',
+    'has poses alone; its velocities are slopes of parabolas through three positions each, at '
+    '{rate:.3g Hz}: 1 mm of noise becomes {noise:.2g mm/s}',
+    'A topic of poses, two frames of /tf, or a trajectory file holds no velocity.',
+    'set truth: {{low_pass: HZ}} in recording.yaml where the poses are noisy',
 )
 TRUTH_MOVED = routine(
     'truth.moved',

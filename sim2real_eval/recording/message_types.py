@@ -29,6 +29,15 @@ TF_TYPE = 'tf2_msgs/msg/TFMessage'
 CMD_VEL_TYPE = 'geometry_msgs/msg/TwistStamped'
 
 
+# What messages may hold or not: TwistStamped has no covariance, TransformStamped no twist.
+_ZEROS = {
+    'pose_covariance': (6, 6),
+    'linear_velocity': (3,),
+    'angular_velocity': (3,),
+    'twist_covariance': (6, 6),
+}
+
+
 class Field(NamedTuple):
     """A field of a message: array attribute (empty when not kept), CSV columns, shape, type."""
 
@@ -78,9 +87,10 @@ class MessageType:
         child: str,
         fields: dict[str, Any],
     ) -> MessageArray:
-        """Return the array of these messages; no covariance (TwistStamped) is one of zeros."""
-        if self.name == CMD_VEL_TYPE:
-            fields['twist_covariance'] = np.zeros((len(stamp_ns), 6, 6))
+        """Return the array of these messages; what their type does not hold is zero."""
+        for name in {field.name for field in dataclasses.fields(self.array)} - set(fields):
+            if name in _ZEROS:
+                fields[name] = np.zeros((len(stamp_ns), *_ZEROS[name]))
         if self.has_child:
             fields['child_frame'] = child
         return self.array(stamp_ns=stamp_ns, arrival_ns=arrival_ns, frame=frame, **fields)
@@ -166,16 +176,30 @@ FEATURES = MessageType('sensor_msgs/msg/PointCloud2', FeatureArray)
 CAMERA_INFO = MessageType('sensor_msgs/msg/CameraInfo', CameraInfoArray)
 NAMED_TYPES: dict[str, MessageType] = {kind.name: kind for kind in (FEATURES, CAMERA_INFO)}
 
+# Read where the truth or the gps is named so, and held as another type from then on.
+GPS_FIX = MessageType('gps_msgs/msg/GPSFix', FixArray)
+POSE_TYPES: dict[str, MessageType] = {
+    kind.name: kind
+    for kind in (
+        MessageType('geometry_msgs/msg/PoseStamped', PoseArray, _POSE),
+        MessageType('geometry_msgs/msg/TransformStamped', OdometryArray, _POSE, has_child=True),
+    )
+}
+_READ = {**MESSAGE_TYPES, **NAMED_TYPES, **POSE_TYPES, GPS_FIX.name: GPS_FIX}
+# Names that ROS 1 has for the same messages.
+_OF_ROS1 = {'gps_common/msg/GPSFix': GPS_FIX.name, 'tf/msg/tfMessage': TF_TYPE}
+
 
 def normalised_type(name: str) -> str:
     """Return the full name of a message type: `sensor_msgs/Imu` becomes `sensor_msgs/msg/Imu`."""
     parts = name.split('/')
-    return f'{parts[0]}/msg/{parts[1]}' if len(parts) == 2 else name
+    full = f'{parts[0]}/msg/{parts[1]}' if len(parts) == 2 else name
+    return _OF_ROS1.get(full, full)
 
 
 def known_type(name: str) -> MessageType:
-    """Return the message type of a full name, one of `MESSAGE_TYPES` and `NAMED_TYPES`."""
-    return MESSAGE_TYPES[name] if name in MESSAGE_TYPES else NAMED_TYPES[name]
+    """Return the message type of a full name; one that is not read is a KeyError."""
+    return _READ[name]
 
 
 def default_type(array: MessageArray) -> MessageType:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a recording: a rosbag2 folder, a single storage file or a folder of CSV files."""
+"""Read a recording: a bag of ROS 2 or ROS 1, a folder of CSV files, or a trajectory file."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
 from sim2real_eval.recording.metadata import Metadata, find_metadata, read_metadata
+from sim2real_eval.recording.poses import TRAJECTORY_SUFFIXES, truth_of_poses, with_velocities
 from sim2real_eval.recording.recording import (
     DEFAULT_TOPICS,
     NAMED_ROLES,
@@ -52,10 +53,12 @@ def read_recording(
     Parameters
     ----------
     path : path
-        rosbag2 folder (sqlite3 or mcap), .mcap or .db3 file, or folder of CSV files.
+        rosbag2 folder (sqlite3 or mcap), .mcap, .db3 or ROS 1 .bag file, folder of CSV files, or
+        a trajectory file (.tum, .kitti, .txt), which is a truth alone.
     topics : mapping of str to (str or None), optional
         Role (a key of `ROLE_CLASSES`) to topic; None: do without that role. Overrides the
-        YAML.
+        YAML. The truth may also be a trajectory file in the recording's folder or a path, or two
+        frames of a bag, `/tf:map.base_link`.
     scenario, name : str, optional
         Labels; override the YAML, the custom data of the bag and the folder name.
     metadata : path, optional
@@ -94,6 +97,7 @@ def read_recording(
         content = _read_content(path, given, reader, {**DEFAULT_TOPICS, **chosen})
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
+    poses = truth_of_poses(path, content, chosen)
     if not content.messages:
         found = ', '.join(content.ignored) or 'none'
         raise RecordingError(
@@ -112,6 +116,10 @@ def read_recording(
     if given.low_pass is not None and isinstance(truth, OdometryArray):
         topic = roles['truth']
         messages[topic], note = low_passed(where, topic, truth, given.low_pass)
+        notes.append(note)
+    truth = messages.get(poses)
+    if isinstance(truth, OdometryArray):
+        messages[poses], note = with_velocities(where, poses, truth)
         notes.append(note)
     keep = {'stamp': False, 'recorded': True}.get(
         given.arrival or '' if arrival == 'auto' else arrival, content.keeps_arrival
@@ -158,10 +166,11 @@ def _read_content(
         raise RecordingError(
             f'{path}: not a recording: neither metadata.yaml nor CSV files inside{hint}'
         )
+    if path.suffix in TRAJECTORY_SUFFIXES:
+        return Content(roles={'truth': DEFAULT_TOPICS['truth']})
     if path.suffix not in STORAGE_SUFFIXES:
-        raise RecordingError(
-            f'{path}: not a recording: must be a folder or a {" or ".join(STORAGE_SUFFIXES)} file'
-        )
+        allowed = ', '.join((*STORAGE_SUFFIXES, *TRAJECTORY_SUFFIXES))
+        raise RecordingError(f'{path}: not a recording: must be a folder or a file {allowed}')
     return read_bag(path, reader, topics)
 
 

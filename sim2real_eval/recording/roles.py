@@ -3,26 +3,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import combinations
 from pathlib import Path
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.findings import ONLY_ONE, OVERLAP
+from sim2real_eval.recording.findings import ONLY_ONE, OVERLAP, SEVERAL
 from sim2real_eval.recording.message_types import known_type
+from sim2real_eval.recording.poses import TRAJECTORY_SUFFIXES
 from sim2real_eval.recording.recording import (
     DEFAULT_TOPICS,
     NAMED_ROLES,
     OPTIONAL_ROLES,
     ROLE_CLASSES,
+    Recording,
 )
 from sim_sensors.core.measurements import MessageArray
 
 DEFAULT_SCENARIO = 'drive'
 _GENERIC = ('bag', 'rosbag', 'rosbag2', 'mcap', 'db3', 'sqlite3', 'csv', 'data', 'recording')
+_FILES = ('.mcap', '.db3', '.bag', *TRAJECTORY_SUFFIXES)
 _NUMBERED = re.compile(r'(?P<scenario>.*[^_\W\d].*?)[_-](?:seg|run|trial)?\d+')
 
 
@@ -47,13 +51,14 @@ def assign_roles(
     -------
     dict of str to str, list of Finding
         Role to topic. A role without any topic is missing. Where the default topic is missing and
-        exactly one topic has the type of imu, gps or mag, that one is taken, with a note. The
-        truth is never guessed, as wheel odometry has its type too; nor is what a camera gave.
+        exactly one topic has the type of imu, gps or mag, that one is taken, with a note; of
+        several none is. The truth is never guessed, as wheel odometry has its type too; nor is
+        what a camera gave.
 
     Raises
     ------
     RecordingError
-        When a named topic is missing or of another type, or several are candidates for imu or gps.
+        When a named topic is missing or of another type.
     """
     roles: dict[str, str] = {}
     notes: list[Finding] = []
@@ -71,11 +76,28 @@ def assign_roles(
             roles[role] = same[0]
             notes.append(ONLY_ONE(same[0], default=DEFAULT_TOPICS[role], role=role))
         elif role not in (*NAMED_ROLES, *OPTIONAL_ROLES) and same:
-            raise RecordingError(
-                f'{where}: {role}: {DEFAULT_TOPICS[role]} is missing and {len(same)} topics have '
-                f'its type; name one of {", ".join(same)}'
-            )
+            about = {'default': DEFAULT_TOPICS[role], 'role': role}
+            notes.append(SEVERAL(', '.join(same), count=len(same), **about))
     return roles, notes
+
+
+def roles_heard(recording: Recording, heard: Collection[str]) -> Recording:
+    """Return the recording whose imu and gps are those that a judge subscribes to.
+
+    A role that is open, since several topics have its type, goes to the one among them that is in
+    `heard` (topics, with or without a leading slash); to none where that are several or none.
+    """
+    names = {topic.strip('/') for topic in heard}
+    roles = dict(recording.roles)
+    for role in ('imu', 'gps'):
+        found = [
+            topic
+            for topic, array in recording.messages.items()
+            if isinstance(array, ROLE_CLASSES[role]) and topic.strip('/') in names
+        ]
+        if role not in roles and len(found) == 1:
+            roles[role] = found[0]
+    return dataclasses.replace(recording, roles=roles)
 
 
 def run_name(path: Path) -> str:
@@ -87,7 +109,7 @@ def run_name(path: Path) -> str:
     'drive_seg00'
     """
     full = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
-    names = [full.stem if full.suffix in ('.mcap', '.db3') else full.name]
+    names = [full.stem if full.suffix in _FILES else full.name]
     names += [parent.name for parent in full.parents]
     return next((name for name in names if name and name.lower() not in _GENERIC), 'recording')
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a rosbag2 recording, through the `rosbags` library or ROS itself."""
+"""Messages of a bag of ROS 2 or ROS 1, through the `rosbags` library or ROS itself."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
 import operator
+import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -13,21 +15,26 @@ import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording import findings
-from sim2real_eval.recording.cdr import decode, decode_transforms
+from sim2real_eval.recording.cdr import decode, decode_transforms, typestore
 from sim2real_eval.recording.checks import MAXIMUM_BROKEN
 from sim2real_eval.recording.message_types import (
+    GPS_FIX,
     MESSAGE_TYPES,
     NAMED_TYPES,
+    POSE_TYPES,
     TF_TYPE,
+    default_type,
     known_type,
     normalised_type,
 )
-from sim2real_eval.recording.recording import ROLE_CLASSES, Content
+from sim2real_eval.recording.poses import frame_pair, poses_between
+from sim2real_eval.recording.recording import ROLE_CLASSES, Content, StaticTransform
 
 Wanted = Callable[[str, str], bool]
 
-STORAGE_SUFFIXES = ('.mcap', '.db3')
+STORAGE_SUFFIXES = ('.mcap', '.db3', '.bag')
 TF_STATIC = '/tf_static'
+_NAV_SAT_FIX = 'sensor_msgs/msg/NavSatFix'
 
 
 @dataclasses.dataclass
@@ -42,11 +49,15 @@ class RawTopic:
 
 @dataclasses.dataclass
 class RawBag:
-    """Topics that are wanted, types of the other topics, and the custom data of the bag."""
+    """Topics that are wanted, types of the other topics, and the custom data of the bag.
+
+    Of topics `undefined` the bag does not say how their messages are laid out.
+    """
 
     topics: dict[str, RawTopic] = dataclasses.field(default_factory=dict)
     ignored: dict[str, str] = dataclasses.field(default_factory=dict)
     custom: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    undefined: set[str] = dataclasses.field(default_factory=set)
 
     def announce(self, where: str, topic: str, ros_type: str, wanted: Wanted) -> bool:
         """Enter a topic; returns whether its messages are wanted."""
@@ -68,13 +79,14 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
     Parameters
     ----------
     path : Path
-        Folder with metadata.yaml, or one .mcap or .db3 file.
+        Folder with metadata.yaml, or one .mcap or .db3 file, or a .bag of ROS 1.
     reader : str
         `rosbags`, `rosbag2_py` (needs a sourced ROS installation), or `auto`: rosbags where it is
         installed, for it is the same code on every machine, else rosbag2_py.
     topics : mapping of str to (str or None)
         Role to topic: point clouds and camera infos, which are large as a rule or common, are
-        read of those that have a role alone.
+        read of those that have a role alone, and so are poses without covariance. Two frames of
+        /tf may be the truth: `/tf:map.base_link`.
 
     Raises
     ------
@@ -88,27 +100,39 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
         if kind.array is array
     }
 
+    truth = topics.get('truth') or ''
+    pair = frame_pair(truth)
+    named |= dict.fromkeys(POSE_TYPES, truth)
+
     def is_wanted(topic: str, ros_type: str) -> bool:
-        if ros_type in NAMED_TYPES:
-            name = named[ros_type]
-            return name is not None and topic.strip('/') == name.strip('/')
-        return ros_type in MESSAGE_TYPES or ros_type == TF_TYPE
+        if ros_type in named:
+            return topic.strip('/') == (named[ros_type] or '').strip('/')
+        if ros_type == TF_TYPE:
+            return topic == TF_STATIC or (pair is not None and topic == pair[0])
+        return ros_type in MESSAGE_TYPES or ros_type == GPS_FIX.name
 
     raw = _read_raw_bag(path, is_wanted, reader)
     content = Content(scenario=raw.custom.get('scenario'))
     content.ignored = [f'{topic} ({name})' for topic, name in raw.ignored.items()]
+    for topic in raw.undefined & set(raw.ignored):
+        content.notes.append(findings.NO_DEFINITION(topic, found=raw.ignored[topic]))
+    moving: list[tuple[int, StaticTransform]] = []
+    has_fixes = any(entry.ros_type == _NAV_SAT_FIX for entry in raw.topics.values())
     for topic, entry in raw.topics.items():
         where = f'{path}: {topic}'
+        if entry.ros_type == GPS_FIX.name and has_fixes and topic != topics.get('gps'):
+            content.ignored.append(f'{topic} ({entry.ros_type})')
+            continue
         if len(entry.data) < entry.announced:
             content.notes.append(
                 findings.CUT_SHORT(topic, found=len(entry.data), announced=entry.announced)
             )
         if entry.ros_type == TF_TYPE:
+            found = [one for data in entry.data for one in decode_transforms(data, where)]
             if topic == TF_STATIC:
-                for data in entry.data:
-                    content.transforms += decode_transforms(data, where)
+                content.transforms += [transform for _, transform in found]
             else:
-                content.ignored.append(f'{topic} ({TF_TYPE})')
+                moving = found
             continue
         received = np.array(entry.received_ns, np.int64)
         kind = known_type(entry.ros_type)
@@ -123,6 +147,9 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
             content.ignored.append(f'{topic} ({entry.ros_type})')
             continue
         content.messages[topic], content.ros_types[topic] = decoded.array, entry.ros_type
+        if entry.ros_type == GPS_FIX.name:
+            content.ros_types[topic] = default_type(decoded.array).name
+            content.notes.append(findings.READ_AS_FIX(topic))
         left_out = sum(count for _, count in decoded.other_frames)
         if left_out > MAXIMUM_BROKEN * len(entry.data):
             frames = ', '.join(frame for frame, _ in decoded.other_frames)
@@ -133,13 +160,16 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
         for frame, count in decoded.other_frames:
             values = {'found': repr(frame), 'expected': repr(decoded.array.frame)}
             content.notes.append(findings.OTHER_FRAME(topic, count=count, **values))
+    if pair is not None:
+        where = f'{path}: {truth}'
+        content.messages[truth] = poses_between(where, *pair[1:], moving, content.transforms)
     return content
 
 
 def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
     if path.is_dir() and not (path / 'metadata.yaml').is_file():
         raise RecordingError(
-            f'{path}: metadata.yaml is missing; give the .mcap or .db3 file itself, '
+            f'{path}: metadata.yaml is missing; give the .mcap, .db3 or .bag file itself, '
             'or run `ros2 bag reindex`'
         )
     if reader not in ('auto', 'rosbags', 'rosbag2_py'):
@@ -149,22 +179,79 @@ def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
     for file in [path] if path.is_file() else sorted(path.glob('*.db3')):
         if file.suffix == '.db3':
             _check_sqlite_file(file)
+    read = _read_ros1 if path.suffix == '.bag' and path.is_file() else _read
     try:
-        return (_read if reader == 'rosbags' else _read_native)(path, wanted)
+        return (read if reader == 'rosbags' else _read_native)(path, wanted)
     except RecordingError:
         raise
     except Exception as error:
         # Damaged bytes surface as whatever the parser tripped over (struct, sqlite, zstd, YAML,
         # text decoding, memory); to the user all of them mean the same.
         text = ' '.join(str(error).split())[:200] or type(error).__name__
-        raise RecordingError(f'{path}: not a readable rosbag2 recording: {text}') from error
+        raise RecordingError(f'{path}: not a readable bag: {text}') from error
+
+
+def _read_ros1(path: Path, wanted: Wanted) -> RawBag:
+    """Read a bag of ROS 1, its messages as ROS 2 would have serialised them."""
+    from rosbags.rosbag1 import Reader
+
+    bag = RawBag()
+    with Reader(path) as reader:
+        names = {one.topic: f'/{one.topic.strip("/")}' for one in reader.connections}
+        chosen = [
+            one
+            for one in reader.connections
+            if bag.announce(str(path), names[one.topic], one.msgtype, wanted)
+        ]
+        for connection, received_ns, data in reader.messages(chosen) if chosen else ():
+            topic = bag.topics[names[connection.topic]]
+            topic.data.append(bytes(typestore().ros1_to_cdr(data, topic.ros_type)))
+            topic.received_ns.append(received_ns)
+    return bag
+
+
+def _read_undefined(path: Path, wanted: Wanted) -> RawBag:
+    """Read SQLite storage without its message definitions, as rosbags cannot.
+
+    rosbag2 notes a type whose definition it did not find with the encoding `unknown`, which
+    rosbags refuses together with the rest of the bag.
+    """
+    bag = RawBag()
+    for file in [path] if path.is_file() else sorted(path.glob('*.db3')):
+        with contextlib.closing(
+            sqlite3.connect(f'{file.absolute().as_uri()}?immutable=1', uri=True)
+        ) as database:
+            known = set(
+                database.execute(
+                    "SELECT topic_type FROM message_definitions WHERE encoding != 'unknown'"
+                )
+            )
+            chosen: dict[int, RawTopic] = {}
+            for number, topic, ros_type in database.execute('SELECT id, name, type FROM topics'):
+                if (ros_type,) not in known:
+                    bag.undefined.add(topic)
+                if bag.announce(str(path), topic, ros_type, wanted):
+                    chosen[number] = bag.topics[topic]
+            rows = 'SELECT topic_id, timestamp, data FROM messages ORDER BY timestamp'
+            for number, received_ns, data in database.execute(rows):
+                if number in chosen:
+                    chosen[number].data.append(bytes(data))
+                    chosen[number].received_ns.append(operator.index(received_ns))
+    return bag
 
 
 def _read(path: Path, wanted: Wanted) -> RawBag:
     from rosbags.rosbag2 import Reader
 
     bag = RawBag()
-    with Reader(path) as reader:
+    try:
+        reader = Reader(path)
+        reader.open()
+    except KeyError as error:
+        if error.args != ('unknown',):
+            raise
+        return _read_undefined(path, wanted)
+    with contextlib.closing(reader):
         chosen = []
         for connection in reader.connections:
             if bag.announce(str(path), connection.topic, connection.msgtype, wanted):

@@ -159,7 +159,7 @@ class JudgeNode(Node):
 
     def receive_transforms(self, data: bytes) -> None:
         """Take a serialised tf2_msgs/TFMessage of static transforms."""
-        for transform in decode_transforms(data, '/tf_static'):
+        for _, transform in decode_transforms(data, '/tf_static'):
             self._transforms[transform.child] = transform
         self.live.set_frames(self._frames())
 

@@ -13,6 +13,7 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording import findings
 from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.poses import with_velocities
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
 from sim2real_eval.recording.truth import frame_remarks, truth_of_base, truth_origin
 from sim2real_eval.simulation.findings import ATTITUDE_DIFFERS, NOTHING_SEEN, RATE_DIFFERS
@@ -127,6 +128,11 @@ class TwinMaker:
         self.start_ns, self.end_ns = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
         self.truth = truth
         self.motion = OdometryMotion(truth, origin_ns=self.start_ns)
+        if self.motion.velocity_source == 'position':
+            # The record has none, and whoever holds a judge's speed against it needs one.
+            derived, _ = with_velocities(recording.path, '', truth)
+            self.truth = dataclasses.replace(truth, linear_velocity=derived.linear_velocity)
+            recording = recording.with_messages('truth', self.truth)
         self.real = within(recording, self.start_ns, self.end_ns)
         if origin is None:
             found = truth_origin(truth, self.real.gps)
@@ -186,6 +192,11 @@ class TwinMaker:
 
     def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:
         """Return how the simulated sensors of a twin are mounted and switched on."""
+        for role in ('imu', 'gps'):
+            same = (isinstance(one, ROLE_CLASSES[role]) for one in self.real.messages.values())
+            if role in twin.models and role not in self.real.roles and any(same):
+                # A judge would go on to hear the real sensor beside the simulated one.
+                self.real.require(role)
         return TwinSensors(
             placed={
                 role: self._placed(model, self._own(role))

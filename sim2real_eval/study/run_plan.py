@@ -20,6 +20,7 @@ from sim2real_eval.metrics.scores import RunScore, advice, prepare, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.roles import roles_heard
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.observation import observe
@@ -81,6 +82,7 @@ class RunPlan:
     def __init__(self, recording: Recording, twins: Sequence[Twin], judging: Judging) -> None:
         options = judging.options
         base = judging.setup.base_link_frame
+        recording = roles_heard(recording, getattr(judging.setup, 'heard', ()))
         self.maker = TwinMaker(recording, seed=options.seed, base_frame=base)
         self.real = PlannedRun(REAL, 1, None)
         self.twins = tuple(

@@ -20,7 +20,6 @@ from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC, with_topic
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
-from sim_sensors.core.rotations import rotate_back
 from sim_sensors.core.seeding import run_label
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
@@ -77,14 +76,7 @@ class RecordedMotion:
     @classmethod
     def _of_truth(cls, bare: Recording) -> RecordedMotion:
         maker = TwinMaker(bare, seed=0)
-        truth = maker.truth
-        if maker.motion.velocity_source == 'position':
-            # The record has none, and whoever holds a judge's speed against it needs one.
-            found = maker.motion.at(seconds(truth.stamp_ns, maker.start_ns))
-            truth = dataclasses.replace(
-                truth, linear_velocity=rotate_back(found.orientation, found.velocity)
-            )
-        recording = Recording.of_truth(truth, bare.name, bare.scenario, bare.path)
+        recording = Recording.of_truth(maker.truth, bare.name, bare.scenario, bare.path)
         return cls(recording, maker.motion, remarks=maker.remarks)
 
     @property

@@ -19,6 +19,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
 from sim2real_eval.judge.robot_localization.findings import OTHER_TOPIC
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.roles import roles_heard
 from sim_sensors.core.errors import did_you_mean
 from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, TwistArray
 
@@ -66,6 +67,7 @@ def route(
     it lacks what the configuration needs.
     """
     navsat = with_front_end(navsat, case.front_end)
+    recording = roles_heard(recording, [source.topic for source in config.sources])
     topics = {topic_name(topic): topic for topic in recording.messages}
     fix = heading = None
     if navsat is not None:
@@ -128,6 +130,13 @@ def _for_navsat(
     """Return the topic that the case names, else that of the role; it must hold such messages."""
     topic = topics.get(wanted) if wanted else recording.roles.get(role)
     if topic is None or not isinstance(recording.messages[topic], kind):
+        same = [name for name, array in recording.messages.items() if isinstance(array, kind)]
+        if same and not wanted:
+            names = ', '.join(same)
+            raise JudgeError(
+                f'{recording.path}: {needs}, the recording has several; --topic {role}=... must '
+                f'name one of {names}{hint}'
+            )
         where = f' on {wanted}, as the case says' if wanted else ''
         raise JudgeError(f'{recording.path}: {needs}, the recording has none{where}{hint}')
     return topic

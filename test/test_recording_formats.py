@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bags and files as other tools write them: ROS 1, poses alone, trajectory files, GPSFix."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from recording_examples import drive
+from rosbags.rosbag1 import Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.judge.robot_localization.topics import route
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.cdr import encode, encode_transforms, typestore
+from sim2real_eval.recording.message_types import MESSAGE_TYPES, POSE_TYPES, TF_TYPE
+from sim2real_eval.recording.poses import odometry_of
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.recording.roles import roles_heard
+from sim2real_eval.recording.writing import write_bag, write_recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core.measurements import OdometryArray, PoseArray
+from sim_sensors.imu.imu import load_imu
+
+START_NS = 1_700_000_000_123_456_789
+
+
+@pytest.fixture(scope='module')
+def truth() -> OdometryArray:
+    """A circle of 2 m at 1 m/s: 4 s at 50 Hz."""
+    time = np.arange(201) / 50.0
+    angle = time / 2.0
+    along = np.stack([np.sin(angle), 1.0 - np.cos(angle), 0.0 * angle], axis=1)
+    found = odometry_of(
+        START_NS + np.arange(201) * 20_000_000,
+        2.0 * along,
+        Rotation.from_euler('z', angle[:, None]).as_quat(),
+        child_frame='base_link',
+    )
+    speed, rate = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 0.5])
+    return dataclasses.replace(
+        found, linear_velocity=np.tile(speed, (201, 1)), angular_velocity=np.tile(rate, (201, 1))
+    )
+
+
+def assert_velocities_of(read: Recording, truth: OdometryArray) -> None:
+    """Slopes of parabolas through points of a circle are off by (angle of a step)^2 / 6 at most;
+    at the ends, where they are one-sided, by twice that.
+    """
+    assert read.truth is not None
+    step = 1.0 / 2.0 / 50.0
+    np.testing.assert_array_equal(read.truth.stamp_ns, truth.stamp_ns)
+    np.testing.assert_allclose(read.truth.position, truth.position, atol=1e-12)
+    np.testing.assert_allclose(
+        read.truth.linear_velocity, truth.linear_velocity, atol=step**2 / 3.0
+    )
+    np.testing.assert_allclose(read.truth.angular_velocity, truth.angular_velocity, atol=1e-9)
+    assert [one.code for one in read.notes if one.code == 'truth.from_poses']
+
+
+def test_a_bag_of_ros_1_reads_as_that_of_ros_2(tmp_path: Path) -> None:
+    good = drive()
+    ros1 = get_typestore(Stores.ROS1_NOETIC)
+    ros1.register(get_types_from_msg('geometry_msgs/TransformStamped[] transforms', TF_TYPE))
+    transform = StaticTransform('base_link', 'imu_link', (0.1, 0.2, 0.3))
+    static = np.array([good.start_ns]), [encode_transforms([transform], good.start_ns)]
+    topics: list[Any] = [('tf_static', TF_TYPE, *static)]
+    for topic, array in good.messages.items():
+        kind = MESSAGE_TYPES.get(good.ros_types.get(topic, '')) or next(
+            one for one in MESSAGE_TYPES.values() if one.array is type(array)
+        )
+        topics.append((topic.strip('/'), kind.name, array.arrival_ns, encode(kind, array, 'here')))
+    with Writer(tmp_path / 'line_3.bag') as writer:
+        for topic, name, times, rows in topics:
+            connection = writer.add_connection(topic, name, typestore=ros1)
+            for time, row in zip(times.tolist(), rows, strict=True):
+                writer.write(connection, time, typestore().cdr_to_ros1(row, name))
+    read = read_recording(tmp_path / 'line_3.bag', arrival='recorded')
+    assert (read.name, read.scenario, read.transforms) == ('line_3', 'line', (transform,))
+    write_recording(dataclasses.replace(good, transforms=(transform,)), tmp_path / 'line_3')
+    expected = read_recording(tmp_path / 'line_3')
+    assert set(read.messages) == set(expected.messages)
+    for topic, array in expected.messages.items():
+        for field in dataclasses.fields(array):
+            np.testing.assert_array_equal(
+                getattr(read.messages[topic], field.name), getattr(array, field.name)
+            )
+
+
+@pytest.mark.parametrize('name', [*POSE_TYPES, 'geometry_msgs/msg/PoseWithCovarianceStamped'])
+def test_a_truth_of_poses_gets_the_velocities_of_its_motion(
+    tmp_path: Path, truth: OdometryArray, name: str
+) -> None:
+    kind = POSE_TYPES.get(name) or MESSAGE_TYPES[name]
+    array: Any = truth
+    if kind.array is PoseArray:
+        array = PoseArray(
+            truth.stamp_ns, truth.stamp_ns, 'map', truth.position, truth.orientation,
+            truth.pose_covariance,
+        )  # fmt: skip
+    write_bag(tmp_path / 'bag', [('/vicon', name, truth.stamp_ns, encode(kind, array, 'here'))])
+    read = read_recording(tmp_path / 'bag', topics={'truth': 'vicon'})
+    assert_velocities_of(read, truth)
+    # What is written of it is odometry, whose velocities are there.
+    write_recording(read, tmp_path / 'again')
+    again = read_recording(tmp_path / 'again')
+    assert again.truth is not None
+    assert read.truth is not None
+    np.testing.assert_array_equal(again.truth.linear_velocity, read.truth.linear_velocity)
+
+
+def test_two_frames_of_tf_are_a_truth(tmp_path: Path, truth: OdometryArray) -> None:
+    """map to odom turns slowly at 10 Hz, odom to base at 50 Hz: together the circle."""
+    turn = Rotation.from_euler('z', 5e-11 * (truth.stamp_ns[:, None] - START_NS))
+    place = turn.inv().apply(truth.position)
+    own = (turn.inv() * Rotation.from_quat(truth.orientation)).as_quat()
+    rows, times = [], []
+    for k, stamp in enumerate(truth.stamp_ns.tolist()):
+        links = [StaticTransform('odom', 'base_link', tuple(place[k]), tuple(own[k]))]
+        if k % 5 == 0:
+            links.append(StaticTransform('/map', 'odom', (0, 0, 0), tuple(turn[k].as_quat())))
+        times.append(stamp)
+        rows.append(encode_transforms(links, stamp))
+    static = encode_transforms([StaticTransform('base_link', 'mast', (0.0, 0.0, 1.0))], times[0])
+    write_bag(
+        tmp_path / 'bag',
+        [
+            ('/tf', TF_TYPE, np.array(times), rows),
+            ('/tf_static', TF_TYPE, np.array([1]), [static]),
+        ],
+    )
+    read = read_recording(tmp_path / 'bag', topics={'truth': '/tf:map.base_link'})
+    assert_velocities_of(read, truth)
+    mast = read_recording(tmp_path / 'bag', topics={'truth': '/tf:map.mast'}).truth
+    assert mast is not None
+    np.testing.assert_allclose(mast.position[:, 2], 1.0, atol=1e-12)
+    assert mast.child_frame == 'mast'
+    with pytest.raises(RecordingError, match='no transforms lead from base_link up to world'):
+        read_recording(tmp_path / 'bag', topics={'truth': '/tf:world.base_link'})
+    with pytest.raises(RecordingError, match='is static'):
+        read_recording(tmp_path / 'bag', topics={'truth': '/tf:base_link.mast'})
+
+
+def test_trajectory_files_are_a_truth_alone_or_beside_a_bag(
+    tmp_path: Path, truth: OdometryArray
+) -> None:
+    seconds = [f'{stamp // 10**9}.{stamp % 10**9:09}' for stamp in truth.stamp_ns.tolist()]
+    lines = [
+        ' '.join([time, *map(repr, row.tolist())])
+        for time, row in zip(seconds, np.hstack([truth.position, truth.orientation]), strict=True)
+    ]
+    tum = tmp_path / 'circle_1.tum'
+    tum.write_text('# timestamp tx ty tz qx qy qz qw\n' + '\n'.join(lines) + '\n')
+    alone = read_recording(tum)
+    assert alone.name == 'circle_1'
+    assert_velocities_of(alone, truth)
+    matrices = np.zeros((len(truth), 3, 4))
+    matrices[:, :, :3] = Rotation.from_quat(truth.orientation).as_matrix()
+    matrices[:, :, 3] = truth.position
+    kitti = tmp_path / 'poses.txt'
+    np.savetxt(kitti, matrices.reshape(-1, 12), fmt='%.17g')
+    with pytest.raises(RecordingError, match=r'poses_times.txt or times.txt must be beside'):
+        read_recording(kitti)
+    (tmp_path / 'times.txt').write_text('\n'.join(seconds))
+    assert_velocities_of(read_recording(kitti), truth)
+    imu = dataclasses.replace(drive().imu.take(slice(0, len(truth))), stamp_ns=truth.stamp_ns)
+    bag = Recording('run', 'drive', '', {'/imu/data': imu}, {'imu': '/imu/data'})
+    write_recording(bag, tmp_path / 'bag')
+    both = read_recording(tmp_path / 'bag', topics={'truth': str(tum)})
+    assert_velocities_of(both, truth)
+    assert both.imu is not None
+    with pytest.raises(RecordingError, match=r'file no.tum is not there'):
+        read_recording(tmp_path / 'bag', topics={'truth': 'no.tum'})
+    tum.write_text('1 2 3\n')
+    with pytest.raises(RecordingError, match='line 1 has 3 columns; must have 8'):
+        read_recording(tum)
+
+
+def test_fixes_of_gps_msgs_are_read_where_there_are_no_others(tmp_path: Path) -> None:
+    fixes = drive().gps
+    assert fixes is not None
+    types: dict[str, Any] = typestore().types
+    name = 'gps_msgs/msg/GPSFix'
+
+    def filled(kind: str, **given: Any) -> Any:
+        lists = {f: np.zeros(0, np.int32) for f in types[kind].__annotations__ if '_prn' in f}
+        lists |= {f'satellite_visible_{f}': np.zeros(0, np.int32) for f in ('z', 'azimuth', 'snr')}
+        zeros = dict.fromkeys(types[kind].__dataclass_fields__, 0)
+        values = {**zeros, **lists, **given}
+        return types[kind](**{f: values[f] for f in zeros})
+
+    rows = []
+    for k in range(len(fixes)):
+        sec, nanosec = divmod(int(fixes.stamp_ns[k]), 10**9)
+        header = types['std_msgs/msg/Header'](
+            types['builtin_interfaces/msg/Time'](sec, nanosec), 'antenna'
+        )
+        seen = np.arange(k % 5, dtype=np.int32)
+        status = filled(
+            'gps_msgs/msg/GPSStatus', header=header, satellite_used_prn=seen, status=18
+        )
+        message = filled(
+            name, header=header, status=status, latitude=fixes.latitude[k],
+            longitude=fixes.longitude[k], altitude=fixes.altitude[k],
+            position_covariance=fixes.position_covariance[k].ravel(), position_covariance_type=2,
+        )  # fmt: skip
+        rows.append(bytes(typestore().serialize_cdr(message, name)))
+    mine = ('/gpsfix', name, fixes.stamp_ns, rows)
+    write_bag(tmp_path / 'bag', [mine])
+    read = read_recording(tmp_path / 'bag')
+    assert read.gps is not None
+    np.testing.assert_array_equal(read.gps.latitude, fixes.latitude)
+    np.testing.assert_array_equal(read.gps.position_covariance, fixes.position_covariance)
+    assert set(read.gps.status) == {2}
+    kind = MESSAGE_TYPES['sensor_msgs/msg/NavSatFix']
+    usual = ('/fix', kind.name, fixes.stamp_ns, encode(kind, fixes, 'here'))
+    write_bag(tmp_path / 'both', [mine, usual])
+    assert read_recording(tmp_path / 'both').roles['gps'] == '/fix'
+    assert read_recording(tmp_path / 'both', topics={'gps': '/gpsfix'}).roles['gps'] == '/gpsfix'
+
+
+def test_a_type_without_a_definition_costs_its_topic_alone(tmp_path: Path) -> None:
+    write_recording(drive(), tmp_path / 'bag', storage='sqlite3')
+    expected = read_recording(tmp_path / 'bag')
+    (file,) = (tmp_path / 'bag').glob('*.db3')
+    with sqlite3.connect(file) as database:
+        database.execute("INSERT INTO topics VALUES(99, '/own', 'my_msgs/msg/Own', 'cdr', '', '')")
+        database.execute(
+            "INSERT INTO message_definitions VALUES(99, 'my_msgs/msg/Own', 'unknown', '', '')"
+        )
+    for path in (tmp_path / 'bag', file):
+        read = read_recording(path)
+        assert '/own (my_msgs/msg/Own)' in read.ignored
+        assert [one.subject for one in read.notes if one.code == 'recording.no_definition'] == [
+            '/own'
+        ]
+        assert set(read.messages) == set(expected.messages)
+        np.testing.assert_array_equal(read.imu.orientation, expected.imu.orientation)  # type: ignore[union-attr]
+
+
+def test_of_several_imus_the_one_that_the_judge_hears_counts(tmp_path: Path) -> None:
+    good = drive()
+    imu, fixes = good.imu, good.gps
+    assert imu is not None
+    assert fixes is not None
+    assert good.truth is not None
+    three = {f'/imu_{place}/data': imu for place in ('front', 'rear', 'top')}
+    messages = {**three, '/gps/fix': fixes, '/ground_truth/odometry': good.truth}
+    write_recording(
+        Recording('run', 'drive', '', messages, {'truth': '/ground_truth/odometry'}),
+        tmp_path / 'bag',
+    )
+    (tmp_path / 'bag/recording.yaml').unlink()
+    read = read_recording(tmp_path / 'bag')
+    assert 'imu' not in read.roles
+    (note,) = (one for one in read.notes if one.code == 'recording.role_open')
+    assert '/imu_rear/data' in note.subject
+    judge = tmp_path / 'my_ekf.yaml'
+    judge.write_text(
+        'ekf_filter_node: {ros__parameters: {frequency: 30.0, two_d_mode: true, odom_frame: odom, '
+        'base_link_frame: base_link, world_frame: odom, imu0: /imu_rear/data, '
+        f'imu0_config: {[False] * 11 + [True] + [False] * 3}'
+        '}}'
+    )
+    setup = JudgeSetup.load(judge)
+    assert roles_heard(read, setup.heard).roles['imu'] == '/imu_rear/data'
+    routing = route(read, setup.filter, None, ReplayOptions())
+    assert routing.sources == {'imu0': '/imu_rear/data'}
+    # Nobody knows which of the three a simulated IMU would replace.
+    with pytest.raises(RecordingError, match=r'no imu topic .*imu_front/data'):
+        TwinMaker(read, seed=1).make(Twin('x', None, load_imu('ideal')))
