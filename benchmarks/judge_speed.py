@@ -100,7 +100,7 @@ def compiled_filter() -> tuple[Filter, Dynamics]:
     x, P, Q = start()
     flt = new_filter(x, P)
     flt.times[INITIALISED] = 1
-    return flt, Dynamics(padded(Q), False, np.zeros(6), np.zeros((4, 6)), 0, np.zeros(0))
+    return flt, Dynamics(padded(Q), False, np.zeros(6), np.zeros((4, 6)), 0, None)
 
 
 def compiled(z: np.ndarray) -> np.ndarray:

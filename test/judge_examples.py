@@ -78,7 +78,7 @@ def dynamics(
         np.zeros(6) if control_mask is None else control_mask,
         np.zeros((4, 6)) if control_limits is None else control_limits,
         control_timeout_ns,
-        np.zeros(0),
+        None,
     )
 
 

@@ -44,21 +44,63 @@ def test_two_processes_that_compile_at_once_do_not_mix_up_their_code(
     assert sum(third.stats.cache_hits.values()) == 1
 
 
-def test_compiling_is_announced_once() -> None:
-    """On a first run it takes minutes, in which a user saw nothing."""
+def test_compiling_is_announced_once_and_then_shows_that_it_goes_on() -> None:
+    """On a first run it takes up to a minute, in which a user saw nothing."""
 
     def successor(x: float) -> float:
         return x + 1.0
 
     said: list[str] = []
     made = numba.njit(successor)
-    with numba.core.event.install_listener('numba:compile', compilation.Announcement(said.append)):
+    heard = compilation.Announcement(said.append, interval_s=0.01)
+    with numba.core.event.install_listener('numba:compile', heard):
         assert said == []
         made(1.0)
-        assert said == ['compiling for this machine, once: up to some minutes']
+        first, *more = said
+        assert first == 'compiling for this machine, once'
+        assert more
+        assert all(line.startswith(f'{first} (') for line in more)
         made(2.0)
         made(3)
-    assert len(said) == 1
+        assert said.count(first) == 1
+
+
+def descending(x: Any) -> Any:
+    return np.sort(x)[::-1]
+
+
+def compile_it(folder: str) -> int:
+    """Compile a function in this process; 1 when it was found compiled already."""
+    numba.config.CACHE_DIR = folder
+    compilation._cache_directory.cache_clear()
+    made: Any = compilation.compiled(descending)
+    assert made(np.arange(3.0)).tolist() == [2.0, 1.0, 0.0]
+    return sum(made.stats.cache_hits.values())
+
+
+def test_of_processes_that_need_a_function_at_once_one_compiles_it(tmp_path: Path) -> None:
+    with Workers(3) as workers:
+        hits = workers.map(compile_it, [str(tmp_path)] * 3)
+    assert len(list(tmp_path.rglob('*.nbc'))) == 1
+    assert sorted(hits) == [0, 1, 1]
+
+
+@compilation.kernel
+def half(x: float) -> float:
+    return 0.5 * x
+
+
+@compilation.compiled
+def quarter(x: float) -> float:
+    return half(half(x))
+
+
+def test_a_kernel_is_called_from_compiled_code_and_from_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numba.config, 'CACHE_DIR', str(tmp_path))
+    assert quarter(8.0) == 2.0
+    assert half(8.0) == 4.0
 
 
 def test_what_workers_compile_is_announced_by_the_command_once(

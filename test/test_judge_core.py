@@ -42,7 +42,7 @@ def matrix(entries: list[float] | None, default: np.ndarray) -> np.ndarray:
     return default if entries is None else np.array(entries, dtype=float).reshape(N, N)
 
 
-def read_dynamics(config: dict[str, Any], weights: np.ndarray) -> Dynamics:
+def read_dynamics(config: dict[str, Any], weights: np.ndarray | None) -> Dynamics:
     control = config['control']
     limits = np.zeros((4, 6))
     if control:
@@ -74,7 +74,7 @@ def covariance_error(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def follow(
-    folder: Path, kind: str, weights: np.ndarray
+    folder: Path, kind: str, weights: np.ndarray | None
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
     """Go through the events of a trace; yield where, found and expected state and covariance."""
     config = yaml.safe_load((folder / 'config.yaml').read_text(encoding='utf-8'))
@@ -130,7 +130,7 @@ def test_the_extended_filter_follows_the_core_after_every_event(
 ) -> None:
     """State and all 225 covariances agree to 1e-9 relative after each of some 250 events."""
     folder = core(reference_dir, case, 'ekf')
-    for where, x, expected_x, P, expected_P in follow(folder, 'ekf', np.zeros(0)):
+    for where, x, expected_x, P, expected_P in follow(folder, 'ekf', None):
         assert state_error(x, expected_x) < TOLERANCE, where
         assert covariance_error(P, expected_P) < TOLERANCE, where
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any, ClassVar, NoReturn, Protocol
 
-from sim2real_eval.cli.output import complain, logged_on_terminal
+from sim2real_eval.cli.output import complain, logged
 from sim2real_eval.common.workers import single_threads
 from sim_sensors.core.errors import ParameterError, Sim2RealError, did_you_mean, not_among
 from sim_sensors.core.registry import Registry
@@ -267,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, 'run'):
         parser.error('no verb given')
     try:
-        with interruptible(), single_threads(), logged_on_terminal(), _held_out(options):
+        with interruptible(), single_threads(), logged(), _held_out(options):
             # A verb of another package may end without a status.
             status = int(options.run(options) or 0)
             # Here and not at exit, where nobody could hear that the reader has gone away.

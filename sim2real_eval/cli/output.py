@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim2real_eval.common.findings import Finding, by_severity
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.heartbeat import heartbeat
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -134,19 +135,19 @@ def print_notes(notes: Iterable[Finding]) -> None:
         console.print(Padding(Text(f'- {note}'), (0, 0, 0, 2)))
 
 
-class _LogLines(logging.Handler):
-    """Writes records to the standard error of the moment, also above a progress bar."""
+def _say(line: str) -> None:
+    """Print on the standard error of the moment, also above a progress bar."""
+    print(f'sim2real: {line}', file=sys.stderr, flush=True)
 
+
+class _LogLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        print(f'sim2real: {record.getMessage()}', file=sys.stderr, flush=True)
+        _say(record.getMessage())
 
 
 @contextlib.contextmanager
-def logged_on_terminal() -> Iterator[None]:
-    """Show what takes long for a reason of its own, such as compiling, unless in a pipe."""
-    if not sys.stderr.isatty():
-        yield
-        return
+def logged() -> Iterator[None]:
+    """Show what takes long for a reason of its own, such as compiling, on standard error."""
     log = logging.getLogger('sim_sensors')
     handler = _LogLines(logging.INFO)
     before = log.level
@@ -161,9 +162,11 @@ def logged_on_terminal() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(total: int, what: str) -> Iterator[Callable[[], None]]:
-    """Yield a function that advances a progress bar; none is shown unless on a terminal."""
+    """Yield a function that advances a progress bar, or in a pipe a line every 10 s."""
     if not sys.stderr.isatty():
-        yield lambda: None
+        done: list[None] = []
+        with heartbeat(_say, lambda: f'{what}: {len(done)} of {total}'):
+            yield lambda: done.append(None)
         return
     from rich.console import Console
     from rich.progress import (

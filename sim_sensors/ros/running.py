@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 
 import rclpy
+import rclpy.logging
 from rclpy.clock import ClockChange, JumpHandle, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.exceptions import NameValidationException
@@ -35,6 +37,10 @@ def run(
     except RuntimeError as error:
         # rcl's parser of --ros-args: says what it stumbled over, and then where in its source.
         return _refuse(name, str(error))
+    # What takes long for a reason of its own, such as compiling.
+    log = logging.getLogger('sim_sensors')
+    log.addHandler(_Forwarded(name))
+    log.setLevel(logging.INFO)
     executor = SingleThreadedExecutor()
     try:
         for node in make():
@@ -55,6 +61,17 @@ def run(
         executor.shutdown()
         rclpy.try_shutdown()
     return 0
+
+
+class _Forwarded(logging.Handler):
+    """Hands what libraries log on to ROS's log."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._log = rclpy.logging.get_logger(name)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.info(record.getMessage())
 
 
 def _refuse(name: str, problem: str) -> int:

@@ -31,9 +31,10 @@ from sim2real_eval.judge.robot_localization.findings import NO_FIX_IN_MESSAGES
 from sim2real_eval.judge.robot_localization.fixes import FilteredGps
 from sim2real_eval.judge.robot_localization.inputs import Inputs, build_inputs
 from sim2real_eval.judge.robot_localization.navsat import new_navsat_state
+from sim2real_eval.judge.robot_localization.outputs import new_output
 from sim2real_eval.judge.robot_localization.parts import new_part_state
 from sim2real_eval.judge.robot_localization.queue import history_ns, new_history, new_queue
-from sim2real_eval.judge.robot_localization.replay import new_output, replay
+from sim2real_eval.judge.robot_localization.replay import new_scratch, replay
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Grids, ReplayOptions
 from sim2real_eval.judge.robot_localization.state import ROLL, VX, Timing, new_filter
 from sim2real_eval.judge.robot_localization.topics import delayed, route
@@ -203,7 +204,7 @@ def _run(
             inputs.messages, inputs.parts, new_part_state(len(inputs.names)),
             new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
             inputs.navsat, navsat_state, new_queue(capacity),
-            new_history(capacity if timing.history >= 0 else 0), out,
+            new_history(capacity if timing.history >= 0 else 0), out, new_scratch(),
         )  # fmt: skip
         if not full and out.n[2] <= most:
             break

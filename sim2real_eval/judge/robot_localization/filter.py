@@ -108,13 +108,34 @@ def advance(flt: Filter, dyn: Dynamics, stamp_ns: int) -> None:
     dt = (stamp_ns - flt.times[LAST_NS]) * 1e-9
     if dt > _LONGEST_STEP_S:
         dt = _STEP_INSTEAD_S
-    if len(dyn.weights) > 0 and dyn.textbook:
-        predict_textbook(flt, dyn, stamp_ns, dt)
-    elif len(dyn.weights) > 0:
-        predict_unscented(flt, dyn, dt)
-    else:
-        predict(flt, dyn, stamp_ns, dt)
+    _predict(flt, dyn, dyn.weights, stamp_ns, dt)
     flt.times[LAST_NS] = stamp_ns
+
+
+# Whether an argument is None is known where the function is compiled: the unscented filter is
+# compiled for those who use it only.
+
+
+@kernel
+def _predict(
+    flt: Filter, dyn: Dynamics, weights: FloatArray | None, stamp_ns: int, dt: float
+) -> None:
+    if weights is None:
+        predict(flt, dyn, stamp_ns, dt)
+    elif dyn.textbook:
+        predict_textbook(flt, dyn, weights, stamp_ns, dt)
+    else:
+        predict_unscented(flt, dyn, weights, dt)
+
+
+@kernel
+def _correct(
+    flt: Filter, dyn: Dynamics, weights: FloatArray | None, index: IntArray, m: int,
+    z: FloatArray, R: FloatArray, threshold: float,
+) -> bool:  # fmt: skip
+    if weights is None or dyn.textbook:
+        return correct(flt, index, m, z, R, threshold)
+    return correct_unscented(flt, weights, index, m, z, R, threshold)
 
 
 @kernel
@@ -139,10 +160,8 @@ def process(
     elapsed_ns = stamp_ns - flt.times[LAST_NS]
     if elapsed_ns > 0:
         advance(flt, dyn, stamp_ns)
-    if m > 0 and len(dyn.weights) > 0 and not dyn.textbook:
-        accepted = correct_unscented(flt, dyn, index, m, z, R, threshold)
-    elif m > 0:
-        accepted = correct(flt, index, m, z, R, threshold)
+    if m > 0:
+        accepted = _correct(flt, dyn, dyn.weights, index, m, z, R, threshold)
     return accepted
 
 
@@ -193,9 +212,7 @@ def dynamics_of(config: FilterConfig, *, textbook: bool = False) -> Dynamics:
         control_mask=config.control_mask,
         control_limits=config.control_limits,
         control_timeout_ns=round(config.control_timeout * 1e9),
-        weights=np.zeros(0)
-        if config.sigma_points is None
-        else sigma_weights(*config.sigma_points),
+        weights=None if config.sigma_points is None else sigma_weights(*config.sigma_points),
         textbook=textbook,
     )
 

@@ -26,6 +26,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
 from sim2real_eval.judge.robot_localization.filter import dynamics_of
 from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
 from sim2real_eval.judge.robot_localization.inputs import check_type, source_messages
+from sim2real_eval.judge.robot_localization.outputs import new_output
 from sim2real_eval.judge.robot_localization.parts import PartTable, new_part_state
 from sim2real_eval.judge.robot_localization.queue import (
     grown,
@@ -35,12 +36,7 @@ from sim2real_eval.judge.robot_localization.queue import (
     new_history,
     new_queue,
 )
-from sim2real_eval.judge.robot_localization.replay import (
-    deliver,
-    filter_tick,
-    new_output,
-    receive_command,
-)
+from sim2real_eval.judge.robot_localization.replay import deliver, filter_tick, receive_command
 from sim2real_eval.judge.robot_localization.state import (
     INITIALISED,
     LAST_NS,

@@ -103,7 +103,7 @@ class PartState(NamedTuple):
         Command that came last; the filter may hold an older one after it went back.
     command_ns : (1,) int64
         Its stamp.
-    work : (4, 6, 6) float
+    poses, vectors, work : (4, 4, 3), (2, 3), (6, 6) float
         Scratch space.
     """
 
@@ -116,6 +116,8 @@ class PartState(NamedTuple):
     tick_ns: IntArray
     command: FloatArray
     command_ns: IntArray
+    poses: FloatArray
+    vectors: FloatArray
     work: FloatArray
 
 
@@ -131,7 +133,9 @@ def new_part_state(parts: int) -> PartState:
         tick_ns=np.zeros(1, dtype=np.int64),
         command=np.zeros(6),
         command_ns=np.full(1, NO_STAMP, dtype=np.int64),
-        work=np.zeros((4, 6, 6)),
+        poses=np.zeros((4, 4, 3)),
+        vectors=np.zeros((2, 3)),
+        work=np.zeros((6, 6)),
     )
 
 

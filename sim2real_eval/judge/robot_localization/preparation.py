@@ -87,14 +87,14 @@ def _corrected(
     parts: Parts, memory: PartState, x: FloatArray, p: int, pose: FloatArray, cov: FloatArray,
     dt: float, z: FloatArray, R: FloatArray,
 ) -> None:  # fmt: skip
-    previous, scratch, back = memory.previous[p], memory.work[1], memory.work[2, :3, :3]
-    d, spare = memory.work[2, 3, :3], memory.work[3]
+    previous, scratch, back = memory.previous[p], memory.poses[1], memory.poses[2]
+    d, spare = memory.vectors[0], memory.work
     for i in range(3):
         d[i] = pose[3, i] - previous[3, i]
     _copy(memory.previous_covariance[p], R)
     if parts.no_attitude[p]:
         # From the messages' frame to the world, to base_link, to the body whose pose it is.
-        attitude, turn = memory.work[1, :3, :3], memory.work[1, 3:, 3:]
+        attitude, turn = memory.poses[1], memory.poses[3]
         matrix_from_angles(x[ROLL], x[ROLL + 1], x[ROLL + 2], attitude)
         matrix_product(attitude.T, parts.rotation[p], turn)
         matrix_product(parts.child_turn[p].T, turn, back)
@@ -105,8 +105,8 @@ def _corrected(
         for i in range(3):
             for j in range(3):
                 back[i, j] = previous[j, i]
-        _copy(pose, scratch[:4, :3])
-        times_inverse(previous, scratch[:4, :3])
+        _copy(pose, scratch)
+        times_inverse(previous, scratch)
         angles_from_matrix(scratch, z[3:])
     for i in range(3):
         z[i] = (back[i, 0] * d[0] + back[i, 1] * d[1] + back[i, 2] * d[2]) / dt
@@ -123,9 +123,9 @@ def _as_upstream(
     memory: PartState, p: int, pose: FloatArray, cov: FloatArray, dt: float, z: FloatArray,
     R: FloatArray,
 ) -> None:  # fmt: skip
-    scratch = memory.work[1, :, :3]
-    _copy(pose, scratch[:4])
-    times_inverse(memory.previous[p], scratch[:4])
+    scratch = memory.poses[1]
+    _copy(pose, scratch)
+    times_inverse(memory.previous[p], scratch)
     angles_from_matrix(scratch, z[3:])
     for i in range(3):
         z[i] = scratch[3, i] / dt
@@ -143,8 +143,8 @@ def increment(
     """Fill a body velocity, z, and its covariance from a pose and the previous one; remember it.
 
     The pose, (4, 3), has rotation rows and position, `cov`, (6, 6), is its covariance, x the state
-    of the filter at the time of arrival; work[1:] of the memory is scratch space. Returns whether
-    there was a previous pose.
+    of the filter at the time of arrival; poses[1:], vectors and work of the memory are scratch
+    space. Returns whether there was a previous pose.
     """
     had_previous = memory.seen[p, 0] == 1
     if had_previous:
@@ -158,8 +158,8 @@ def increment(
             turn_twist(parts.child_turn[p], parts.child_at[p], x, z)
             # robot_localization turns it twice: once as poses are, and once more as a twist is.
             for _ in range(1 if corrected else 2):
-                rotate_covariance(parts.child_turn[p], R, memory.work[3])
-                _copy(memory.work[3], R)
+                rotate_covariance(parts.child_turn[p], R, memory.work)
+                _copy(memory.work, R)
     memory.seen[p, 0] = 1
     _copy(pose, memory.previous[p])
     _copy(cov, memory.previous_covariance[p])
@@ -184,12 +184,12 @@ def take_off_gravity(
 
     The quaternion, x y z w, is the attitude of the sensor in the world, if the message gives one.
     Whatever its heading refers to, its roll and pitch refer to gravity, so that `relative` does
-    not matter once gravity is right. x is the state of the filter at the time of arrival; work[:2]
-    of the memory is scratch space.
+    not matter once gravity is right. x is the state of the filter at the time of arrival; poses[0]
+    and vectors of the memory are scratch space.
     """
     rotation = parts.rotation[p]
     # Up, seen from a body, is the third row of its attitude.
-    attitude, up, sensed = memory.work[0, :3, :3], memory.work[1, 0, :3], memory.work[1, 1, :3]
+    attitude, up, sensed = memory.poses[0], memory.vectors[0], memory.vectors[1]
     if has_attitude:
         matrix_from_quaternion(quaternion, attitude)
     else:
@@ -217,7 +217,7 @@ def take_off_gravity(
 @kernel
 def _level_imu(rotation: FloatArray, pose: FloatArray, work: FloatArray) -> float:
     """Take the mounting angles off an IMU attitude, angle by angle; return the mounting yaw."""
-    mounting, angles = work[4], work[5]
+    mounting, angles = work[0], work[1]
     angles_from_matrix(pose, angles)
     if is_identity(rotation):
         # What the lines below come to, without their sines.
@@ -248,14 +248,13 @@ def _prepare_pose(
     parts: Parts, memory: PartState, x: FloatArray, p: int, stamp_ns: int, value: FloatArray,
     cov: FloatArray, queue: Queue, slot: int,
 ) -> bool:  # fmt: skip
-    pose, scratch = memory.work[0, :4, :3], memory.work[1, :, :3]
-    turn = memory.work[2, :3, :3]
+    pose, scratch, turn = memory.poses[0], memory.poses[1], memory.poses[2]
     matrix_from_quaternion(value[3:], pose)
     for i in range(3):
         pose[3, i] = value[i]
     rotation, offset = parts.rotation[p], parts.offset[p]
     if parts.imu[p]:
-        yaw = _level_imu(rotation, pose, scratch)
+        yaw = _level_imu(rotation, pose, memory.vectors)
         matrix_from_angles(0.0, 0.0, yaw, turn)
     else:
         for i in range(3):
@@ -281,8 +280,8 @@ def _prepare_pose(
         z[i] = pose[3, i]
     angles_from_matrix(pose, z[3:])
     if parts.of_child[p]:
-        rotate_covariance(parts.child_turn[p], cov, memory.work[3])
-        rotate_covariance(turn, memory.work[3], R)
+        rotate_covariance(parts.child_turn[p], cov, memory.work)
+        rotate_covariance(turn, memory.work, R)
     else:
         rotate_covariance(turn, cov, R)
     return True

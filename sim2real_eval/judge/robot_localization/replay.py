@@ -24,6 +24,12 @@ from sim2real_eval.judge.robot_localization.navsat import (
     receive_heading,
     receive_odometry,
 )
+from sim2real_eval.judge.robot_localization.outputs import (
+    Output,
+    publish_filtered_gps,
+    publish_gps,
+    take_gps,
+)
 from sim2real_eval.judge.robot_localization.parts import (
     COMMAND_PART,
     FIX_PART,
@@ -60,92 +66,54 @@ from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 
 
-class Output(NamedTuple):
-    """What the nodes publish; rows are filled in place.
+class Scratch(NamedTuple):
+    """Room for what the loop computes with; it allocates nothing itself.
 
     Attributes
     ----------
-    n : (4,) int64
-        Rows filled: filtered odometry, odometry/gps, corrections (those without room too),
-        gps/filtered.
-    stamp_ns, tick_ns : (t,) int64
-        Stamp of each filtered odometry and the time of the tick that published it.
-    x : (t, 15) float
-    pose_covariance, twist_covariance : (t, 6, 6) float
-    gps_fix, gps_tick_ns : (g,) int64
-        Number of the fix behind each odometry/gps and the time of the tick.
-    gps_position : (g, 3) float
-    gps_covariance : (g, 6, 6) float
-    counts : (p, 5) int64
-        Per part: messages in, refused for an older stamp, yielding no measurement, fused, and
-        refused by the gate.
-    correction : (c, 3) int64
-        Part, stamp and number of states of each correction; what has no room is left out.
-    nis : (c,) float
-        Its normalised innovation squared, that is its squared Mahalanobis distance.
-    filtered : (f, 2) int64
-        Row of the filtered odometry behind each gps/filtered, and the time of the tick.
+    states, z, R : (15,) int64, (15,) float, (15, 15) float
+        The measured states of one correction, their values and covariance.
+    position, covariance : (3,) float, (6, 6) float
+        Of one odometry/gps.
+    value, value_covariance : (7,) float, (6, 6) float
+        Of one message to the filter. Copied: code that may get one of several arrays is slower.
+    last_published : (1,) int64
+        Stamp of the last filtered odometry.
     """
 
-    n: IntArray
-    stamp_ns: IntArray
-    tick_ns: IntArray
-    x: FloatArray
-    pose_covariance: FloatArray
-    twist_covariance: FloatArray
-    gps_fix: IntArray
-    gps_tick_ns: IntArray
-    gps_position: FloatArray
-    gps_covariance: FloatArray
-    counts: IntArray
-    correction: IntArray
-    nis: FloatArray
-    filtered: IntArray
+    states: IntArray
+    z: FloatArray
+    R: FloatArray
+    position: FloatArray
+    covariance: FloatArray
+    value: FloatArray
+    value_covariance: FloatArray
+    last_published: IntArray
 
 
-def new_output(
-    rows: int, fixes: int, parts: int, corrections: int = 0, filtered: int = 0
-) -> Output:
-    """Return room for a number of filtered odometries, odometry/gps, corrections, gps/filtered."""
-    return Output(
-        n=np.zeros(4, dtype=np.int64),
-        stamp_ns=np.zeros(rows, dtype=np.int64),
-        tick_ns=np.zeros(rows, dtype=np.int64),
-        x=np.zeros((rows, N)),
-        pose_covariance=np.zeros((rows, 6, 6)),
-        twist_covariance=np.zeros((rows, 6, 6)),
-        gps_fix=np.zeros(fixes, dtype=np.int64),
-        gps_tick_ns=np.zeros(fixes, dtype=np.int64),
-        gps_position=np.zeros((fixes, 3)),
-        gps_covariance=np.zeros((fixes, 6, 6)),
-        counts=np.zeros((parts, 5), dtype=np.int64),
-        correction=np.zeros((corrections, 3), dtype=np.int64),
-        nis=np.zeros(corrections),
-        filtered=np.zeros((filtered, 2), dtype=np.int64),
+def new_scratch() -> Scratch:
+    """Return the room at the start of a run."""
+    return Scratch(
+        states=np.zeros(N, dtype=np.int64),
+        z=np.zeros(N),
+        R=np.zeros((N, N)),
+        position=np.zeros(3),
+        covariance=np.zeros((6, 6)),
+        value=np.zeros(7),
+        value_covariance=np.zeros((6, 6)),
+        last_published=np.full(1, NO_STAMP),
     )
 
 
 @kernel
-def publish_gps(out: Output, fix: int, now: int, position: FloatArray, cov: FloatArray) -> None:
-    """Publish an odometry/gps."""
-    row = out.n[1]
-    out.gps_fix[row] = fix
-    out.gps_tick_ns[row] = now
-    for i in range(3):
-        out.gps_position[row, i] = position[i]
-    for i in range(6):
-        for j in range(6):
-            out.gps_covariance[row, i, j] = cov[i, j]
-    out.n[1] += 1
-
-
-@kernel
-def publish_filtered_gps(out: Output, now: int) -> None:
-    """Send the latest filtered odometry out as gps/filtered."""
-    row = out.n[3]
-    out.filtered[row, 0] = out.n[0] - 1
-    out.filtered[row, 1] = now
-    out.n[3] += 1
+def take_message(messages: Messages, i: int, value: FloatArray, cov: FloatArray) -> None:
+    """Copy the values of a message and their covariance."""
+    row = messages.covariance[i]
+    for j in range(7):
+        value[j] = messages.value[i, j]
+    for j in range(6):
+        for k in range(6):
+            cov[j, k] = messages.covariances[row, j, k]
 
 
 _DONE = 0
@@ -259,35 +227,6 @@ def filter_tick(
     return int(stamp_ns)
 
 
-@kernel
-def _deliver_gps(
-    parts: Parts, memory: PartState, flt: Filter, queue: Queue, out: Output, timing: Timing,
-    navsat: Navsat, delivered: int, now: int, values: FloatArray, covs: FloatArray,
-) -> int:  # fmt: skip
-    """Deliver what odometry/gps has arrived at the filter; return how many have in all.
-
-    -1 when the queue is full.
-    """
-    while delivered < out.n[1] and out.gps_tick_ns[delivered] + timing.navsat_latency <= now:
-        for i in range(3):
-            values[0, i] = out.gps_position[delivered, i]
-        for i in range(6):
-            for j in range(6):
-                covs[0, i, j] = out.gps_covariance[delivered, i, j]
-        stamp_ns = navsat.stamp_ns[out.gps_fix[delivered]]
-        has_attitude = delivered < 0  # Never; a constant would be compiled for, see `replay`.
-        # The pose, then the twist.
-        for k in range(2):
-            p = timing.navsat_part[k]
-            if p >= 0 and not deliver(
-                parts, memory, flt, queue, out.counts, p, stamp_ns, values[k], covs[k],
-                has_attitude,
-            ):  # fmt: skip
-                return -1
-        delivered += 1
-    return delivered
-
-
 _MESSAGES, _FILTER, _NAVSAT, _END = range(4)
 
 
@@ -295,18 +234,18 @@ _MESSAGES, _FILTER, _NAVSAT, _END = range(4)
 def replay(
     messages: Messages, parts: Parts, memory: PartState, flt: Filter, dyn: Dynamics,
     timing: Timing, navsat: Navsat, navsat_state: NavsatState, queue: Queue, history: History,
-    out: Output,
+    out: Output, scratch: Scratch,
 ) -> int:  # fmt: skip
     """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""
-    index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
-    position, cov = np.zeros(3), np.zeros((6, 6))
-    # Of odometry/gps: a pose of identity attitude; a twist that is zero and so is its covariance.
-    values, covs = np.zeros((2, 7)), np.zeros((2, 6, 6))
-    values[0, 6] = 1.0
+    index, z, R = scratch.states, scratch.z, scratch.R
+    value, covariance = scratch.value, scratch.value_covariance
+    position, cov = scratch.position, scratch.covariance
     far = 2**62
     n, i = len(messages.part), 0
-    # Read from arrays: of a constant, numba would compile what gets it for the constant as well.
-    delivered, last_published = int(out.n[1]), int(np.full(1, NO_STAMP)[0])
+    # Of odometry/gps: how many were delivered, and which half comes next, the pose or the twist.
+    delivered, half = int(out.n[1]), 0
+    # Read from an array: of a constant, numba would compile what gets it for the constant as well.
+    last_published = int(scratch.last_published[0])
     due = next_due(timing.filter_origin, timing.filter_period, timing.filter_origin)
     navsat_due = far
     if timing.navsat_period > 0:
@@ -321,36 +260,41 @@ def replay(
         now = timing.start + max(steps, 0) * timing.step
         if now > timing.end:
             return _DONE
-        # In stages, so that odometry/gps is delivered in one place: the code of what is called
+        # In stages, so that the filter takes messages in one place: the code of what is called
         # goes into this function as often as it is named, and takes its time to compile.
-        stage = _MESSAGES
-        while stage != _END:
-            if stage == _MESSAGES and i < n and messages.arrival_ns[i] <= now:
-                p, published = messages.part[i], False
-                if p >= 0:
-                    cov_row = messages.covariances[messages.covariance[i]]
-                    if not deliver(
-                        parts, memory, flt, queue, out.counts, p, messages.stamp_ns[i],
-                        messages.value[i], cov_row, messages.has_attitude[i] == 1,
-                    ):  # fmt: skip
-                        return _QUEUE_FULL
-                elif p == FIX_PART:
-                    fix = int(messages.value[i, 0])
-                    published = navsat.at_arrival
-                    if published:
+        stage, gps_waits = _MESSAGES, False
+        while stage != _END or gps_waits:
+            p, stamp_ns, has_attitude = -1, now, False
+            if gps_waits:
+                gps_waits = (
+                    delivered < out.n[1]
+                    and out.gps_tick_ns[delivered] + timing.navsat_latency <= now
+                )
+                if gps_waits:
+                    p = timing.navsat_part[half]
+                    stamp_ns = navsat.stamp_ns[out.gps_fix[delivered]]
+                    take_gps(out, delivered, half, value, covariance)
+                    delivered += half
+                    half = 1 - half
+            elif stage == _MESSAGES and i < n and messages.arrival_ns[i] <= now:
+                p, stamp_ns = messages.part[i], messages.stamp_ns[i]
+                take_message(messages, i, value, covariance)
+                has_attitude = messages.has_attitude[i] == 1
+                if p == FIX_PART:
+                    fix = int(value[0])
+                    gps_waits = navsat.at_arrival
+                    if gps_waits:
                         locate(navsat, navsat_state, flt.x, fix, position, cov)
                         publish_gps(out, fix, now, position, cov)
                     else:
                         receive_fix(navsat, navsat_state, fix)
                 elif p == HEADING_PART:
-                    receive_heading(navsat, navsat_state, messages.value[i, :4])
+                    receive_heading(navsat, navsat_state, value[:4])
                 elif p == COMMAND_PART:
-                    receive_command(memory, flt, messages.stamp_ns[i], messages.value[i])
+                    receive_command(memory, flt, stamp_ns, value)
                 i += 1
-                if not published:
-                    continue
             elif stage == _MESSAGES:
-                stage = _FILTER
+                stage, gps_waits = _FILTER, True
             elif stage == _FILTER:
                 stage = _NAVSAT
                 if due <= now:
@@ -364,19 +308,18 @@ def replay(
                         return _QUEUE_FULL
                     if timing.navsat_period > 0 and out.n[0] > before:
                         receive_odometry(navsat, navsat_state, flt.x[:6])
-                continue
             else:
                 stage = _END
-                if navsat_due > now:
-                    continue
-                navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
-                fix = gps_node.tick(navsat, navsat_state, position, cov)
-                if fix >= 0:
-                    publish_gps(out, fix, now, position, cov)
-                if publishes_filtered_gps(navsat_state):
-                    publish_filtered_gps(out, now)
-            delivered = _deliver_gps(
-                parts, memory, flt, queue, out, timing, navsat, delivered, now, values, covs
-            )
-            if delivered < 0:
+                if navsat_due <= now:
+                    gps_waits = True
+                    navsat_due = next_due(timing.navsat_origin, timing.navsat_period, now)
+                    fix = gps_node.tick(navsat, navsat_state, position, cov)
+                    if fix >= 0:
+                        publish_gps(out, fix, now, position, cov)
+                    if publishes_filtered_gps(navsat_state):
+                        publish_filtered_gps(out, now)
+            if p >= 0 and not deliver(
+                parts, memory, flt, queue, out.counts, p, stamp_ns, value, covariance,
+                has_attitude,
+            ):  # fmt: skip
                 return _QUEUE_FULL

@@ -86,8 +86,8 @@ class Dynamics(NamedTuple):
         Acceleration limits and gains, deceleration limits and gains.
     control_timeout_ns : int
         Age at which a command counts as zero.
-    weights : (5,) or (0,) float
-        Of the unscented filter (see `sigma_weights`); empty for the extended one.
+    weights : (5,) float or None
+        Of the unscented filter (see `sigma_weights`); None for the extended one.
     textbook : bool
         Whether the unscented filter is the textbook's instead of robot_localization's.
     """
@@ -97,7 +97,7 @@ class Dynamics(NamedTuple):
     control_mask: FloatArray
     control_limits: FloatArray
     control_timeout_ns: int
-    weights: FloatArray
+    weights: FloatArray | None
     textbook: bool = False
 
 

@@ -106,11 +106,11 @@ def _mean(points: FloatArray, state: int, first: float, others: float) -> float:
 
 
 @kernel
-def predict_unscented(flt: Filter, dyn: Dynamics, dt: float) -> None:
+def predict_unscented(flt: Filter, dyn: Dynamics, weights: FloatArray, dt: float) -> None:
     """Move points, state and covariance on by `dt` seconds."""
     x, P, points, D = flt.x, flt.P, flt.points, flt.work[0]
-    first, others, first_covariance = dyn.weights[0], dyn.weights[1], dyn.weights[2]
-    _draw_points(flt, dyn.weights[3])
+    first, others, first_covariance = weights[0], weights[1], weights[2]
+    _draw_points(flt, weights[3])
     for k in range(_POINTS):
         move(points[k], dt)
     for i in range(N):
@@ -141,14 +141,14 @@ def predict_unscented(flt: Filter, dyn: Dynamics, dt: float) -> None:
 
 @kernel
 def correct_unscented(
-    flt: Filter, dyn: Dynamics, index: IntArray, m: int, z: FloatArray, R: FloatArray,
+    flt: Filter, weights: FloatArray, index: IntArray, m: int, z: FloatArray, R: FloatArray,
     threshold: float,
 ) -> bool:  # fmt: skip
     """Correct with `m` directly measured states; arguments and answer as for `correct`."""
     x, P, points = flt.x, flt.P, flt.points
     if flt.times[POINTS_VALID] == 0:
-        _draw_points(flt, dyn.weights[3])
-    first, others, first_covariance = dyn.weights[0], dyn.weights[1], dyn.weights[2]
+        _draw_points(flt, weights[3])
+    first, others, first_covariance = weights[0], weights[1], weights[2]
     # C = Pxz as rows of measurements; S = Pzz; both from the points.
     C, S, D, K = flt.work[0], flt.work[1], flt.work[2], flt.work[3]
     predicted, nu, difference = D[0], D[1], D[2]
@@ -241,10 +241,12 @@ def _roots(P: FloatArray, spread: float, columns: FloatArray) -> None:
 
 
 @kernel
-def predict_textbook(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
+def predict_textbook(
+    flt: Filter, dyn: Dynamics, weights: FloatArray, stamp_ns: int, dt: float
+) -> None:
     """Move state and covariance on by `dt` seconds, to `stamp_ns`."""
     x, P, points, columns, D = flt.x, flt.P, flt.points, flt.work[0], flt.work[1]
-    others, spread, curvature = dyn.weights[1], dyn.weights[3], dyn.weights[4]
+    others, spread, curvature = weights[1], weights[3], weights[4]
     _roots(P, spread, columns)
     scale = 1.0
     if dyn.dynamic:
