@@ -16,16 +16,17 @@ hypothesis.settings.register_profile('fixed', derandomize=True, deadline=None)
 hypothesis.settings.register_profile('search', deadline=None, max_examples=1000)
 hypothesis.settings.load_profile('fixed')
 
-# On a fresh machine the judge is compiled for more than a minute, by each worker of pytest that is
-# in need of it before it is in the cache. The first of these files needs it at once and is one
-# worker's; what the other gets meanwhile does without.
+# Files that wait for ROS more than they compute: at the end they would leave a core idle.
 _FIRST = (
-    'test_cli_wrong_lines',
+    'test_ros_evaluation',
+    'test_lockstep_process',
     'test_ros_sensors',
+    'test_lockstep',
+    'test_ros_trajectory',
     'test_ros_behaviour',
+    'test_ros_evaluation_ends',
     'test_ros_replay',
-    'test_ros_magnetometer',
-    'test_ros_hector',
+    'test_cli_wrong_lines',
 )
 
 ROOT = Path(__file__).resolve().parents[1]
