@@ -54,6 +54,8 @@ setup(
     install_requires=[
         'Jinja2>=3.1.2',
         'PyYAML>=6.0.1',
+        # Interactive plots of the report page, whose script it ships: no network is asked.
+        'bokeh>=3.4.0',
         'matplotlib>=3.8.0',
         'numba>=0.58.1',
         'numpy>=1.26.4',

@@ -105,12 +105,13 @@ class Browser:
         return found
 
     def requests(self) -> list[str]:
-        """Addresses that were asked for, the page itself among them."""
+        """Addresses that were asked for, the page itself among them; data: asks nobody."""
         self.value('0')
         return [
             event['params']['request']['url']
             for event in self.events
             if event.get('method') == 'Network.requestWillBeSent'
+            and not event['params']['request']['url'].startswith('data:')
         ]
 
     def picture(self, path: Path, *, whole: bool = False) -> None:

@@ -131,7 +131,7 @@ def test_a_folder_of_vepd_is_a_study_of_one_judge(
     assert [row.vepd for row in outcome.table(outcome.judges[0])] == printed
     assert call(capsys, 'report', 'result').status == 0
     page = Path('result', 'report.html').read_text('utf-8')
-    assert '<h3>Speed</h3>' in page
+    assert '<h3>One run: real, simulated and true speed</h3>' in page
     assert '<h3>Tracks</h3>' in page
 
 

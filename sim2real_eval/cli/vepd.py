@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judges
@@ -19,7 +20,9 @@ from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.study.options import ComparedSensors
 from sim_sensors.core.errors import ParameterError
 
-TITLE = 'Real recordings against simulated sensors'
+if TYPE_CHECKING:
+    from sim2real_eval.recording.reading import Source
+    from sim2real_eval.simulation.twin import Twin
 
 HELP = 'real recordings against sensors simulated on their true motion'
 DESCRIPTION = (
@@ -104,15 +107,25 @@ def run(options: argparse.Namespace) -> int:
         inputs=takes_inputs(options.judge_kind),
         option='--real',
     )
+    models = twins(options.models, options.imu)
     file = StudyFile(
-        title=TITLE,
+        title=comparison_title(recordings, models),
         options=study_options(options),
         recordings=of_sources(recordings),
-        twins=twins(options.models, options.imu),
+        twins=models,
         judges=judges(options),
         command=_command(options),
     )
     return carry_out(StudyPlan.of(file), options, published=options.published)
+
+
+def comparison_title(recordings: Sequence[Source], models: Sequence[Twin]) -> str:
+    """Say what is compared, such as `7 models against 9 recordings, drive_1 to drive_9`."""
+    names = [recording.own_name() for recording in recordings]
+    said = f'{len(models)} models' if len(models) > 1 else models[0].label
+    if len(names) == 1:
+        return f'{said} against {names[0]}'
+    return f'{said} against {len(names)} recordings, {names[0]} to {names[-1]}'
 
 
 def _command(options: argparse.Namespace) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sim2real_eval.common.tables import write_bytes
-from sim2real_eval.report.page.figure import MINUS, NONE
-from sim2real_eval.report.page.markup import Column, DataTable, numeric
+from sim2real_eval.report.answer import answer_lines
+from sim2real_eval.report.page.cells import MINUS, NONE, Column, DataTable, numeric
 from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.ranking import Standing, ranking, standings
 from sim2real_eval.report.page.tables import by_scenario, overview
@@ -56,12 +56,14 @@ def study_report(
     side = side_results(outcome) if side is None else side
     file = None if folder is None else Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file is not None and file.is_file() else ''
+    answer = study_answer(outcome)
     page = study_page(
         outcome,
         study_file=text,
         command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side,
         standing=standing,
+        answer=answer_lines(answer),
     )
     synthetic = bool(outcome.record.get('synthetic'))
     tables = paper_tables(standing)
@@ -77,7 +79,7 @@ def study_report(
             ]
         ),
         tuple(standing),
-        study_answer(outcome),
+        answer,
     )
 
 

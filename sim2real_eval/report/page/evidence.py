@@ -10,7 +10,7 @@ import numpy as np
 
 from sim2real_eval.metrics.error_curves import default_segment, spectrum
 from sim2real_eval.metrics.options import MetricError, MetricOptions
-from sim2real_eval.metrics.scores import prepare, resample
+from sim2real_eval.metrics.scores import ResampledRun, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim2real_eval.report.page.tables import shown_model
 from sim2real_eval.study.outcome import StudyOutcome
@@ -21,20 +21,24 @@ from sim_sensors.core.measurements import FloatArray
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunEvidence:
-    """Of one run; `series` are the speeds that the metric compares, the warm-up left out.
+    """Of one run; `grid` are the speeds that the metric compares, the warm-up left out.
 
-    `error` is the estimate minus the truth on the metric's grid, `(n,)` m/s. Position and velocity
+    Position and velocity
     are root mean squares over the run in the horizontal plane, m and m/s: of the standard
     deviations that the judge states, and of its errors; NaN where there is no truth. Signals are
     kept of the runs that are drawn one by one.
     """
 
     run: StudyRun
-    series: VelocitySeries
-    error: FloatArray
+    grid: ResampledRun
     position: tuple[float, float]
     velocity: tuple[float, float]
     signals: EstimateSignals | None
+
+    @property
+    def error(self) -> FloatArray:
+        """Estimate minus truth, `(n,)` m/s."""
+        return self.grid.se_vel - self.grid.gt_vel
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -108,10 +112,7 @@ def gather(outcome: StudyOutcome, judge: str) -> Evidence:
             continue
         position, velocity = _covariance_consistency(signals, options.warmup)
         place = kept.get(run.key)
-        one = RunEvidence(
-            run, series, grid.se_vel - grid.gt_vel, position, velocity,
-            signals if place is not None else None,
-        )  # fmt: skip
+        one = RunEvidence(run, grid, position, velocity, signals if place is not None else None)
         found.append(one)
         if place is not None:
             shown[place][run.key.model] = one

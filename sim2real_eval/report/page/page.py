@@ -4,20 +4,30 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty
-from sim2real_eval.report.page.figure import NONE, decimal, span
-from sim2real_eval.report.page.markup import joined
-from sim2real_eval.report.page.ranking import Standing, p_value_text, standings
-from sim2real_eval.report.page.section import judge_section, ranking_view, side_sections
+from sim2real_eval.report.answer import AnswerLine
+from sim2real_eval.report.page.cells import NONE
+from sim2real_eval.report.page.figure import Plot, Source, library
+from sim2real_eval.report.page.ranking import Standing, standings
+from sim2real_eval.report.page.section import (
+    SPEED,
+    Chapter,
+    JudgeSection,
+    judge_section,
+    ranking_view,
+    side_sections,
+)
 from sim2real_eval.report.page.tables import (
     overview,
     record_tables,
@@ -39,25 +49,40 @@ def study_page(
     command: str = '',
     side: SideResults | None = None,
     standing: Sequence[Standing] | None = None,
+    answer: Sequence[AnswerLine] = (),
 ) -> str:
     """Return the page as text.
 
     It shows the text of the study file, the command that repeats the study and, where they are
-    given, metrics beside VEPD and sensitivity. `standing`, from `standings`, is made when omitted.
-    Sim2RealError when no judge has both a real and a simulated run.
+    given, the answer, other metrics and sensitivity. `standing`, from `standings`, is made when
+    omitted. Sim2RealError when no judge has both a real and a simulated run.
     """
     standing = standings(outcome) if standing is None else standing
     if not standing:
         raise Sim2RealError('no runs to show; need at least one real and one simulated run')
     record = outcome.record
     synthetic = bool(record.get('synthetic'))
-    colours, rules = _colours(outcome.models)
+    sources = _sources(outcome, standing[0])
+    colours = {name: one.kind for name, one in sources.items()}
     views = [ranking_view(one, colours) for one in standing]
-    named = {shown_model(name, synthetic=synthetic): kind for name, kind in colours.items()}
+    named = {one.name: one.kind for one in sources.values()}
     runs = run_table(outcome, named, synthetic=synthetic)
     labels = [column.label for column in runs.columns]
+    judges, overlay = _overlay(
+        [
+            judge_section(outcome, judge, views, sources, place=place, synthetic=synthetic)
+            for place, judge in enumerate(outcome.judges)
+        ]
+    )
+    nearest = standing[0].known.order[:_SHOWN]
     script = _asset('page.js')
     notes = [str(note['text']) for note in record.get('notes') or []]
+    items: list[dict[str, Any]] = []
+
+    def place(plot: Plot) -> int:
+        items.append(plot.item())
+        return len(items) - 1
+
     text: str = (
         _environment()
         .get_template('page.html')
@@ -68,25 +93,27 @@ def study_page(
             version=versions()['sim2real_sensors'],
             style=Markup(_asset('style.css')),
             script=Markup(script),
-            script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            colour_rules=rules,
-            answer=answer(standing[0], 'the stand-in' if synthetic else 'the real sensors'),
-            concord=concord(standing),
+            library=Markup(library()),
+            digests=[_digest(library()), _digest(script)],
+            colour_rules=_colour_rules(outcome.models),
+            sources=sources.values(),
+            shown=[sources[REAL].kind, *(sources[one.model].kind for one in nearest)],
+            named=named,
+            place=place,
+            plots=lambda: htmlsafe_json_dumps(items, separators=(',', ':')),
+            answer=answer,
             facts=_facts(outcome),
             rankings=views,
             failures=told_failures(record),
             notes=notes,
             overview=overview(standing, colours),
-            judges=[
-                judge_section(outcome, judge, views, colours, place=place, synthetic=synthetic)
-                for place, judge in enumerate(outcome.judges)
-            ],
+            overlay=overlay,
+            judges=judges,
             sections=[] if side is None else side_sections(side),
             runs=runs,
             scenario_column=labels.index('scenario'),
             model_column=labels.index('model'),
             scenarios=outcome.scenarios,
-            sources=[shown_model(name, synthetic=synthetic) for name in (REAL, *outcome.models)],
             run_notes=[
                 (' · '.join(map(str, run.key)), run.notes) for run in outcome.runs if run.notes
             ],
@@ -116,10 +143,44 @@ def _asset(name: str) -> str:
     return environment.loader.get_source(environment, name)[0].strip()
 
 
-def _colours(models: Sequence[str]) -> tuple[dict[str, str], Markup]:
-    """Return a class per source, and the rules that give the classes their colours."""
+_SHOWN = 3
+"""Models, the nearest to the real sensors, that plots of lines show before any is switched on."""
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _sources(outcome: StudyOutcome, standing: Standing) -> dict[str, Source]:
+    """Return what is real, and the models, the nearest first, with the variables of their hues."""
+    hues = model_colours(outcome.models)
+    given = list(hues.values())
+    order = [one.model for one in standing.known.order]
+    order += [name for name in outcome.models if name not in order]
+    real = shown_model(REAL, synthetic=bool(outcome.record.get('synthetic')))
+    found = {REAL: Source(real, '--real')}
+    for name in order:
+        number = outcome.models.index(name)
+        found[name] = Source(name, f'--c{number}', given[:number].count(hues[name]))
+    return found
+
+
+def _overlay(judges: list[JudgeSection]) -> tuple[list[JudgeSection], Chapter | None]:
+    """Take the first plot of speeds out of the first judge's section: it stands at the top."""
+    chapters = list(judges[0].chapters)
+    found = next((one for one in chapters if one.title == SPEED), None)
+    if found is None:
+        return judges, None
+    place = chapters.index(found)
+    rest = dataclasses.replace(found, drawings=found.drawings[1:])
+    chapters[place : place + 1] = [rest] if rest.drawings else []
+    first = dataclasses.replace(judges[0], chapters=chapters)
+    return [first, *judges[1:]], dataclasses.replace(found, drawings=found.drawings[:1])
+
+
+def _colour_rules(models: Sequence[str]) -> Markup:
+    """Return the rules that give the variables and classes of models their colours."""
     known = model_colours(models)
-    classes = {REAL: 'c-real'} | {model: f'c{number}' for number, model in enumerate(models)}
     bright, dark = (
         ';'.join(f'--c{number}:{hues[known[model]]}' for number, model in enumerate(models))
         for hues in (ON_WHITE, ON_DARK)
@@ -130,10 +191,9 @@ def _colours(models: Sequence[str]) -> tuple[dict[str, str], Markup]:
         f':root[data-theme=dark]{{{dark}}}',
         # Paper is white, whatever the screen was.
         f'@media print{{:root:root{{{bright}}}}}',
-        '.c-real{--c:var(--real)}',
         *(f'.c{number}{{--c:var(--c{number})}}' for number in range(len(models))),
     ]
-    return classes, Markup('\n'.join(rules))
+    return Markup('\n'.join(rules))
 
 
 def _facts(outcome: StudyOutcome) -> list[tuple[str, str]]:
@@ -156,88 +216,3 @@ def _facts(outcome: StudyOutcome) -> list[tuple[str, str]]:
     if int(record.get('repetitions') or 1) > 1:
         facts.append(('repetitions', str(record['repetitions'])))
     return facts
-
-
-# The answer in a sentence or two: the closest model, and whether it differs from reality.
-
-_NAME = Markup('<strong class="name">{}</strong>')
-
-
-def answer(standing: Standing, real: str) -> list[Markup]:
-    """Return the sentences about one judge, the most important first.
-
-    `real` is what the recordings are, such as `the real sensors`.
-    """
-    order = standing.known.order
-    best = order[0]
-    per_cent = f'{100 * standing.known.options.level:g} %'
-    many = f' of {len(order)} models' if len(order) > 1 else ''
-    interval = ''
-    if best.low is not None and best.high is not None:
-        interval = f' ({per_cent} interval {span(best.low, best.high)})'
-    said = [
-        Markup('{} is the closest{} to {}: VEPD {}{}.').format(
-            _NAME.format(best.model), many, real, decimal(best.distance), interval
-        ),
-        _against_real(best, per_cent, real, standing.known.options.level),
-    ]
-    if len(order) > 1:
-        said.append(_against_next(standing, order))
-    return said
-
-
-def _against_real(best: DistanceUncertainty, per_cent: str, real: str, level: float) -> Markup:
-    p_value = best.p_value if best.adjusted is None else best.adjusted
-    if p_value is None or best.null_high is None:
-        return Markup(
-            'So few recordings cannot show whether it differs significantly from {}.'
-        ).format(real)
-    verdict = 'differs' if p_value <= 1.0 - level else 'does not differ'
-    return Markup(
-        'It <strong>{} significantly</strong> from {}: identical sensors would score up to {} in '
-        '{} of such studies ({}).'
-    ).format(verdict, real, decimal(best.null_high), per_cent, _probability(p_value))
-
-
-def _probability(p_value: float | None) -> str:
-    said = p_value_text(p_value)
-    return f'p {said}' if said.startswith('<') else f'p = {said}'
-
-
-def _against_next(standing: Standing, order: Sequence[DistanceUncertainty]) -> Markup:
-    best, second = order[0], order[1]
-    pair = standing.known.pair(best.model, second.model)
-    gap = decimal(abs(pair.difference))
-    name = _NAME.format(second.model)
-    if pair.distinguishable is None:
-        return Markup('The next, {}, is {} farther.').format(name, gap)
-    p_value = _probability(pair.p_value if pair.adjusted is None else pair.adjusted)
-    if pair.distinguishable:
-        return Markup(
-            'The next, {}, is {} farther and <strong>significantly different</strong> from it '
-            '({}).'
-        ).format(name, gap, p_value)
-    return Markup(
-        'The next, {}, is {} farther, and these recordings <strong>do not tell the two apart'
-        '</strong> ({}); more motions that would: {}.'
-    ).format(name, gap, p_value, standing.known.more(pair))
-
-
-def concord(standings: Sequence[Standing]) -> Markup | None:
-    """Say whether all judges and groups name the same model; None with one of them."""
-    if len(standings) < 2:
-        return None
-    first = standings[0].known.order[0].model
-    others = [one for one in standings[1:] if one.known.order[0].model != first]
-    if not others:
-        return Markup('{} rankings of this study name it first.').format(
-            'Both' if len(standings) == 2 else f'All {len(standings)}'
-        )
-    named = joined(
-        Markup('{}{} under {}').format(
-            '; ' if place else '', _NAME.format(one.known.order[0].model), one.label
-        )
-        for place, one in enumerate(others[:4])
-    )
-    more = f'; and {len(others) - 4} more' if len(others) > 4 else ''
-    return Markup('Others rank differently: {}{}.').format(named, more)

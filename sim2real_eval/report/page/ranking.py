@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the models stand under one judge: distances with what resampling says of them, and rows of a
-table, each with its interval drawn against the null distribution.
-"""
+"""How the models stand under one judge: distances with what resampling says of them."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 
-from markupsafe import Markup
 from scipy.stats import kendalltau
 
 from sim2real_eval.metrics.distances import POOLED, VepdRow
-from sim2real_eval.metrics.published import published_vepd
+from sim2real_eval.metrics.published import TABLE_2, published_vepd
+from sim2real_eval.metrics.series_folder import PAPER_SCENARIOS
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
-from sim2real_eval.report.page.figure import NONE, Scale, decimal, span
-from sim2real_eval.report.page.markup import element, joined
+from sim2real_eval.report.page.cells import NONE, decimal, span
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import study_uncertainty
 
@@ -60,9 +56,16 @@ class Standing:
         """The same in words."""
         return 'of all scenarios pooled' if self.whole == POOLED else f'in {self.whole}'
 
-    def published(self, model: str) -> float | None:
-        """Return what the paper prints for what the ranking is over; None if nothing."""
-        return published_vepd(model, self.whole)
+    def published(self, model: str, scenario: str = '') -> float | None:
+        """Return what the paper prints for a scenario, or what the ranking is over; else None.
+
+        Its pooled number is of its three scenarios together.
+        """
+        scenario = scenario or self.whole
+        ours = {PAPER_SCENARIOS.get(row.scenario, row.scenario) for row in self.rows}
+        if scenario == POOLED and ours != {*TABLE_2, POOLED}:
+            return None
+        return published_vepd(model, scenario)
 
     def row(self, model: str, scenario: str = POOLED) -> VepdRow | None:
         """Return a row; None where there is no run of both sides."""
@@ -82,7 +85,7 @@ class Standing:
             (row.vepd, published)
             for row in self.rows
             if row.scenario == scenario
-            and (published := published_vepd(row.model, scenario)) is not None
+            and (published := self.published(row.model, scenario)) is not None
         ]
         if len(pairs) < 3:
             return None
@@ -98,18 +101,9 @@ def standings(outcome: StudyOutcome) -> list[Standing]:
     ]
 
 
-_WIDE = 12.0
-"""Ratio of largest to smallest distance above which the scale is logarithmic."""
-
-_HEIGHT = 30.0
-
-
 @dataclasses.dataclass(frozen=True)
 class RankingRow:
-    """A row of the ranking; numbers are texts, `published` empty where the paper prints none.
-
-    `strip` shows interval, distance and null quantile on the common scale.
-    """
+    """A row of the ranking; numbers are texts, `published` empty where the paper prints none."""
 
     rank: str
     name: str
@@ -123,16 +117,13 @@ class RankingRow:
     w_rmse: str
     w_entropy: str
     published: str
-    strip: Markup
 
 
 @dataclasses.dataclass(frozen=True)
 class Ranking:
-    """All rows, the closest model first, and the numbers of the scale above them."""
+    """All rows, the closest model first."""
 
     places: tuple[RankingRow, ...]
-    scale: Markup
-    logarithmic: bool
 
     @property
     def published(self) -> bool:
@@ -148,7 +139,6 @@ class Ranking:
 def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
     """Return the ranking under a judge; `colours` are the classes of the models' colours."""
     known = {one.model: one for one in standing.known.models}
-    scale = _scale(standing)
     places = []
     for row in standing.pooled():
         one = known.get(row.model) or DistanceUncertainty(
@@ -169,10 +159,15 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
                 w_rmse=decimal(row.w_rmse),
                 w_entropy=decimal(row.w_entropy),
                 published='' if published is None else decimal(published),
-                strip=_strip(scale, one, published),
             )
         )
-    return Ranking(tuple(places), _numbers(scale), scale.logarithmic)
+    return Ranking(tuple(places))
+
+
+def differs(known: Uncertainty, one: DistanceUncertainty) -> bool:
+    """Return whether a model is significantly different from the real sensors."""
+    p_value = one.p_value if one.adjusted is None else one.adjusted
+    return p_value is not None and p_value <= 1.0 - known.options.level
 
 
 def p_value_text(p_value: float | None) -> str:
@@ -180,70 +175,3 @@ def p_value_text(p_value: float | None) -> str:
     if p_value is None:
         return NONE
     return '< 0.001' if p_value < 0.001 else f'{p_value:.3f}'
-
-
-def _scale(standing: Standing) -> Scale:
-    known = standing.known.models
-    distances = [one.distance for one in known if one.distance > 0.0]
-    ends = [one.high for one in known if one.high is not None]
-    ends += [one.null_high for one in known if one.null_high is not None]
-    ends += [standing.published(one.model) or 0.0 for one in known]
-    most = max([*distances, *ends, 1e-9])
-    if distances and max(distances) / min(distances) > _WIDE:
-        medians = [one.null_median for one in known if one.null_median]
-        least = min([*distances, *medians]) / 1.6
-        return Scale(least, most * 1.15, 0.0, 100.0, logarithmic=True)
-    return Scale(0.0, most * 1.05, 0.0, 100.0)
-
-
-def _at(scale: Scale, value: float) -> str:
-    """Return a place in per cent of the width; what is left of the scale at its edge."""
-    place = float(scale(value)) if value > 0.0 or not scale.logarithmic else 0.0
-    return f'{min(max(place, 0.0), 100.0):.2f}%'
-
-
-def _strip(scale: Scale, one: DistanceUncertainty, published: float | None) -> Markup:
-    middle = _HEIGHT / 2.0
-    marks: list[Markup] = []
-    said = f'VEPD {decimal(one.distance)}'
-    if one.null_high is not None:
-        marks.append(
-            element('rect', class_='null', x=0, y=0, height=_HEIGHT,
-                    width=_at(scale, one.null_high))
-        )  # fmt: skip
-        said += f'; identical sensors score up to {decimal(one.null_high)}'
-    marks += [
-        element('line', class_='grid', x1=_at(scale, value), x2=_at(scale, value), y1=0,
-                y2=_HEIGHT)
-        for value, _ in scale.ticks(4)
-    ]  # fmt: skip
-    if one.low is not None and one.high is not None:
-        low, high = _at(scale, one.low), _at(scale, one.high)
-        marks.append(element('line', class_='interval', x1=low, x2=high, y1=middle, y2=middle))
-        marks += [
-            element('line', class_='interval', x1=at, x2=at, y1=middle - 5, y2=middle + 5)
-            for at, value in ((low, one.low), (high, one.high))
-            if value > 0.0
-        ]
-        said += f'; interval {span(one.low, one.high)}'
-    if published is not None:
-        marks.append(element('circle', class_='paper', cx=_at(scale, published), cy=middle, r=4.5))
-        said += f'; published {decimal(published)}'
-    marks.append(element('circle', class_='mark', cx=_at(scale, one.distance), cy=middle, r=5.5))
-    return element(
-        'svg', element('title', said), *marks, class_='strip', width='100%', height=_HEIGHT,
-        role='img', aria_label=said,
-    )  # fmt: skip
-
-
-def _numbers(scale: Scale) -> Markup:
-    texts = []
-    for value, text in scale.ticks(4):
-        place = float(scale(value))
-        if not math.isfinite(place) or not -0.1 <= place <= 100.1:
-            continue
-        anchor = 'start' if place < 4 else 'end' if place > 96 else 'middle'
-        texts.append(element('text', text, x=f'{place:.2f}%', y=12, text_anchor=anchor))
-    return element(
-        'svg', joined(texts), class_='strip numbers', width='100%', height=16, aria_hidden='true'
-    )

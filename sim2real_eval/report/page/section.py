@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.report.page.evidence import gather
-from sim2real_eval.report.page.figure import MINUS, NONE, Multiples
-from sim2real_eval.report.page.markup import Column, DataTable, numeric
+from sim2real_eval.report.page.cells import MINUS, NONE, Column, DataTable, numeric
+from sim2real_eval.report.page.evidence import Evidence, RunEvidence, gather
+from sim2real_eval.report.page.figure import Plot, Source
 from sim2real_eval.report.page.plots import (
-    covariance_consistency,
-    histograms,
-    spectra,
-    speed_plots,
-    track_plots,
+    consistency_plot,
+    ranking_plot,
+    scores_plot,
+    spectra_plot,
+    speed_plot,
+    track_plot,
 )
 from sim2real_eval.report.page.ranking import Ranking, Standing, p_value_text, ranking
 from sim2real_eval.report.page.tables import by_scenario, consistency
@@ -25,7 +27,6 @@ from sim2real_eval.report.ranking_tables import (
     sensitivity_lines,
     short_number,
 )
-from sim2real_eval.report.run_plots import ENTROPY, RMSE
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults
 
@@ -36,6 +37,7 @@ class RankingView:
 
     standing: Standing
     ranking: Ranking
+    plot: Plot
     by_scenario: DataTable | None
     agreement: str
 
@@ -45,13 +47,25 @@ class RankingView:
         return f'{100 * self.standing.known.options.level:g} %'
 
 
+class Drawing(NamedTuple):
+    """A plot under a heading, which may be empty."""
+
+    heading: str
+    plot: Plot
+
+
 @dataclasses.dataclass(frozen=True)
 class Chapter:
-    """Plots of one kind, with how to read them."""
+    """Plots of one kind, with how to read them.
+
+    `switched`: models can be switched off; `true`: the truth is drawn too.
+    """
 
     title: str
     text: str
-    figures: Sequence[Multiples]
+    drawings: Sequence[Drawing]
+    switched: bool = True
+    true: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,10 +81,12 @@ class JudgeSection:
     missing: Sequence[str]
 
     consistency_text = (
-        '1: the judge is consistent. Above, it is overconfident; below, '
-        'underconfident. What matters here is whether simulated sensors make it as '
-        'sure as real ones do.'
+        '1: the judge is consistent. Above 1 it is overconfident; below, underconfident. What '
+        'matters here is whether simulated sensors make it as confident as real ones do.'
     )
+
+
+SPEED = 'Speed'
 
 
 def ranking_view(standing: Standing, colours: Mapping[str, str]) -> RankingView:
@@ -87,7 +103,11 @@ def ranking_view(standing: Standing, colours: Mapping[str, str]) -> RankingView:
         else ''
     )
     return RankingView(
-        standing, ranking(standing, colours), by_scenario(standing, colours), agreement
+        standing,
+        ranking(standing, colours),
+        ranking_plot(standing),
+        by_scenario(standing, colours),
+        agreement,
     )
 
 
@@ -95,70 +115,73 @@ def judge_section(
     outcome: StudyOutcome,
     judge: str,
     views: Sequence[RankingView],
-    colours: Mapping[str, str],
+    sources: Mapping[str, Source],
     *,
     place: int,
     synthetic: bool,
 ) -> JudgeSection:
     """Return the section at that place; reads the signals of all runs of the judge.
 
-    `views` are the rankings of all judges, `colours` the classes of the colours of `real` and of
-    every model; if `synthetic`, what counts as real is a stand-in.
+    `views` are the rankings of all judges, `sources` `real` and every model; if `synthetic`, what
+    counts as real is a stand-in.
     """
     evidence = gather(outcome, judge)
     component = str(outcome.record.get('component', 'horizontal'))
     real = 'the stand-in' if synthetic else 'the real sensors'
     groups = list(dict.fromkeys(run.group for run in outcome.runs if run.key.judge == judge))
-    parts = {group: outcome.part(group) for group in groups}
-    seen = {group: evidence.part(group) for group in groups}
 
-    def of_groups(draw: Callable[[str], Multiples]) -> list[Multiples]:
+    def of_groups(draw: Callable[[str], Plot | None]) -> list[Drawing]:
         # Recordings of several conditions or surfaces would be no one distribution.
-        return [dataclasses.replace(draw(group), heading=group) for group in groups]
+        return [Drawing(group, plot) for group in groups if (plot := draw(group)) is not None]
+
+    def scores(field: str, label: str) -> list[Drawing]:
+        return of_groups(lambda g: scores_plot(outcome.part(g), judge, field, label, sources))
 
     chapters = [
         Chapter(
+            SPEED,
+            f'True and estimated {component} speed of the run with the median RMSE from {real}, '
+            'and of the models on the same motion.',
+            _of_scenarios(evidence, 'Speed', sources, speed_plot),
+            true=True,
+        ),
+        Chapter(
             'RMSE of speed',
-            f'Runs by RMSE of {component} speed: colour simulated, grey {real}. W1 RMSE is how '
-            'far the colour has to be moved to lie on the grey.',
-            of_groups(lambda group: histograms(parts[group], judge, RMSE, colours)),
+            f'A dot per run, a line at the median; the band holds the runs of {real}.',
+            scores('rmse', f'RMSE of {component} speed, m/s'),
+            switched=False,
         ),
         Chapter(
             'Wiener entropy difference',
-            'Runs by how much flatter the spectrum of the estimated speed is than that of the '
-            'true speed; the other half of VEPD.',
-            of_groups(lambda group: histograms(parts[group], judge, ENTROPY, colours)),
-        ),
-        Chapter(
-            'Speed',
-            f'True (thin) and estimated {component} speed of the run with the median RMSE from '
-            f'{real} in each scenario, and of the models on the same motion.',
-            speed_plots(evidence, colours),
+            'How much flatter the spectrum of the estimated speed is than that of the true one; '
+            'the other half of VEPD.',
+            scores('entropy_difference', 'Wiener entropy difference'),
+            switched=False,
         ),
         Chapter(
             'Spectrum of the speed error',
-            f'Median over runs and where the middle 80 % of them lie; dashed and grey: {real}.',
-            of_groups(lambda group: spectra(seen[group], colours)),
+            'Median over runs, and the band of the middle 80 % of them.',
+            of_groups(lambda group: spectra_plot(evidence.part(group), sources)),
         ),
         Chapter(
             'Tracks',
-            'True (thin) and estimated positions of the same runs, on a plan; metres from the '
-            'start, east to the right, north upwards.',
-            track_plots(evidence, colours),
+            'True and estimated positions of the same runs, from the start.',
+            _of_scenarios(evidence, 'Track', sources, track_plot),
+            true=True,
         ),
         Chapter(
             'Stated against true error: position',
             'A dot per run: root mean square of the stated horizontal standard deviation and of '
-            'the error. On the dashed line the judge is consistent, above overconfident; '
-            'pale dots are those of all other panels.',
-            of_groups(lambda group: covariance_consistency(seen[group], 'position', colours)),
+            'the error. On the dashed line the judge is consistent, above it is overconfident.',
+            of_groups(lambda group: consistency_plot(evidence.part(group), 'position', sources)),
         ),
         Chapter(
             'Stated against true error: velocity',
             'The same of the body velocity, forward and to the left.',
-            of_groups(lambda group: covariance_consistency(seen[group], 'velocity', colours)),
+            of_groups(lambda group: consistency_plot(evidence.part(group), 'velocity', sources)),
         ),
     ]
+    colours = {name: one.kind for name, one in sources.items()}
     judges = [one for one in outcome.record.get('judges') or [] if isinstance(one, Mapping)]
     record = next((one for one in judges if one.get('label') == judge), {})
     return JudgeSection(
@@ -166,9 +189,7 @@ def judge_section(
         name=judge,
         about=str(record.get('about') or ''),
         rankings=[view for view in views if view.standing.judge == judge],
-        chapters=[
-            chapter for chapter in chapters if any(block.panels for block in chapter.figures)
-        ],
+        chapters=[chapter for chapter in chapters if chapter.drawings],
         consistency=[
             table
             for group in groups
@@ -176,6 +197,23 @@ def judge_section(
         ],
         missing=evidence.missing[:3],
     )
+
+
+def _of_scenarios(
+    evidence: Evidence,
+    what: str,
+    sources: Mapping[str, Source],
+    draw: Callable[[Mapping[str, RunEvidence], Mapping[str, Source], str], Plot | None],
+) -> list[Drawing]:
+    found = []
+    for (group, scenario), runs in evidence.shown.items():
+        recordings = list(dict.fromkeys(one.run.key.recording for one in runs.values()))
+        heading = ' · '.join(part for part in (group, scenario) if part)
+        if len(recordings) == 1:
+            heading += f' ({recordings[0]})'
+        if runs and (plot := draw(runs, sources, f'{what}, {heading}')) is not None:
+            found.append(Drawing(heading, plot))
+    return found
 
 
 # Sections on what is said beside VEPD: other metrics, other options, other judges.

@@ -10,10 +10,8 @@ import numpy as np
 import yaml
 
 from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.metrics.published import published_vepd
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.report.page.figure import NONE, decimal
-from sim2real_eval.report.page.markup import Column, DataTable, numeric
+from sim2real_eval.report.page.cells import NONE, Column, DataTable, decimal, numeric
 from sim2real_eval.report.page.ranking import Standing
 from sim2real_eval.study.outcome import StudyOutcome
 
@@ -48,7 +46,7 @@ def _of_mappings(title: str, entries: Any) -> DataTable:
     """Return a column per key whose value is one line, in order of first appearance."""
     flat = [dict(_flat(entry)) for entry in entries or [] if isinstance(entry, Mapping)]
     keys = list(dict.fromkeys(key for entry in flat for key in entry))
-    # What is empty or the same nothing everywhere tells nothing.
+    # Drop columns that are empty in every row.
     keys = [key for key in keys if any(entry.get(key) not in (None, '') for entry in flat)]
     rows = [[_cell(entry.get(key)) for key in keys] for entry in flat]
     return DataTable(title, [Column(key.replace('_', ' ')) for key in keys], rows)
@@ -111,7 +109,7 @@ def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | N
     columns, rows = [Column('model')], [[model] for model in models]
     for name in scenarios:
         _add_scores(columns, rows, 'all pooled' if name == POOLED else name, standing, name)
-        printed = [published_vepd(model, name) for model in models]
+        printed = [standing.published(model, name) for model in models]
         if any(one is not None for one in printed):
             columns.append(numeric('paper', 'VEPD'))
             for cells, one in zip(rows, printed, strict=True):

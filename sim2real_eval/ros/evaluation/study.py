@@ -15,7 +15,7 @@ from rclpy.node import Node
 from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
 from sim2real_eval.cli.models import twins
 from sim2real_eval.cli.options import study_words
-from sim2real_eval.cli.vepd import TITLE, vepd_command
+from sim2real_eval.cli.vepd import comparison_title, vepd_command
 from sim2real_eval.judge.external.graph import GraphJudgeSetup
 from sim2real_eval.judge.external.process import JUDGES
 from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
@@ -124,7 +124,7 @@ class Study:
         kind = 'embedded' if settings.judge == 'judge_node' else settings.judge
         label = Path(settings.params_file or settings.profile).stem
         file = StudyFile(
-            title=TITLE,
+            title=comparison_title(recordings, variants),
             options=options,
             recordings=of_sources(recordings),
             twins=variants,

@@ -1,11 +1,135 @@
 'use strict';
 (function () {
   var root = document.documentElement, button = document.getElementById('theme');
+  var items = JSON.parse(document.getElementById('plots').textContent);
+  var switches = Array.prototype.slice.call(document.querySelectorAll('.switches'));
+  var off = {}, drawn = [];
+  function each(selector, act, inside) {
+    Array.prototype.forEach.call((inside || document).querySelectorAll(selector), act);
+  }
+
+  // Plots: drawn when they are first seen, in colours of the style sheet.
+  function paint(one) {
+    var style = getComputedStyle(root);
+    function colour(name) { return style.getPropertyValue(name).trim(); }
+    one.layers.forEach(function (pair) {
+      var layer = pair[0], renderer = pair[1], glyph = renderer.glyph;
+      if (glyph.line_color && layer.width) { glyph.line_color = { value: colour(layer.colour) }; }
+      if (layer.alpha) { glyph.fill_color = { value: colour(layer.fill || layer.colour) }; }
+      renderer.visible = one.rows || !off[layer.colour];
+    });
+    one.plot.below.concat(one.plot.left).forEach(function (axis) {
+      axis.axis_label_text_color = axis.major_tick_line_color = colour('--soft');
+      axis.axis_line_color = axis.major_label_text_color = colour('--soft');
+      axis.minor_tick_line_color = null;
+    });
+    one.plot.center.forEach(function (grid) { grid.grid_line_color = colour('--grid'); });
+    if (one.rows) {
+      var names = one.plot.left[0];
+      names.major_label_text_color = colour('--ink');
+      names.axis_line_color = names.major_tick_line_color = null;
+    }
+  }
+  function repaint() { drawn.forEach(paint); }
+  function layerOn(plot, layer) {
+    var wanted = {
+      source: new Bokeh.ColumnDataSource({ data: layer.data }), name: layer.name,
+      level: layer.kind === 'quad' ? 'underlay' : 'glyph'
+    };
+    Object.keys(layer.data).forEach(function (name) {
+      if (/^(x|y|left|right|top|bottom)[012]?$/.test(name)) { wanted[name] = { field: name }; }
+    });
+    if (layer.width) { wanted.line_width = layer.width; }
+    if (layer.size) { wanted.size = layer.size; }
+    if (layer.alpha) { wanted.fill_alpha = layer.alpha; }
+    if (layer.kind === 'line') { wanted.line_dash = layer.dash; }
+    if (layer.kind === 'quad') { wanted.line_color = null; }
+    return plot[layer.kind](wanted);
+  }
+  function draw(place) {
+    var item = items[place.dataset.plot], rows = item && item.rows.length;
+    if (!item) { return; }
+    items[place.dataset.plot] = null;
+    function range(ends) {
+      return ends ? new Bokeh.Range1d({ start: ends[0], end: ends[1] })
+        : new Bokeh.DataRange1d({ only_visible: true });
+    }
+    var plot = Bokeh.Plotting.figure({
+      height: item.height, sizing_mode: 'stretch_width', match_aspect: item.plan,
+      x_axis_type: item.log[0] ? 'log' : 'linear', y_axis_type: item.log[1] ? 'log' : 'linear',
+      x_axis_label: item.labels[0], y_axis_label: item.labels[1], x_range: range(item.range),
+      y_range: range(rows ? [rows - 0.4, -0.6] : null), tools: 'box_zoom,pan,reset,save',
+      toolbar_location: 'above', background_fill_color: null, border_fill_color: null,
+      outline_line_color: null, min_border_right: 16
+    });
+    plot.toolbar.logo = null;
+    // A finger that scrolls the page must not zoom.
+    plot.toolbar.active_drag = matchMedia('(pointer: coarse)').matches ? null
+      : plot.toolbar.tools.find(function (tool) { return tool.type === 'BoxZoomTool'; });
+    plot.below.concat(plot.left).forEach(function (axis) {
+      axis.axis_label_text_font_style = 'normal';
+      axis.axis_label_text_font_size = axis.major_label_text_font_size = '12px';
+    });
+    if (rows) {
+      plot.left[0].ticker = new Bokeh.FixedTicker({ ticks: item.rows.map(function (_, n) { return n; }) });
+      plot.left[0].major_label_overrides = new Map(item.rows.map(function (name, n) { return [n, name]; }));
+      plot.center[1].visible = false;
+    }
+    var layers = item.layers.map(function (layer) { return [layer, layerOn(plot, layer)]; });
+    function those(wanted) {
+      return layers.filter(function (pair) { return wanted(pair[0]); })
+        .map(function (pair) { return pair[1]; });
+    }
+    if (item.layers.some(function (layer) { return layer.aside; })) {
+      plot.x_range.renderers = plot.y_range.renderers = those(function (one) { return !one.aside; });
+    }
+    plot.add_tools(new Bokeh.HoverTool({
+      tooltips: item.hover, visible: false, renderers: those(function (one) {
+        return !one.aside && (one.kind === 'line' || one.kind === 'scatter');
+      })
+    }));
+    var one = { plot: plot, layers: layers, rows: rows > 0 };
+    drawn.push(one);
+    paint(one);
+    Bokeh.Plotting.show(plot, place);
+  }
+  function drawSeen() {
+    each('[data-plot]', function (place) {
+      if (!place.closest('details:not([open])')) { draw(place); }
+    });
+  }
+  each('details', function (one) { one.addEventListener('toggle', drawSeen); });
+  function open() {
+    var target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    var fold = target && target.querySelector('details.fold');
+    if (fold) { fold.open = true; target.scrollIntoView(); }
+  }
+  window.addEventListener('hashchange', open);
+
+  function choose() {
+    each('.switches input', function (box) { box.checked = !off[box.value]; });
+    repaint();
+  }
+  switches.forEach(function (form) {
+    form.hidden = false;
+    each('input', function (box) { off[box.value] = !box.checked; }, form);
+    form.addEventListener('change', function (event) {
+      off[event.target.value] = !event.target.checked;
+      choose();
+    });
+    each('button', function (one) {
+      one.addEventListener('click', function () {
+        each('input', function (box) { off[box.value] = one.value === 'none'; }, form);
+        choose();
+      });
+    }, form);
+  });
+
   function dark() {
     var set = root.getAttribute('data-theme');
     return set ? set === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
   }
-  function say() { button.textContent = dark() ? 'Light' : 'Dark'; }
+  function say() { button.textContent = dark() ? 'Light' : 'Dark'; repaint(); }
   button.hidden = false;
   say();
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', say);
@@ -13,6 +137,8 @@
     root.setAttribute('data-theme', dark() ? 'light' : 'dark');
     say();
   });
+  drawSeen();
+  open();
 
   function plain(text) { return text.replace(/\s+/g, ' ').trim(); }
   function value(row, column) { return plain(row.cells[column].textContent); }
@@ -72,8 +198,18 @@
   filters.addEventListener('input', filter);
   filters.addEventListener('submit', function (event) { event.preventDefault(); });
   filter();
+  var before;
   window.addEventListener('beforeprint', function () {
-    // Parameters and notes of single runs would be dozens of sheets.
-    document.querySelectorAll('.notes details').forEach(function (one) { one.open = true; });
+    before = root.getAttribute('data-theme');
+    // A canvas keeps the width it has on the screen; A4 and Letter have 680 pixels beside margins.
+    var place = document.querySelector('.plot');
+    root.style.setProperty('--shrink', place ? Math.min(1, 680 / place.offsetWidth) : 1);
+    root.setAttribute('data-theme', 'light');
+    each('details.paper', function (one) { one.open = true; });
+    repaint();
+  });
+  window.addEventListener('afterprint', function () {
+    if (before) { root.setAttribute('data-theme', before); } else { root.removeAttribute('data-theme'); }
+    repaint();
   });
 })();
