@@ -9,7 +9,6 @@ returns an `Estimate`; docs/extending.md walks through one. `load_judge` complet
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +28,7 @@ from sim_sensors.core.config_files import config_path, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError, UnknownNameError, not_among
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters
-from sim_sensors.core.registry import Registry, is_in_file
+from sim_sensors.core.registry import Registry, entry_points, is_in_file
 from sim_sensors.core.rotations import from_heading, rotate_back
 
 
@@ -353,7 +352,7 @@ def _outside_judge(kind: Any, request: JudgeRequest) -> _OutsideJudge:
 def _package(kind: type) -> str:
     """Return name and version of the package that registers a class; else nothing."""
     top = kind.__module__.split('.')[0]
-    for entry in importlib.metadata.entry_points(group=JUDGES.group):
+    for entry in entry_points(JUDGES.group):
         if entry.value.split(':')[0].split('.')[0] == top and entry.dist is not None:
             return f'{entry.dist.name} {entry.dist.version}'
     return ''
