@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -30,6 +31,10 @@ def share(*folders: str) -> list[tuple[str, list[str]]]:
     return pairs
 
 
+# Executables of a colcon build are in lib/, where `ros2 run` looks; this puts the command on the
+# path, too. pip, which makes a wheel, has it in bin/ already.
+IS_WHEEL = any('wheel' in word for word in sys.argv)
+
 setup(
     name=NAME,
     version='0.1.0',
@@ -46,6 +51,7 @@ setup(
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
         (f'share/{NAME}', ['package.xml']),
         *share('launch', 'config', 'gazebo_ws_plugins'),
+        *([] if IS_WHEEL else [('bin', ['resource/sim2real'])]),
     ],
     zip_safe=False,
     python_requires='>=3.10',
@@ -54,6 +60,8 @@ setup(
     install_requires=[
         'Jinja2>=3.1.2',
         'PyYAML>=6.0.1',
+        # Completion in the shell.
+        'argcomplete>=3.1.4',
         # Interactive plots of the report page, whose script it ships: no network is asked.
         'bokeh>=3.4.0',
         'matplotlib>=3.8.0',

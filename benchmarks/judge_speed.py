@@ -40,7 +40,7 @@ from sim2real_eval.judge.robot_localization.state import (
     padded,
 )
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu

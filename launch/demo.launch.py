@@ -31,7 +31,7 @@ from sim2real_eval.ros_launch.nodes import (
     trajectory_node,
 )
 from sim2real_eval.ros_launch.sensors import Mounting
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 
 SENSORS = ('imu_node', 'gps_node')
 PUBLISHED = ('imu/data', 'gps/fix', 'odometry/filtered')

@@ -25,9 +25,9 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
 
 VERBS = (
-    'demo', 'simulate', 'follow', 'judge', 'vepd', 'study', 'gate', 'report', 'compare',
-    'reference', 'allan', 'characterize', 'fit', 'scenario', 'attitude', 'wheels',
-    'world', 'models',
+    'demo', 'vepd', 'study', 'gate', 'report', 'compare', 'characterize', 'allan', 'fit',
+    'simulate', 'reference', 'judge', 'models', 'world', 'follow', 'scenario', 'attitude',
+    'wheels',
 )  # fmt: skip
 
 DURATION = 6.0

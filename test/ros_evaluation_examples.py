@@ -34,8 +34,8 @@ from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.core.shipped import config_path
 
 PATIENCE_S = 90.0
 _UNSTEADY = 'delivery: {jitter: 0.01, drop_out: 0.05, drop_out_length: 0.3}\n'

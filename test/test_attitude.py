@@ -315,13 +315,13 @@ def test_what_is_not_known_is_refused() -> None:
             dataclasses.replace(
                 given, imu=dataclasses.replace(imu, linear_acceleration_covariance=silent)
             ),
-            '--accelerometer-noise',
+            '--accelerometer-std',
         ),
         (
             dataclasses.replace(
                 given, mag=dataclasses.replace(given.mag, magnetic_field_covariance=silent)
             ),
-            '--magnetometer-noise',
+            '--magnetometer-std',
         ),
         (
             dataclasses.replace(

@@ -16,9 +16,9 @@ from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.pinhole import Distortion, Intrinsics
 from sim_sensors.camera.pose import PoseEstimate
 from sim_sensors.camera.scene import Mismatches
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, to_variant
+from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.covariance import POSITION_COVARIANCES
 from sim_sensors.gps.fix_states import FixStates, Outages
 from sim_sensors.gps.gps import GpsModel, load_gps

@@ -65,25 +65,25 @@ WRONG = {
     'allan bare.csv --columns a,b': '3 columns, but 2 names',
     'allan bare.csv --columns a,b,c': 'no axis is named among a, b, c',
     'allan bare.csv --columns gx,gx,c': 'gyroscope_x is named twice',
-    'allan named.csv': 'no column time or stamp_ns; give the --rate',
-    'allan named.csv --rate 0': "'0' must be a number > 0",
-    'allan named.csv --rate 10': 'named: 2 samples are too few',
+    'allan named.csv': 'no column time or stamp_ns; give the --sample-rate',
+    'allan named.csv --sample-rate 0': "'0' must be a number > 0",
+    'allan named.csv --sample-rate 10': 'named: 2 samples are too few',
     'allan circle_1': 'circle_1: the sensor never stands still',
     'allan line_1': 'line_1: the sensor never stands still',
-    'allan line_1 --rate 100': '--rate: goes with tables only',
+    'allan line_1 --sample-rate 100': '--sample-rate: goes with tables only',
     'allan line_1 --topic imu=/gone': 'topic /gone is missing',
     'allan line_1 --axis pitch': 'no axis pitch; there are gyroscope_x',
     'allan line_1 --outliers none --outlier-factor 2': '--outlier-factor: goes with',
     'allan line_1 --gyro-unit rpm': 'invalid choice',
-    'allan line_1 --motion keep --fit-from 1e6': '--fit-from: 1e+06 s leaves 0 averaging times of',
+    'allan line_1 --moving keep --fit-from 1e6': '--fit-from: 1e+06 s leaves 0 averaging times of',
     'allan line_1 --out file.txt': 'file.txt: exists and is no folder',
     'allan line_1 --out file.txt/sub': 'cannot be made; ',
     'allan void.csv': 'void.csv: cannot be read as a table of numbers: no numbers in it',
     'allan head.csv': 'no numbers in it',
     'allan nan_time.csv': 'time of sample 1 is nan; must be a time',
-    'allan nan.csv --rate 10': 'nan: gyroscope_x: sample 1 is nan; must be a number',
-    'allan nan.csv ./nan.csv --rate 10': 'recordings: nan.csv: is given twice; must be given once',
-    'allan huge.csv --rate 10': 'huge: gyroscope_x: sample 1 is 1e+300; must be a number below',
+    'allan nan.csv --sample-rate 10': 'nan: gyroscope_x: sample 1 is nan; must be a number',
+    'allan nan.csv ./nan.csv': 'recordings: nan.csv: is given twice; must be given once',
+    'allan huge.csv --sample-rate 10': 'huge: gyroscope_x: sample 1 is 1e+300; must be a',
     'allan back.csv': '1 samples are too few (2 samples with a repeated or backward stamp',
     'allan slow.csv': 'time steps by 1e+07 s; must be 2e-05 to 2 s in s; name it stamp_ns,',
     'allan fast.csv': 'time_ms steps by 1e-05 s; must be 2e-05 to 2 s in ms; name it stamp_ns,',
@@ -92,9 +92,9 @@ WRONG = {
     'allan epoch.csv': 'time of sample 0 is 1.7e+18; must be a time in s; name it stamp_ns,',
     'allan tables': 'is tables/log.csv a table? then name that file',
     'allan picture.png': 'picture.png: neither a recording nor a table; must be a folder, .mcap,',
-    'allan point.npy --rate 10 --columns gx': 'the array has 0 dimensions of type float64',
-    'allan cube.npy --rate 10 --columns gx': 'the array has 3 dimensions of type float64',
-    'allan complex.npy --rate 10 --columns gx': 'of type complex128; must be one or two of real',
+    'allan point.npy --sample-rate 10 --columns gx': 'the array has 0 dimensions of type float64',
+    'allan cube.npy --sample-rate 10 --columns gx': 'the array has 3 dimensions of type float64',
+    'allan complex.npy --sample-rate 10 --columns gx': 'of type complex128; must be one or two',
     'allan nan_rate.npz': 'fs is nan; must be a number > 0',
     'allan less_rate.npz': 'fs is -5.0; must be a number > 0',
 }
@@ -213,7 +213,7 @@ def test_several_recordings_are_averaged_and_a_bad_one_left_out(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     short = write_csv(tmp_path / 'night_2.csv', 'wx,wy,wz', np.rad2deg(samples(2)[:5000, :3]))
-    options = ('--rate', RATE, '--no-check', '--json', '--axis', 'gyroscope_x', *UNITS)
+    options = ('--sample-rate', RATE, '--no-check', '--json', '--axis', 'gyroscope_x', *UNITS)
     (both,) = (call(capsys, 'allan', table, short, 'gone.csv', *options, '--weights', 'length'),)
     assert both.status == 1
     assert both.complaints == ['sim2real: error: left out: gone.csv: no such file or folder']
@@ -242,7 +242,7 @@ def test_units_that_are_wrong_are_told_with_what_mends_them(
     refused = call(capsys, 'allan', table, '--no-check')
     assert refused.status == 2
     assert 'gyroscope noise (is the unit right? --gyro-unit) is 1.1' in refused.err
-    wrong = call(capsys, 'allan', table, '--no-check', '--motion', 'keep')
+    wrong = call(capsys, 'allan', table, '--no-check', '--moving', 'keep')
     assert wrong.status == 0
     assert 'seems to be in g; give the unit with --accel-unit' in wrong.err
     assert 'give the unit with --gyro-unit deg/s' in wrong.err

@@ -98,7 +98,7 @@ def test_a_real_car_is_estimated_and_the_filter_too_sure(
     assert outcome.status == 0
     assert 'overconfident' in outcome.out
     monkeypatch.chdir(tmp_path)
-    check_refused(capsys, '--magnetometer-noise', 'attitude', bag)
+    check_refused(capsys, '--magnetometer-std', 'attitude', bag)
 
 
 def test_what_makes_no_sense_is_refused(capsys: Capture, tmp_path: Path) -> None:

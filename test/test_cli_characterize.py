@@ -225,14 +225,14 @@ def test_turn_on_bias_and_far_walk_are_no_motion(name: str) -> None:
 
 
 def test_motion_can_be_kept_and_recordings_count_once(place: Path, capsys: Capture) -> None:
-    kept = call(capsys, 'characterize', place / 'imu_moving', '--motion', 'keep', '--json')
+    kept = call(capsys, 'characterize', place / 'imu_moving', '--moving', 'keep', '--json')
     assert kept.status == 0
     record = json.loads(kept.out)['imu']
     assert record['options']['reject_motion'] is False
     assert record['recordings'][0]['samples'] >= 1500
     refused = call(capsys, 'characterize', place / 'imu_moving')
     assert refused.status == 2
-    assert 'm/s at least; must be 0.2 or less; --motion keep' in refused.err
+    assert 'm/s at least; must be 0.2 or less; --moving keep' in refused.err
     twice = call(capsys, 'characterize', place / 'both', place / 'gps_only' / '..' / 'both')
     assert twice.status == 2
     assert 'is given twice' in twice.err

@@ -214,7 +214,7 @@ WRONG = {
     'follow {bag} --set robot=2': 'robot: 2 is not allowed',
     'follow {bag} --set robot.slip.a=2': 'robot.slip.a: unknown parameter',
     'follow {bag} --set robot': 'must be KEY=VALUE',
-    'follow {bag} --config gone.yaml': 'gone.yaml: cannot be read',
+    'follow {bag} --controller-config gone.yaml': 'gone.yaml: cannot be read',
     'follow {bag} --imu chrono': '--imu: goes with --out only',
     'follow {bag} --mag ideal': '--mag: goes with --out only',
     'follow {bag} --world tag_ring': '--world: goes with --out only',
@@ -225,7 +225,7 @@ WRONG = {
     'follow {bag} --out {bag}': 'exists',
     'follow {bag} --out o --compare': '--compare: goes with --imu and --out only',
     'follow {bag} --start 100': '0 waypoints from 100 s to inf s; must be >= 2',
-    'follow {bag} --rate 0': "'0' must be a number > 0",
+    'follow {bag} --waypoint-rate 0': "'0' must be a number > 0",
 }
 
 

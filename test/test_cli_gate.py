@@ -31,7 +31,7 @@ def test_the_limit_decides(capsys: Capture, tmp_path: Path) -> None:
     assert failed.out.startswith('FAIL: 3 of 6 numbers break a limit, worst first. bad in ')
     assert 'limit 0.05' in failed.out
     assert len(failed.out.splitlines()) == 1
-    passed = gate(capsys, result, '--max-vepd', 0.05, '--model', 'good')
+    passed = gate(capsys, result, '--max-vepd', 0.05, '--models', 'good')
     assert passed.status == 0
     assert passed.out.startswith('PASS: 3 numbers within the limits; the nearest to one is good')
 
@@ -62,7 +62,7 @@ def test_of_many_broken_limits_the_worst_are_named(
 def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> None:
     """Between the bounds `low` passes and `high` fails; VEPD decides by itself."""
     result = write_result(tmp_path / 'r', {'m': 0.05})
-    shown = json.loads(gate(capsys, result, '--max-vepd', 1, '--scenario', 'all', '--json').out)
+    shown = json.loads(gate(capsys, result, '--max-vepd', 1, '--scenarios', 'all', '--json').out)
     (case,) = shown['cases']
     assert case['low'] < case['vepd'] < case['high']
     for limit, by, status in (
@@ -73,7 +73,7 @@ def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> N
         (0.9 * case['low'], 'low', 1),
         (1.1 * case['high'], 'high', 0),
     ):
-        outcome = gate(capsys, result, '--max-vepd', limit, '--by', by, '--scenario', 'all')
+        outcome = gate(capsys, result, '--max-vepd', limit, '--by', by, '--scenarios', 'all')
         assert outcome.status == status, (limit, by, outcome.out)
 
 
@@ -195,9 +195,9 @@ def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: P
         ('r --max-vepd -1', "'-1' must be a number >= 0"),
         ('r --max-vepd nan', "'nan' must be a number"),
         ('r --max-increase 0.1', '--max-increase: goes with --baseline only'),
-        ('r --max-vepd 1 --model nope', "--model: 'nope' is unknown; must be one of m"),
-        ('r --max-vepd 1 --scenario nope', "--scenario: 'nope' is unknown"),
-        ('r --max-vepd 1 --judge-name nope', "--judge-name: 'nope' is unknown"),
+        ('r --max-vepd 1 --models nope', "--models: 'nope' is unknown; must be one of m"),
+        ('r --max-vepd 1 --scenarios nope', "--scenarios: 'nope' is unknown"),
+        ('r --max-vepd 1 --judge-names nope', "--judge-names: 'nope' is unknown"),
         ('r --max-vepd 1 --confidence 1', 'must be a number >= 0.5 and <= 0.999'),
         ('r --max-vepd 1 --junit empty', 'empty: is a folder'),
         ('r --baseline warm', 'warm: cannot be compared with r: metric is'),

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from cli_examples import VERBS, call, environment
 
-from sim2real_eval.cli.main import build_parser
+from sim2real_eval.cli.parser import build_parser
+from sim_sensors.core.shipped import config_path
 
 Capture = pytest.CaptureFixture[str]
 
@@ -75,6 +76,71 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
     assert float(seconds) < 0.5
     for verb in VERBS:
         assert f'usage: sim2real {verb}' in done.stdout
+
+
+def value_of(action: argparse.Action) -> object:
+    """What an option takes: nothing, one of some words, or what its metavar stands for."""
+    if action.nargs == 0 or action.choices:
+        return action.choices and tuple(action.choices)
+    # One model or several of them, by name or by file.
+    return {'LIST': 'MODEL', 'NAME': 'MODEL', 'NAME|FILE': 'MODEL'}.get(
+        str(action.metavar), action.metavar
+    )
+
+
+def test_an_option_takes_the_same_in_every_verb() -> None:
+    """Where it goes (a file, a folder) and which motions can be driven are the verb's own."""
+    taken: dict[str, set[object]] = {}
+    for parser in verb_parsers().values():
+        for action in parser._actions:
+            for option in action.option_strings:
+                taken.setdefault(option, set()).add(value_of(action))
+    several = {option for option, values in taken.items() if len(values) > 1}
+    assert several == {'--out'}
+
+
+def test_bare_command_prints_the_help(capsys: Capture) -> None:
+    bare = call(capsys)
+    assert bare.status == 0
+    assert bare.out == call(capsys, '--help').out
+    for group in ('compare', 'make models', 'inspect', 'benches'):
+        assert f'\n{group}' in bare.out
+
+
+def test_rarely_needed_options_are_in_the_long_help_only(capsys: Capture) -> None:
+    short, whole = call(capsys, 'vepd', '--help').out, call(capsys, 'vepd', '--help-all').out
+    assert 'more options: sim2real vepd --help-all' in short
+    assert 'more options' not in whole
+    for option, is_common in (('--real', True), ('--out', True), ('--spectrum-floor', False)):
+        assert (f'{option} ' in short) == is_common
+        assert f'{option} ' in whole
+
+
+def test_the_help_of_study_lists_what_is_shipped(capsys: Capture) -> None:
+    told = call(capsys, 'study', '--help').out
+    for path in config_path('studies').glob('*.yaml'):
+        assert f'\n  {path.stem} ' in told
+
+
+def test_the_shell_completes_verbs_and_options_and_imports_nothing_heavy(tmp_path: Path) -> None:
+    """The protocol of argcomplete: the line so far in, words separated by \\013 out."""
+    words = {}
+    for line in ('sim2real ve', 'sim2real vepd --front', 'sim2real vepd --front-end '):
+        out = tmp_path / 'words'
+        shell = {
+            '_ARGCOMPLETE': '1', '_ARGCOMPLETE_IFS': ' ', 'COMP_LINE': line,
+            'COMP_POINT': str(len(line)), '_ARGCOMPLETE_STDOUT_FILENAME': str(out),
+            '_ARGCOMPLETE_SUPPRESS_SPACE': '1',
+        }  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, '-X', 'importtime', '-m', 'sim2real_eval.cli'],
+            env={**environment(), **shell}, capture_output=True, text=True, timeout=60,
+            check=True,
+        )  # fmt: skip
+        loaded = {one.rpartition('|')[2].strip() for one in done.stderr.splitlines()}
+        assert not {'numpy', 'scipy', 'numba', 'yaml', 'rich', 'matplotlib'} & loaded
+        words[line] = out.read_text(encoding='utf-8').split()
+    assert list(words.values()) == [['vepd'], ['--front-end'], ['navsat_transform', 'enu']]
 
 
 def test_version_names_what_shapes_results(capsys: Capture) -> None:

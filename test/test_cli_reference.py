@@ -104,8 +104,8 @@ def test_a_truth_gives_way_only_when_told(
     assert 'has a truth (/ground_truth/odometry); give --replace-truth' in refused.complaints[0]
     assert not (tmp_path / 'out').exists()
     told = call(
-        capsys, 'reference', tmp_path / 'in', '--replace-truth', '--rate', 50, '--json', '--out',
-        tmp_path / 'out',
+        capsys, 'reference', tmp_path / 'in', '--replace-truth', '--pose-rate', 50, '--json',
+        '--out', tmp_path / 'out',
     )  # fmt: skip
     assert told.status == 0, told.err
     (said,) = json.loads(told.out)
@@ -201,13 +201,13 @@ def test_without_gtsam_one_line_says_what_to_install(
 def test_start_heading_and_settings_are_taken(
     blind: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    wrong = call(capsys, 'reference', blind, '--start-heading', 'nan', '--out', tmp_path / 'o')
+    wrong = call(capsys, 'reference', blind, '--initial-heading', 'nan', '--out', tmp_path / 'o')
     assert wrong.status == 2
     assert 'must be a number [deg]' in wrong.complaints[0]
     wrong = call(capsys, 'reference', blind, '--config', 'gone', '--out', tmp_path / 'o')
     assert wrong.status == 2
     assert "'gone' is unknown" in wrong.complaints[0]
-    told = call(capsys, 'reference', blind, '--start-heading', 40, '--out', tmp_path / 'o')
+    told = call(capsys, 'reference', blind, '--initial-heading', 40, '--out', tmp_path / 'o')
     assert told.status == 0
     assert 'heading 40 deg as given' in told.err
     mast = tmp_path / 'mast.yaml'

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from cli_examples import Outcome, call, check_refused, contents, environment, segments, write_runs
 
-from sim2real_eval.cli.main import build_parser
+from sim2real_eval.cli.parser import build_parser
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.recording.reading import Source

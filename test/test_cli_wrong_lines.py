@@ -11,7 +11,7 @@ from cli_examples import VERBS, call, check_refused, run_of, write_runs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sim2real_eval.cli.main import build_parser
+from sim2real_eval.cli.parser import build_parser
 from sim2real_eval.recording.writing import write_recording
 
 Capture = pytest.CaptureFixture[str]
@@ -48,7 +48,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 WRONG = {
-    '': 'no verb given (see sim2real --help)',
     'frob': "verb: 'frob' is unknown; must be one of demo, ",
     'jugde': "'jugde' is unknown (did you mean judge?)",
     'vepd': 'one of the arguments --real --series is required',

@@ -17,8 +17,8 @@ from sim2real_eval.cli.main import main
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, as_text, check, needed
 from sim2real_eval.ros_launch.sensors import world_configuration
-from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY
 from sim_sensors.world.world import load_world
 

@@ -22,6 +22,7 @@ from sim_sensors.executables import run_node
 
 # What an import is called by pip and by rosdep; keys checked in ros/rosdistro, rosdep/python.yaml.
 LIBRARIES: dict[str, tuple[str, str | None]] = {
+    'argcomplete': ('argcomplete', 'python3-argcomplete'),
     # Interactive plots of the report page; it ships the script that a browser needs.
     'bokeh': ('bokeh', 'python3-bokeh-pip'),
     'jinja2': ('Jinja2', 'python3-jinja2'),

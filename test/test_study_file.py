@@ -12,8 +12,8 @@ from study_file_examples import SMALL, write_study_file
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.study_file import KEYS, Overrides, StudyFile
-from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 
@@ -203,7 +203,7 @@ def test_drives_need_scenarios_that_can_be_driven_and_two_simulated_sensors(
 
 def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
     """Parsed by the command's own parser: options, judges, recordings and their topics count."""
-    from sim2real_eval.cli.main import build_parser
+    from sim2real_eval.cli.parser import build_parser
     from sim2real_eval.cli.study import overrides
 
     def plan(*words: object) -> StudyPlan:

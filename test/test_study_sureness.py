@@ -15,7 +15,8 @@ from rich.console import Console
 from study_examples import drawn_study
 from study_file_examples import SMALL, write_study_file
 
-from sim2real_eval.cli.main import build_parser, main
+from sim2real_eval.cli.main import main
+from sim2real_eval.cli.parser import build_parser
 from sim2real_eval.cli.study import overrides
 from sim2real_eval.common.tables import write_columns, write_csv
 from sim2real_eval.metrics.series_folder import REAL

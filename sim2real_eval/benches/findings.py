@@ -48,7 +48,7 @@ MAGNETOMETER_OFF = decisive(
     f'{_SPAN}the magnetometer is {{off:.2g T}} off the expected field, where its noise explains '
     f'{{left:.2g}}: magnets, iron, or another field{_NOISE}',
     _MEANING,
-    'give the expected field with --world, set --magnetometer-noise, or leave the sensor out with '
+    'give the expected field with --world, set --magnetometer-std, or leave the sensor out with '
     '--without magnetometer',
 )
 CAMERA_OFF = decisive(
@@ -63,7 +63,7 @@ NO_SUSPECT = routine(
     'NEES is {ratio:.2f} times what the filter states, although each sensor is as close to the '
     'truth as its noise says',
     'The cause is not a single sensor.',
-    'check the first attitude (--initial-std), the stated covariances, and --rate held',
+    'check the first attitude (--initial-std), the stated covariances, and --between-samples held',
 )
 SAME_TURN = assumed(
     'attitude.same_orientation',

@@ -140,16 +140,16 @@ ONE_SECOND = routine(
     'signals.one_second',
     'all samples are 1 s apart',
     'Their time may be a number of samples.',
-    'if so, name that column - in --columns and give the --rate',
+    'if so, name that column - in --columns and give the --sample-rate',
 )
 STAMPS_WIN = routine(
     'signals.stamps_win',
     'the stamps give {found:.6g Hz}, so the given {given:g Hz} are not used',
-    'Stamps have precedence over --rate.',
+    'Stamps have precedence over --sample-rate.',
     'name the column - in --columns to ignore the stamps',
 )
 RATE_WINS = routine(
     'signals.rate_wins',
     'the file says {found:g Hz}; the given {given:g Hz} are used',
-    '--rate has precedence over the header of the file.',
+    '--sample-rate has precedence over the header of the file.',
 )

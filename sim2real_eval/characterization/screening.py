@@ -235,7 +235,7 @@ def longest_standstill(
             raise SignalFileError(
                 f'{signals.name}: the sensor never stands still: {what} is '
                 f'{values[still].min():.3g} {unit} at least; must be {limit:.3g} or less; '
-                '--motion keep analyses it all the same'
+                '--moving keep analyses it all the same'
             )
         still = passed
 

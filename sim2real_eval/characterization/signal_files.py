@@ -115,7 +115,7 @@ def read_signals(
     """
     path, options = Path(path), options or TableOptions()
     if path.is_dir() or path.suffix not in _TABLES:
-        for name, given in (('rate', options.rate), ('columns', options.columns)):
+        for name, given in (('sample-rate', options.rate), ('columns', options.columns)):
             if given:
                 raise SignalFileError(f'--{name}: goes with tables only; {path} is a recording')
         return signals_of_recording(_recording(path, topics)).converted(options.sizes)
@@ -266,7 +266,7 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
         return Signals(path.stem, axes, values, table.stamp_ns, None, notes)
     rate = options.rate or table.rate
     if rate is None:
-        raise SignalFileError(f'{path}: no column time or stamp_ns; give the --rate')
+        raise SignalFileError(f'{path}: no column time or stamp_ns; give the --sample-rate')
     notes = ()
     if table.rate is not None and rate != table.rate:
         notes = (findings.RATE_WINS(found=table.rate, given=rate),)

@@ -33,14 +33,19 @@ EPILOG = """\
 examples:
   sim2real allan my_static_bag --out noise
   sim2real allan night_1 night_2 --topic imu=/imu/raw --weights length --out noise
-  sim2real allan log.csv --rate 100 --gyro-unit deg/s --accel-unit g --out noise
+  sim2real allan log.csv --sample-rate 100 --gyro-unit deg/s --accel-unit g --out noise
   sim2real allan log.csv --columns time,gyroscope_x,gyroscope_y,gyroscope_z,- --axis gyroscope_z
   sim2real simulate --motion circle --imu noise/imu.yaml --out twins
 """
 
 
 ALLAN = OptionSet(AllanOptions, factor='--outlier-factor')
-TABLE = OptionSet(TableOptions, gyroscope_unit='--gyro-unit', accelerometer_unit='--accel-unit')
+TABLE = OptionSet(
+    TableOptions,
+    rate='--sample-rate',
+    gyroscope_unit='--gyro-unit',
+    accelerometer_unit='--accel-unit',
+)
 UNITS = ('gyroscope_unit', 'accelerometer_unit')
 
 

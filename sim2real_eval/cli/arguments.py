@@ -43,7 +43,7 @@ class SharedOptions(Parameters):
         'mcap', '', 'Form of the recordings.', choices=('mcap', 'sqlite3', 'csv')
     )
     base_frame: str = parameter(
-        'base_link', '', 'Body frame of the robot, which lever arms count from.'
+        'base_link', '', 'Body frame of the robot, which lever arms count from.', common=False
     )
     motion: str = parameter(
         'reject',
@@ -58,10 +58,16 @@ class SharedOptions(Parameters):
         'as "- {parent: base_link, child: imu_link, translation: [0.1, 0, 0.2], rotation_xyzw: '
         '[0, 0, 0, 1]}".',
         optional=str,
+        common=False,
     )
 
 
-_SHARED = OptionSet(SharedOptions, base_frame='--base-frame FRAME', transforms='--transforms FILE')
+_SHARED = OptionSet(
+    SharedOptions,
+    base_frame='--base-frame FRAME',
+    transforms='--transforms FILE',
+    motion='--moving',
+)
 
 
 def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
@@ -84,9 +90,11 @@ def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
         parser.set_defaults(jobs=os.cpu_count() or 1)
 
 
-def add_list(parser: argparse._ActionsContainer, flag: str, metavar: str, about: str) -> None:
+def add_list(
+    parser: argparse._ActionsContainer, flag: str, metavar: str, about: str
+) -> argparse.Action:
     """Add an option that may be given several times."""
-    parser.add_argument(
+    return parser.add_argument(
         flag, action='append', default=[], metavar=metavar, help=f'{about}; repeatable'
     )
 

@@ -53,9 +53,8 @@ _FILTER = OptionSet(
     'accelerometer_std',
     'magnetometer_std',
     'acceleration_std',
+    rate='--between-samples',
     gyroscope_density='--gyroscope-noise',
-    accelerometer_std='--accelerometer-noise',
-    magnetometer_std='--magnetometer-noise',
     acceleration_std='--acceleration',
 )
 

@@ -50,7 +50,7 @@ class ComparedModels(Parameters):
 
 
 _MODELS = OptionSet(ComparedModels, gps='--models --gps LIST', imu='--imu LIST', mag='--mag LIST')
-_METHOD = OptionSet(SignalOptions)
+_METHOD = OptionSet(SignalOptions, base_frame='--base-frame FRAME')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -79,7 +79,8 @@ class FollowOptions(Parameters):
 _FOLLOW = OptionSet(
     FollowOptions,
     controllers='--controllers LIST',
-    config='--config FILE',
+    config='--controller-config FILE',
+    rate='--waypoint-rate',
     imu='--imu MODEL',
     gps='--gps MODEL',
 )

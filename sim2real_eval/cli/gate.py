@@ -25,7 +25,7 @@ exit status: 0 within the limits; 1 a limit is broken; 2 bad input or options
 examples:
   sim2real gate result --max-vepd 0.1
   sim2real gate result --baseline main/study.json --max-increase 0.01 --junit gate.xml
-  sim2real gate study_b --model ch_rw,airsim --max-vepd 0.1 --by low --confidence 0.99
+  sim2real gate study_b --models ch_rw,airsim --max-vepd 0.1 --by low --confidence 0.99
 """
 
 
@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what = parser.add_argument_group('what is held against them (default: everything)')
     for option, about in (
-        ('--model', 'models, by comma'),
-        ('--scenario', 'scenarios, by comma; all: pooled'),
-        ('--judge-name', 'judges, by comma'),
+        ('--models', 'models, by comma'),
+        ('--scenarios', 'scenarios, by comma; all: pooled'),
+        ('--judge-names', 'judges, by comma'),
     ):
         what.add_argument(option, action='append', default=[], metavar='LIST', help=about)
     output = parser.add_argument_group('output')
@@ -84,9 +84,9 @@ def run(options: argparse.Namespace) -> int:
         _LIMITS.make(
             options,
             max_increase=increase,
-            models=only(options.model),
-            scenarios=only(options.scenario),
-            judges=only(options.judge_name),
+            models=only(options.models),
+            scenarios=only(options.scenarios),
+            judges=only(options.judge_names),
         ),
         baseline,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from sim2real_eval.cli.arguments import add_list, add_shared
-from sim2real_eval.cli.options import OptionSet
+from sim2real_eval.cli.options import OptionSet, rarely
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 
@@ -38,6 +38,7 @@ class JudgeOptions(Parameters):
         'Parameter file of navsat_transform_node (that of the profile, or NAME_navsat.yaml beside '
         'the file, where it is not given).',
         optional=str,
+        common=False,
     )
     navsat_node: str = parameter(
         'embedded',
@@ -45,9 +46,14 @@ class JudgeOptions(Parameters):
         'With --judge robot_localization, which navsat_transform: ours, or the real one, whose '
         'timer is the wall clock, so that the run takes as long as the recording.',
         choices=('embedded', 'robot_localization'),
+        common=False,
     )
     case: str | None = parameter(
-        None, '', 'case.yaml of clock, timers, delivery order and the options below.', optional=str
+        None,
+        '',
+        'case.yaml of clock, timers, delivery order and the options below.',
+        optional=str,
+        common=False,
     )
     filter_kind: str | None = parameter(
         None,
@@ -55,9 +61,14 @@ class JudgeOptions(Parameters):
         'Filter (as case.yaml or the parameter file says, else ekf, where it is not given).',
         optional=str,
         choices=('ekf', 'ukf'),
+        common=False,
     )
     section: str | None = parameter(
-        None, '', 'Node whose parameters count, in a file of several filters.', optional=str
+        None,
+        '',
+        'Node whose parameters count, in a file of several filters.',
+        optional=str,
+        common=False,
     )
     correct: str | None = parameter(
         None,
@@ -65,6 +76,7 @@ class JudgeOptions(Parameters):
         'Deviations of robot_localization to correct, by comma: gravity, differential, unscented, '
         'or none (none, as the original does, where it is not given).',
         optional=str,
+        common=False,
     )
     front_end: str | None = parameter(
         None,
@@ -72,6 +84,7 @@ class JudgeOptions(Parameters):
         'What turns fixes into odometry/gps (navsat_transform where it is not given).',
         optional=str,
         choices=('navsat_transform', 'enu'),
+        common=False,
     )
 
 
@@ -99,7 +112,7 @@ def add_judge(
     if several:
         shown += '; repeatable: one judge each'
     parser.add_argument(
-        name,
+        *dict.fromkeys((name, '--judge-config')),
         dest='config',
         action='append' if several else 'store',
         metavar='NAME|FILE',
@@ -111,7 +124,7 @@ def add_judge(
     parser.set_defaults(config_option=name, config_default=default)
     _JUDGE.add(parser, 'navsat_config', 'case', 'filter_kind', 'section', 'correct')
     about = 'how much later than in the recording messages of a topic arrive'
-    add_list(parser, '--latency', 'TOPIC=SECONDS', about)
+    rarely(add_list(parser, '--latency', 'TOPIC=SECONDS', about))
     add_shared(parser, 'transforms')
     _JUDGE.add(parser, 'front_end')
 

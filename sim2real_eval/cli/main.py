@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `sim2real` command: its verbs, its parser and its exit statuses.
-
-A verb is a module, of this package or of another one. It has `HELP`, one line for the list of
-verbs; `run(options)`, which returns the exit status; and, where it wants them,
-`add_arguments(parser)`, `DESCRIPTION` and `EPILOG`. Nothing heavy is imported before it runs, so
-that `--help` and a mistyped option answer at once.
-"""
+"""The `sim2real` command: how it runs and ends, and its exit statuses."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import logging
 import os
 import re
 import signal
@@ -19,38 +12,12 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any
 
 from sim2real_eval.cli.output import complain, logged
+from sim2real_eval.cli.parser import CommandParser, build_parser
 from sim2real_eval.common.workers import single_threads
-from sim_sensors.core.errors import ParameterError, Sim2RealError, did_you_mean, not_among
-from sim_sensors.core.registry import Registry
-
-
-class Verb(Protocol):
-    """What a verb's module has at least."""
-
-    HELP: str
-
-    def run(self, options: argparse.Namespace) -> int:
-        """Run the verb; return the exit status."""
-
-
-VERBS: Registry[Verb] = Registry(
-    'sim2real_sensors.verbs',
-    'a verb',
-    lambda module: hasattr(module, 'HELP') and callable(getattr(module, 'run', None)),
-    {
-        name: f'sim2real_eval.cli.{name}'
-        for name in (
-            'demo', 'simulate', 'follow', 'judge', 'vepd', 'study', 'gate', 'report', 'compare',
-            'reference', 'allan', 'characterize', 'fit', 'scenario', 'attitude', 'wheels',
-            'world', 'models'
-        )
-    },
-    needs='HELP and run(options)',
-)  # fmt: skip
-"""The verbs by name, in the order of `sim2real --help`."""
+from sim_sensors.core.errors import Sim2RealError
 
 # Ctrl-C and SIGTERM, heard also where they came at a bad moment.
 
@@ -158,97 +125,13 @@ def _comes_of(error: BaseException | None, first: BaseException) -> bool:
     return error is not None
 
 
-_EPILOG = """\
-exit status: 0 done; 1 done, but not for every recording, or an
-estimate is not a number, or a limit of `gate` is broken; 2 bad input or options, nothing written
-
-examples:
-  sim2real demo
-  sim2real vepd --real bags/* --models ch_gauss,ch_rw --out result
-  sim2real VERB --help
-"""
-
-# Numbers with commas of which the first is negative, which argparse takes for an option.
-_NEGATIVE_LIST = re.compile(r'-[0-9.][-+0-9.eE]*(,[-+0-9.eE]+)+')
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as all other errors; not below a page of usage."""
-
-    given: ClassVar[Sequence[str]] = ()
-    """The whole line."""
-
-    def error(self, message: str) -> NoReturn:
-        # A mistyped option may also leave a required one missing.
-        known = self._known()
-        for word in self.given:
-            option = word.partition('=')[0]
-            if option.startswith('--') and not any(one.startswith(option) for one in known):
-                near = did_you_mean(option, known)
-                message = f'{message}{near}' if option in message else f'{option}{near}: {message}'
-                break
-        complain(f'{message} (see {self._of_verb().prog} --help)')
-        self.exit(2)
-
-    def _known(self) -> list[str]:
-        """Return the options of this command, and of the verb that is given."""
-        own = self._option_string_actions
-        return sorted({*own, *self._of_verb()._option_string_actions})
-
-    def _of_verb(self) -> argparse.ArgumentParser:
-        """Return the parser of the verb that is given, or this one."""
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                return next((action.choices[n] for n in action.choices if n in self.given), self)
-        return self
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            problem = not_among(f'invalid choice: {value!r}', value, map(str, action.choices))
-            raise argparse.ArgumentError(action, problem)
-
-
-def _add_verb(parsers: Any, name: str, verb: Verb) -> None:
-    parser = parsers.add_parser(
-        name,
-        help=verb.HELP,
-        description=getattr(verb, 'DESCRIPTION', verb.HELP),
-        epilog=getattr(verb, 'EPILOG', None),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    if hasattr(verb, 'add_arguments'):
-        verb.add_arguments(parser)
-    parser.set_defaults(run=verb.run)
-
-
-def build_parser(verb: str | None = None) -> _Parser:
-    """Return the parser with all verbs, or with one alone, whose module is the only one imported.
-
-    A verb of another package that cannot be imported is left out with a warning. That there is no
-    verb of the given name is an error.
-    """
-    parser = _Parser(
-        prog='sim2real',
-        description='Find out how far simulated GPS and IMU are from the real ones, for the '
-        'estimator that uses them.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument('--version', action='store_true', help='print the versions and exit')
-    parsers = parser.add_subparsers(title='verbs', metavar='VERB')
-    if verb is not None:
-        _add_verb(parsers, verb, VERBS.get(verb, where='verb'))
-        return parser
-    for name in VERBS.names():
-        try:
-            _add_verb(parsers, name, VERBS.get(name))
-        except ParameterError as error:
-            logging.getLogger(__name__).warning('%s', error)
-    return parser
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with arguments, by default those of the process; return its exit status."""
+    if '_ARGCOMPLETE' in os.environ:
+        # Asked by the shell at a press of TAB; prints the words and ends.
+        import argcomplete
+
+        argcomplete.autocomplete(build_parser())
     given = _with_negative_lists(sys.argv[1:] if arguments is None else arguments)
     verb = given[0] if given and not given[0].startswith('-') else None
     try:
@@ -256,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Sim2RealError as error:
         complain(f'{error} (see sim2real --help)')
         return 2
-    _Parser.given = given
+    CommandParser.given = given
     options = parser.parse_args(given)
     if options.version:
         from sim2real_eval.common.results import versions
@@ -265,7 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f'{package} {version}')
         return 0
     if not hasattr(options, 'run'):
-        parser.error('no verb given')
+        parser.print_help()
+        return 0
     try:
         with interruptible(), single_threads(), logged(), _held_out(options):
             # A verb of another package may end without a status.
@@ -299,6 +183,10 @@ def _held_out(options: argparse.Namespace) -> contextlib.AbstractContextManager[
 
     out = getattr(options, 'out', None)
     return hold(out) if isinstance(out, str) else contextlib.nullcontext()
+
+
+# Numbers with commas of which the first is negative, which argparse takes for an option.
+_NEGATIVE_LIST = re.compile(r'-[0-9.][-+0-9.eE]*(,[-+0-9.eE]+)+')
 
 
 def _with_negative_lists(words: Sequence[str]) -> list[str]:

@@ -16,7 +16,18 @@ from sim_sensors.core.parameters import Parameter, Parameters
 
 P = TypeVar('P', bound=Parameters)
 
-_OF_OUTPUT = ('help', 'out', 'overwrite', 'json', 'jobs', 'cluster', 'published')
+_OF_OUTPUT = ('help', 'help_all', 'out', 'overwrite', 'json', 'jobs', 'cluster', 'published')
+
+
+def rarely(action: argparse.Action) -> argparse.Action:
+    """Leave an option out of --help; --help-all shows it."""
+    action.is_common = False  # type: ignore[attr-defined]
+    return action
+
+
+def is_common(action: argparse.Action) -> bool:
+    """Whether --help shows an option."""
+    return getattr(action, 'is_common', True)
 
 
 class OptionSet(Generic[P]):
@@ -77,13 +88,15 @@ class OptionSet(Generic[P]):
             elif not one.choices:
                 last = self._flags[name][-1]
                 form = {'type': _parser(one), 'metavar': _metavar(one) if last in flags else last}
-            parser.add_argument(
+            action = parser.add_argument(
                 *flags,
                 dest=name,
                 default=default if kept else None,
                 help=_help(one, default, of),
                 **form,
             )
+            if not one.common:
+                rarely(action)
 
     def given(self, options: argparse.Namespace) -> dict[str, Any]:
         """Return what was given on the command line, by parameter."""

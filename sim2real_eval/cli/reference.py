@@ -59,7 +59,12 @@ class ReferenceOptions(Parameters):
     replace_truth: bool = parameter(False, '', 'Put the reference in the place of a truth.')
 
 
-_REFERENCE = OptionSet(ReferenceOptions, config='--config NAME|FILE')
+_REFERENCE = OptionSet(
+    ReferenceOptions,
+    config='--config NAME|FILE',
+    rate='--pose-rate',
+    start_heading='--initial-heading DEG',
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,6 +24,7 @@ from sim2real_eval.cli.output import (
 )
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.shipped import config_path
 
 if TYPE_CHECKING:
     from sim2real_eval.common.findings import Finding
@@ -41,7 +42,7 @@ DESCRIPTION = (
     'counterparts under every judge and condition, and compare them. Given again, the same '
     'command continues where it was interrupted. See docs/study.md.'
 )
-EPILOG = """\
+_EXAMPLES = """\
 examples:
   sim2real study b_gps_models --out study_b
   sim2real study b_gps_models --real bags/* --out study_b_mine
@@ -49,6 +50,17 @@ examples:
   sim2real study b_gps_models --judge-config clean --warmup 5 --out study_b_clean
   sim2real study my_study.yaml --jobs 8 --out result
 """
+
+
+def EPILOG() -> str:  # noqa: N802 - one of the names that a verb may have
+    """Return the shipped studies by name and title, and examples."""
+    lines = ['shipped studies:']
+    for path in sorted(config_path('studies').glob('*.yaml')):
+        # Without YAML, which is too slow for help.
+        text = path.read_text(encoding='utf-8').splitlines()
+        title = next(line for line in text if line.startswith('title:')).partition(':')[2]
+        lines.append(f'  {path.stem:<22}' + title.strip(' \'"'))
+    return '\n'.join([*lines, '', _EXAMPLES])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +88,7 @@ class InPlaceOptions(Parameters):
         'Scheduler of dask.distributed, such as tcp://host:8786, whose workers judge in place of '
         'processes of this machine; same bytes.',
         optional=str,
+        common=False,
     )
 
 

@@ -44,7 +44,8 @@ examples:
 _SENSORS = OptionSet(ComparedSensors, models='--models --gps LIST', imu='--imu LIST')
 # Of the others a folder of series knows nothing: there all that has happened.
 _WITH_SERIES = {
-    'help', 'series', 'seed', 'drop_zeros', 'out', 'overwrite', 'published', 'json', 'jobs',
+    'help', 'help_all', 'series', 'seed', 'drop_zeros', 'out', 'overwrite', 'published', 'json',
+    'jobs',
     *MetricOptions.declared(), *UncertaintyOptions.declared()
 }  # fmt: skip
 

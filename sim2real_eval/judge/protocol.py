@@ -24,12 +24,13 @@ from sim2real_eval.judge import findings
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import config_path, read_yaml_mapping
+from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError, UnknownNameError, not_among
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry, entry_points, is_in_file
 from sim_sensors.core.rotations import from_heading, rotate_back
+from sim_sensors.core.shipped import config_path
 
 
 class Judge(Protocol):

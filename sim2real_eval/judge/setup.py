@@ -22,8 +22,9 @@ from sim2real_eval.judge.robot_localization.replay_options import Options, Repla
 from sim2real_eval.judge.robot_localization.state import YAW
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import config_names, read_yaml_mapping
+from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.shipped import config_names
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
 

@@ -35,12 +35,14 @@ class MetricOptions(Parameters):
         minimum=0.0,
         minimum_excluded=True,
         maximum=1e4,
+        common=False,
     )
     moving_average: int = parameter(
         2,
         '1',
         'Samples in the moving average over the estimate and its times; 1 means none.',
         minimum=1,
+        common=False,
     )
     rezero: str = parameter(
         'none',
@@ -49,6 +51,7 @@ class MetricOptions(Parameters):
         'each start at their own first sample (experiment D); common: both start at the earlier '
         'first sample.',
         choices=('none', 'each', 'common'),
+        common=False,
     )
     warmup: float = parameter(
         0.0, 's', 'Start of every run that is left out of estimate and truth.', minimum=0.0
@@ -58,12 +61,14 @@ class MetricOptions(Parameters):
         '',
         'Spectrum whose flatness is the entropy: magnitude (paper) or power (textbook).',
         choices=('magnitude', 'power'),
+        common=False,
     )
     detrend: str = parameter(
         'none',
         '',
         'mean: the mean is taken from each signal before the spectrum; none: it stays (paper).',
         choices=('none', 'mean'),
+        common=False,
     )
     spectrum_floor: float = parameter(
         1e-10,
@@ -71,6 +76,7 @@ class MetricOptions(Parameters):
         'Added to the spectrum before the logarithm, in the unit of the spectrum.',
         minimum=0.0,
         minimum_excluded=True,
+        common=False,
     )
     drop_zeros: bool = parameter(
         False,

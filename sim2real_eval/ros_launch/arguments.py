@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.study.options import ComparedSensors, StudyOptions
-from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter, Parameters
+from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.motion.motions import motion_names
 from sim_sensors.ros.node_settings import PathFollowerSettings, SensorSettings, TrajectorySettings
 from sim_sensors.sensor.catalogue import KINDS, kinds

@@ -25,12 +25,14 @@ class SignalOptions(Parameters):
         'runs, for each sensor.',
         minimum=0.0,
         maximum=1e4,
+        common=False,
     )
     trend_window: int = parameter(
         519,
         '',
         'Full length 2k + 1 of the median filter of the trend, samples of the grid; odd.',
         minimum=1,
+        common=False,
     )
     nperseg: int = parameter(
         0,
@@ -39,6 +41,7 @@ class SignalOptions(Parameters):
         'half-overlapping segments in the shortest run; -1: one segment of the shortest run, a '
         'periodogram, as in [Cesenek2019].',
         minimum=-1,
+        common=False,
     )
     window: str = parameter(
         'hann', '', 'Taper of each segment.', choices=('hann', 'hamming', 'boxcar')
@@ -57,6 +60,7 @@ class SignalOptions(Parameters):
         minimum=0.0,
         minimum_excluded=True,
         maximum=30.0,
+        common=False,
     )
     yaw: str = parameter(
         'auto',
@@ -64,12 +68,18 @@ class SignalOptions(Parameters):
         'auto: yaw of the orientation that the IMU publishes, else the integral of its z rate; '
         'gyro: always that integral.',
         choices=('auto', 'gyro'),
+        common=False,
     )
     # Standard gravity, CGPM 1901.
     gravity: float = parameter(
-        9.80665, 'm/s^2', 'Gravity in the true specific force.', minimum=0.0, minimum_excluded=True
+        9.80665,
+        'm/s^2',
+        'Gravity in the true specific force.',
+        minimum=0.0,
+        minimum_excluded=True,
+        common=False,
     )
-    base_frame: str = parameter('base_link', '', 'Body frame of the robot.')
+    base_frame: str = parameter('base_link', '', 'Body frame of the robot.', common=False)
     level: float = parameter(
         0.05,
         '',

@@ -22,7 +22,8 @@ from sim2real_eval.study.recordings import (
     read_recordings,
 )
 from sim2real_eval.study.variants import Condition, read_conditions, read_twins
-from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
+from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.shipped import config_names, config_path
 
 KEYS = MappingProxyType(
     {

@@ -46,6 +46,8 @@ class Parameter:
         True when a change needs a restart of the model (rates, initial values).
     optional : type or None
         Type of a parameter that may be None.
+    common : bool
+        False where an option of the command is rarely needed: --help-all shows it.
     """
 
     default: Any
@@ -57,6 +59,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     read_only: bool = False
     optional: type | None = None
+    common: bool = True
 
     @property
     def kind(self) -> type:
@@ -155,6 +158,7 @@ def parameter(
     choices: tuple[str, ...] = (),
     read_only: bool = False,
     optional: type | None = None,
+    common: bool = True,
 ) -> Any:
     """Declare a dataclass field as a parameter; see `Parameter` for the arguments.
 
@@ -174,8 +178,9 @@ def parameter(
     if above is not None:
         minimum, minimum_excluded = above, True
     declaration = Parameter(
-        default, unit, doc, minimum, maximum, minimum_excluded, choices, read_only, optional
-    )
+        default, unit, doc, minimum, maximum, minimum_excluded, choices, read_only, optional,
+        common,
+    )  # fmt: skip
     return dataclasses.field(default=default, metadata={_KEY: declaration})
 
 

@@ -212,7 +212,7 @@ class SensorKind(Generic[P, A]):
         """Path of a preset or the path given, which ends in .yaml or .yml or has a folder; None
         for a model of another package.
         """
-        from sim_sensors.core.config_files import config_path
+        from sim_sensors.core.shipped import config_path
 
         given = Path(name)
         if given.suffix == '.sdf':
@@ -270,7 +270,7 @@ def names(kind: str) -> list[str]:
 
     A kind of another package has none: its models are known by their classes.
     """
-    from sim_sensors.core.config_files import config_names
+    from sim_sensors.core.shipped import config_names
 
     return config_names(kind) if kind in KINDS.names(installed=False) else []
 

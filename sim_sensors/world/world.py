@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
+from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameter, Parameters, parameter
 from sim_sensors.core.shared_parameters import axes
+from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.fields import EarthField, Gravity
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.scene import Dipoles, Landmarks, Tags, chessboard

@@ -211,7 +211,7 @@ def _accelerometer(imu: ImuArray, turn: FloatArray, settings: AttitudeSettings) 
     covariance = _stated(
         np.where(absent[:, None, None], np.eye(3), imu.linear_acceleration_covariance),
         settings.accelerometer_std,
-        'the IMU states no covariance of its specific force; give --accelerometer-noise, the '
+        'the IMU states no covariance of its specific force; give --accelerometer-std, the '
         'standard deviation of a sample in m/s^2, or --without accelerometer',
     )
     covariance = _turned(covariance, turn) + np.eye(3) * settings.acceleration_std**2
@@ -224,7 +224,7 @@ def _magnetometer(
     covariance = _stated(
         mag.magnetic_field_covariance,
         settings.magnetometer_std,
-        'the magnetometer states no covariance; give --magnetometer-noise, the standard '
+        'the magnetometer states no covariance; give --magnetometer-std, the standard '
         'deviation of a sample in T, or --without magnetometer',
     )
     quaternion = np.asarray(turn, dtype=np.float64)[None]

@@ -13,8 +13,9 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge, JudgeRequest, named_file
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import config_names, read_yaml_mapping
+from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.shipped import config_names
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 

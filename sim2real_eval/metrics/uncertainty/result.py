@@ -30,6 +30,7 @@ class UncertaintyOptions(Parameters):
         'taken once and the chance is exact.',
         minimum=100,
         maximum=10_000_000,
+        common=False,
     )
     level: float = parameter(
         0.95,
@@ -38,6 +39,7 @@ class UncertaintyOptions(Parameters):
         'chance of at most one minus it are called real.',
         minimum=0.5,
         maximum=0.999,
+        common=False,
     )
     power: float = parameter(
         0.8,
@@ -46,9 +48,14 @@ class UncertaintyOptions(Parameters):
         'motions.',
         minimum=0.5,
         maximum=0.999,
+        common=False,
     )
     most_motions: int = parameter(
-        1000, '1', 'Beyond so many further motions only "more than" is said.', minimum=1
+        1000,
+        '1',
+        'Beyond so many further motions only "more than" is said.',
+        minimum=1,
+        common=False,
     )
 
 

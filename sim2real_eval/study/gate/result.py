@@ -132,9 +132,9 @@ def judge_result(
     if baseline is not None and (told := result.differs(baseline)):
         raise Sim2RealError(f'{baseline.path}: cannot be compared with {result.path}: {told}')
     for option, wanted, there in (
-        ('--model', options.models, {cell.model for cell in result.vepd}),
-        ('--scenario', options.scenarios, {cell.scenario for cell in result.vepd}),
-        ('--judge-name', options.judges, {cell.judge for cell in result.vepd}),
+        ('--models', options.models, {cell.model for cell in result.vepd}),
+        ('--scenarios', options.scenarios, {cell.scenario for cell in result.vepd}),
+        ('--judge-names', options.judges, {cell.judge for cell in result.vepd}),
     ):
         for name in wanted:
             if name not in there:

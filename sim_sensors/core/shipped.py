@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the shipped configuration files are, however the package was installed.
+
+Nothing heavy is imported here: help and completion of the command read it.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from pathlib import Path
+
+from sim_sensors.core.errors import Sim2RealError
+
+_SHARE = Path('share', 'sim2real_sensors', 'config')
+
+
+def config_path(*parts: str) -> Path:
+    """Return the path of a shipped file or folder, by the names below ``config/``.
+
+    Raises
+    ------
+    Sim2RealError
+        The package was installed without its data files, or ships no such file. The message names
+        the places that were looked at, or the names that exist there.
+
+    Examples
+    --------
+    >>> config_path('gps').name
+    'gps'
+    """
+    root = _config_root()
+    path = root.joinpath(*parts)
+    if not path.exists():
+        folder = path.parent
+        shipped = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        raise Sim2RealError(
+            f'no configuration {"/".join(parts)!r} in {root}; {folder} holds '
+            f'{", ".join(shipped) or "nothing"}'
+        )
+    return path
+
+
+def config_names(kind: str) -> list[str]:
+    """Return the sorted stems of ``config/<kind>/*.yaml``; a kind is `imu`, `gps`, `judge` ...
+
+    Raises
+    ------
+    Sim2RealError
+        There is no such folder.
+    """
+    return sorted(path.stem for path in config_path(kind).glob('*.yaml'))
+
+
+def _config_root() -> Path:
+    candidates = _candidates(Path(__file__))
+    for candidate in candidates:
+        if candidate.is_dir():
+            return candidate
+    looked = ', '.join(map(str, candidates))
+    raise Sim2RealError(f'configuration files of sim2real_sensors not found; looked in {looked}')
+
+
+def _candidates(module: Path) -> list[Path]:
+    """Places where ``config/`` may be, nearest to the imported code first.
+
+    The nearest comes first so that code and configuration are of one version when a checkout, a
+    virtual environment and a ROS overlay are all in reach.
+    """
+    found: list[Path] = []
+    # Editable and --symlink-install builds import through a link into the checkout.
+    packages = dict.fromkeys([module.absolute().parents[1], module.resolve().parents[1]])
+    # A checkout is recognised by package.xml: a bare site-packages/config would be a stranger's.
+    found += [p.parent / 'config' for p in packages if (p.parent / 'package.xml').is_file()]
+    # pip, Debian and ament put packages in PREFIX/lib/python3.x/site-packages, PREFIX/lib64/... or
+    # PREFIX/local/lib/python3.x/dist-packages; pip --target puts them in PREFIX itself.
+    found += [prefix / _SHARE for p in packages for prefix in p.parents[:5]]
+    # Layouts with the code elsewhere (Windows, patched distributions): the data path of Python.
+    found.append(Path(sysconfig.get_path('data')) / _SHARE)
+    # A ROS overlay. ament_index_python reads this same variable; core code does not need it.
+    overlays = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
+    found += [Path(prefix) / _SHARE for prefix in overlays if prefix]
+    return list(dict.fromkeys(found))
