@@ -61,7 +61,7 @@ def generate_launch_description() -> LaunchDescription:
         [
             *declare('scenario', 'duration', 'factor', 'runs', 'first_run', 'out', 'storage'),
             *declare('delay', 'settle', 'seed', 'imu', 'gps', 'sensors_params_file'),
-            *declare(judge=judge, profile='paper_released'),
+            *declare('profile', judge=judge),
             *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('namespace', 'log_level', use_sim_time='true'),

@@ -20,6 +20,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
+from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.registry import is_in_file
@@ -103,7 +104,7 @@ def simulate(
 
 def run_judge(
     recording: Recording,
-    judge: str | Path | Judge = 'paper_released',
+    judge: str | Path | Judge = PROFILE,
     *,
     component: str = 'horizontal',
     metric: MetricOptions | None = None,

@@ -32,19 +32,20 @@ def test_demo_replaces_an_older_one_and_says_that_it_is_synthetic(
     assert b'synthetic' in files['SYNTHETIC.txt']
     for name in ('line_1', 'circle_1', 'half_sine_1'):
         assert f'recordings/{name}/{name}.mcap' in files
-    for judge in ('paper_released', 'clean'):
-        for name in ('velocity', 'histogram_rmse', 'histogram_entropy', 'ranking'):
-            assert f'plots/{judge}/{name}.png' in files
-        title = f'VEPD of horizontal speed, judge {judge}: smaller is closer (SYNTHETIC stand-in)'
-        assert title in ' '.join(outcome.out.split())
-    assert len(files['vepd.csv'].decode().splitlines()) == 1 + 2 * 5 * 4
+    for name in ('velocity', 'histogram_rmse', 'histogram_entropy', 'ranking'):
+        assert f'plots/clean/{name}.png' in files
+    assert 'SYNTHETIC stand-ins' in outcome.out
+    assert 'Chrono random walk: smooth bounded drift' in ' '.join(outcome.out.split())
+    assert 'in place of the stand-in' in outcome.out
+    assert f'Report: {out}/report.html' in outcome.out
+    assert len(files['vepd.csv'].decode().splitlines()) == 1 + 5 * 4
     for later in (['report', out], ['gate', out, '--max-vepd', 9]):
         said = call(capsys, *later).out
         assert 'SYNTHETIC' in said
         assert 'real sensors' not in said
     assert [one.name for one in tmp_path.iterdir()] == ['demo']
     again = call(capsys, *command)
-    assert '36 of 36 runs were there already' in again.err
+    assert '18 of 18 runs were there already' in again.err
     assert contents(out) == files
 
 

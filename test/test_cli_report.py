@@ -63,7 +63,7 @@ def test_the_page_is_in_the_folder_and_the_answer_on_the_terminal(
     assert outcome.err == ''
     assert outcome.out.startswith('SYNTHETIC')
     best = min(StudyOutcome.read(study).table('clean'), key=lambda row: row.vepd)
-    assert outcome.out.splitlines()[1].split()[:3] == ['Nearest', 'model', f'{best.model},']
+    assert outcome.out.splitlines()[1].split()[:3] == ['Nearest', 'model', best.model]
     first = contents(study)
     assert {'report.html', 'tables.md', 'tables.tex'} <= {Path(name).name for name in first}
     page = (study / 'report.html').read_text('utf-8')

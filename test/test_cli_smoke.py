@@ -34,8 +34,8 @@ def test_from_a_motion_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[
     ranks = {row['model']: row['rank'] for row in rows if row['scenario'] == 'all'}
     assert ranks == {'ch_rw': 1, 'ch_gauss': 2}
 
-    again = call(capsys, 'vepd', '--series', out / 'series' / 'paper_released', '--json')
-    of_study = {'judge': 'paper_released', 'group': ''}
+    again = call(capsys, 'vepd', '--series', out / 'series' / 'clean', '--json')
+    of_study = {'judge': 'clean', 'group': ''}
     found = [{**of_study, **row} for row in json.loads(again.out)['vepd']]
     assert sorted(found, key=str) == sorted(rows, key=str)
 

@@ -66,7 +66,7 @@ def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
             '--match-rates',
             'orientation is absent',
         ):
-            assert said in outcome.err
+            assert said in (tmp_path / str(jobs) / 'result/findings.txt').read_text('utf-8')
         assert 'ch_rw_airsim' in outcome.out
     one, two = (contents(tmp_path / str(jobs) / 'result') for jobs in (1, 2))
     assert one == two
@@ -111,9 +111,9 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
     assert {row['recording'] for row in runs} == {'line_1', 'line_2', 'circle_1'}
     series = {f'{source}/{run}.csv' for source in ('Real', 'Sim/ch_gauss', 'Sim/airsim')
               for run in ('line_1', 'line_2', 'circle_1')}  # fmt: skip
-    assert set(contents(out / 'series/paper_released')) == series
+    assert set(contents(out / 'series/clean')) == series
     for plot in ('histogram_rmse.png', 'histogram_entropy.png', 'velocity.png'):
-        assert (out / 'plots/paper_released' / plot).read_bytes().startswith(b'\x89PNG')
+        assert (out / 'plots/clean' / plot).read_bytes().startswith(b'\x89PNG')
 
 
 def test_printed_table_has_the_numbers_of_the_file_and_is_not_cut_in_a_pipe(
@@ -126,15 +126,13 @@ def test_printed_table_has_the_numbers_of_the_file_and_is_not_cut_in_a_pipe(
     )  # fmt: skip
     assert outcome.status == 0
     for row in rows(out / 'vepd.csv'):
-        line, sure, *_ = (line for line in outcome.out.splitlines() if row['model'] in line)
+        line, *_ = (line for line in outcome.out.splitlines() if row['model'] in line)
         assert f'{float(row["vepd"]):.4f}' in line
-        assert f'{float(row["vepd"]):.4f}' in sure
-        assert f'{float(row["w_rmse"]):.4f}' in line
-    assert f'Tables, runs and series: {out}; plots: {out}/plots; page: ' in outcome.out
-    # Each note is one line, to be found by grep.
-    notes = outcome.err.splitlines()
-    assert notes[0] == 'Please note:'
-    assert all(note.startswith('  - ') for note in notes[1:])
+    assert f'Report: {out}/report.html' in outcome.out
+    assert outcome.err == ''
+    # Each finding is one line, to be found by grep.
+    for line in (out / 'findings.txt').read_text('utf-8').splitlines():
+        assert line.startswith(('decisive: ', 'assumed: ', 'routine: '))
 
 
 def test_gps_can_stay_real(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
@@ -158,7 +156,7 @@ def test_options_reach_the_result(bags: list[Path], tmp_path: Path, capsys: Capt
         capsys, '--real', bags[0], '--models', 'ch_rw', '--repetitions', 3, '--seed', 5,
         '--match-rates', '--component', 'forward', '--rate', 10, '--warmup', 1, '--window', 3,
         '--spectrum', 'power', '--detrend', 'mean', '--scenario', 'yard', '--judge-config',
-        'clean', '--published', '--out', out,
+        'clean', '--out', out,
     )  # fmt: skip
     assert outcome.status == 0
     record = json.loads((out / 'study.json').read_text(encoding='utf-8'))
@@ -194,7 +192,7 @@ def test_series_of_a_result_give_its_table(
     out, again = tmp_path / 'result', tmp_path / 'again'
     models = ['--models', 'ch_rw,airsim']
     assert vepd(capsys, '--real', *bags, *models, '--out', out).status == 0
-    outcome = vepd(capsys, '--series', out / 'series/paper_released', '--out', again, '--json')
+    outcome = vepd(capsys, '--series', out / 'series/clean', '--out', again, '--json')
     assert outcome.status == 0
 
     def sorted_rows(path: Path) -> list[list[tuple[str, str]]]:
@@ -205,7 +203,7 @@ def test_series_of_a_result_give_its_table(
 
     assert sorted_rows(again / 'vepd.csv') == sorted_rows(out / 'vepd.csv')
     assert len(json.loads(outcome.out)['vepd']) == 6
-    refused = vepd(capsys, '--series', out / 'series/paper_released', '--out', again)
+    refused = vepd(capsys, '--series', out / 'series/clean', '--out', again)
     assert refused.status == 2
     assert 'exists' in refused.complaints[0]
 

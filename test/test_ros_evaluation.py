@@ -175,7 +175,7 @@ def test_the_folder_is_that_of_the_command(
     assert late[-1]['notes'] == []
     live = contents(tmp_path / 'live')
     assert live == contents(tmp_path / 'batch')
-    assert {'vepd.csv', 'study.json', 'series/paper_released/Sim/ch_gauss/line_1.csv'} <= set(live)
+    assert {'vepd.csv', 'study.json', 'series/clean/Sim/ch_gauss/line_1.csv'} <= set(live)
     assert out.replace('live', 'batch') == batch.out
     assert f'evaluation_node: error: left out: {broken}' in err
     assert {f'{row["vepd"]!r}' for row in late[-1]['vepd']} <= set(

@@ -206,7 +206,7 @@ def test_what_goes_wrong_with_files_of_one_recording_leaves_the_others(
         (failure,) = node.tally.failures
         assert failure.told == 'line_1: /tmp/log: No space left on device'
         assert node.write() == 1
-    assert (out / 'series/paper_released/Sim/ch_gauss/circle_1.csv').exists()
+    assert (out / 'series/clean/Sim/ch_gauss/circle_1.csv').exists()
 
 
 @pytest.mark.parametrize('failing', ['gps', 'wait'])

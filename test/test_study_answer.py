@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
+import pytest
 from study_examples import drawn_study
 
+from sim2real_eval.cli.study import print_study
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.judge.robot_localization.findings import NO_START_HEADING
 from sim2real_eval.metrics.findings import MOVING_START, SLOW_TRUTH
 from sim2real_eval.report.answer import answer_lines
+from sim2real_eval.report.page.ranking import standings
+from sim2real_eval.report.study_report import StudyReport
 from sim2real_eval.study.answer import study_answer
 from sim2real_eval.study.outcome import StudyOutcome
 
@@ -93,3 +98,21 @@ def test_the_doubt_is_decisive_about_this_judge_and_about_real_runs_before_simul
     doubts = study_answer(outcome).doubts
     assert [one.numbers['speed'] for one in doubts] == [4.0, 3.0]
     assert 'starts at 4.0 m/s' in _told(outcome)['Main doubt']
+
+
+def test_the_answer_is_last_alone_when_quiet_and_below_every_table_when_verbose(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcome = drawn_study(runs=3, models={'a': 0.05, 'b': 0.3})
+    report = StudyReport('', '', '', standings(outcome), study_answer(outcome), ())
+    said = []
+    for option in ({'quiet': True}, {}, {'verbose': True}):
+        print_study(outcome, report, Path('out'), **option)
+        said.append(capsys.readouterr().out)
+    quiet, usual, verbose = said
+    assert quiet.startswith('Nearest model')
+    assert quiet.strip() in usual
+    assert quiet.strip() in verbose
+    # Errors of the real runs, here a stand-in's, beside those of models; one judge, or all.
+    assert [text.count('     stand-in ') for text in said] == [0, 1, 2]
+    assert ('Uncertainty' in usual, 'Uncertainty' in verbose) == (False, True)

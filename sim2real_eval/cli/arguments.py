@@ -38,6 +38,8 @@ class SharedOptions(Parameters):
         minimum=1,
     )
     json: bool = parameter(False, '', 'Print the result as JSON.')
+    verbose: bool = parameter(False, '', 'Print every table.')
+    quiet: bool = parameter(False, '', 'Print the answer alone.')
     overwrite: bool = parameter(False, '', 'Replace an older result.')
     storage: str = parameter(
         'mcap', '', 'Form of the recordings.', choices=('mcap', 'sqlite3', 'csv')
@@ -64,6 +66,8 @@ class SharedOptions(Parameters):
 
 _SHARED = OptionSet(
     SharedOptions,
+    verbose='--verbose -v',
+    quiet='--quiet -q',
     base_frame='--base-frame FRAME',
     transforms='--transforms FILE',
     motion='--moving',

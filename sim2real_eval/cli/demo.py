@@ -6,11 +6,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import add_shared
 from sim2real_eval.cli.options import OptionSet
+from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from sim2real_eval.study.plan import StudyPlan
 
 _COMMAND = ('sim2real', 'demo')
-_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
-_JUDGES = ('paper_released', 'clean')
 _LABEL = (
     'The recordings in this folder are synthetic: a simulated vehicle with simulated sensors '
     'stands in\nfor real ones. Made by `sim2real demo`; a new demo replaces this folder.\n'
@@ -31,9 +31,14 @@ HELP = 'a small study with plots; needs no input'
 DESCRIPTION = (
     'Drive a vehicle through line, circle and half-sine, record it with sensors '
     'that stand in for real ones (synthetic, and labelled so), and compare the five GPS '
-    'models of the paper with them under both judge profiles.'
+    'models of the paper with them.'
 )
-EPILOG = 'example:\n  sim2real demo\n  sim2real demo --runs 10 --seed 1 --out my_demo'
+EPILOG = """\
+examples:
+  sim2real demo
+  sim2real demo --runs 10 --seed 1 --out my_demo
+  sim2real demo --judge-config clean --judge-config paper_released
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +52,13 @@ class DemoOptions(Parameters):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     OptionSet(DemoOptions, out='--out DIR').add(parser, kept=True)
-    add_shared(parser, 'json', 'seed', 'jobs')
+    parser.add_argument(
+        '--judge-config',
+        action='append',
+        choices=('clean', 'paper_released'),
+        help=f'profile of the judge (default {PROFILE}); repeatable: one judge each',
+    )
+    add_shared(parser, 'json', 'verbose', 'quiet', 'seed', 'jobs')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -57,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.recording.writing import write_recording
 
     folder = Path(options.out)
-    plan = _plan(options.seed, options.runs)
+    plan = _plan(options.seed, options.runs, options.judge_config or [PROFILE])
     options.overwrite = _is_another(folder, plan)
 
     def finish(outcome: StudyOutcome) -> None:
@@ -67,16 +78,16 @@ def run(options: argparse.Namespace) -> int:
                 for one in plan.recordings:
                     write_recording(one.read(), fresh / one.name)
 
-    status = carry_out(plan, options, finish=finish)
-    if not options.json and status == 0:
-        print(f'Recordings: {folder / "recordings"}')
+    status = carry_out(plan, options, explained=True, finish=finish)
+    if not (options.json or options.quiet) and status == 0:
         print('\nNext, with your own bags:')
         print('    sim2real vepd --real MY_BAGS/* --models paper --out result')
     return status
 
 
-def _plan(seed: int, runs: int) -> StudyPlan:
-    """Return the study: stand-ins, the paper's models, both profiles of the judge."""
+def _plan(seed: int, runs: int, judges: Sequence[str]) -> StudyPlan:
+    """Return the study: stand-ins, the paper's models, and profiles of the judge."""
+    from sim2real_eval.cli.models import twins
     from sim2real_eval.judge.setup import JudgeSetup
     from sim2real_eval.simulation.twin import Twin
     from sim2real_eval.study.judges import StudyJudge
@@ -99,15 +110,15 @@ def _plan(seed: int, runs: int) -> StudyPlan:
         for scenario in DRIVES
         for number in range(1, runs + 1)
     ]
-    imu = load_imu('chrono')
+    chosen = [word for name in judges for word in ('--judge-config', name)]
     return StudyPlan.of(
         StudyFile(
             title='Demo: the GPS models of the paper against a stand-in for real sensors',
             options=StudyOptions(seed=seed),
             recordings=tuple(StudyRecording(one.run, '', StandIn(one, sensors)) for one in drives),
-            twins=tuple(Twin(name, load_gps(name), imu) for name in _MODELS),
-            judges=tuple(StudyJudge(name, 'embedded', JudgeSetup.load(name)) for name in _JUDGES),
-            command=(*_COMMAND, '--seed', str(seed), '--runs', str(runs)),
+            twins=twins('paper', 'chrono'),
+            judges=tuple(StudyJudge(name, 'embedded', JudgeSetup.load(name)) for name in judges),
+            command=(*_COMMAND, '--seed', str(seed), '--runs', str(runs), *chosen),
         )
     )
 

@@ -19,7 +19,7 @@ from sim2real_eval.cli.output import (
     progress_bar,
     report_failures,
 )
-from sim2real_eval.study.options import FitOptions, StudyOptions
+from sim2real_eval.study.options import PROFILE, FitOptions, StudyOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _METHOD.add(search)
     UNCERTAINTY.add(search, 'resamples')
     add_judge_kind(parser.add_argument_group('judge'))
-    add_judge(parser, '--judge-config', 'paper_released')
+    add_judge(parser, '--judge-config', PROFILE)
     STUDY.add(parser, 'start_heading')
     add_metric(parser)
     output = parser.add_argument_group('output')

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,13 +130,9 @@ def _about(folder: Path, name: str, model: Parameters | None) -> str:
     """Return the first sentence of the comment at the top of a preset's file, or of the class."""
     if not (folder / f'{name}.yaml').exists():
         return (type(model).__doc__ or '').partition('\n')[0] if model else 'cannot be imported'
-    comment = []
-    for line in (folder / f'{name}.yaml').read_text(encoding='utf-8').splitlines():
-        if not line.startswith('#'):
-            break
-        if 'SPDX-' not in line:
-            comment.append(line.lstrip('# '))
-    text = ' '.join(comment).partition(' docs/')[0]
+    from sim_sensors.core.config_files import file_comment
+
+    text = file_comment(folder / f'{name}.yaml').partition(' docs/')[0]
     # Not at the point of a number, nor at one within a name.
     return re.split(r'\.(?=\s+[A-Z])|\.$', text, maxsplit=1)[0]
 
@@ -159,9 +155,12 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     for gps_name, gps_label in zip(gps_names, gps_labels, strict=True):
         for imu_name, imu_label in zip(imu_names, imu_labels, strict=True):
             labels = [label for label in (gps_label, imu_label) if label != REAL_SENSOR]
+            shown = ['gps', 'imu']
             if len(imu_names) == 1 and gps_name != REAL_SENSOR:
-                labels = labels[:1]
-            result.append(_twin('+'.join(labels), {'gps': gps_name, 'imu': imu_name}))
+                # What all variants share need not be said in each.
+                labels, shown = labels[:1], ['gps']
+            named = {'gps': gps_name, 'imu': imu_name}
+            result.append(_twin('+'.join(labels), named, shown))
     return _distinct(result)
 
 
@@ -189,13 +188,27 @@ def single_sensors(gps: str, imu: str, mag: str = '') -> tuple[Twin, ...]:
     return _distinct(result)
 
 
-def _twin(label: str, names: Mapping[str, str]) -> Twin:
-    """Return the variant with models of some kinds of sensor; real ones stay."""
+def _twin(label: str, names: Mapping[str, str], shown: Collection[str] = ()) -> Twin:
+    """Return the variant with models of some kinds of sensor; real ones stay.
+
+    Its phrase is about those that are `shown`.
+    """
     from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
     from sim_sensors.sensor.catalogue import KINDS
 
     models = {k: KINDS.get(k).load(name) for k, name in names.items() if name != REAL_SENSOR}
-    return Twin(label, gps=models.pop('gps', None), imu=models.pop('imu', None), others=models)
+    phrases = [
+        KINDS.get(k).phrase(name)
+        for k, name in names.items()
+        if name != REAL_SENSOR and k in shown
+    ]
+    return Twin(
+        label,
+        gps=models.pop('gps', None),
+        imu=models.pop('imu', None),
+        others=models,
+        phrase='; '.join(phrases),
+    )
 
 
 def _pair(gps: str, imu: str) -> tuple[list[str], list[str]]:

@@ -16,7 +16,10 @@ from sim_sensors.core.parameters import Parameter, Parameters
 
 P = TypeVar('P', bound=Parameters)
 
-_OF_OUTPUT = ('help', 'help_all', 'out', 'overwrite', 'json', 'jobs', 'cluster', 'published')
+_OF_OUTPUT = (
+    'help', 'help_all', 'out', 'overwrite', 'json', 'jobs', 'cluster', 'published', 'verbose',
+    'quiet',
+)  # fmt: skip
 
 
 def rarely(action: argparse.Action) -> argparse.Action:
@@ -81,7 +84,7 @@ class OptionSet(Generic[P]):
         for name in names or self._flags:
             one = self._declared.declared()[name]
             default = one.default if base is None else getattr(base, name)
-            flags = [word for word in self._flags[name] if word.startswith('--')]
+            flags = [word for word in self._flags[name] if word.startswith('-')]
             form: dict[str, Any] = {'choices': one.choices}
             if one.kind is bool:
                 form = {'action': 'store_const', 'const': True}

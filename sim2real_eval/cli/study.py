@@ -7,29 +7,21 @@ import argparse
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, named_judges
 from sim2real_eval.cli.options import OptionSet, add_study_options, command_words, study_options
-from sim2real_eval.cli.output import (
-    complain,
-    conclude,
-    print_notes,
-    print_table,
-    progress_bar,
-    report_failures,
-)
+from sim2real_eval.cli.output import complain, conclude, print_table, progress_bar, report_failures
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.shipped import config_path
 
 if TYPE_CHECKING:
-    from sim2real_eval.common.findings import Finding
     from sim2real_eval.metrics.distances import VepdRow
-    from sim2real_eval.metrics.uncertainty.result import Uncertainty
+    from sim2real_eval.report.page.ranking import Standing
     from sim2real_eval.report.study_report import StudyReport
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
@@ -92,6 +84,9 @@ class InPlaceOptions(Parameters):
     )
 
 
+_MOST_TABLES = 4
+_MOST_FINDINGS = 3
+
 _IN_PLACE = OptionSet(InPlaceOptions, cluster='--cluster ADDRESS')
 
 
@@ -113,7 +108,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge(judge, '--judge-config', None, several=True)
     add_judge_kind(judge)
     add_study_options(parser, of='that of the study file, else ')
-    add_out(parser, 'folder of the study', 'overwrite', 'json', 'jobs', required=True)
+    add_out(
+        parser,
+        'folder of the study',
+        'overwrite',
+        'json',
+        'verbose',
+        'quiet',
+        'jobs',
+        required=True,
+    )
     _IN_PLACE.add(parser, 'cluster')
     parser.set_defaults(parser=parser)
 
@@ -160,13 +164,14 @@ def carry_out(
     options: argparse.Namespace,
     *,
     published: bool = False,
+    explained: bool = False,
     finish: Callable[[StudyOutcome], None] | None = None,
 ) -> int:
     """Run a study into the folder --out, print it, and return the exit status.
 
-    `options` have out, overwrite, jobs and json, and cluster where there is one; `published` shows
-    the paper's numbers beside ours; `finish` writes what else is to lie in the folder, before the
-    report.
+    `options` have out, overwrite, jobs, json, verbose and quiet, and cluster where there is one;
+    `published` and `explained`: see `print_study`; `finish` writes what else is to lie in the
+    folder, before the report.
     """
     from sim2real_eval.report.study_report import finish_study
     from sim2real_eval.study.run import told_failures
@@ -217,63 +222,118 @@ def carry_out(
     }
 
     def tell() -> None:
-        print_study(outcome, reports[0], options.out, published=published)
+        print_study(
+            outcome,
+            reports[0],
+            options.out,
+            published=published,
+            verbose=options.verbose,
+            quiet=options.quiet,
+            explained=explained,
+        )
 
     return conclude(options, record, tell, failures=failures)
 
 
 def print_study(
-    outcome: StudyOutcome, report: StudyReport, folder: str | Path, *, published: bool = False
+    outcome: StudyOutcome,
+    report: StudyReport,
+    folder: str | Path,
+    *,
+    published: bool = False,
+    verbose: bool = False,
+    quiet: bool = False,
+    explained: bool = False,
 ) -> None:
-    """Print the tables of a study, its notes, the answer and where everything is."""
-    from sim2real_eval.common.findings import from_records
-    from sim2real_eval.metrics.distances import POOLED
-    from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
-    from sim2real_eval.report.answer import answer_text
-    from sim2real_eval.report.console import vepd_console_table
-    from sim2real_eval.report.study_plots import PLOTS
-    from sim2real_eval.report.study_report import PAGE
+    """Print the ranking of a study, the answer below it, and where the rest is.
 
-    record, folder = outcome.record, Path(folder)
-    synthetic = bool(record['synthetic'])
-    print(record['title'])
+    With `verbose` every table comes before the answer; with `quiet` there is the answer alone;
+    `explained`, there is what it means in place of the ranking.
+    """
+    from sim2real_eval.report.answer import answer_text, meaning, wrapped
+    from sim2real_eval.report.study_report import FINDINGS, PAGE
+
+    folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
+    if quiet:
+        print(answer_text(report.answer))
+        return
+    print(outcome.record['title'])
     if synthetic:
         print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
         print('good a sensor model is.')
     print()
-    suggestions = []
-    for one in report.standings:
-        rows = shown(one.rows)
-        print_table(
-            vepd_console_table(
-                rows,
-                forward_rmse=outcome.forward_rmse(one.judge, one.group),
-                title=f'VEPD of {record["component"]} speed, judge {one.label}: smaller is closer'
-                + (' (SYNTHETIC stand-in)' if synthetic else ''),
-                published=published,
-            )
-        )
-        print()
-        scenarios = [name for name in one.uncertainty if name != POOLED]
-        told = [
-            *uncertainty_notes(one.uncertainty, scenarios),
-            *print_uncertainty(one.uncertainty, rows),
-        ]
-        print()
-        suggestions += [line.of(one.label) if len(report.standings) > 1 else line for line in told]
-    _show_secondary(outcome, folder)
-    print_notes([*from_records(record['notes']), *suggestions])
+    if verbose:
+        _show_all(outcome, report, folder, published=published)
+    elif not explained:
+        judge = report.answer.view.judge
+        mine = [one for one in report.standings if one.judge == judge]
+        for one in mine[:_MOST_TABLES]:
+            _show_ranking(outcome, one, published=published)
     print(answer_text(report.answer))
-    print(f'Tables, runs and series: {folder}; plots: {folder / PLOTS}; page: {folder / PAGE}')
+    if explained:
+        print('\n' + wrapped(meaning(report.answer)))
+    shown = report.answer.doubts[1 : 1 + _MOST_FINDINGS]
+    rest = len(report.findings) - len(shown) - bool(report.answer.doubts)
+    if shown:
+        print('\nAlso decisive:')
+    for finding in shown:
+        print(wrapped(str(finding), '- '))
+    print()
+    if rest > 0:
+        print(f'{rest} more findings: {folder / FINDINGS}')
+    print(f'Report: {folder / PAGE}' + ('' if verbose else '; more tables: -v'))
 
 
-def print_uncertainty(known: Mapping[str, Uncertainty], rows: Sequence[VepdRow]) -> list[Finding]:
-    """Print the uncertainty of the distances; return what would reduce it."""
-    from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
+def _show_ranking(outcome: StudyOutcome, one: Standing, *, published: bool) -> None:
+    """Print how far the models are from the real sensors, under one judge in one group."""
+    from sim2real_eval.metrics.distances import POOLED
+    from sim2real_eval.metrics.published import JUDGE, published_vepd
+    from sim2real_eval.report.ranking_tables import ranking_table
 
-    scenarios = list(dict.fromkeys(row.scenario for row in rows))
-    print_table(uncertainty_table({name: known[name] for name in scenarios}))
-    return pair_lines(known[scenarios[-1]], scenarios[-1])
+    component = str(outcome.record['component'])
+    means = {component: outcome.mean_rmse(one.judge, one.group, 'rmse')}
+    means['forward'] = outcome.mean_rmse(one.judge, one.group)
+    print_table(
+        ranking_table(
+            one.known,
+            {
+                name: {model: value for (model, place), value in found.items() if place == POOLED}
+                for name, found in means.items()
+            },
+            title=f'VEPD of {component} speed {one.where}, judge {one.label}: smaller is closer',
+            real='stand-in' if outcome.record['synthetic'] else 'real sensors',
+            published={model: published_vepd(model, one.whole) for model in outcome.models}
+            if published and one.judge == JUDGE
+            else None,
+        )
+    )
+    print()
+
+
+def _show_all(
+    outcome: StudyOutcome, report: StudyReport, folder: Path, *, published: bool
+) -> None:
+    """Print every table; `folder` has those that are too many."""
+    from sim2real_eval.metrics.published import JUDGE
+    from sim2real_eval.report.console import vepd_console_table
+    from sim2real_eval.report.ranking_tables import uncertainty_table
+
+    for one in report.standings:
+        _show_ranking(outcome, one, published=published)
+        rows = shown(one.rows)
+        if len(one.scenarios) > 1:
+            print_table(
+                vepd_console_table(
+                    rows,
+                    forward_rmse=outcome.mean_rmse(one.judge, one.group),
+                    title=f'By scenario, judge {one.label}',
+                    published=published and one.judge == JUDGE,
+                )
+            )
+            print()
+        print_table(uncertainty_table({name: one.uncertainty[name] for name in one.scenarios}))
+        print()
+    _show_secondary(outcome, folder)
 
 
 def shown(rows: Sequence[VepdRow]) -> list[VepdRow]:

@@ -13,11 +13,13 @@ from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sourc
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judges
 from sim2real_eval.cli.options import OptionSet, add_study_options, command_words, study_options
 from sim2real_eval.cli.output import conclude, print_notes, print_table
-from sim2real_eval.cli.study import carry_out, print_uncertainty, shown
+from sim2real_eval.cli.study import carry_out, shown
 from sim2real_eval.common.findings import to_records
+from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.published import JUDGE
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
-from sim2real_eval.study.options import ComparedSensors
+from sim2real_eval.study.options import PROFILE, ComparedSensors
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -33,8 +35,8 @@ DESCRIPTION = (
 EPILOG = """\
 examples:
   sim2real vepd --real bags/* --models paper --out result
-  sim2real vepd --real bags/* --judge-config clean --warmup 5 --start-heading --out result
-  sim2real vepd --real bags/* --judge-config paper_released --judge-config clean --out both
+  sim2real vepd --real bags/* --judge-config paper_released --out as_in_the_paper
+  sim2real vepd --real bags/* --judge-config clean --judge-config paper_released --out both
   sim2real vepd --real bags/* --gps real --imu chrono,airsim --out result_imu
   sim2real vepd --real run7 --topic truth=/ins/odometry --models my_receiver.yaml --out result
   sim2real vepd --series published_data --drop-zeros
@@ -45,7 +47,7 @@ _SENSORS = OptionSet(ComparedSensors, models='--models --gps LIST', imu='--imu L
 # Of the others a folder of series knows nothing: there all that has happened.
 _WITH_SERIES = {
     'help', 'help_all', 'series', 'seed', 'drop_zeros', 'out', 'overwrite', 'published', 'json',
-    'jobs',
+    'jobs', 'verbose', 'quiet',
     *MetricOptions.declared(), *UncertaintyOptions.declared()
 }  # fmt: skip
 
@@ -67,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scenario(inputs)
     _SENSORS.add(parser.add_argument_group('sensors'), kept=True)
     judge = parser.add_argument_group('judge')
-    add_judge(judge, '--judge-config', 'paper_released', several=True)
+    add_judge(judge, '--judge-config', PROFILE, several=True)
     add_judge_kind(judge)
     add_study_options(parser)
     inputs.add_argument(
@@ -78,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         '--published', action='store_true', help="show the paper's numbers beside ours"
     )
-    add_shared(output, 'json')
+    add_shared(output, 'json', 'verbose', 'quiet')
     add_shared(parser, 'jobs')
     parser.set_defaults(parser=parser)
 
@@ -95,6 +97,10 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
+    if options.published and JUDGE not in (options.config or [options.config_default]):
+        raise ParameterError(
+            '--published', '', f'goes with --judge-config {JUDGE}, whose numbers were printed'
+        )
     from sim2real_eval.cli.models import twins
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.study.plan import StudyPlan
@@ -152,7 +158,10 @@ def _recompute(options: argparse.Namespace) -> int:
         uncertainty_fields,
         uncertainty_notes,
     )
+    from sim2real_eval.report.answer import answer_text
     from sim2real_eval.report.console import vepd_console_table
+    from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
+    from sim2real_eval.study.answer import answer_of
 
     given = study_options(options)
     result = vepd_from_series(options.series, given.metric)
@@ -164,17 +173,25 @@ def _recompute(options: argparse.Namespace) -> int:
         check_result_files(target, ('vepd.csv',), overwrite=options.overwrite)
         rows = [uncertainty_fields(row, known) for row in result.rows]
         write_csv(target / 'vepd.csv', UNCERTAINTY_COLUMNS, rows)
+    answer = answer_of({('', ''): known[POOLED]}, result.notes)
     record = {
         'vepd': [dataclasses.asdict(row) for row in result.rows],
         'uncertainty': {name: one.to_mapping() for name, one in known.items()},
         'notes': to_records(result.notes),
+        'answer': answer.to_mapping(),
     }
 
     def tell() -> None:
-        print_table(vepd_console_table(shown(result.rows), published=options.published))
-        print()
-        suggestions = print_uncertainty(known, shown(result.rows))
-        told = uncertainty_notes(known, list(known)[:-1])
-        print_notes([*result.notes, *told, *suggestions])
+        if not options.quiet:
+            rows = shown(result.rows)
+            scenarios = list(dict.fromkeys(row.scenario for row in rows))
+            print_table(vepd_console_table(rows, published=options.published))
+            print()
+            print_table(uncertainty_table({name: known[name] for name in scenarios}))
+            print()
+            told = uncertainty_notes(known, list(known)[:-1])
+            told += pair_lines(known[scenarios[-1]], scenarios[-1])
+            print_notes([*result.notes, *told])
+        print(answer_text(answer))
 
     return conclude(options, record, tell)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,7 +29,7 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
     >>> from sim2real_eval.study.answer import Answer, View
     >>> view = View('clean', '', 'ch_rw', 0.31, False, 9, ('yaw',), {'yaw': 'airsim'}, {}, 9, 14)
     >>> answer = Answer(
-    ...     'ch_rw', 2, 12, 0.0415, 0.031, 0.062, 0.95, 'airsim', 0.04, 0.002, True, '0', 0.97,
+    ...     'ch_rw', '', 2, 12, 0.0415, 0.031, 0.062, 0.95, 'airsim', 0.04, 0.002, True, '0', 0.97,
     ...     (view,), (), False,
     ... )
     >>> for line in answer_lines(answer)[2:]:
@@ -43,27 +44,48 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
     if answer.probability is not None and answer.next is not None:
         share = _share(answer.probability)
         lines.append(('How sure', f'{answer.nearest} is nearest in {share} of resampled studies'))
-    if answer.next is not None or len(answer.views) > 1:
+    if len(answer.views) > 1 or answer.view.metrics or answer.view.options:
         lines.append(('Do all agree', _agreement(answer)))
     if answer.doubts:
         lines.append(('Main doubt', str(answer.doubts[0])))
     return [AnswerLine(*line) for line in lines]
 
 
-def answer_text(answer: Answer, width: int = 100) -> str:
+def meaning(answer: Answer) -> str:
+    """Return what an answer means for who simulates, in two sentences."""
+    real = real_sensors(answer)
+    if answer.distinguishable is None:
+        then = 'So few recordings cannot show whether what differs is more than chance.'
+    elif answer.distinguishable:
+        then = (
+            'What differs is more than chance: a robot tuned with it will still meet other errors '
+            'in reality.'
+        )
+    else:
+        then = 'What differs is no more than chance, as far as these recordings show.'
+    return (
+        f'With {answer.nearest} in place of {real} the judge estimates velocity most like it does '
+        f'with {real}. {then}'
+    )
+
+
+def answer_text(answer: Answer) -> str:
     """Return the lines below each other, wrapped."""
     lines = answer_lines(answer)
     gap = max(len(line.head) for line in lines) + 2
-    return '\n'.join(
-        textwrap.fill(
-            line.text,
-            width,
-            initial_indent=f'{line.head:<{gap}}',
-            subsequent_indent=' ' * gap,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
-        for line in lines
+    return '\n'.join(wrapped(line.text, f'{line.head:<{gap}}') for line in lines)
+
+
+def wrapped(text: str, head: str = '') -> str:
+    """Return text in lines that fit the terminal, the first behind a head."""
+    return textwrap.fill(
+        text,
+        # As many columns as are easy to read, and so in a pipe.
+        min(shutil.get_terminal_size((100, 24)).columns, 100),
+        initial_indent=head,
+        subsequent_indent=' ' * len(head),
+        break_on_hyphens=False,
+        break_long_words=False,
     )
 
 
@@ -78,15 +100,15 @@ def _like(answer: Answer) -> str:
 
 def _nearest(answer: Answer) -> str:
     many = f', of {answer.models}' if answer.models > 1 else ''
+    phrase = f' ({answer.phrase})' if answer.phrase else ''
     interval = ''
     if answer.low is not None and answer.high is not None:
         ends = f'{answer.low:.3g} to {answer.high:.3g}'
         interval = f', {100 * answer.level:g} % interval {ends}'
     recordings = _count(answer.recordings, 'recording')
-    return (
-        f'{answer.nearest}{many}: VEPD {_number(answer.distance)}{interval} '
-        f'({recordings}, judge {answer.view.label})'
-    )
+    judge = f', judge {answer.view.label}' if answer.view.label else ''
+    vepd = f'VEPD {_number(answer.distance)}{interval}'
+    return f'{answer.nearest}{phrase}{many}: {vepd} ({recordings}{judge})'
 
 
 def _against_real(answer: Answer) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.table import Table
@@ -14,20 +14,81 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.findings import NOT_SIGNIFICANT
 from sim2real_eval.metrics.published import RankAgreement
+from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
-from sim2real_eval.report.console import add_numbers, add_words, plain_table
+from sim2real_eval.report.console import add_numbers, add_words, four_decimals, plain_table
 from sim2real_eval.study.secondary_results import LEVEL, MetricTable
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
 
 _MOST_PAIRS = 3
 
 
+def ranking_table(
+    known: Uncertainty,
+    rmse: Mapping[str, Mapping[str, float]],
+    *,
+    title: str,
+    real: str = 'real sensors',
+    published: Mapping[str, float | None] | None = None,
+) -> Table:
+    """Return how far each model is from the real sensors, the nearest first.
+
+    Columns that so few runs leave empty are left out. Models with tied ranks do not differ
+    significantly.
+
+    `rmse`: by component of speed the means of the runs of each model and of `real`; `real`: what
+    those are called; `published`: VEPD of the paper by model.
+    """
+    order = known.order
+    bounded = any(one.low is not None for one in order)
+    tested = any(one.adjusted is not None for one in order)
+    compared = len(order) > 1 and all(one.significance_groups for one in order)
+    table = plain_table(title)
+    add_numbers(table, 'rank')
+    add_words(table, 'model')
+    add_numbers(table, 'VEPD', style='bold')
+    if bounded:
+        add_numbers(table, f'{100 * known.options.level:g} %\ninterval')
+    if tested:
+        add_numbers(table, 'p-value\nadj.', min_width=8)
+    if compared:
+        add_numbers(table, 'tied\nranks', min_width=6)
+    add_numbers(table, 'runs', *(f'RMSE\n{name}\nm/s' for name in rmse))
+    if published is not None:
+        add_numbers(table, 'paper\nVEPD')
+
+    def add(source: str, runs: int, name: str, *numbers: str) -> None:
+        place, *rest = numbers
+        means = [four_decimals(found.get(source)) for found in rmse.values()]
+        paper = [] if published is None else [four_decimals(published.get(source))]
+        table.add_row(place, Text(name), *rest, str(runs), *means, *paper)
+
+    add(REAL, order[0].n_real, real, *[''] * (2 + bounded + tested + compared))
+    for place, one in enumerate(order, 1):
+        more = [_range(one.low, one.high)] if bounded else []
+        more += [_p_value(one.adjusted, '-')] if tested else []
+        more += [_ranges(known.alike(one.model))] if compared else []
+        add(one.model, one.n_sim, one.model, str(place), f'{one.distance:.4f}', *more)
+    return table
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers, those that follow each other as a range."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][-1] == number - 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return ','.join(f'{one[0]}' if len(one) == 1 else f'{one[0]}-{one[-1]}' for one in found)
+
+
 def uncertainty_table(
     known: Mapping[str, Uncertainty],
     *,
-    title: str = 'Uncertainty: models of one group are not significantly different',
+    title: str = 'Uncertainty: models with tied ranks are not significantly different',
 ) -> Table:
-    """Return a table of intervals, null quantiles, p-values and groups, one block per scenario.
+    """Return a table of intervals, null quantiles and p-values, one block per scenario.
 
     The null distribution is that of identical sensors: its median, and its quantile at the level.
     P-values are adjusted for how many models there are; the last column has the probability to be
@@ -36,8 +97,8 @@ def uncertainty_table(
     level = next(iter(known.values())).options.level
     table = plain_table(title)
     add_words(table, 'scenario')
-    table.add_column('group', no_wrap=True)
     add_words(table, 'model')
+    add_numbers(table, 'tied\nranks', min_width=5)
     add_numbers(table, '\nVEPD', style='bold')
     add_numbers(table, f'true VEPD\n{level:.3g} level', f'null dist.\nmed. {level:.3g}')
     # Wider than their words, which would run into each other.
@@ -48,8 +109,8 @@ def uncertainty_table(
         for model in one.order:
             table.add_row(
                 Text(label),
-                model.significance_groups or '-',
                 Text(model.model),
+                _ranges(one.alike(model.model)) if model.significance_groups else '-',
                 f'{model.distance:.4f}',
                 _range(model.low, model.high),
                 _range(model.null_median, model.null_high, ' '),

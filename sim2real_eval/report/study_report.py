@@ -9,12 +9,15 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from sim2real_eval.common.findings import Finding, by_severity, from_records
 from sim2real_eval.common.tables import write_bytes
+from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
 from sim2real_eval.report.answer import answer_lines
 from sim2real_eval.report.page.cells import MINUS, NONE, Column, DataTable, numeric
 from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.ranking import Standing, ranking, standings
 from sim2real_eval.report.page.tables import by_scenario, overview
+from sim2real_eval.report.ranking_tables import pair_lines
 from sim2real_eval.report.study_plots import save_plots
 from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome
@@ -23,6 +26,7 @@ from sim_sensors.core.errors import Sim2RealError
 
 PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')
+FINDINGS = 'findings.txt'
 
 _STUDY_FILE = 'study.yaml'
 
@@ -36,6 +40,7 @@ class StudyReport:
     latex: str
     standings: Sequence[Standing]
     answer: Answer
+    findings: Sequence[Finding]
 
 
 def study_report(
@@ -80,7 +85,18 @@ def study_report(
         ),
         tuple(standing),
         answer,
+        _findings(outcome, standing),
     )
+
+
+def _findings(outcome: StudyOutcome, standings: Sequence[Standing]) -> list[Finding]:
+    """Return all that was found, in the runs and about the ranking."""
+    found = [*from_records(outcome.record['notes'])]
+    for one in standings:
+        told = uncertainty_notes(one.uncertainty, one.scenarios)
+        told += pair_lines(one.known, one.whole)
+        found += [note.of(one.label) for note in told] if len(standings) > 1 else told
+    return by_severity(found)
 
 
 def finish_study(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
@@ -88,6 +104,8 @@ def finish_study(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
     folder = Path(folder)
     report = study_report(outcome, folder=folder)
     write_report(report, folder / PAGE)
+    lines = [f'{one.severity.name.lower()}: {one}\n' for one in report.findings]
+    write_bytes(folder / FINDINGS, ''.join(lines).encode())
     save_plots(folder, outcome, list(report.standings), side_results(outcome))
     return report
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.study.options import ComparedSensors, StudyOptions
+from sim2real_eval.study.options import PROFILE, ComparedSensors, StudyOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter, Parameters
 from sim_sensors.core.shipped import config_names, config_path
@@ -120,8 +120,8 @@ ARGUMENTS: dict[str, Parameter] = {
         ('robot_localization', 'judge_node'),
     ),
     'profile': _text(
-        'Shipped parameters for both nodes: the paper as released, or tuned ones.',
-        'paper_released',
+        'Shipped parameters for both nodes: tuned ones, or the paper as released.',
+        PROFILE,
         # Those without navsat_transform_node take wheels and a camera.
         tuple(
             name.removesuffix(NAVSAT) for name in config_names('judge') if name.endswith(NAVSAT)

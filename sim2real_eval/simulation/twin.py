@@ -45,12 +45,15 @@ class Twin:
         None: the recording's own IMU stays.
     others : mapping
         Models of further kinds by the name of the kind: `mag`, `camera` ...
+    phrase : str
+        What its models are, in a few words; see `SensorKind.phrase`.
     """
 
     label: str
     gps: GpsModel | None
     imu: ImuModel | None
     others: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+    phrase: str = ''
 
     @property
     def models(self) -> dict[str, Any]:

@@ -81,8 +81,8 @@ class Answer:
 
     Attributes
     ----------
-    nearest : str
-        Model with the smallest VEPD.
+    nearest, phrase : str
+        Model with the smallest VEPD, and what it is in a few words, empty where nobody says.
     models, recordings : int
         How many were compared, and on how many real motions.
     distance, low, high : float
@@ -110,6 +110,7 @@ class Answer:
     """
 
     nearest: str
+    phrase: str
     models: int
     recordings: int
     distance: float
@@ -171,14 +172,35 @@ def study_answer(outcome: StudyOutcome) -> Answer:
 
     That of the last study is remembered: its folder, its page and the terminal ask for the same.
     """
-    known = study_uncertainty(outcome)
-    place, scenarios = next(iter(known.items()))
-    first = scenarios[POOLED]
+    return answer_of(
+        {place: scenarios[POOLED] for place, scenarios in study_uncertainty(outcome).items()},
+        from_records(outcome.record['notes']),
+        side_results(outcome),
+        phrases=outcome.record.get('phrases'),
+        is_synthetic=bool(outcome.record.get('synthetic')),
+    )
+
+
+def answer_of(
+    known: Mapping[tuple[str, str], Uncertainty],
+    notes: Sequence[Finding],
+    side: SideResults | None = None,
+    *,
+    phrases: Mapping[str, str] | None = None,
+    is_synthetic: bool = False,
+) -> Answer:
+    """Return the answer that rankings by judge and group give, of which the first counts.
+
+    `notes`: findings about the runs; `side`: what other metrics and options say; `phrases`: what
+    models are, in a few words.
+    """
+    side = side or SideResults((), (), ())
+    (judge, _), first = next(iter(known.items()))
     best, *others = first.order
     pair = first.pair(best.model, others[0].model) if others else None
-    side = side_results(outcome)
     return Answer(
         nearest=best.model,
+        phrase=(phrases or {}).get(best.model, ''),
         models=len(first.models),
         recordings=first.motions,
         distance=best.distance,
@@ -191,9 +213,9 @@ def study_answer(outcome: StudyOutcome) -> Answer:
         gap_distinguishable=pair.distinguishable if pair else None,
         more_motions=first.more(pair) if pair else '',
         probability=best.ranks[0] if best.ranks else None,
-        views=tuple(_view(place, one[POOLED], side, best.model) for place, one in known.items()),
-        doubts=tuple(_doubts(from_records(outcome.record['notes']), place[0])),
-        is_synthetic=bool(outcome.record.get('synthetic')),
+        views=tuple(_view(place, one, side, best.model) for place, one in known.items()),
+        doubts=tuple(_doubts(notes, judge)),
+        is_synthetic=is_synthetic,
     )
 
 
@@ -254,7 +276,8 @@ def _doubts(notes: Sequence[Finding], judge: str) -> list[Finding]:
         return REAL not in [group for group, _, _ in one.runs], -share
 
     about = [
-        one
+        # Whose answer it is has been said.
+        dataclasses.replace(one, where='') if one.where == f'judge {judge}' else one
         for one in notes
         if one.severity == Severity.DECISIVE
         and (not one.where.startswith('judge ') or one.where == f'judge {judge}')

@@ -29,7 +29,7 @@ _FILE = 'study.yaml'
 _OURS = (
     _FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
     'sensitivity.csv', 'agreement.json', 'report.html', 'tables.md', 'tables.tex', 'metrics.png',
-    'plots', 'recordings', 'SYNTHETIC.txt', MARK,
+    'findings.txt', 'plots', 'recordings', 'SYNTHETIC.txt', MARK,
 )  # fmt: skip
 """All that a study writes, the mark last."""
 

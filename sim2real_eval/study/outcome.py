@@ -269,13 +269,18 @@ class StudyOutcome:
         options = MetricOptions.from_mapping(self.record['metric'], 'metric')
         return prepare(whole[self.record['component']], options)
 
-    def forward_rmse(self, judge: str, group: str | None = None) -> dict[tuple[str, str], float]:
-        """Return the mean body-forward RMSE in m/s by (model, scenario), `all` for pooled."""
+    def mean_rmse(
+        self, judge: str, group: str | None = None, name: str = 'forward_rmse'
+    ) -> dict[tuple[str, str], float]:
+        """Return the mean RMSE in m/s by (model, scenario), `all` for pooled.
+
+        Of forward speed, or as `rmse` of what the study compares.
+        """
         found: dict[tuple[str, str], list[float]] = {}
         for model in (REAL, *self.models):
             for run in self.of(judge, model, group=group):
                 for scenario in (run.scenario, POOLED):
-                    found.setdefault((model, scenario), []).append(run.values['forward_rmse'])
+                    found.setdefault((model, scenario), []).append(run.values[name])
         return {place: float(np.mean(values)) for place, values in found.items()}
 
     def table(

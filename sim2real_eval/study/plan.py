@@ -139,7 +139,7 @@ class StudyUnit:
 
 
 _FORMAT = 1
-_WORDS = ('title', 'about', 'command', 'shipped', 'uncertainty', 'more_metrics')
+_WORDS = ('title', 'about', 'command', 'shipped', 'phrases', 'uncertainty', 'more_metrics')
 """What may change without changing a run."""
 
 
@@ -315,5 +315,6 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'more_metrics': list(file.more_metrics),
         'judges': [judge.to_mapping() for judge in file.judges],
         'models': {twin.label: twin.to_mapping() for twin in file.twins},
+        'phrases': {twin.label: twin.phrase for twin in file.twins if twin.phrase},
         'recordings': [one.to_mapping() for one in recordings],
     }

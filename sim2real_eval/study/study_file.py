@@ -13,7 +13,7 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.judges import StudyJudge, read_judges
 from sim2real_eval.study.metric import METRICS
-from sim2real_eval.study.options import StudyOptions
+from sim2real_eval.study.options import PROFILE, StudyOptions
 from sim2real_eval.study.recordings import (
     PathDrive,
     StudyRecording,
@@ -34,7 +34,7 @@ KEYS = MappingProxyType(
         'recordings': 'Real recordings, or stand-ins for them.',
         'models': 'Simulated variants.',
         'simulate_on': 'truth (default) or drive: which motion simulated sensors follow.',
-        'judges': 'Who estimates; default paper_released.',
+        'judges': 'Who estimates; default clean.',
         'conditions': 'What happens to the fixes of real and simulated runs alike.',
         'uncertainty': 'Options of the statistics.',
         'more_metrics': 'Metrics in files, such as my_metric.py:MyMetric.',
@@ -143,7 +143,7 @@ class StudyFile:
             options = over.options(options)
         judges = over.judges
         if judges is None:
-            default = Entry(where, 'judges', ['paper_released'])
+            default = Entry(where, 'judges', [PROFILE])
             judges = read_judges(fields.get('judges', default), folder)
         metrics = fields['more_metrics'].items('metrics') if 'more_metrics' in fields else []
         shipped = path.resolve().parent == config_path('studies').resolve()

@@ -58,10 +58,13 @@ def _product(models: Entry, folder: Path) -> list[Twin]:
     twins = []
     for gps, imu in itertools.product(receivers, inertial):
         parts = [_label(one) for one in (gps, imu) if one.value != REAL_SENSOR]
+        shown: list[tuple[SensorKind[Any, Any], Entry]] = [(GPS, gps), (IMU, imu)]
         # What all variants share need not be said in each.
         if len(inertial) == 1 and gps.value != REAL_SENSOR:
-            parts = parts[:1]
-        twins.append(_twin(models, '+'.join(parts), gps, imu, folder))
+            parts, shown = parts[:1], shown[:1]
+        twin = _twin(models, '+'.join(parts), gps, imu, folder)
+        phrases = [words for kind, one in shown if (words := _phrase(kind, one, folder))]
+        twins.append(dataclasses.replace(twin, phrase='; '.join(phrases)))
     return twins
 
 
@@ -73,6 +76,13 @@ def _twin(owner: Entry, label: str, gps: Entry, imu: Entry, folder: Path) -> Twi
         gps=None if gps.value == REAL_SENSOR else read_model(GPS, gps, folder),
         imu=None if imu.value == REAL_SENSOR else read_model(IMU, imu, folder),
     )
+
+
+def _phrase(kind: SensorKind[Any, Any], entry: Entry, folder: Path) -> str:
+    """Return what a model is in a few words; nothing for one that is given by its parameters."""
+    if not isinstance(entry.value, str) or entry.value in (REAL_SENSOR, STAND_IN):
+        return ''
+    return kind.phrase(entry.value, folder=folder)
 
 
 def _listed(entry: Entry, kind: str) -> list[Entry]:

@@ -126,3 +126,14 @@ def _number_in(text: str, name: str, where: str, finite: bool) -> float:
         allowed = 'a finite number' if finite else 'a number'
         raise MotionError(f'{where}: {name} {text!r} is not allowed; must be {allowed}')
     return number
+
+
+def file_comment(path: Path) -> str:
+    """Return the comment at the top of a file, without its licence, as one line."""
+    words = []
+    for line in path.read_text(encoding='utf-8').splitlines():
+        if not line.startswith('#'):
+            break
+        if 'SPDX-' not in line:
+            words.append(line.lstrip('# '))
+    return ' '.join(words)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -134,6 +135,28 @@ class SensorKind(Generic[P, A]):
         mapping = read_yaml_mapping(path)
         self._check(mapping, str(path))
         return from_variant(self.models, mapping, str(path))
+
+    def phrase(self, name: str | Path, *, folder: Path | None = None) -> str:
+        """Return what a model is in a few words: how its file or its class begins.
+
+        `name`, `folder`: as for `load`. Words end at the first semicolon or sentence.
+
+        Examples
+        --------
+        >>> KINDS.get('gps').phrase('ch_rw')
+        'Chrono random walk: smooth bounded drift'
+        """
+        from sim_sensors.core.config_files import file_comment
+
+        text = str(name).removesuffix(UPSTREAM)
+        path = None if is_in_file(text) else self._path(text)
+        if path is None:
+            about = type(self.load(name, folder=folder)).__doc__ or ''
+            words = about.strip().partition('\n')[0]
+        else:
+            words = file_comment(Path(folder or '', path))
+        # Not at the point of a number, nor at one within a name.
+        return re.split(r'[.;](?=\s+[A-Za-z])|\.$', words, maxsplit=1)[0]
 
     def simulate(
         self,

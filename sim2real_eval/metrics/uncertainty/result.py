@@ -180,6 +180,15 @@ class Uncertainty:
         """Return what is known of two models, in either order; the difference is as in `pairs`."""
         return next(one for one in self.pairs if {one.first, one.second} == {first, second})
 
+    def alike(self, model: str) -> list[int]:
+        """Return the ranks, from 1, of the models that do not differ significantly from one."""
+        order = [one.model for one in self.order]
+        return [
+            place
+            for place, other in enumerate(order, 1)
+            if other == model or self.pair(model, other).distinguishable is False
+        ]
+
     def more(self, pair: PairUncertainty) -> str:
         """Say how many more motions would make two models significantly different."""
         if pair.low is None:

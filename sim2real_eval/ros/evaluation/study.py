@@ -25,7 +25,7 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.folder import check_folder
 from sim2real_eval.study.judges import StudyJudge
-from sim2real_eval.study.options import ComparedSensors, StudyOptions
+from sim2real_eval.study.options import PROFILE, ComparedSensors, StudyOptions
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.recordings import of_sources
 from sim2real_eval.study.study_file import StudyFile
@@ -46,7 +46,7 @@ class EvaluationSettings(ComparedSensors):
         'Which nodes judge: ours, or ekf_node of robot_localization.',
         choices=JUDGES,
     )
-    profile: str = parameter('paper_released', '', 'Parameters of the judge that are shipped.')
+    profile: str = parameter(PROFILE, '', 'Parameters of the judge that are shipped.')
     params_file: str = parameter('', '', 'Parameter file of ekf_node instead of a profile.')
     navsat_params_file: str = parameter(
         '', '', 'Parameter file of navsat_transform_node; empty: that which belongs to the other.'
