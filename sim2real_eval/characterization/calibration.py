@@ -23,6 +23,7 @@ from sim2real_eval.characterization.noise_terms import NoiseTerms
 from sim2real_eval.characterization.options import AllanOptions
 from sim2real_eval.characterization.recovered_parameters import Reidentified, fit_imu, reidentify
 from sim2real_eval.characterization.signals import SignalFileError, signals_of
+from sim2real_eval.characterization.standstill_fixes import StandingOptions
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
@@ -93,7 +94,7 @@ def calibrate(
     base : str
         Frame of the body, to which lever arms lead.
     options : AllanOptions, optional
-        How the IMU is analysed.
+        How the IMU is analysed; what moves is kept or left out of the GPS, too.
     units : mapping, optional
         What 1 of the recordings' gyroscope and accelerometer is in SI (default 1).
     seed : int
@@ -102,6 +103,8 @@ def calibrate(
         Called three times.
     """
     problems: list[Sim2RealError] = []
+    options = options or AllanOptions()
+    standing = StandingOptions(reject_motion=options.reject_motion)
     gps, alike, back = None, (), ()
     with_gps = [one for one in recordings if one.gps is not None]
     with_imu = [one for one in recordings if one.imu is not None]
@@ -112,7 +115,7 @@ def calibrate(
         )
     if with_gps:
         try:
-            gps = characterize_gps(with_gps, k=k, base=base)
+            gps = characterize_gps(with_gps, k=k, base=base, options=standing)
         except SignalFileError as error:
             problems.append(error)
     progress()
@@ -123,7 +126,7 @@ def calibrate(
     imu = None
     if with_imu:
         try:
-            imu = _imu(with_imu, base, options or AllanOptions(), units or {}, seed)
+            imu = _imu(with_imu, base, options, units or {}, seed)
         except Sim2RealError as error:
             problems.append(error)
     progress()
@@ -163,7 +166,7 @@ def _imu(
     if not results:
         raise problems[0]
     notes += [findings.LEFT_OUT(sensor='IMU', problem=str(problem)) for problem in problems]
-    fitted = fit_imu(results, options.weights)
+    fitted = fit_imu(results, options.weights, shortest=_SHORT)
     array = used[0].imu
     assert array is not None
     model = dataclasses.replace(fitted.model, frame_id=array.frame or fitted.model.frame_id)

@@ -86,6 +86,13 @@ STANDS_STILL = routine(
     'the GPS stands still during {share:.0%} of the fixes: {spans}',
     'Only these times are analysed.',
 )
+JUMPS = decisive(
+    'gps.jumps',
+    'fixes left out as driving stay within {away:.3g m} of the place where those used scatter by '
+    '{kept:.3g m}: a receiver at rest that jumps looks so, too',
+    'The model has the calm times of the receiver alone, and is too good.',
+    'if the vehicle never moved, analyse all of it with --moving keep',
+)
 NO_LEVER_ARM = routine(
     'sensor.no_lever_arm',
     'no static transform connects frame {frame!r} to {base!r}: no lever arm',
@@ -130,10 +137,12 @@ GPS_NOT_RECOVERED = routine(
     'The record does not determine this value well, or its uncertainty is too small.',
     'record for longer',
 )
-SHORT_STANDSTILL = routine(
+SHORT_STANDSTILL = decisive(
     'imu.short_standstill',
-    '{seconds:.3g s} at standstill show white noise and bias only',
-    'Bias instability takes tens of minutes, a random walk hours.',
+    '{seconds:.3g s} at standstill show white noise and bias only; bias instability, random walk '
+    'and ramp are 0 in the model',
+    'Bias instability takes tens of minutes, a random walk hours. What a short record fits in '
+    'their place is vibration or temperature.',
     'record a longer standstill',
 )
 ONE_SECOND = routine(

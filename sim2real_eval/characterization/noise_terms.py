@@ -159,6 +159,20 @@ class NoiseTerms:
         return {name: getattr(self, name) for name in COEFFICIENTS}
 
 
+def short_terms(terms: NoiseTerms) -> NoiseTerms:
+    """Return the terms with none of long averaging times, only their upper bounds."""
+
+    def bound(one: Coefficient) -> Coefficient:
+        return Coefficient(0.0, one.std, 0.0, one.upper, observable=False)
+
+    return dataclasses.replace(
+        terms,
+        bias_instability=bound(terms.bias_instability),
+        random_walk=bound(terms.random_walk),
+        rate_ramp=bound(terms.rate_ramp),
+    )
+
+
 def term_variances(terms: NoiseTerms, tau: FloatArray) -> dict[str, FloatArray]:
     """Return the Allan variance of each observable term at averaging times `(k,)` s, u^2."""
     shapes = {

@@ -17,7 +17,7 @@ from sim2real_eval.characterization.allan import AllanCurve, allan_curve
 from sim2real_eval.characterization.allan_fit import fit_terms, fitted_factors
 from sim2real_eval.characterization.analysis import RecordingResult, combined_terms
 from sim2real_eval.characterization.imu_file import chain_model
-from sim2real_eval.characterization.noise_terms import NoiseTerms
+from sim2real_eval.characterization.noise_terms import NoiseTerms, short_terms
 from sim2real_eval.characterization.signals import AXES
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
@@ -109,6 +109,8 @@ def reidentify(
     for axis, given in terms.items():
         column = np.ascontiguousarray(values[:, AXES.index(axis)])
         curves[axis] = allan_curve(column, model.rate, fitted_factors(samples))
+        if not curves[axis].variance[0] > 0.0:
+            continue  # an axis that the model leaves without noise
         fit = fit_terms(curves[axis])
         for name, one in given.coefficients().items():
             again = getattr(fit.terms, name)
@@ -137,10 +139,13 @@ class FittedImu:
     seconds: float
 
 
-def fit_imu(results: Sequence[RecordingResult], weights: str = 'uncertainty') -> FittedImu:
+def fit_imu(
+    results: Sequence[RecordingResult], weights: str = 'uncertainty', *, shortest: float = 0.0
+) -> FittedImu:
     """Combine the analyses of recordings of one sensor; for `weights` see `noise_terms.combined`.
 
-    ParameterError when the rates differ by more than 5 %.
+    Where the longest has less than `shortest` seconds, no term of long averaging times is taken
+    from them. ParameterError when the rates differ by more than 5 %.
     """
     rates = [one.rate for one in results]
     if max(rates) > _RATE_TOLERANCE * min(rates):
@@ -151,6 +156,8 @@ def fit_imu(results: Sequence[RecordingResult], weights: str = 'uncertainty') ->
         )
     terms = combined_terms(results, weights)
     longest = max(results, key=lambda one: one.samples)
+    if longest.seconds < shortest:
+        terms = {axis: short_terms(one) for axis, one in terms.items()}
     model = chain_model(
         terms,
         rate=longest.rate,

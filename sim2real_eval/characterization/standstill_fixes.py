@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.characterization import findings
-from sim2real_eval.characterization.screening import runs_of
-from sim2real_eval.characterization.signals import SignalFileError
+from sim2real_eval.characterization.screening import longest_standstill, runs_of
+from sim2real_eval.characterization.signals import SignalFileError, evenly_spaced, signals_of
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.world.geodesy import LocalFrame
+
+# Farther away [m] than receivers at rest jump.
+_FAR = 30.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +45,7 @@ class StandingOptions(Parameters):
         8.0, 's', 'Shortest standstill that is used.', minimum=0.0, minimum_excluded=True
     )
     fewest: int = parameter(20, '1', 'Fewest fixes of a standstill.', minimum=8)
+    reject_motion: bool = parameter(True, '', 'Leave out what moves.')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,8 +82,9 @@ def standing_runs(
     """Return the standstills of a recording's GPS, and notes.
 
     Whether it stands is told by the true speed where there is truth, else by the fixes
-    themselves: the means of neighbouring windows stay together. SignalFileError when there is no
-    GPS, no valid fix, or nothing stands still for long enough.
+    themselves: the means of neighbouring windows stay together, or they go nowhere while the IMU
+    stands still. SignalFileError when there is no GPS, no valid fix, or nothing stands still for
+    long enough.
     """
     options = options or StandingOptions()
     where = recording.path or recording.name
@@ -108,11 +113,14 @@ def standing_runs(
             'or more'
         )
     speed = _true_speed(recording, fixes.stamp_ns)
-    if speed is not None:
+    if not options.reject_motion:
+        still, said = np.ones(len(time), dtype=np.bool_), ''
+    elif speed is not None:
         still = speed <= options.speed
         said = f'the true speed is {speed.min():.3g} m/s at least'
     else:
         pace, still = _own_speed(time, place, options)
+        still |= _at_rest_with_imu(recording, fixes.stamp_ns, place, options)
         said = f'the fixes drift by {pace:.3g} m/s at least'
     limit = options.speed if speed is not None else options.drift
     runs = _runs(recording.name, time, place, fixes, still, options)
@@ -129,6 +137,10 @@ def standing_runs(
     if share < 0.999:
         spans = ', '.join(f'{run.start:.4g} to {run.start + run.seconds:.4g} s' for run in runs)
         notes.append(findings.STANDS_STILL(share=share, spans=spans))
+        used = np.any([(time >= r.start) & (time <= r.start + r.seconds) for r in runs], axis=0)
+        away = np.linalg.norm((place - place[used].mean(axis=0))[:, :2], axis=1)
+        if speed is None and away.max() < _FAR:
+            notes.append(findings.JUMPS(away=away.max(), kept=away[used].max()))
     return runs, notes
 
 
@@ -169,6 +181,36 @@ def _true_speed(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     at, known = stamp_ns - origin, truth.stamp_ns - origin
     # Beyond the truth nothing is known.
     return np.asarray(np.interp(at, known, speed, left=np.inf, right=np.inf), np.float64)
+
+
+def _at_rest_with_imu(
+    recording: Recording, stamp_ns: IntArray, place: FloatArray, options: StandingOptions
+) -> NDArray[np.bool_]:
+    """Return the fixes, (n,), in the longest standstill of the IMU, if they go nowhere in it.
+
+    A steady drive is rest for an IMU; the fixes of its first and of its last quarter are apart
+    then. What jumps in between is the receiver.
+    """
+    nothing = np.zeros(len(stamp_ns), dtype=np.bool_)
+    try:
+        even = evenly_spaced(signals_of(recording))
+        assert even.rate is not None
+        rest = longest_standstill(even, even.rate)
+    except SignalFileError:
+        return nothing
+    assert recording.imu is not None
+    begin, end = recording.imu.stamp_ns[[0, -1]].tolist()
+    if len(even) < 0.99 * (end - begin) * 1e-9 * even.rate:
+        return nothing  # a gap cut the record, and where its longest piece begins is open
+    at = (stamp_ns - begin) * 1e-9 * even.rate
+    inside = (at >= rest.start) & (at <= rest.stop)
+    quarter = int(inside.sum()) // 4
+    if not quarter:
+        return nothing
+    times, track = at[inside] / even.rate, place[inside, :2]
+    way = np.linalg.norm(track[-quarter:].mean(axis=0) - track[:quarter].mean(axis=0))
+    seconds = times[-quarter:].mean() - times[:quarter].mean()
+    return inside if way <= options.drift * seconds else nothing
 
 
 def _own_speed(

@@ -50,7 +50,7 @@ class SharedOptions(Parameters):
     motion: str = parameter(
         'reject',
         '',
-        'reject: analyse the longest standstill of the IMU only; keep: all of it.',
+        'reject: analyse standstills only, of the IMU the longest; keep: all of the record.',
         choices=('reject', 'keep'),
     )
     transforms: str | None = parameter(
