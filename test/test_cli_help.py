@@ -80,7 +80,7 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
 
 def value_of(action: argparse.Action) -> object:
     """What an option takes: nothing, one of some words, or what its metavar stands for."""
-    if action.nargs == 0 or action.choices:
+    if action.nargs == 0 or (action.choices and not action.metavar):
         return action.choices and tuple(action.choices)
     # One model or several of them, by name or by file.
     return {'LIST': 'MODEL', 'NAME': 'MODEL', 'NAME|FILE': 'MODEL'}.get(

@@ -56,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--judge-config',
         action='append',
         choices=('clean', 'paper_released'),
-        help=f'profile of the judge (default {PROFILE}); repeatable: one judge each',
+        metavar='NAME',
+        help=f'profile, clean or paper_released (default {PROFILE}); repeatable: one judge each',
     )
     add_shared(parser, 'json', 'verbose', 'quiet', 'seed', 'jobs')
 

@@ -15,9 +15,7 @@ from sim2real_eval.cli.options import OptionSet, add_study_options, command_word
 from sim2real_eval.cli.output import conclude, print_notes, print_table
 from sim2real_eval.cli.study import carry_out, shown
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.metrics.published import JUDGE
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.study.options import PROFILE, ComparedSensors
 from sim_sensors.core.errors import ParameterError
@@ -97,6 +95,8 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
+    from sim2real_eval.metrics.published import JUDGE
+
     if options.published and JUDGE not in (options.config or [options.config_default]):
         raise ParameterError(
             '--published', '', f'goes with --judge-config {JUDGE}, whose numbers were printed'
@@ -151,6 +151,7 @@ def vepd_command(words: Sequence[str]) -> tuple[str, ...]:
 
 def _recompute(options: argparse.Namespace) -> int:
     from sim2real_eval.common.tables import write_csv
+    from sim2real_eval.metrics.distances import POOLED
     from sim2real_eval.metrics.published import vepd_from_series
     from sim2real_eval.metrics.uncertainty.assessment import (
         UNCERTAINTY_COLUMNS,
