@@ -32,7 +32,7 @@ def test_demo_replaces_an_older_one_and_says_that_it_is_synthetic(
     assert b'synthetic' in files['SYNTHETIC.txt']
     for name in ('line_1', 'circle_1', 'half_sine_1'):
         assert f'recordings/{name}/{name}.mcap' in files
-    for name in ('velocity', 'histogram_rmse', 'histogram_entropy', 'ranking'):
+    for name in ('velocity', 'rmse', 'entropy', 'ranking'):
         assert f'plots/clean/{name}.png' in files
     assert 'SYNTHETIC stand-ins' in outcome.out
     assert 'Chrono random walk: smooth bounded drift' in ' '.join(outcome.out.split())

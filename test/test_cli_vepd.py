@@ -112,7 +112,7 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
     series = {f'{source}/{run}.csv' for source in ('Real', 'Sim/ch_gauss', 'Sim/airsim')
               for run in ('line_1', 'line_2', 'circle_1')}  # fmt: skip
     assert set(contents(out / 'series/clean')) == series
-    for plot in ('histogram_rmse.png', 'histogram_entropy.png', 'velocity.png'):
+    for plot in ('rmse.png', 'entropy.png', 'velocity.png'):
         assert (out / 'plots/clean' / plot).read_bytes().startswith(b'\x89PNG')
 
 

@@ -55,7 +55,7 @@ def test_processes_change_no_byte(bags: list[Path], tmp_path: Path) -> None:
     two = contents(written(tmp_path / 'two' / 'r', bags, study, jobs=2))
     assert one == two
     assert {'vepd.csv', 'runs.csv', 'study.json', 'report.html'} <= set(one)
-    plots = ('velocity', 'ranking', 'histogram_rmse', 'histogram_entropy')
+    plots = ('velocity', 'ranking', 'rmse', 'entropy')
     assert {f'plots/paper_released/{name}.png' for name in plots} <= set(one)
 
 

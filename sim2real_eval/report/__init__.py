@@ -9,8 +9,8 @@ from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
     from sim2real_eval.report.console import vepd_console_table
-    from sim2real_eval.report.run_plots import ENTROPY, RMSE, histogram_figure
+    from sim2real_eval.report.run_plots import ENTROPY, RMSE, scores_figure
 
-__all__ = ['ENTROPY', 'RMSE', 'histogram_figure', 'vepd_console_table']
+__all__ = ['ENTROPY', 'RMSE', 'scores_figure', 'vepd_console_table']
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, __all__, 'run_plots', 'console')

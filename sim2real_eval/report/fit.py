@@ -21,7 +21,7 @@ from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.report.console import add_numbers, add_words, four_decimals, plain_table
-from sim2real_eval.report.run_plots import save_histograms
+from sim2real_eval.report.run_plots import save_scores
 from sim2real_eval.report.style import (
     BLUE,
     REAL_COLOUR,
@@ -252,7 +252,7 @@ def write_fit(
         save_png(profile_figure(fit), fresh / 'profiles.png')
         simulated = fit.validation.points.items()
         scores = {name: _scores(points.reshape(-1, 2)) for name, points in simulated}
-        save_histograms(fresh, _scores(fit.real.points), scores)
+        save_scores(fresh, _scores(fit.real.points), scores)
         write_json(fresh / MARK, record, allow_nan=False)
     return Path(folder)
 

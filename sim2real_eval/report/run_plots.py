@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots of runs: histograms of their scores, as [Mahajan2024], figure 3, and their speeds."""
+"""Plots of runs: their scores, and their speeds."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
@@ -21,73 +19,50 @@ from sim2real_eval.report.style import (
     REAL_COLOUR,
     TRUTH_COLOUR,
     figure_legend,
+    is_wide,
     legend_line,
     model_colours,
     new_figure,
     save_png,
-    small_multiples,
     tidy,
 )
-from sim_sensors.core.measurements import FloatArray
-
-_MAX_BINS = 64
-_LEAST_BINS = 6
 
 
 @dataclasses.dataclass(frozen=True)
-class HistogramAxis:
-    """What a histogram shows: a field of `RunScore`, text under the axis and above the figure.
-
-    Bins are those of the paper, from 0 to `upper`; fewer when the data end before, more when they
-    lie beyond, wider when they become too many.
-    """
+class ScoreAxis:
+    """What a figure of scores shows: a field of `RunScore`, text at the axis and above."""
 
     field: str
     label: str
     title: str
-    bin_width: float
-    upper: float
-
-    def edges(self, values: Sequence[float]) -> FloatArray:
-        """Return bin edges that hold all values, of the paper's width, at least 6 bins.
-
-        The width is doubled until at most 64 bins are left.
-        """
-        width = self.bin_width
-        largest = max(values, default=self.upper)
-        count = max(math.floor(largest / width) + 1, _LEAST_BINS)
-        while count > _MAX_BINS:
-            width *= 2
-            count = math.floor(largest / width) + 1
-        return np.arange(count + 1, dtype=np.float64) * width
 
 
-RMSE = HistogramAxis('rmse', 'RMSE of speed [m/s]', 'RMSE of estimated speed', 0.025, 0.8)
-ENTROPY = HistogramAxis(
+RMSE = ScoreAxis('rmse', 'RMSE of speed [m/s]', 'RMSE of estimated speed')
+ENTROPY = ScoreAxis(
     'entropy_difference',
     'Wiener entropy difference [1]',
     'Wiener entropy difference of estimated and true speed',
-    0.00675,
-    0.2,
 )
 
+_ROW = 0.3  # inches
 
-def histogram_figure(
+
+def scores_figure(
     real: Sequence[RunScore],
     sim: Mapping[str, Sequence[RunScore]],
-    axis: HistogramAxis,
+    axis: ScoreAxis,
     *,
     real_label: str = 'real',
 ) -> Figure:
-    """Return small multiples: one panel per model, the real runs as an outline behind each.
+    """Return a row of dots per model, one for each run, over the range of the real runs.
 
     Parameters
     ----------
     real : sequence of RunScore
         Real runs, pooled or of one scenario.
     sim : mapping
-        Model to scores.
-    axis : HistogramAxis
+        Model to scores, from top to bottom.
+    axis : ScoreAxis
         `RMSE` or `ENTROPY`.
     real_label : str
         What the runs that count as real are, such as `real` or a label of stand-ins.
@@ -100,54 +75,48 @@ def histogram_figure(
     Examples
     --------
     >>> scores = [RunScore(rmse, 0.2, 0.3, 0.1, 300, 20.0) for rmse in (0.1, 0.2, 0.3)]
-    >>> figure = histogram_figure(scores, {'ch_gauss': scores}, RMSE)
-    >>> len(figure.axes)
-    1
+    >>> figure = scores_figure(scores, {'ch_gauss': scores}, RMSE)
+    >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    ['real (3)', 'ch_gauss (3)']
     """
     if not sim or not real:
         raise MetricError('no runs to plot; need real runs and at least one model')
-    real_values = [float(getattr(score, axis.field)) for score in real]
-    sim_values = {
-        model: [float(getattr(score, axis.field)) for score in scores]
-        for model, scores in sim.items()
+    colours = {real_label: REAL_COLOUR, **model_colours(sim)}
+    values = {
+        name: np.array([float(getattr(score, axis.field)) for score in scores])
+        for name, scores in [(real_label, real), *sim.items()]
     }
-    everything = [*real_values, *(v for values in sim_values.values() for v in values)]
-    edges = axis.edges(everything).tolist()
-    figure, panels = small_multiples(
-        len(sim), 3, (3.1, 2.1), (0.0, 0.9), narrowest=4.6, sharex=True, sharey=True
-    )
-    colours = model_colours(sim)
-    for panel, (model, values) in zip(panels, sim_values.items(), strict=True):
-        panel.hist(values, bins=edges, color=colours[model], alpha=0.75)
-        panel.hist(real_values, bins=edges, color=REAL_COLOUR, alpha=0.25)
-        panel.hist(real_values, bins=edges, histtype='step', color='black', linewidth=1.0)
-        panel.set_title(f'{model} ({len(values)} runs)', fontsize=9, color=colours[model])
-        panel.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-        panel.tick_params(labelbottom=True)
-        tidy(panel)
-    panels[0].set_xlim(edges[0], edges[-1])
-    separator = ': ' if len(sim) >= 3 else '\n'
-    figure.suptitle(
-        f'{axis.title}{separator}simulated (colour) '
-        f'against {len(real)} {real_label} runs (grey, outlined)',
-        fontsize=10,
-    )
-    figure.supxlabel(f'{axis.label}, bins of {edges[1]:.5g}', fontsize=9)
-    figure.supylabel('runs', fontsize=9)
+    figure = new_figure(7.2, 1.2 + _ROW * len(values))
+    panel = figure.subplots()
+    if is_wide(np.concatenate(list(values.values())).tolist()):
+        panel.set_xscale('log')
+    lowest, highest = values[real_label].min(), values[real_label].max()
+    panel.axvspan(lowest, highest, color=REAL_COLOUR, alpha=0.15, linewidth=0)
+    for row, (name, found) in enumerate(values.items()):
+        panel.plot([np.median(found)] * 2, [row - 0.36, row + 0.36], color=colours[name])
+        panel.plot(found, np.full(len(found), row), 'o', color=colours[name], alpha=0.55,
+                   markersize=5, markeredgewidth=0)  # fmt: skip
+    labels = [f'{name} ({len(found)})' for name, found in values.items()]
+    panel.set_yticks(range(len(values)), labels, fontsize=8)
+    panel.set_ylim(len(values) - 0.4, -0.6)
+    tidy(panel, grid=True)
+    panel.tick_params(axis='y', length=0)
+    panel.set_xlabel(axis.label, fontsize=9)
+    figure.suptitle(f'{axis.title}: a dot per run, a line at the median', fontsize=10)
     return figure
 
 
-def save_histograms(
+def save_scores(
     folder: str | Path,
     real: Sequence[RunScore],
     sim: Mapping[str, Sequence[RunScore]],
     *,
     real_label: str = 'real',
 ) -> list[Path]:
-    """Write `histogram_rmse.png` and `histogram_entropy.png`; return their paths."""
+    """Write `rmse.png` and `entropy.png`; return their paths."""
     return [
-        save_png(histogram_figure(real, sim, axis, real_label=real_label), Path(folder) / name)
-        for name, axis in (('histogram_rmse.png', RMSE), ('histogram_entropy.png', ENTROPY))
+        save_png(scores_figure(real, sim, axis, real_label=real_label), Path(folder) / name)
+        for name, axis in (('rmse.png', RMSE), ('entropy.png', ENTROPY))
     ]
 
 
@@ -201,7 +170,7 @@ def overlay_figure(
             tidy(panel, grid=True)
             panel.tick_params(labelbottom=True)
             if line % len(overlays) == 0:
-                panel.set_title(model, fontsize=9, color=colours[model])
+                panel.set_title(model, fontsize=9, loc='left')
             if column == 0:
                 panel.set_ylabel(label, fontsize=9)
             own_truth |= _draw(panel, overlay, model, colours[model])
@@ -258,9 +227,9 @@ def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
                 continue
             clipped = True
             panel: Axes = panels[line][column]
-            text = f'clipped, up to {np.abs(shown).max():.2g} m/s'
-            panel.text(0.5, 0.97, text, transform=panel.transAxes, ha='center', va='top',
-                       fontsize=7, zorder=6)  # fmt: skip
+            # Above the axes, where it covers nothing.
+            most = np.abs(shown).max()
+            panel.set_title(f'cut, up to {most:.3g} m/s', fontsize=7, loc='right')
     if clipped:
         margin = 0.05 * (max(seen) - min(seen))
         panels[0][0].set_ylim(min(seen) - margin, max(seen) + 2.0 * margin)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots of a study: scores as histograms, speeds over time, rankings."""
+"""Plots of a study: scores, speeds over time, rankings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -17,18 +17,21 @@ from matplotlib.patches import Patch
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
-from sim2real_eval.report.page.ranking import Standing
+from sim2real_eval.report.page.ranking import Standing, differs
 from sim2real_eval.report.ranking_tables import RankLines, metric_lines, short_number
-from sim2real_eval.report.run_plots import Overlay, overlay_figure, save_histograms
+from sim2real_eval.report.run_plots import Overlay, overlay_figure, save_scores
 from sim2real_eval.report.style import (
+    LIKE_REAL,
     REAL_COLOUR,
+    UNLIKE_REAL,
     figure_legend,
+    is_wide,
     legend_line,
-    model_colours,
     new_figure,
     save_png,
     tidy,
 )
+from sim_sensors.core.measurements import FloatArray
 
 if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome
@@ -46,7 +49,7 @@ def save_plots(
 ) -> list[Path]:
     """Draw a study into plots/ in its folder; return the files.
 
-    Of each of the first judges (and groups) the histograms of RMSE and entropy, the ranking and
+    Of each of the first judges (and groups) RMSE and entropy of every run, the ranking and
     true and estimated speed; of all together the ranks by other metrics, in metrics.png.
     """
     plots = folder / PLOTS
@@ -63,7 +66,8 @@ def save_plots(
             model: [run.score for run in runs]
             for model, runs in outcome.by_model(one.judge, one.group).items()
         }
-        files += save_histograms(place, scores.pop(REAL), scores, real_label=real_label)
+        models = {found.model: scores[found.model] for found in one.known.order}
+        files += save_scores(place, scores[REAL], models, real_label=real_label)
         figures = {'ranking': ranking_figure(one.uncertainty, real_label=real_label, about=about)}
         if overlays := _overlays(outcome, one):
             figures['velocity'] = overlay_figure(
@@ -118,103 +122,115 @@ def ranking_figure(
     panels = {name: one for name, one in known.items() if name != POOLED or len(known) > 2}
     rows = [len(one.models) for one in panels.values()]
     figure = new_figure(7.2, 1.5 + _ROW * sum(rows) + 0.5 * len(rows))
-    colours = model_colours(dict.fromkeys(m.model for one in known.values() for m in one.models))
     axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)
+    distances = [m.distance for one in panels.values() for m in one.models if m.distance > 0.0]
+    if is_wide(distances):
+        axes.flat[0].set_xscale('log')
+        medians = [m.null_median for one in panels.values() for m in one.models if m.null_median]
+        left = min([*distances, *medians]) / 1.6
+    else:
+        left = 0.0
     level = next(iter(known.values())).options.level
     for axis, (scenario, one) in zip(axes.flat, panels.items(), strict=True):
-        _panel(axis, one, colours)
+        _panel(axis, one, left)
         label = 'all scenarios pooled' if scenario == POOLED else scenario
         paired = ', in pairs' if one.paired else ''
         axis.set_title(
             f'{label} ({one.motions} {real_label} motions{paired})', fontsize=9, loc='left'
         )
-    axes.flat[0].set_xlim(left=0.0)
-    axes.flat[-1].set_xlabel('VEPD', fontsize=9)
-    identical = f'what identical sensors score, up to {level:.3g}'
+    axes.flat[0].set_xlim(left=left)
+    axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if left else ''), fontsize=9)
     handles: list[Artist] = [
-        legend_line('VEPD as measured', 'black', marker='o', linewidth=0),
-        legend_line(f'true VEPD, {level:.3g} interval', 'black', linewidth=2.0),
-        Patch(color=REAL_COLOUR, alpha=0.3, label=identical),
+        legend_line(f'no significant difference from {real_label}', LIKE_REAL, **_dot(LIKE_REAL)),
+        legend_line('differs significantly', UNLIKE_REAL, **_dot(UNLIKE_REAL)),
+        legend_line(f'true VEPD, {level:.3g} interval', REAL_COLOUR, linewidth=1.6),
+        Patch(color=REAL_COLOUR, alpha=0.3, label=f'identical sensors, up to {level:.3g}'),
     ]
-    figure_legend(figure, handles, 3, below=True)
-    title = 'Distance from reality; models with a common letter do not differ significantly'
-    figure.suptitle(f'{title}\n{about}' if about else title, fontsize=10)
+    figure_legend(figure, handles, 2, below=True)
+    figure.suptitle(f'Distance from {real_label}{", " if about else ""}{about}', fontsize=10)
     return figure
 
 
-def _panel(axis: Axes, known: Uncertainty, colours: Mapping[str, str]) -> None:
+def _dot(colour: str) -> dict[str, Any]:
+    """Return the style of the dot of a model: open where it does not differ from reality."""
+    inside = 'white' if colour == LIKE_REAL else colour
+    return {'marker': 'o', 'markersize': 6, 'markerfacecolor': inside, 'linewidth': 0}
+
+
+def _panel(axis: Axes, known: Uncertainty, left: float) -> None:
     order = list(known.order)
     for row, one in enumerate(order):
-        if one.null_median is not None and one.null_high is not None:
-            axis.barh(row, one.null_high, height=0.9, color=REAL_COLOUR, alpha=0.3, linewidth=0)
-            axis.plot(
-                [one.null_median] * 2, [row - 0.45, row + 0.45], color=REAL_COLOUR, linewidth=1.0
-            )
-        colour = colours[one.model]
+        if one.null_high is not None:
+            axis.barh(row, one.null_high - left, height=0.9, left=left, color=REAL_COLOUR,
+                      alpha=0.3, linewidth=0)  # fmt: skip
+        colour = UNLIKE_REAL if differs(known, one) else LIKE_REAL
         if one.low is not None and one.high is not None:
-            axis.plot([one.low, one.high], [row, row], color=colour, linewidth=2.0)
-        axis.plot(one.distance, row, 'o', color=colour, markersize=5)
-    axis.set_yticks(
-        range(len(order)),
-        [f'{one.model}  {one.significance_groups}'.rstrip() for one in order],
-        fontsize=8,
-    )
+            axis.plot([max(one.low, left), one.high], [row, row], color=colour, linewidth=1.6)
+        axis.plot(one.distance, row, color=colour, **_dot(colour))
+    axis.set_yticks(range(len(order)), [one.model for one in order], fontsize=8)
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.grid(axis='x', alpha=0.3)
     tidy(axis)
+    axis.tick_params(axis='y', length=0)
 
 
 # Picture of many rankings of the same models: who is near reality in whose eyes.
 
-# One hue: pale is near reality. A rank is an order, and two hues would suggest a middle.
-_COLOURS = LinearSegmentedColormap.from_list('ranks', ['#EAF2F9', '#9CC4E4', '#3B82B8', '#0B3C68'])
-_DARK = 0.55
+# One hue: pale is near reality. A distance is an order, and two hues would suggest a middle.
+_COLOURS = LinearSegmentedColormap.from_list(
+    'distances', ['#EAF2F9', '#9CC4E4', '#3B82B8', '#0B3C68']
+)
+_DARK = 0.7  # beyond it white text has a contrast of 4.5, before it black has
 
 
 def save_ranks(path: str | Path, panels: Sequence[RankLines]) -> Path:
-    """Write a panel per table: a line per metric or option, a column per model.
+    """Write a panel per table: a line per model, a column per metric or option.
 
-    The colour is the rank, the number the value, and * says that the distance is significant.
+    The colour is the distance beside the smallest of its column, on a logarithmic scale; * says
+    that it is significant.
     """
-    across = min(2, len(panels))
-    down = -(-len(panels) // across)
-    models = max(len(panel.models) for panel in panels)
-    lines = max(len(panel.lines) for panel in panels)
-    figure = new_figure(across * (2.3 + 1.0 * models), down * (1.3 + 0.27 * lines))
-    grid = figure.subplots(down, across, squeeze=False)
-    for axes in grid.flat[len(panels) :]:
-        axes.set_visible(False)
-    for axes, panel in zip(grid.flat, panels, strict=False):
+    across = max(len(panel.lines) for panel in panels)
+    heights = [1.6 + 0.24 * len(panel.models) for panel in panels]
+    figure = new_figure(2.0 + 0.78 * across, sum(heights))
+    grid = figure.subplots(len(panels), squeeze=False, height_ratios=heights)
+    for axes, panel in zip(grid.flat, panels, strict=True):
         _draw(axes, panel)
     return save_png(figure, path)
 
 
 def _draw(axes: Axes, panel: RankLines) -> None:
-    ranks = np.array(
-        [[np.nan if rank is None else rank for rank in line.ranks] for line in panel.lines]
-    )
-    most = max(2, len(panel.models))
-    share = (ranks - 1.0) / (most - 1.0)
+    values = np.array(
+        [[np.nan if value is None else value for value in line.values] for line in panel.lines]
+    ).T
+    order = np.argsort(values[:, 0], kind='stable')
+    share = np.stack([_share(column) for column in values.T], axis=1)[order]
     axes.imshow(share, cmap=_COLOURS, vmin=0.0, vmax=1.0, aspect='auto')
-    for y, line in enumerate(panel.lines):
-        for x, (value, mark) in enumerate(zip(line.values, line.marks, strict=True)):
-            text, colour = '-', '#666666'
-            if value is not None:
-                text = short_number(value) + ('*' if mark else '')
-                colour = 'white' if share[y, x] > _DARK else 'black'
+    for y, place in enumerate(order):
+        for x, line in enumerate(panel.lines):
+            value = line.values[place]
+            text = '-' if value is None else short_number(value) + '*' * line.marks[place]
+            colour = 'white' if share[y, x] > _DARK else 'black'
             axes.text(x, y, text, ha='center', va='center', fontsize=7.5, color=colour)
-    labels = [model.replace('_', ' ') for model in panel.models]
-    axes.set_xticks(range(len(labels)), labels, fontsize=8, rotation=20, ha='right')
-    axes.set_yticks(range(len(panel.lines)), [line.label for line in panel.lines], fontsize=8)
-    for y, line in enumerate(panel.lines[1:], start=1):
-        tau = line.agreement.kendall
-        told = '' if tau is None else f'{tau:.2f}'
-        axes.text(len(labels) - 0.42, y, told, fontsize=8, va='center')
-    axes.text(len(labels) - 0.42, 0, 'tau', fontsize=8, va='center', style='italic')
-    axes.set_title(panel.title, fontsize=9, loc='left')
-    axes.tick_params(length=0)
+    models = [panel.models[place] for place in order]
+    labels = []
+    for number, line in enumerate(panel.lines):
+        tau = line.agreement.kendall if number else None
+        labels.append(line.label if tau is None else f'{line.label}\ntau {tau:.2f}')
+    axes.set_xticks(range(len(labels)), labels, fontsize=8, rotation=30, ha='right')
+    axes.set_yticks(range(len(models)), models, fontsize=8)
+    axes.set_title(
+        f'{panel.title} (* significant; tau: agreement with VEPD)', fontsize=9, loc='left'
+    )
     axes.spines[:].set_visible(False)
     axes.set_xticks(np.arange(1, len(labels)) - 0.5, minor=True)
-    axes.set_yticks(np.arange(1, len(panel.lines)) - 0.5, minor=True)
+    axes.set_yticks(np.arange(1, len(models)) - 0.5, minor=True)
     axes.grid(which='minor', color='white', linewidth=1.5)
-    axes.tick_params(which='minor', length=0)
+    axes.tick_params(which='both', length=0)
+
+
+def _share(distances: FloatArray) -> FloatArray:
+    """Return 0 for the smallest distance, 1 for ten times that or, if larger, for the largest."""
+    most = float(np.nanmax(distances, initial=0.0)) or 1.0
+    logs = np.log10(np.maximum(distances, most / 1000.0))
+    found: FloatArray = (logs - np.nanmin(logs)) / max(float(np.ptp(logs[np.isfinite(logs)])), 1.0)
+    return found

@@ -35,7 +35,7 @@ from sim2real_eval.report.page.tables import (
     run_table,
     shown_model,
 )
-from sim2real_eval.report.style import ON_DARK, ON_WHITE, model_colours
+from sim2real_eval.report.style import ON_DARK, model_colours
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import told_failures
 from sim2real_eval.study.secondary_results import SideResults
@@ -182,8 +182,8 @@ def _colour_rules(models: Sequence[str]) -> Markup:
     """Return the rules that give the variables and classes of models their colours."""
     known = model_colours(models)
     bright, dark = (
-        ';'.join(f'--c{number}:{hues[known[model]]}' for number, model in enumerate(models))
-        for hues in (ON_WHITE, ON_DARK)
+        ';'.join(f'--c{number}:{hue(known[model])}' for number, model in enumerate(models))
+        for hue in (str, ON_DARK.__getitem__)
     )
     rules = [
         f':root{{{bright}}}',

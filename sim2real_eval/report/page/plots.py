@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from typing import Literal
 
 import numpy as np
@@ -16,25 +16,17 @@ from sim2real_eval.report.page.cells import NONE, decimal, span
 from sim2real_eval.report.page.evidence import Evidence, RunEvidence
 from sim2real_eval.report.page.figure import TRUTH, Plot, Source
 from sim2real_eval.report.page.ranking import Standing, differs, p_value_text
+from sim2real_eval.report.style import is_wide
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.measurements import FloatArray
-
-_WIDE = 12.0
-"""Ratio of largest to smallest value above which a scale is logarithmic."""
 
 _DECADES = 6.0
 _TRACK = 500  # points
 
-# Colour says what the statistics say, never the rank: models a hair apart look the same.
 _LIKE_REAL = Source('not distinguishable from real', '--like')
 _UNLIKE_REAL = Source('differs significantly from real', '--unlike')
 _NULL = Source('identical sensors', '--null')
 _NULL_EDGE = Source('identical sensors', '--soft')
-
-
-def is_wide(values: Sequence[float]) -> bool:
-    """Return whether values ask for a logarithmic scale."""
-    return bool(len(values)) and min(values) > 0.0 and max(values) / min(values) > _WIDE
 
 
 def ranking_plot(standing: Standing) -> Plot:
