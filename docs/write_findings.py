@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-import re
+import string
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,12 +57,19 @@ def _sections() -> Iterator[str]:
 
 
 def _described(kind: FindingKind) -> str:
-    # In place of a format the reader sees the unit.
-    text = re.sub(r'\{(\w+)(?:!s)?(?::\S*?( [^}]*)?)?\}', r'<\1>\2', kind.text)
-    about = [f'*{kind.severity.name.lower()}*: `{text}`', kind.meaning]
-    about += [f'Remedy: {kind.remedy}.'] if kind.remedy else []
+    about = [f'*{kind.severity.name.lower()}*: `{_shown(kind.text)}`', kind.meaning]
+    about += [f'Remedy: {_shown(kind.remedy)}.'] if kind.remedy else []
     fill = functools.partial(textwrap.fill, width=100, break_on_hyphens=False)
     return '\n\n'.join(map(fill, about)) + '\n'
+
+
+def _shown(template: str) -> str:
+    """Return a template with names and units in place of its fields."""
+    text = ''
+    for literal, name, form, _ in string.Formatter().parse(template):
+        # In place of a format the reader sees the unit.
+        text += literal + (f'<{name}>{"".join((form or "").partition(" ")[1:])}' if name else '')
+    return text
 
 
 if __name__ == '__main__':

@@ -63,7 +63,7 @@ def test_each_declaration_shows_itself_alone_and_merged(code: str) -> None:
     low, high = example(kind, 2.0), example(kind, 3.0)
     (merged,) = merge_findings([('real', [low]), ('real', [high])])
     assert str(merged).startswith('2 of 2 real runs: /imu: ')
-    assert str(low).endswith(kind.remedy)
+    assert str(low).endswith(low.remedy)
     assert from_records(json.loads(json.dumps(to_records([low, merged])))) == (low, merged)
 
 

@@ -53,7 +53,8 @@ class FindingKind:
     meaning : str
         What it means for the result, for docs/findings.md.
     remedy : str
-        What the user can do; empty if there is nothing to do.
+        What the user can do; empty if there is nothing to do. A template as the text, without
+        units; of a range it shows the middle.
     per_model : bool
         Whether `merge_models` keeps the simulated models apart.
     """
@@ -68,7 +69,7 @@ class FindingKind:
     def __call__(self, subject: str = '', /, **values: Any) -> Finding:
         """Make a finding about a topic, input or file.
 
-        Other values than one for each name in the text are a ValueError.
+        Other values than one for each name in text and remedy are a ValueError.
         """
         if values.keys() != {name for name, _, _ in self.fields}:
             raise ValueError(f'{self.code}: {sorted(values)} do not fit {self.text!r}')
@@ -83,8 +84,10 @@ class FindingKind:
 
     @property
     def fields(self) -> list[tuple[str, str, str]]:
-        """Names in the template with format and unit; a word has neither."""
-        return _fields(self.text)
+        """Names in both templates with format and unit; a word has neither."""
+        found = _fields(self.text)
+        known = {name for name, _, _ in found}
+        return found + [each for each in _fields(self.remedy) if each[0] not in known]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +138,8 @@ class Finding:
     @property
     def remedy(self) -> str:
         """What the user can do."""
-        return self.kind.remedy
+        numbers = {name: sum(_ends(number)) / 2 for name, number in self.numbers.items()}
+        return self.kind.remedy.format(**numbers, **self.words)
 
     @property
     def problem(self) -> str:
@@ -162,7 +166,7 @@ class Finding:
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        units = {name: unit for name, _, unit in _fields(self._template)}
+        units = {name: unit for name, _, unit in [*self.kind.fields, *_fields(self._template)]}
         record: dict[str, Any] = {
             'code': self.code,
             'severity': self.severity.name.lower(),

@@ -10,14 +10,14 @@ SLOW_TRUTH = routine(
     'truth comes at {rate:.3g Hz}, the grid runs at {grid:g Hz}: motion faster than {half:.3g Hz} '
     'counts as an error of the estimate, and interpolation makes the upper part of its spectrum',
     'Between its samples the truth is a straight line.',
-    'compare at the rate of the truth with --rate (in a study file `metric: {rate: HZ}`)',
+    'compare at the rate of the truth with --rate (in a study file `metric: {{rate: HZ}}`)',
 )
 MOVING_START = decisive(
     'truth.moving_start',
     'truth starts at {speed:.1f m/s}: a judge that starts at rest is scored for finding the '
     'speed, not for its sensors',
     'The first seconds dominate the error.',
-    'leave the start out with --warmup SECONDS (in a study file `metric: {warmup: SECONDS}`)',
+    'leave the start out with --warmup SECONDS (in a study file `metric: {{warmup: SECONDS}}`)',
 )
 SHORT_RUN = routine(
     'run.short',
