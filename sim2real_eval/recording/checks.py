@@ -3,7 +3,8 @@
 
 What is broken (not finite, stamps that run backwards, impossible values) may be dropped up to
 `MAXIMUM_BROKEN` of a topic; more than that is refused, for what remains would no longer be what
-the sensor measured. Fixes without a fix are not broken: an outage is real data.
+the sensor measured. Fixes without a fix are not broken: an outage is real data. Nor are single
+messages that came late.
 """
 
 from __future__ import annotations
@@ -250,7 +251,13 @@ def _check_ahead(state: _Topic) -> None:
 def _check_order(state: _Topic) -> None:
     stamp = state.array.stamp_ns
     newest = np.concatenate([stamp[:1], np.maximum.accumulate(stamp)[:-1]])
-    state.drop(stamp < newest, findings.STAMP_BACK)
+    late = stamp < newest
+    # Late ones are refused one by one, as ekf_node does, however many; a clock that starts again,
+    # whose messages are late all together, is broken.
+    ends = np.flatnonzero(np.diff(late.view(np.int8), prepend=0, append=0))
+    longest = int((ends[1::2] - ends[::2]).max(initial=0))
+    restarted = longest > MAXIMUM_BROKEN * len(stamp)
+    state.drop(late, findings.STAMP_BACK, broken=restarted or state.is_truth)
 
 
 def _check_repeats(state: _Topic) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.findings import OF_COVARIANCES, REFERENCE
+from sim2real_eval.recording.findings import LEFT_OUT, OF_COVARIANCES, REFERENCE
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import (
@@ -259,10 +259,20 @@ class Recording:
         wanted = ROLE_CLASSES[role]
         same = [topic for topic, array in self.messages.items() if isinstance(array, wanted)]
         has = f'topics of its type: {", ".join(same)}' if same else 'no topic of its type'
+        default = DEFAULT_TOPICS[role]
         raise RecordingError(
-            f'{self.path or self.name}: no {role} topic ({DEFAULT_TOPICS[role]} is missing; '
+            f'{self.path or self.name}: no {role} topic '
+            f'({default} is missing{self.why_missing(default)}; '
             f'{has}); name one in recording.yaml or by option'
         )
+
+    def why_missing(self, topic: str) -> str:
+        """Return why a topic was left out, as the end of a sentence; empty where it was not."""
+        name = topic.strip('/')
+        found = [
+            one for one in self.notes if one.kind is LEFT_OUT and one.subject.strip('/') == name
+        ]
+        return f' ({found[0].problem})' if found else ''
 
     def repairs(self, topics: Collection[str]) -> list[Finding]:
         """Return what was found in some topics.

@@ -112,8 +112,9 @@ def _stand_in(
         return recording.roles['imu']
     taken = f' and its IMU already stands in for {taken_by}' if taken_by else ''
     raise JudgeError(
-        f'{source.name}: topic {source.topic} is not in {recording.path}{taken}'
-        f'{did_you_mean(source.topic, topics)}; it has {", ".join(sorted(topics)) or "nothing"}; '
+        f'{source.name}: topic {source.topic} is not in {recording.path}'
+        f'{recording.why_missing(source.topic)}{taken}{did_you_mean(source.topic, topics)}; '
+        f'it has {", ".join(sorted(topics)) or "nothing"}; '
         f'--topic {source.name}=... names one'
     )
 
