@@ -26,8 +26,8 @@ from sim_sensors.motion.motions import motion_of
 
 VERBS = (
     'demo', 'vepd', 'study', 'gate', 'report', 'compare', 'characterize', 'allan', 'fit',
-    'simulate', 'reference', 'judge', 'models', 'world', 'follow', 'scenario', 'attitude',
-    'wheels',
+    'simulate', 'reference', 'check', 'judge', 'models', 'world', 'follow', 'scenario',
+    'attitude', 'wheels',
 )  # fmt: skip
 
 DURATION = 6.0

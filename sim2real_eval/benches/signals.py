@@ -11,6 +11,7 @@ from typing import Any
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Failure, Source
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs
@@ -106,6 +107,9 @@ def _read(task: tuple[Source, str], study: SignalStudy, options: SignalOptions) 
     sensors = ['imu', 'gps', *(['mag'] if magnetic else [])]
     try:
         recording = source.read()
+        if side == REAL:
+            told = remarks(recording, recording.notes, base_frame=options.base_frame)
+            recording = dataclasses.replace(recording, notes=told)
         if side == SIMULATED or not study.twins:
             return {side: [run_signals(recording, options, world=study.world)]}
         maker = maker_with_field(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.allan import ALLAN, TABLE, UNITS
@@ -29,6 +30,7 @@ from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration
+    from sim2real_eval.common.findings import Finding
     from sim2real_eval.recording.recording import Recording
 
 HELP = 'a recording with a standstill -> models of its GPS and IMU'
@@ -60,6 +62,8 @@ class CovarianceOptions(Parameters):
 
 _COVARIANCE = OptionSet(CovarianceOptions)
 
+_OF_UNITS = ('check.acceleration_unit', 'check.gravity_scale', 'check.gravity_scale_large')
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
@@ -80,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.characterization.calibration import calibrate
     from sim2real_eval.common.results import check_result_files
+    from sim2real_eval.preflight.checks import remarks
     from sim2real_eval.recording.reading import read_recording
     from sim2real_eval.report.sensor_set_folder import (
         FILES,
@@ -106,11 +111,18 @@ def run(options: argparse.Namespace) -> int:
     for problem in found.problems:
         complain(f'not characterised: {problem}')
     record = calibration_record(found)
+    told = [
+        one
+        for recording in recordings
+        for one in remarks(recording, (), base_frame=options.base_frame)
+        # What units an IMU at rest has is found, and can be given, here.
+        if one.code not in _OF_UNITS
+    ]
     if options.out:
         write_calibration(options.out, found, record, overwrite=options.overwrite)
 
     def tell() -> None:
-        _print(found)
+        _print(found, told)
         if options.out:
             print(f'Models, plots and report: {options.out}')
             print('Next:', next_command(found, options.out, _drive(recordings)))
@@ -118,10 +130,10 @@ def run(options: argparse.Namespace) -> int:
     return conclude(options, record, tell, failures=[*failures, *found.problems])
 
 
-def _print(found: Calibration) -> None:
+def _print(found: Calibration, told: Sequence[Finding]) -> None:
     from sim2real_eval.characterization.findings import GPS_NOT_RECOVERED, NOT_RECOVERED
 
-    notes = list(found.notes)
+    notes = [*told, *found.notes]
     if found.gps is not None:
         from sim2real_eval.report.gps_noise import gps_noise_table, gps_statistics_table
 

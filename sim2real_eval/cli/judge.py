@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.metrics.consistency import check_consistency, over_runs
+    from sim2real_eval.preflight.checks import remarks
 
     found = sources(options.recordings, options.topic, inputs=takes_inputs(options.judge_kind))
     out = Path(options.out)
@@ -100,7 +101,8 @@ def run(options: argparse.Namespace) -> int:
         diverged.extend(f'{source.path}: {why}' for why in judged.diverged[:1])
         if options.filtered_gps:
             written.add(judged.write_filtered_gps(back))
-        notes: list[Finding] = [*recording.notes, *judged.notes]
+        told = remarks(recording, recording.notes, base_frame=own.base_link_frame)
+        notes: list[Finding] = [*told, *judged.notes]
         summary = {'recording': source.path, 'out': str(target), **judged.summary()}
         if not options.json:
             print(f'{source.path}: {judged}; written to {target}')

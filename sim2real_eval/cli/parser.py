@@ -35,7 +35,7 @@ _GROUPS = {
         'demo', 'vepd', 'study', 'gate', 'report', 'compare',
     ),
     'make models and recordings': ('characterize', 'allan', 'fit', 'simulate', 'reference'),
-    'inspect': ('judge', 'models', 'world'),
+    'inspect': ('check', 'judge', 'models', 'world'),
     'benches': ('follow', 'scenario', 'attitude', 'wheels'),
 }  # fmt: skip
 _OTHERS = 'of other packages'

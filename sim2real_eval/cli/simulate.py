@@ -178,6 +178,7 @@ def _twins(
     origin: LocalFrame | None,
 ) -> list[Iterator[Recording]]:
     """Return a group for each recorded truth, so that one that is broken spoils no other."""
+    from sim2real_eval.preflight.checks import remarks
     from sim2real_eval.simulation.twin_maker import TwinMaker
 
     if options.set:
@@ -185,8 +186,10 @@ def _twins(
     _SIMULATE.refuse(options, 'goes with --motion only', 'duration')
 
     def runs(source: Source) -> Iterator[Recording]:
+        given = source.read()
+        given = dataclasses.replace(given, notes=remarks(given, given.notes))
         maker = TwinMaker(
-            source.read(), seed=options.seed, purpose='recording', origin=origin, world=world
+            given, seed=options.seed, purpose='recording', origin=origin, world=world
         )
         for number in range(1, chosen.runs + 1):
             recording = maker.make(twin, number)

@@ -160,6 +160,11 @@ REFERENCE = routine(
     'because it is not independent of the sensors',
     'The truth is an estimate made from the recorded sensors themselves.',
 )
+CORRECTED = routine(
+    'recording.corrected',
+    'corrected as recording.yaml says: {keys}',
+    'The messages are not those of the file; `corrections` in recording.yaml says why.',
+)
 LOW_PASSED = routine(
     'recording.low_passed',
     'low-passed at {cutoff:g Hz}, as recording.yaml says; positions moved by {moved:.2g mm} rms, '

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.recording.corrections import CORRECTIONS
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, NAMED_TYPES, normalised_type
 from sim2real_eval.recording.recording import (
     DEFAULT_TOPICS,
@@ -24,7 +25,7 @@ from sim_sensors.core.errors import ParameterError, not_among
 _LARGEST = sys.float_info.max  # YAML has larger integers
 _KEYS = (
     *('name', 'scenario', 'topics', 'arrival', 'base_frame', 'frames', 'lever_arms'),
-    *('transforms', 'files', 'truth'),
+    *('transforms', 'files', 'truth', 'corrections'),
 )
 
 
@@ -54,6 +55,8 @@ class Metadata:
         From `truth`, when its nature is `reference`.
     low_pass : float or None
         From `truth`: cutoff of the filter that the truth goes through, Hz; see `low_passed`.
+    corrections : mapping of str to correction
+        By role; see `CORRECTIONS`.
     """
 
     name: str | None = None
@@ -67,6 +70,7 @@ class Metadata:
     files: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
     reference: ReferenceTruth | None = None
     low_pass: float | None = None
+    corrections: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def load_yaml(path: Path) -> Any:
@@ -118,6 +122,15 @@ def read_metadata(path: Path) -> Metadata:
         entries = _mapping(path, key, table.get(key) or {})
         _only(path, f'{key}.', entries, ROLE_CLASSES, 'role')
         values[key] = {role: read(path, f'{key}.{role}', one) for role, one in entries.items()}
+    entries = _mapping(path, 'corrections', table.get('corrections') or {})
+    _only(path, 'corrections.', entries, CORRECTIONS, 'role')
+    try:
+        values['corrections'] = {
+            role: CORRECTIONS[role].from_mapping(one, str(path), f'corrections.{role}')
+            for role, one in entries.items()
+        }
+    except ParameterError as error:
+        raise RecordingError(str(error)) from None
     values['transforms'] = _transforms(path, 'transforms', table.get('transforms') or [])
     values['files'] = read_files(path, 'files', table.get('files') or {})
     if table.get('truth') is not None:

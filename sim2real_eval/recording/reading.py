@@ -107,8 +107,14 @@ def read_recording(
     roles, notes = assign_roles(where, content.ros_types, chosen, content.roles)
     notes = content.notes + notes
     _check_topics(where, content, roles, notes)
-    notes += check_overlap(where, content.messages, roles)
     messages = dict(content.messages)
+    for role, correction in given.corrections.items():
+        if role in roles:
+            topic = roles[role]
+            messages[topic] = correction.applied(messages[topic])
+            keys = ', '.join(correction.changed())
+            notes.append(findings.CORRECTED(topic, keys=keys))
+    notes += check_overlap(where, messages, roles)
     for role, frame in given.frames.items():
         if role in roles:
             messages[roles[role]] = dataclasses.replace(messages[roles[role]], frame=frame)

@@ -7,6 +7,7 @@ Who judges, and how, is the caller's: a batch run over arrays, or nodes on a liv
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.scores import RunScore, advice, prepare, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
 from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
 from sim2real_eval.simulation.twin import Twin
@@ -99,7 +101,13 @@ class RunPlan:
             first = Rotation.from_quat(self.maker.truth.orientation[0])
             self.start_heading = float(first.as_euler('xyz')[2])
         self._judging = judging
-        self._about = (*recording.notes, *self.maker.remarks)
+        self._recording = recording
+
+    @functools.cached_property
+    def _about(self) -> tuple[Finding, ...]:
+        found = (*self._recording.notes, *self.maker.remarks)
+        base = self._judging.setup.base_link_frame
+        return remarks(self._recording, found, base_frame=base)
 
     def __iter__(self) -> Iterator[PlannedRun]:
         yield self.real

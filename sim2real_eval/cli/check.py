@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real check`: are recordings fit to be judged and compared?"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sim2real_eval.cli.arguments import add_recordings, add_shared, sources
+from sim2real_eval.cli.output import attempted, print_json, print_table
+
+if TYPE_CHECKING:
+    from sim2real_eval.preflight.outcome import Preflight
+
+HELP = 'are recordings fit for use: units, axes, clocks, covariances, and what mends them'
+DESCRIPTION = (
+    'Check recordings before they are used: topics, stamps, rates and gaps; units, signs, '
+    'mounting, bias and delay of the IMU against gravity and the truth; axes, units and heading '
+    'of the truth; delay, jumps and covariances of the fixes. Each line passes, warns or fails, '
+    'and says what to type or to set in recording.yaml. Without truth, less can be checked.'
+)
+EPILOG = """\
+exit status: 0 nothing fails; 1 a check fails, or a recording cannot be read; 2 bad input
+
+examples:
+  sim2real check my_bag
+  sim2real check bags/* --topic truth=/ins/odometry
+  sim2real check bags/* -v --plot check.png
+  sim2real check my_bag --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    add_recordings(parser)
+    add_shared(parser, 'topic', 'base_frame')
+    parser.add_argument('--plot', metavar='FILE.png', help='picture to write')
+    add_shared(parser, 'json', 'verbose')
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.common.findings import to_records
+    from sim2real_eval.preflight.checks import check, enough
+    from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, lines, merged
+    from sim2real_eval.recording.reading import Source
+
+    def attempt(source: Source) -> Preflight:
+        return check(source.read(), base_frame=options.base_frame)
+
+    found = sources(options.recordings, options.topic)
+    runs, failures = attempted(found, attempt, 'checks')
+    told = [*merged(runs), *(enough(len(runs)) if len(runs) > 1 else [])]
+    fails = any(one.status == FAIL for one in runs)
+    if options.plot:
+        from sim2real_eval.report.preflight import preflight_figure
+        from sim2real_eval.report.style import save_png
+
+        save_png(preflight_figure(runs, title=_title(runs)), options.plot)
+    if options.json:
+        record = {
+            'status': FAIL if fails or failures else PASS,
+            'recordings': [one.to_record() for one in runs],
+            'findings': to_records(told),
+            'failures': failures,
+        }
+        print_json(record)
+        return 1 if fails or failures else 0
+    from sim2real_eval.report.preflight import preflight_lines, preflight_table
+
+    if options.verbose:
+        for one in runs:
+            print_table(preflight_table([one], title=one.recording, by_subject=True))
+            print()
+    else:
+        print_table(preflight_table(runs, title=_title(runs)))
+        print()
+    for line in preflight_lines(told):
+        print(line)
+    counts = [one.status for one in lines(runs)]
+    print(
+        f'{counts.count(PASS)} checks pass, {counts.count(WARN)} warn, {counts.count(FAIL)} fail'
+    )
+    if options.plot:
+        print(f'Picture: {options.plot}')
+    return 1 if fails or failures else 0
+
+
+def _title(runs: list[Preflight]) -> str:
+    return runs[0].recording if len(runs) == 1 else f'{len(runs)} recordings'

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of a recording, in their order: a cause before its symptoms."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+
+from sim2real_eval.common.findings import Finding, by_severity
+from sim2real_eval.preflight import findings, inertial, messages, positions
+from sim2real_eval.preflight.evidence import Evidence
+from sim2real_eval.preflight.outcome import Measure, Outcome, Preflight
+from sim2real_eval.recording import findings as reading
+from sim2real_eval.recording.recording import Recording
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """A question to a recording.
+
+    Attributes
+    ----------
+    name : str
+        As in the table.
+    unit : str
+        Of its values; empty for none.
+    measure : callable
+        Yields what it measured, and puts right what it found wrong.
+    """
+
+    name: str
+    unit: str
+    measure: Callable[[Evidence], Iterable[Measure]]
+
+
+CHECKS: tuple[Check, ...] = (
+    Check('topics', '', messages.topics),
+    Check('duration', 's', messages.duration),
+    Check('rate', 'Hz', messages.rates),
+    Check('longest gap', 's', messages.gaps),
+    Check('order of stamps', '', messages.order),
+    Check('clocks', '', messages.clocks),
+    Check('broken values', '', messages.values),
+    Check('kind of fix', '', messages.fix_kinds),
+    Check('covariance there', '', messages.covariances),
+    Check('axes of the truth', 'deg', positions.axes),
+    Check('speed of the truth', '', positions.speeds),
+    Check('heading of the truth', 'deg', positions.heading),
+    Check('direction of travel', 'deg', positions.body_axes),
+    Check('frozen', 's', messages.frozen),
+    Check('delay of the fixes', 's', positions.delay),
+    Check('jumps', 'm', positions.jumps),
+    Check('saturated', '', messages.saturation),
+    Check('gravity', 'm/s^2', inertial.gravity),
+    Check('turning', 's', inertial.turning),
+    Check('mounting', 'deg', inertial.mounting),
+    Check('size of gravity', '', inertial.force_scale),
+    Check('rate bias', 'rad/s', inertial.bias),
+    Check('errors over stated', '', positions.fix_covariance),
+    Check('errors over stated', '', inertial.imu_covariance),
+    Check('orientation', 'deg', inertial.orientation),
+    Check('start speed', 'm/s', messages.start),
+)
+"""Every check of a single recording."""
+
+# What is said already, and by which checks it is said better.
+_REPLACED = {
+    reading.TRUTH_NOT_ENU: ('truth_turned', 'truth_ned', 'fixes_swapped'),
+    reading.TRUTH_CHECK: ('truth_', 'speed_scale', 'twist'),
+    reading.GAP: ('gap',),
+    reading.COVARIANCE_ZERO: ('no_covariance',),
+}
+# Judges and scores say it where it matters.
+_ELSEWHERE = (findings.MISSING, findings.MOVING_START, findings.NO_ORIENTATION)
+
+
+def check(recording: Recording, *, base_frame: str = 'base_link') -> Preflight:
+    """Run every check on a recording.
+
+    Each check sees the recording as those before it have put it right, so that one cause is one
+    finding. The recording itself stays as it is.
+
+    Examples
+    --------
+    >>> from sim2real_eval import simulate
+    >>> from sim_sensors import motion_of
+    >>> drive = simulate(motion_of('half_sine', duration=20.0), gps='baseline', imu='ideal')
+    >>> check(drive).status
+    'pass'
+    """
+    evidence = Evidence(recording, base_frame)
+    outcomes = [
+        Outcome(one.name, one.unit, measure) for one in CHECKS for measure in one.measure(evidence)
+    ]
+    return Preflight(recording.name, tuple(outcomes))
+
+
+def remarks(
+    recording: Recording, found: Iterable[Finding], *, base_frame: str = 'base_link'
+) -> tuple[Finding, ...]:
+    """Return what the user of a recording should know: what was found already, and by checks.
+
+    What a check says better is left out, and so is what it says once more.
+    """
+    told = [
+        one
+        for one in check(recording, base_frame=base_frame).findings
+        if one.kind not in _ELSEWHERE
+    ]
+
+    def is_said_better(one: Finding) -> bool:
+        codes = tuple(f'check.{code}' for code in _REPLACED.get(one.kind, ()))
+        return bool(codes) and any(
+            better.code.startswith(codes) and one.subject in ('', better.subject)
+            for better in told
+        )
+
+    return tuple(by_severity([*told, *(one for one in found if not is_said_better(one))]))
+
+
+def enough(runs: int) -> list[Finding]:
+    """Return whether so many recordings are too few for a significant result.
+
+    The smallest p-value of n pairs is that of 2^n labellings, from either side.
+    """
+    least = 2.0 ** (1 - runs)
+    return [findings.FEW_RUNS(runs=runs, least=least)] if least > 0.05 else []

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the checks of a recording share: its sensors beside what they should have measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.recording.corrections import CORRECTIONS, corrected
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.truth import valid_fixes
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core import rotations
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, OdometryArray
+from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
+from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
+
+SIGMAS = 4.0
+"""Standard errors that an estimate must be away from what is right: by chance 6e-5 of Gaussian
+ones are, so that 30 estimates of 200 good recordings give less than one false alarm."""
+
+_LEAST_FIXES = 8
+_LEAST_IMU = 64
+_LONGEST_DELAY_S = 2.0
+_STEP_S = 0.02
+_WINDOW_S = 2.0
+"""Time over which fixes are differenced: slow errors of a receiver, tens of seconds long, cancel,
+and what is left is nearly independent from one window to the next."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Delayed:
+    """The delay at which a reference explains a measurement best.
+
+    Attributes
+    ----------
+    seconds : float
+        Positive where the measurement is late; 0 where that is as good.
+    gain : complex
+        Factor of the reference at that delay.
+    left, left_undelayed, power : float
+        Mean squares: of what is left at that delay, and without any; of the measurement.
+    freedom : float
+        Number of independent samples.
+    deviation : float
+        Standard error of the gain.
+    """
+
+    seconds: float
+    gain: complex
+    left: float
+    left_undelayed: float
+    power: float
+    freedom: float
+    deviation: float
+
+    @property
+    def explained(self) -> float:
+        """Share of the power of the measurement that is explained."""
+        return 1.0 - self.left / self.power if self.power > 0.0 else 0.0
+
+    def is_better_than(self, left: float) -> bool:
+        """Whether what is left is less than `left` by more than chance.
+
+        The log likelihood ratio of Gaussian residuals, n ln(a / b), is compared with half the
+        square of `SIGMAS` (theorem of Wilks).
+        """
+        worse = math.log(max(left, 1e-300) / max(self.left, 1e-300))
+        return self.freedom * worse > 0.5 * SIGMAS**2
+
+
+def find_delay(
+    measured: FloatArray, reference: Callable[[float], FloatArray], span: float, independent: float
+) -> Delayed:
+    """Return the delay of a measurement, (n,) real or complex, behind a reference.
+
+    At each delay up to 2 s either way, gain and mean of the reference are fitted by least squares;
+    the parabola through the three best residuals gives the delay between the steps of 0.02 s.
+
+    `reference` returns it at a delay, s; `span` is the length of the run and `independent` the
+    time after which errors are independent, s.
+    """
+    centred = measured - measured.mean()
+    power = float(np.mean(np.abs(centred) ** 2))
+    freedom = max(span / independent, 2.0)
+
+    def fit(delay: float) -> tuple[complex, float, float]:
+        one = reference(delay)
+        one = one - one.mean()
+        size = float(np.mean(np.abs(one) ** 2))
+        gain = complex(np.mean(np.conj(one) * centred)) / size if size > 1e-12 else 0.0j
+        return gain, float(np.mean(np.abs(centred - gain * one) ** 2)), size
+
+    most = round(_LONGEST_DELAY_S / _STEP_S)
+    coarse = np.arange(-most, most + 1, 5)
+    lefts = {int(k): fit(k * _STEP_S)[1] for k in coarse}
+    best = min(lefts, key=lefts.__getitem__)
+    for k in range(max(best - 5, -most), min(best + 5, most) + 1):
+        lefts.setdefault(k, fit(k * _STEP_S)[1])
+    best = min(lefts, key=lefts.__getitem__)
+    delay = best * _STEP_S
+    if {best - 1, best + 1} <= lefts.keys():
+        before, after = lefts[best - 1], lefts[best + 1]
+        bend = before + after - 2.0 * lefts[best]
+        delay += 0.5 * _STEP_S * (before - after) / bend if bend > 0.0 else 0.0
+    gain, left, size = fit(delay)
+    none = fit(0.0)
+    found = Delayed(delay, gain, left, none[1], power, freedom, 0.0)
+    if not found.is_better_than(none[1]):
+        gain, left, size, delay = *none, 0.0
+    deviation = math.sqrt(left / (freedom * size)) if size > 1e-12 else math.inf
+    return Delayed(delay, gain, left, none[1], power, freedom, deviation)
+
+
+@dataclasses.dataclass(frozen=True)
+class Track:
+    """Steps of the fixes over 2 s, (n,) complex m (east + i north), and those of the truth."""
+
+    stamps: FloatArray
+    measured: FloatArray
+    truth: Callable[[FloatArray], FloatArray]
+    span: float
+    step: int
+
+    def fit(self, *, mirrored: bool = False) -> Delayed:
+        """Return turn, scale and delay that take the truth to the fixes, also as in a mirror.
+
+        Fitted once more without steps that are ten robust deviations off: jumps of either.
+        """
+        own = self.measured[self.step :] - self.measured[: -self.step]
+
+        def steps(delay: float) -> FloatArray:
+            found = self.truth(self.stamps - delay)
+            found = np.conj(found) if mirrored else found
+            return found[self.step :] - found[: -self.step]
+
+        first = find_delay(own, steps, self.span, _WINDOW_S)
+        left = np.abs(own - first.gain * steps(first.seconds))
+        kept = left <= 10.0 * float(np.median(left))
+        if kept.all() or kept.mean() < 0.5:
+            return first
+        return find_delay(own[kept], lambda delay: steps(delay)[kept], self.span, _WINDOW_S)
+
+
+class Evidence:
+    """A recording, and what follows from it, computed when it is asked for.
+
+    A check that finds a cause puts it right with `correct`, so that the checks after it see no
+    symptoms of that cause.
+
+    Attributes
+    ----------
+    recording : Recording
+        As corrected so far.
+    base : str
+        Body frame.
+    doubtful : set of str
+        What was found wrong and nothing puts right: checks that depend on it are skipped.
+    """
+
+    def __init__(self, recording: Recording, base: str = 'base_link') -> None:
+        self.recording = recording
+        self.base = base
+        self.doubtful: set[str] = set()
+
+    def correct(self, role: str, **changes: Any) -> None:
+        """Put the messages of a role right; see `CORRECTIONS`."""
+        self.recording = corrected(self.recording, {role: CORRECTIONS[role](**changes)})
+        for name, one in vars(Evidence).items():
+            if isinstance(one, cached_property):
+                vars(self).pop(name, None)
+
+    @cached_property
+    def maker(self) -> TwinMaker | None:
+        """The recording beside its truth; None without a truth that is a motion."""
+        if self.recording.truth is None or 'truth' in self.doubtful:
+            return None
+        try:
+            return TwinMaker(self.recording, seed=0, base_frame=self.base)
+        except Sim2RealError:
+            return None
+
+    @property
+    def truth(self) -> OdometryArray | None:
+        """The truth of the base frame."""
+        return None if self.maker is None else self.maker.truth
+
+    @cached_property
+    def imu(self) -> ImuArray | None:
+        """The IMU, while there is truth, if there is any."""
+        imu = self.recording.imu if self.maker is None else self.maker.real.imu
+        return imu if imu is not None and len(imu) >= _LEAST_IMU else None
+
+    @cached_property
+    def imu_time(self) -> FloatArray:
+        """Times of the IMU, s since the truth began."""
+        assert self.imu is not None
+        start = self.imu.stamp_ns[0] if self.maker is None else self.maker.start_ns
+        return np.asarray((self.imu.stamp_ns - start) * 1e-9)
+
+    @cached_property
+    def ideal(self) -> IdealMeasurement | None:
+        """What the IMU should have measured; None without truth or mounting."""
+        if self.imu is None or self.maker is None:
+            return None
+        try:
+            arm, turn = self.maker.mounting(self.imu.frame)
+        except Sim2RealError:
+            return None
+        kinematics = ExactKinematics(
+            arm, Rotation.from_quat(turn).as_euler('xyz'), STANDARD_GRAVITY
+        )
+        return kinematics.ideal_measurement(self.maker.motion.at(self.imu_time), np.empty(0))
+
+    @cached_property
+    def up(self) -> FloatArray:
+        """Where the mean specific force should point, (3,) m/s^2, in the frame of the IMU."""
+        if self.ideal is not None:
+            return np.asarray(self.ideal.force.mean(axis=0))
+        return np.array([0.0, 0.0, STANDARD_GRAVITY])
+
+    @cached_property
+    def fixes(self) -> FixArray | None:
+        """The fixes, while there is truth, if there is any, that have a position."""
+        fixes = self.recording.gps if self.maker is None else self.maker.real.gps
+        fixes = None if fixes is None else valid_fixes(fixes)
+        return fixes if fixes is not None and len(fixes) >= _LEAST_FIXES else None
+
+    @cached_property
+    def track(self) -> Track | None:
+        """The fixes beside the truth; None where that moves by less than 2 m."""
+        fixes, truth = self.fixes, self.truth
+        if fixes is None or truth is None or len(truth) < _LEAST_FIXES:
+            return None
+        if float(np.hypot(*np.ptp(truth.position[:, :2], axis=0))) < 2.0:
+            return None
+        frame = LocalFrame(
+            float(fixes.latitude[0]), float(fixes.longitude[0]), float(fixes.altitude[0])
+        )
+        east, north, _ = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude).T
+        time = (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9
+        stamps = np.asarray((fixes.stamp_ns - truth.stamp_ns[0]) * 1e-9)
+        period = float(np.median(np.diff(stamps)))
+        step = min(max(round(_WINDOW_S / max(period, 1e-3)), 1), len(stamps) // 2)
+        assert self.maker is not None
+        try:
+            arm, _ = self.maker.mounting(fixes.frame)
+        except Sim2RealError:
+            return None
+        antenna = truth.position + rotations.rotate(
+            truth.orientation, np.tile(arm, (len(time), 1))
+        )
+        x, y = antenna[:, 0], antenna[:, 1]
+
+        def at(times: FloatArray) -> FloatArray:
+            found = np.interp(times, time, x) + 1j * np.interp(times, time, y)
+            return np.asarray(found)
+
+        measured: Any = east + 1j * north
+        return Track(stamps, measured, at, float(stamps[-1] - stamps[0]), step)
+
+
+def block_means(time: FloatArray, values: FloatArray, length: float) -> FloatArray:
+    """Return the means of values, (n, k), over blocks of time of a length, s."""
+    number = np.floor((time - time[0]) / length).astype(np.intp)
+    starts = np.flatnonzero(np.diff(number, prepend=-1))
+    counts = np.diff(np.append(starts, len(time)))
+    means: FloatArray = np.add.reduceat(values, starts, axis=0) / counts[:, None]
+    return means

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pre-flight of a recording may find, and the line that mends it.
+
+A decisive finding fails its check, another one is a warning.
+"""
+
+from __future__ import annotations
+
+from sim2real_eval.common.findings import FindingKind, decisive, routine
+
+
+def _key(entry: str) -> str:
+    """Return the remedy that is an entry of `corrections` in recording.yaml."""
+    return f'set `corrections: {{{{{entry}}}}}` in recording.yaml'
+
+
+def _levels(
+    code: str, text: str, meaning: str, remedy: str = ''
+) -> tuple[FindingKind, FindingKind]:
+    """Declare a warning, and what fails when the same is larger."""
+    return (
+        routine(f'check.{code}', text, meaning, remedy),
+        decisive(f'check.{code}_large', text, meaning, remedy),
+    )
+
+
+# Messages
+
+MISSING = routine(
+    'check.missing',
+    'no {role} topic; topics in the recording: {topics}',
+    'Without it most of the questions of this tool have no answer.',
+    'name it with --topic {role}=TOPIC, or `topics: {{{role}: TOPIC}}` in recording.yaml',
+)
+SHORT = routine(
+    'check.short',
+    'lasts {duration:.1f s}',
+    'A filter takes seconds to converge, so the start dominates the error of a short run.',
+    'record 20 s or more, or leave the start out with --warmup',
+)
+FEW_RUNS = routine(
+    'check.few_runs',
+    '{runs:d} recordings are too few for a significant difference: the smallest possible p-value '
+    'is {least:.2g}',
+    'Runs, not samples, are independent: a permutation test of n pairs has 2^n labellings.',
+    'record 6 runs or more',
+)
+SLOW = routine(
+    'check.slow',
+    '{rate:.3g Hz}, of the {role}',
+    'Motion faster than half the rate is lost between two messages.',
+    'record the {role} at a higher rate',
+)
+GAP, GAP_LARGE = _levels(
+    'gap',
+    'a gap of {gap:.2f s} after {after:.1f s}',
+    'Nothing was measured meanwhile. A judge predicts through the gap, and its error grows.',
+    'leave this part out, or record with a larger queue',
+)
+UNEVEN = routine(
+    'check.uneven_stamps',
+    '{share:.0%} of the intervals between stamps are below a fifth of the mean one: the stamps '
+    'seem to be those of arrival',
+    'Messages that wait in a buffer and are stamped when they leave it have wrong times.',
+    'stamp the messages in the driver, at the time of measurement',
+)
+FROZEN = decisive(
+    'check.frozen',
+    'the same values for {time:.1f s}, while the sensor should have changed',
+    'The driver repeated its last measurement, or the sensor hung.',
+    'leave this part out, and look at the driver',
+)
+SATURATED = decisive(
+    'check.saturated',
+    '{count:d} measurements of {field} stand at the end of the range, {limit:.4g}',
+    'What was beyond the range of the sensor is cut off and lost.',
+    'set a larger range of the sensor, and record again',
+)
+NO_FIX, NO_FIX_LARGE = _levels(
+    'no_fix',
+    '{share:.0%} of the messages have no fix',
+    'The receiver had no position at these times.',
+    'record with a clear view of the sky, or leave this part out',
+)
+FIX_KINDS = routine(
+    'check.fix_kinds',
+    'only {share:.0%} of the fixes are of the commonest kind, status {status:d}',
+    'The accuracy of a receiver changes with the kind of fix, so its errors are of several kinds.',
+    'compare runs with one kind of fix, or choose a GPS model that changes its state',
+)
+NO_COVARIANCE = decisive(
+    'check.no_covariance',
+    '{share:.0%} of the covariances of {quantity} are zero or negative; robot_localization uses '
+    '1e-9 for zero, so it trusts them completely',
+    'A filter weighs measurements by their covariances.',
+    'set `corrections: {{{role}: {{{key}: VALUE}}}}` in recording.yaml, from the data sheet or '
+    '`sim2real characterize`',
+)
+COVARIANCE, COVARIANCE_LARGE = _levels(
+    'covariance_small',
+    'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
+    'A filter trusts this sensor too much, and its gates refuse the other ones.',
+    'set `corrections: {{{role}: {{{key}: {error:.2g}}}}}` in recording.yaml',
+)
+PESSIMISTIC = routine(
+    'check.covariance_great',
+    'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
+    'A filter hardly uses this sensor.',
+    'set `corrections: {{{role}: {{{key}: {error:.2g}}}}}` in recording.yaml',
+)
+MOVING_START = routine(
+    'check.moving_start',
+    'starts at {speed:.1f m/s}',
+    'A filter begins at rest: its first seconds are an error of the filter, not of the sensors.',
+    'leave the start out with --warmup 5, and start with the true heading by --start-heading',
+)
+
+# Truth
+
+TRUTH_NED = decisive(
+    'check.truth_ned',
+    'north-east-down: positions agree with the fixes once x and y are exchanged',
+    'ROS has x east, y north, z up, and x forward, y left, z up in the body.',
+    _key('truth: {{axes: ned}}'),
+)
+TRUTH_TURNED, TRUTH_TURNED_LARGE = _levels(
+    'truth_turned',
+    'turned by {turn:.1f deg} against the fixes',
+    'Simulated fixes and start headings are turned against the real ones.',
+    _key('truth: {{turn: {turn:.1f}}}'),
+)
+TRUTH_SCALE = decisive(
+    'check.truth_scale',
+    'distances are {scale:.4g} times too large: not metres',
+    'Everything that is simulated on this truth is too fast.',
+    _key('truth: {{position_scale: {back:.6g}{speeds}}}'),
+)
+SPEED_SCALE = decisive(
+    'check.speed_scale',
+    'recorded speeds are {scale:.4g} times the differences of positions{unit}',
+    'The error of every estimate is taken against a wrong speed.',
+    _key('truth: {{speed_scale: {back:.6g}}}'),
+)
+WORLD_TWIST = decisive(
+    'check.twist_in_world',
+    'the twist is in world axes: it differs from the differences of positions by {world:.2g m/s} '
+    'as it is, but by {body:.2g m/s} turned by the orientation',
+    'nav_msgs/Odometry has the twist in the axes of the body.',
+    _key('truth: {{twist: world}}'),
+)
+NO_HEADING = decisive(
+    'check.truth_no_heading',
+    'orientation changes by {turn:.1f deg} only while the course changes by {course:.0f deg}',
+    'Without its heading body velocity and specific force of the truth mean nothing.',
+    'record a truth with orientation',
+)
+HEADING, HEADING_LARGE = _levels(
+    'truth_heading',
+    'the orientation is off by {turn:.1f deg}: the twist, turned by it, points elsewhere than the '
+    'differences of positions',
+    'Body velocity and specific force of the truth are turned.',
+    _key('truth: {{heading: {turn:.1f}}}'),
+)
+SIDEWAYS = routine(
+    'check.truth_sideways',
+    'base_link moves at {yaw:.0f deg} to its x axis all the time',
+    'Unless the robot moves sideways, the axes of the truth are not those of base_link.',
+    _key('truth: {{body_yaw: {yaw:.1f}}}'),
+)
+TRUTH_JUMPS = decisive(
+    'check.truth_jumps',
+    '{count:d} jumps of up to {step:.2g m}',
+    'The truth lost its body, or passes from one solution to another.',
+    'leave this part out, or smooth the truth with `truth: {{low_pass: HZ}}` in recording.yaml',
+)
+
+# Fixes
+
+SWAPPED = decisive(
+    'check.fixes_swapped',
+    'latitude and longitude are exchanged: the track agrees with the truth as in a mirror',
+    'The fixes lie elsewhere on the Earth.',
+    _key('gps: {{swapped: true}}'),
+)
+FIXES_LATE, FIXES_LATE_LARGE = _levels(
+    'fixes_late',
+    'fixes are {delay:+.2f s} late against the truth (negative: early)',
+    'At speed v a fix is that time v behind.',
+    _key('gps: {{delay: {delay:.3f}}}'),
+)
+FIX_JUMPS = routine(
+    'check.fix_jumps',
+    '{count:d} jumps of up to {step:.1f m} against the truth',
+    'Multipath, or a change of the solution of the receiver.',
+    'set a `rejection_threshold` of the judge, or leave this part out',
+)
+
+# IMU
+
+ACCELERATION_UNIT = decisive(
+    'check.acceleration_unit',
+    'specific force is {force:.4g} at rest, not 9.81 m/s^2: the unit is {unit}',
+    'sensor_msgs/Imu has m/s^2.',
+    _key('imu: {{acceleration_scale: {scale:.6g}}}'),
+)
+NO_GRAVITY = decisive(
+    'check.no_gravity',
+    'mean specific force is {force:.2g m/s^2}: gravity has been removed',
+    'robot_localization removes gravity once more, which leaves an acceleration of 9.81 m/s^2.',
+    'set `imu0_remove_gravitational_acceleration: false` in the parameters of the judge, or '
+    'record the raw acceleration',
+)
+GRAVITY_SCALE, GRAVITY_SCALE_LARGE = _levels(
+    'gravity_scale',
+    'specific force is {force:.4g m/s^2} in the mean, {scale:.3g} times what it should be',
+    'Bias or scale of the accelerometer.',
+    _key('imu: {{acceleration_scale: {back:.4g}}}'),
+)
+FORCE_REVERSED = decisive(
+    'check.force_reversed',
+    'specific force points down at rest while rates have the right sign',
+    'sensor_msgs/Imu has +9.81 on the axis that points up at rest.',
+    _key('imu: {{acceleration_scale: -1}}'),
+)
+RATE_REVERSED = decisive(
+    'check.rate_reversed',
+    'rates have the wrong sign: they turn left where the truth turns right',
+    'sensor_msgs/Imu has right-handed axes.',
+    _key('imu: {{rate_scale: -1}}'),
+)
+RATE_UNIT = decisive(
+    'check.rate_unit',
+    'rates are {scale:.3g} times those of the truth: degrees per second',
+    'sensor_msgs/Imu has rad/s.',
+    _key('imu: {{rate_scale: 0.0174533}}'),
+)
+RATE_SCALE, RATE_SCALE_LARGE = _levels(
+    'rate_scale',
+    'rates are {scale:.3g} times those of the truth',
+    'Scale error of the gyroscope: headings are off by that share of every turn.',
+    _key('imu: {{rate_scale: {back:.4g}}}'),
+)
+RATE_BIAS, RATE_BIAS_LARGE = _levels(
+    'rate_bias',
+    'rates are off by {bias:.2g rad/s} in the mean, [{x:.4f}, {y:.4f}, {z:.4f}]',
+    'A heading that is integrated drifts by this rate.',
+    _key('imu: {{rate_bias: [{x:.4f}, {y:.4f}, {z:.4f}]}}'),
+)
+IMU_LATE, IMU_LATE_LARGE = _levels(
+    'imu_late',
+    'messages are {delay:+.2f s} late against the truth (negative: early)',
+    'In a turn the heading is that time behind.',
+    _key('imu: {{delay: {delay:.3f}}}'),
+)
+TILTED, TILTED_LARGE = _levels(
+    'imu_tilted',
+    'gravity is {tilt:.0f deg} off the axis that should point up: the axes measured in have roll '
+    '{roll:.0f}, pitch {pitch:.0f}, yaw {yaw:.0f} degrees in {frame}',
+    'One degree of tilt leaves 0.17 m/s^2 of gravity in the horizontal acceleration.',
+    _key('imu: {{rotation: [{roll:.0f}, {pitch:.0f}, {yaw:.0f}]}}')
+    + ', or the rotation of the static transform of {frame}',
+)
+IMU_YAW, IMU_YAW_LARGE = _levels(
+    'imu_yaw',
+    'accelerations and rates are turned by {yaw:.0f deg} about the vertical: another mounting '
+    'than {frame} has',
+    'Accelerations point in a wrong direction.',
+    _key('imu: {{rotation: [{roll:.0f}, {pitch:.0f}, {yaw:.0f}]}}')
+    + ', or the rotation of the static transform of {frame}',
+)
+ORIENTATION_NED = decisive(
+    'check.orientation_ned',
+    'the published heading counts from north, clockwise: the orientation is north-east-down',
+    'sensor_msgs/Imu and robot_localization have x east, y north, z up (REP 103).',
+    _key('imu: {{axes: ned}}'),
+)
+ORIENTATION_YAW, ORIENTATION_YAW_LARGE = _levels(
+    'orientation_yaw',
+    'the published heading is {turn:.0f deg} off that of the truth',
+    'The filter takes it as measured, and navsat_transform turns the fixes by it. Usual causes: '
+    'heading from north, from the start, or without magnetic declination.',
+    _key('imu: {{heading: {turn:.1f}}}'),
+)
+ORIENTATION_TILT = decisive(
+    'check.orientation_tilt',
+    'the published orientation has the vertical {tilt:.0f deg} off gravity',
+    'Gravity is removed in a wrong direction.',
+    'publish the orientation of the axes that accelerations are measured in',
+)
+NO_ORIENTATION = routine(
+    'check.no_orientation',
+    'no orientation (covariance -1)',
+    'The filter starts eastward, whatever the vehicle does.',
+    'give the true heading with --start-heading',
+)

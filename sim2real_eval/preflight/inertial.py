@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of an IMU: units, signs, delay, mounting, bias, covariances and orientation.
+
+Each looks at what no earlier fault changes: the size of gravity first, then the rate about the
+measured vertical, which no mounting changes, then the mounting, then the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.preflight import findings
+from sim2real_eval.preflight.evidence import SIGMAS, Delayed, Evidence, block_means, find_delay
+from sim2real_eval.preflight.outcome import Measure
+from sim2real_eval.preflight.positions import covariance
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray, ImuArray
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
+
+# No accelerometer is 10 % off; 2 % are 0.2 m/s^2, the worst bias of low-cost ones.
+_GRAVITY = (0.02, 0.1)
+# Slopes of 10 % are 6 deg for a truth that knows none; at 15 deg a quarter of gravity leaks.
+_TILT_DEG = (7.0, 15.0)
+_YAW_DEG = (10.0, 20.0)
+# Of a turn of 90 deg: 5 % are 4.5 deg, more than any calibrated gyroscope has.
+_RATE_SCALE = (0.05, 0.2)
+# 0.3 deg/s is a poor MEMS at rest; at 1.1 deg/s a minute turns the heading by more than 60 deg.
+_BIAS = (0.005, 0.02)
+# At 0.5 rad/s and 0.2 s the heading is 6 deg behind.
+_LATE_S = (0.05, 0.2)
+_HEADING_DEG = (7.0, 20.0)
+_ORIENTATION_TILT_DEG = 15.0
+# Vibration and a truth that does not know it are part of these errors.
+_COVARIANCES = (100.0, 1000.0, 1e-3)
+_BLOCK_S = 0.1
+_INDEPENDENT_S = 1.0
+
+
+def _force(evidence: Evidence, imu: ImuArray) -> tuple[float, float]:
+    """Return size of the mean specific force, and the median of its size.
+
+    The mean is that of the sensor's axes or of the world's, whichever is larger: a vehicle keeps
+    gravity on one axis of the sensor, what is carried in a hand only on one of the world.
+    """
+    force = imu.linear_acceleration
+    means = [force.mean(axis=0)]
+    if evidence.maker is not None and evidence.ideal is not None:
+        means.append(rotations.rotate(evidence.ideal.orientation, force).mean(axis=0))
+    size = max(float(np.linalg.norm(mean)) for mean in means)
+    return size, float(np.median(np.linalg.norm(force, axis=1)))
+
+
+def gravity(evidence: Evidence) -> Iterator[Measure]:
+    """The size of the specific force: gravity, whatever the mounting.
+
+    1 with a steady direction is g; hardly anything in the mean is an acceleration without gravity.
+    """
+    imu = evidence.imu
+    if imu is None:
+        return
+    topic = evidence.recording.roles['imu']
+    mean, median = _force(evidence, imu)
+    for unit, size in (('g', 1.0), ('mg', 1000.0)):
+        if abs(mean / size - 1.0) < 0.2 and mean > 0.8 * median:
+            scale = STANDARD_GRAVITY / size
+            wrong = findings.ACCELERATION_UNIT(topic, force=mean, unit=unit, scale=scale)
+            yield Measure(mean, None, wrong, 'imu')
+            evidence.correct('imu', acceleration_scale=scale)
+            return
+    told = None
+    if mean < 0.3 * STANDARD_GRAVITY:
+        told = findings.NO_GRAVITY(topic, force=mean)
+        evidence.doubtful.add('gravity')
+    yield Measure(mean, 0.3 * STANDARD_GRAVITY, told, 'imu', 'least')
+
+
+def _vertical(evidence: Evidence) -> tuple[FloatArray, FloatArray] | None:
+    """Return the measured and the true vertical, unit vectors in the frame of the IMU."""
+    imu, ideal = evidence.imu, evidence.ideal
+    if imu is None or ideal is None:
+        return None
+    up = evidence.up / np.linalg.norm(evidence.up)
+    if 'gravity' in evidence.doubtful:
+        return up, up
+    force = imu.linear_acceleration.mean(axis=0)
+    return force / np.linalg.norm(force), up
+
+
+def _turning(evidence: Evidence) -> Delayed | None:
+    """Return how the rate about the measured vertical follows the true one; None if it cannot be
+    told: less than half of it is explained.
+    """
+    imu, ideal, verticals = evidence.imu, evidence.ideal, _vertical(evidence)
+    if imu is None or ideal is None or verticals is None or 'orientation' in evidence.doubtful:
+        return None
+    measured, true = verticals
+    time = evidence.imu_time
+    rates = np.stack([imu.angular_velocity @ measured, ideal.rate @ true, time], axis=1)
+    own, reference, at = block_means(time, rates, _BLOCK_S).T
+    found = find_delay(
+        own,
+        lambda delay: np.interp(at - delay, at, reference),
+        float(time[-1] - time[0]),
+        _INDEPENDENT_S,
+    )
+    return found if found.explained > 0.5 and found.is_better_than(found.power) else None
+
+
+def turning(evidence: Evidence) -> Iterator[Measure]:
+    """Delay, sign and scale of the rate about the vertical against that of the truth."""
+    found, verticals = _turning(evidence), _vertical(evidence)
+    if found is None or verticals is None:
+        return
+    topic = evidence.recording.roles['imu']
+    late, told = found.seconds, None
+    if abs(late) > _LATE_S[0]:
+        kind = findings.IMU_LATE_LARGE if abs(late) > _LATE_S[1] else findings.IMU_LATE
+        told = kind(topic, delay=late)
+        evidence.correct('imu', delay=late)
+    yield Measure(late, _LATE_S[0], told, 'imu delay')
+    gain, told = found.gain.real, None
+    if gain < 0.0:
+        # The measured vertical turned with the force: a rotation alone leaves the sign.
+        measured, true = verticals
+        if float(measured @ true) < -0.5:
+            told = findings.FORCE_REVERSED(topic)
+            evidence.correct('imu', acceleration_scale=-1.0)
+        else:
+            told = findings.RATE_REVERSED(topic)
+            evidence.correct('imu', rate_scale=-1.0)
+    yield Measure(math.copysign(1.0, gain), None, told, 'imu sign')
+    scale, told = abs(gain), None
+    limit = _RATE_SCALE[0] + SIGMAS * found.deviation / scale
+    if abs(scale / math.degrees(1.0) - 1.0) < 0.3:
+        told = findings.RATE_UNIT(topic, scale=scale)
+        evidence.correct('imu', rate_scale=math.radians(1.0))
+    elif abs(math.log(scale)) > limit:
+        large = abs(math.log(scale)) > _RATE_SCALE[1]
+        kind = findings.RATE_SCALE_LARGE if large else findings.RATE_SCALE
+        told = kind(topic, scale=scale, back=1.0 / scale)
+        evidence.correct('imu', rate_scale=1.0 / scale)
+    yield Measure(scale, math.exp(limit), told, 'imu rate scale', 'ratio')
+
+
+def mounting(evidence: Evidence) -> Iterator[Measure]:
+    """The axes of the sensor against those of its frame.
+
+    The mean specific force gives two angles. The third, about the vertical, comes from the
+    horizontal acceleration and rate, weighted by what is left of them: the turn of least squares.
+    """
+    imu, verticals = evidence.imu, _vertical(evidence)
+    if imu is None or 'gravity' in evidence.doubtful:
+        return
+    up = evidence.up / np.linalg.norm(evidence.up)
+    force = imu.linear_acceleration.mean(axis=0)
+    measured = force / np.linalg.norm(force)
+    tilt = math.degrees(math.acos(float(np.clip(measured @ up, -1.0, 1.0))))
+    align = _between(measured, up)
+    found = _yaw(evidence, align, up) if verticals is not None else None
+    yaw, told = 0.0, None
+    if found is not None and abs(found[0]) > _YAW_DEG[0] + SIGMAS * found[1]:
+        yaw = found[0]
+    topic, frame = evidence.recording.roles['imu'], imu.frame or 'the IMU'
+    turn = _right_angles(Rotation.from_rotvec(math.radians(yaw) * up) * align)
+    roll, pitch, heading = (float(angle) + 0.0 for angle in turn)
+    angles = {'roll': roll, 'pitch': pitch, 'yaw': heading, 'frame': frame}
+    if tilt > _TILT_DEG[0]:
+        kind = findings.TILTED_LARGE if tilt > _TILT_DEG[1] else findings.TILTED
+        told = kind(topic, tilt=tilt, **angles)
+    yield Measure(tilt, _TILT_DEG[0], told, 'imu tilt')
+    if found is not None:
+        kind = findings.IMU_YAW_LARGE if abs(yaw) > _YAW_DEG[1] else findings.IMU_YAW
+        only_yaw = told is None and yaw != 0.0
+        yield Measure(
+            found[0],
+            _YAW_DEG[0] + SIGMAS * found[1],
+            kind(topic, **angles) if only_yaw else None,
+            'imu yaw',
+        )
+    if tilt > _TILT_DEG[0] or yaw != 0.0:
+        evidence.correct('imu', rotation=(roll, pitch, heading))
+
+
+def _between(first: FloatArray, second: FloatArray) -> Rotation:
+    """Return the smallest rotation from a unit vector to another; half a turn is about x or y."""
+    cosine = float(np.clip(first @ second, -1.0, 1.0))
+    axis = np.cross(first, second)
+    if float(np.linalg.norm(axis)) < math.sin(math.radians(10.0)) and cosine < 0.0:
+        # Mounted upside down, and the rest of the angle: a board is turned about x.
+        half = Rotation.from_euler('x', 180.0, degrees=True)
+        return _between(half.apply(first), second) * half
+    size = float(np.linalg.norm(axis))
+    return Rotation.from_rotvec(axis / max(size, 1e-12) * math.atan2(size, cosine))
+
+
+def _right_angles(turn: Rotation) -> FloatArray:
+    """Return roll, pitch, yaw, deg, of the turn by right angles that is within 12 deg, if any."""
+    matrix = turn.as_matrix()
+    nearest = np.rint(matrix)
+    # Right, and none: a small tilt is one.
+    if np.array_equal(nearest @ nearest.T, np.eye(3)) and not np.array_equal(nearest, np.eye(3)):
+        near = Rotation.from_matrix(nearest)
+        if (near.inv() * turn).magnitude() < math.radians(12.0):
+            turn = near
+    x, y, z, w = turn.as_quat().tolist()
+    angles = np.rint(np.degrees(rotations.euler_from_quaternion([x, y, z, w])))
+    return np.asarray(np.where(angles == -180.0, 180.0, angles))
+
+
+def _yaw(evidence: Evidence, align: Rotation, up: FloatArray) -> tuple[float, float] | None:
+    """Return the turn about the vertical from aligned measurements to true ones, and its standard
+    error, deg; None where less than half of the horizontal signals is explained.
+    """
+    imu, ideal = evidence.imu, evidence.ideal
+    if imu is None or ideal is None:
+        return None
+    east = np.cross(up, [0.0, 0.0, 1.0] if abs(up[2]) < 0.9 else [0.0, 1.0, 0.0])
+    east /= np.linalg.norm(east)
+    north = np.cross(up, east)
+    total, weight = 0.0j, 0.0
+    for measured, true in (
+        (imu.linear_acceleration, ideal.force), (imu.angular_velocity, ideal.rate)
+    ):  # fmt: skip
+        both = np.hstack([align.apply(measured), true])
+        blocks = block_means(evidence.imu_time, both, 0.5)
+        blocks = blocks - blocks.mean(axis=0)
+        own = blocks[:, :3] @ east + 1j * (blocks[:, :3] @ north)
+        reference = blocks[:, 3:] @ east + 1j * (blocks[:, 3:] @ north)
+        size = float(np.mean(np.abs(reference) ** 2))
+        if size < 1e-8:
+            continue
+        product = complex(np.mean(np.conj(own) * reference))
+        power = float(np.mean(np.abs(own) ** 2))
+        left = power - abs(product) ** 2 / size
+        gain = abs(product) / size
+        if left > 0.5 * power or not 0.5 < gain < 2.0:
+            continue
+        left = max(left, 1e-6 * power)
+        independent = len(blocks) * 0.5 / 2.0
+        total += product / left * independent
+        weight += size / left * independent
+    if weight == 0.0:
+        return None
+    return math.degrees(np.angle(total)), math.degrees(1.0 / math.sqrt(2.0 * weight))
+
+
+def force_scale(evidence: Evidence) -> Iterator[Measure]:
+    """The mean specific force along the vertical over what it should be."""
+    imu, topic = evidence.imu, evidence.recording.roles.get('imu', '')
+    if imu is None or 'gravity' in evidence.doubtful:
+        return
+    up = evidence.up
+    size = float(imu.linear_acceleration.mean(axis=0) @ up / np.linalg.norm(up))
+    scale = size / float(np.linalg.norm(up))
+    told = None
+    if scale > 0.0 and abs(math.log(scale)) > _GRAVITY[0]:
+        large = abs(math.log(scale)) > _GRAVITY[1]
+        kind = findings.GRAVITY_SCALE_LARGE if large else findings.GRAVITY_SCALE
+        told = kind(topic, force=size, scale=scale, back=1.0 / scale)
+    yield Measure(scale, math.exp(_GRAVITY[0]), told, 'imu', 'ratio')
+
+
+def bias(evidence: Evidence) -> Iterator[Measure]:
+    """The mean of the rates less those of the truth, whose own mean its orientations bound."""
+    imu, ideal = evidence.imu, evidence.ideal
+    if imu is None or ideal is None or 'orientation' in evidence.doubtful:
+        return
+    error = imu.angular_velocity - ideal.rate
+    mean = error.mean(axis=0)
+    size = float(np.linalg.norm(mean))
+    # Vibration is gone in a second; what is left varies from one to the next.
+    blocks = block_means(evidence.imu_time, error, _INDEPENDENT_S)
+    deviation = float(blocks.std(axis=0).max()) / math.sqrt(len(blocks))
+    told, limit = None, _BIAS[0] + SIGMAS * deviation
+    if size > limit:
+        x, y, z = (float(one) for one in mean)
+        kind = findings.RATE_BIAS_LARGE if size > _BIAS[1] else findings.RATE_BIAS
+        told = kind(evidence.recording.roles['imu'], bias=size, x=x, y=y, z=z)
+        evidence.correct('imu', rate_bias=(x, y, z))
+    yield Measure(size, limit, told, 'imu')
+
+
+def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
+    """Mean squares of the errors of rate and force, without their means, over stated variances."""
+    imu, ideal = evidence.imu, evidence.ideal
+    if imu is None or ideal is None or evidence.doubtful & {'gravity', 'orientation', 'range'}:
+        return
+    topic = evidence.recording.roles['imu']
+    for quantity, key, measured, true in (
+        ('linear_acceleration', 'acceleration_std', imu.linear_acceleration, ideal.force),
+        ('angular_velocity', 'rate_std', imu.angular_velocity, ideal.rate),
+    ):
+        stated = np.diagonal(getattr(imu, f'{quantity}_covariance'), axis1=1, axis2=2)
+        if not (stated > 0.0).all():
+            continue
+        square = float(np.mean(np.var(measured - true, axis=0)))
+        name = quantity.replace('_', ' ')
+        yield from covariance(topic, 'imu', key, name, square, float(stated.mean()), _COVARIANCES)
+
+
+def orientation(evidence: Evidence) -> Iterator[Measure]:
+    """The published orientation against gravity and the heading of the truth.
+
+    Of a heading in north-east-down the sum with the true one is steady in place of the difference.
+    """
+    imu, ideal = evidence.imu, evidence.ideal
+    if imu is None:
+        return
+    topic = evidence.recording.roles['imu']
+    there = imu.orientation_covariance[:, 0, 0] != -1.0
+    if not there.all():
+        yield Measure(None, None, findings.NO_ORIENTATION(topic), 'imu')
+        return
+    if ideal is not None and 'orientation' not in evidence.doubtful:
+        published, true = (_heading(one) for one in (imu.orientation, ideal.orientation))
+        same = complex(np.mean(np.exp(1j * (published - true))))
+        opposite = complex(np.mean(np.exp(1j * (published + true))))
+        down = float(np.mean(_vertical_of(imu.orientation))) < 0.0
+        true_down = float(np.mean(_vertical_of(ideal.orientation))) < 0.0
+        if (abs(opposite) > 0.95 and abs(same) < 0.8) or down != true_down:
+            yield Measure(None, None, findings.ORIENTATION_NED(topic), 'imu axes')
+            evidence.correct('imu', axes='ned')
+            assert evidence.imu is not None
+            imu = evidence.imu
+            same = complex(np.mean(np.exp(1j * (_heading(imu.orientation) - true))))
+        turn = math.degrees(np.angle(same))
+        told = None
+        if abs(same) > 0.9 and abs(turn) > _HEADING_DEG[0]:
+            large = abs(turn) > _HEADING_DEG[1]
+            kind = findings.ORIENTATION_YAW_LARGE if large else findings.ORIENTATION_YAW
+            told = kind(topic, turn=turn)
+        yield Measure(turn, _HEADING_DEG[0], told, 'imu heading')
+    if 'gravity' not in evidence.doubtful:
+        up = rotations.rotate(imu.orientation, imu.linear_acceleration).mean(axis=0)
+        cosine = float(up[2]) / max(float(np.linalg.norm(up)), 1e-9)
+        tilt = math.degrees(math.acos(float(np.clip(cosine, -1.0, 1.0))))
+        wrong = tilt > _ORIENTATION_TILT_DEG
+        told = findings.ORIENTATION_TILT(topic, tilt=tilt) if wrong else None
+        yield Measure(tilt, _ORIENTATION_TILT_DEG, told, 'imu vertical')
+
+
+def _heading(orientation: FloatArray) -> FloatArray:
+    x, y, z, w = orientation.T
+    return np.asarray(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
+
+
+def _vertical_of(orientation: FloatArray) -> FloatArray:
+    """Return the vertical component of the sensor's z axis."""
+    x, y, _, _ = orientation.T
+    return np.asarray(1.0 - 2.0 * (x * x + y * y))

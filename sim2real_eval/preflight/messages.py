@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the messages alone: stamps, rates, gaps, values that stand still, covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sim2real_eval.preflight import findings
+from sim2real_eval.preflight.evidence import Evidence
+from sim2real_eval.preflight.outcome import Measure
+from sim2real_eval.recording import findings as reading
+from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MessageArray
+
+_NEEDED = ('imu', 'gps', 'truth')
+# A vehicle turns and brakes at up to about 1 Hz, of which a cubic through samples needs four;
+# vibration and the ticks of a filter at 30 Hz ask 20 Hz of an IMU. A receiver may be slow.
+_RATES = {'imu': 20.0, 'gps': 0.5, 'truth': 2.0}
+# At 1 m/s^2 that is not measured the error of speed reaches 0.25 and 1 m/s in a gap of the IMU;
+# an IMU alone holds a position to metres for some 10 s; a truth is interpolated.
+_GAPS = {'imu': (0.25, 1.0), 'gps': (3.0, 10.0), 'truth': (1.0, 3.0)}
+_DURATION_S = 10.0
+_SHARE = 0.01
+_UNEVEN = 0.1
+_FROZEN_S = 0.5
+_START_SPEED = 0.5
+_DRIVER = (reading.STAMP_ZERO, reading.STAMP_NOT_POSITIVE, reading.STAMP_OFF, reading.CLOCKS_DRIFT)
+_ORDER = (reading.STAMP_BACK, reading.STAMP_AHEAD, reading.STAMP_REPEATED, reading.TRUTH_REPEATED)
+_VALUES = (reading.NOT_FINITE, reading.OUT_OF_RANGE, reading.NORM, reading.ZERO_ATTITUDE)
+
+
+def _roles(evidence: Evidence) -> Iterator[tuple[str, str, MessageArray]]:
+    recording = evidence.recording
+    for role in _NEEDED:
+        if role in recording.roles:
+            topic = recording.roles[role]
+            yield role, topic, recording.messages[topic]
+
+
+def topics(evidence: Evidence) -> Iterator[Measure]:
+    """Each role has its topic."""
+    recording = evidence.recording
+    for role in _NEEDED:
+        there = ', '.join(recording.messages) or 'none'
+        is_there = role in recording.roles
+        yield Measure(
+            None, None, None if is_there else findings.MISSING(role=role, topics=there), role
+        )
+
+
+def duration(evidence: Evidence) -> Iterator[Measure]:
+    """The time that all roles have in common; a filter converges within some 5 s."""
+    spans = [
+        (array.stamp_ns[0], array.stamp_ns[-1]) for _, _, array in _roles(evidence) if len(array)
+    ]
+    if spans:
+        starts, ends = zip(*spans, strict=True)
+        common = (min(ends) - max(starts)) * 1e-9
+        short = findings.SHORT(duration=common) if common < _DURATION_S else None
+        yield Measure(common, _DURATION_S, short, scale='least')
+
+
+def rates(evidence: Evidence) -> Iterator[Measure]:
+    """The median rate of each role is enough for the motion of a vehicle."""
+    for role, topic, array in _roles(evidence):
+        steps = np.diff(array.stamp_ns)
+        if not (steps > 0).any():
+            continue
+        rate = 1e9 / float(np.median(steps[steps > 0]))
+        slow = findings.SLOW(topic, rate=rate, role=role) if rate < _RATES[role] else None
+        evidence.doubtful |= {f'slow {role}'} if slow else set()
+        yield Measure(rate, _RATES[role], slow, role, 'least')
+
+
+def gaps(evidence: Evidence) -> Iterator[Measure]:
+    """The longest time without a message of each role."""
+    for role, topic, array in _roles(evidence):
+        steps = np.diff(array.stamp_ns) * 1e-9
+        if not len(steps):
+            continue
+        longest = int(np.argmax(steps))
+        gap = float(steps[longest])
+        small, large = _GAPS[role]
+        found = None
+        if gap > small and gap > 5.0 * float(np.median(steps)):
+            kind = findings.GAP_LARGE if gap > large else findings.GAP
+            after = (array.stamp_ns[longest] - array.stamp_ns[0]) * 1e-9
+            found = kind(topic, gap=gap, after=after)
+        yield Measure(gap, small, found, role)
+
+
+def _repairs(evidence: Evidence, kinds: tuple[object, ...], limit: float) -> Iterator[Measure]:
+    """Say what share of a topic was repaired when it was read."""
+    notes = evidence.recording.notes
+    for role, topic, array in _roles(evidence):
+        found = [one for one in notes if one.subject == topic and one.kind in kinds]
+        counts = [float(np.max(one.numbers['count'])) / max(len(array), 1) for one in found]
+        share = max(counts, default=0.0)
+        told = found[counts.index(share)] if share > limit else None
+        yield Measure(share, limit, told, role)
+
+
+def order(evidence: Evidence) -> Iterator[Measure]:
+    """Messages that go back in time or repeat a stamp; up to 1 % is the rule with UDP."""
+    yield from _repairs(evidence, _ORDER, _SHARE)
+
+
+def clocks(evidence: Evidence) -> Iterator[Measure]:
+    """Stamps that are zero or contradict the time of arrival, and those made at arrival.
+
+    A sensor samples evenly. Stamps of arrival come in bursts, within which they follow at once:
+    in less than a fifth of the mean interval.
+    """
+    yield from _repairs(evidence, _DRIVER, 0.0)
+    for role, topic, array in _roles(evidence):
+        steps = np.diff(array.stamp_ns)
+        if role == 'truth' or len(steps) < 16:
+            continue
+        share = float(np.mean((steps < 0.2 * np.mean(steps)) & (steps > 0)))
+        told = findings.UNEVEN(topic, share=share) if share > _UNEVEN else None
+        yield Measure(share, _UNEVEN, told, f'{role} intervals')
+
+
+def values(evidence: Evidence) -> Iterator[Measure]:
+    """Values that are no measurements: NaN, impossible coordinates, no rotations."""
+    yield from _repairs(evidence, _VALUES, 0.0)
+
+
+def frozen(evidence: Evidence) -> Iterator[Measure]:
+    """The longest time in which all values of a sensor are equal to the bit.
+
+    Six axes with noise of one step of their resolution repeat by chance in less than one of 100
+    pairs, so half a second of it has another cause. Fixes must stand for 2 s and 5 of them while
+    the truth moves by 5 m. A sensor that is exact stands still with the vehicle, which counts
+    as no time at all.
+    """
+    imu, fixes = evidence.imu, evidence.fixes
+    if imu is not None:
+        both = np.hstack([imu.angular_velocity, imu.linear_acceleration])
+        time, at = _longest_equal(both, imu)
+        ideal = evidence.ideal
+        moves = True
+        if ideal is not None:
+            rate, force = ideal.rate[at], ideal.force[at]
+            moves = bool(len(rate)) and float(np.ptp(rate, axis=0).max()) > 0.01
+            moves = moves or (bool(len(force)) and float(np.ptp(force, axis=0).max()) > 0.1)
+        time = time if moves else 0.0
+        told = time > _FROZEN_S
+        topic = evidence.recording.roles['imu']
+        yield Measure(time, _FROZEN_S, findings.FROZEN(topic, time=time) if told else None, 'imu')
+    if fixes is not None and evidence.track is not None:
+        both = np.stack([fixes.latitude, fixes.longitude], axis=1)
+        time, at = _longest_equal(both, fixes)
+        track = evidence.track
+        moved = track.truth(track.stamps[at])
+        moves = len(moved) > 5 and float(np.abs(moved[-1] - moved[0])) > 5.0
+        time = time if moves else 0.0
+        told = time > 2.0
+        evidence.doubtful |= {'fixes'} if told else set()
+        topic = evidence.recording.roles['gps']
+        yield Measure(time, 2.0, findings.FROZEN(topic, time=time) if told else None, 'gps')
+
+
+def _longest_equal(rows: FloatArray, array: MessageArray) -> tuple[float, slice]:
+    """Return the longest time, s, over which rows are equal, and where."""
+    changes = np.flatnonzero((np.diff(rows, axis=0) != 0.0).any(axis=1)) + 1
+    edges = np.concatenate([[0], changes, [len(rows)]])
+    lengths = (array.stamp_ns[edges[1:] - 1] - array.stamp_ns[edges[:-1]]) * 1e-9
+    longest = int(np.argmax(lengths))
+    return float(lengths[longest]), slice(int(edges[longest]), int(edges[longest + 1]))
+
+
+def saturation(evidence: Evidence) -> Iterator[Measure]:
+    """Samples that stand at the largest or least value of their axis, three or more in a row.
+
+    Noise and resolution make that impossible within the range. The value must also be three
+    standard deviations off the median, which resting axes and steady turns are not.
+    """
+    imu = evidence.imu
+    if imu is None:
+        return
+    most, told = 0, None
+    topic = evidence.recording.roles['imu']
+    for field in ('angular_velocity', 'linear_acceleration'):
+        for column in getattr(imu, field).T:
+            away = 3.0 * float(np.std(column))
+            for end in (column.max(), column.min()):
+                at = column == end
+                count = int((at[2:] & at[1:-1] & at[:-2]).sum())
+                if count > most and abs(end - float(np.median(column))) > away > 0.0:
+                    most = count
+                    about = field.replace('_', ' ')
+                    told = findings.SATURATED(topic, count=int(at.sum()), field=about, limit=end)
+    evidence.doubtful |= {'range'} if most >= 3 else set()
+    yield Measure(float(most), 3.0, told if most >= 3 else None, 'imu')
+
+
+def fix_kinds(evidence: Evidence) -> Iterator[Measure]:
+    """The share of messages without a fix, and whether all fixes are of one kind."""
+    gps, recording = evidence.recording.gps, evidence.recording
+    if gps is None:
+        return
+    topic = recording.roles['gps']
+    lost = [one for one in recording.notes if one.subject == topic and one.kind is reading.NO_FIX]
+    count = sum(float(np.max(one.numbers['count'])) for one in lost) + int(
+        (gps.status == -1).sum()
+    )
+    share = count / (count + int((gps.status != -1).sum()))
+    kind = findings.NO_FIX_LARGE if share > 0.5 else findings.NO_FIX
+    yield Measure(share, 0.05, kind(topic, share=share) if share > 0.05 else None, 'gps lost')
+    status, counts = np.unique(gps.status[gps.status != -1], return_counts=True)
+    if len(counts):
+        usual = float(counts.max() / counts.sum())
+        common = int(status[np.argmax(counts)])
+        mixed = findings.FIX_KINDS(topic, share=usual, status=common) if usual < 0.9 else None
+        yield Measure(usual, 0.9, mixed, 'gps kind', 'least')
+
+
+_COVARIANCES = {
+    'imu': (('linear_acceleration', 'acceleration_std'), ('angular_velocity', 'rate_std')),
+    'gps': (('position', 'std'),),
+}
+
+
+def covariances(evidence: Evidence) -> Iterator[Measure]:
+    """Covariances are there: neither zero nor negative; -1 says that a quantity is absent."""
+    for role, topic, array in _roles(evidence):
+        for quantity, key in _COVARIANCES.get(role, ()):
+            covariance = getattr(array, f'{quantity}_covariance')
+            if isinstance(array, FixArray):
+                covariance = covariance[array.status != -1]
+            diagonal = np.diagonal(covariance, axis1=1, axis2=2)
+            absent = (diagonal[:, 0] == -1.0) & isinstance(array, ImuArray)
+            bad = (diagonal <= 0.0).any(axis=1) & ~absent
+            share = float(bad.mean()) if len(bad) else 0.0
+            words = {'quantity': quantity.replace('_', ' '), 'role': role, 'key': key}
+            told = findings.NO_COVARIANCE(topic, share=share, **words) if share > 0.0 else None
+            yield Measure(share, 0.0, told, f'{role} {words["quantity"]}')
+
+
+def start(evidence: Evidence) -> Iterator[Measure]:
+    """The true speed at the first sample; a person walks at 1 m/s, noise of a truth is below."""
+    truth = evidence.truth
+    if truth is None or evidence.maker is None:
+        return
+    first = evidence.maker.motion.at(np.array([0.0])).velocity[0]
+    speed = float(np.linalg.norm(first))
+    moving = findings.MOVING_START(evidence.recording.roles['truth'], speed=speed)
+    yield Measure(speed, _START_SPEED, moving if speed > _START_SPEED else None)

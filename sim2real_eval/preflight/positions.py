@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the truth with itself, and of fixes and truth with each other.
+
+The first that is found is put right before the next: positions, then speeds, then orientation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.preflight import findings
+from sim2real_eval.preflight.evidence import SIGMAS, Delayed, Evidence, Track
+from sim2real_eval.preflight.outcome import Measure
+from sim2real_eval.recording.corrections import FixCorrection, corrected
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray
+
+# 5 % of the speed appears as lateral velocity at 3 deg, 17 % at 10 deg.
+_TURN_DEG = (3.0, 10.0)
+# 0.1 s is within what receivers need; at 0.3 s and 10 m/s a fix is 3 m behind.
+_LATE_S = (0.1, 0.3)
+_SCALE = 0.1
+_SPEED_SCALE = 0.15
+_HEADING_DEG = (5.0, 15.0)
+_SIDEWAYS_DEG = 15.0
+_SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28084: 'feet/s'}
+_SLOWEST = 0.2
+_JUMP_FACTOR = 10.0
+_JUMP_M = 0.5
+_FIX_JUMP_M = 2.0
+# A deviation stated a third of the errors costs a filter accuracy; at a tenth of them its gates
+# refuse the rest. Receivers state up to ten times too much.
+_OPTIMISTIC, _WRONG, _PESSIMISTIC = 9.0, 100.0, 0.01
+
+
+def axes(evidence: Evidence) -> Iterator[Measure]:
+    """The turn between fixes and truth, or whether one is the mirror image of the other.
+
+    Both are differenced over 2 s. A mirror image must explain the fixes better by more than
+    chance, and leave less than half; a straight track does not tell a mirror from a turn.
+    Latitude and longitude that are exchanged are a mirror too, but one that distorts: that they
+    are must leave less than a fifth.
+    """
+    track = evidence.track
+    if track is None:
+        return
+    role, topic = 'truth', evidence.recording.roles['truth']
+    found, mirror = track.fit(), track.fit(mirrored=True)
+    other = _exchanged(evidence)
+    if other is not None and other.left < 0.2 * min(found.left, mirror.left):
+        yield Measure(None, None, findings.SWAPPED(evidence.recording.roles['gps']), 'gps axes')
+        evidence.correct('gps', swapped=True)
+    elif mirror.is_better_than(found.left) and mirror.left < 0.5 * found.left:
+        yield Measure(None, None, findings.TRUTH_NED(topic), 'truth axes')
+        evidence.correct('truth', axes='ned')
+    track = evidence.track
+    if track is None:
+        return
+    found = track.fit()
+    if found.explained < 0.5:
+        return
+    turn = -math.degrees(np.angle(found.gain))
+    error = math.degrees(found.deviation / abs(found.gain))
+    told, limit = None, _TURN_DEG[0] + SIGMAS * error
+    if abs(turn) > limit:
+        large = abs(turn) > _TURN_DEG[1]
+        told = (findings.TRUTH_TURNED_LARGE if large else findings.TRUTH_TURNED)(topic, turn=turn)
+    yield Measure(turn, limit, told, role)
+    if told is not None:
+        evidence.correct('truth', turn=turn)
+    scale = 1.0 / abs(found.gain)
+    told, limit = None, _SCALE + SIGMAS * found.deviation / abs(found.gain)
+    if abs(math.log(scale)) > limit:
+        back, ratio = _plain(1.0 / scale), _speed_ratio(evidence)
+        both = ratio is not None and abs(math.log(ratio)) < _SPEED_SCALE
+        speeds = {'speed_scale': back} if both else {}
+        key = ''.join(f', {name}: {one:.6g}' for name, one in speeds.items())
+        told = findings.TRUTH_SCALE(topic, scale=1.0 / back, back=back, speeds=key)
+        evidence.correct('truth', position_scale=back, **speeds)
+    yield Measure(scale, math.exp(limit), told, f'{role} scale', 'ratio')
+
+
+def _exchanged(evidence: Evidence) -> Delayed | None:
+    """Return how the truth explains the fixes with latitude and longitude exchanged; None where
+    that is no place, or they do not agree without a turn.
+    """
+    fixes = evidence.fixes
+    if fixes is None or np.abs(fixes.longitude).max() > 90.0:
+        return None
+    other = Evidence(
+        corrected(evidence.recording, {'gps': FixCorrection(swapped=True)}), evidence.base
+    )
+    found = None if other.track is None else other.track.fit()
+    return found if found is not None and abs(found.gain - 1.0) < 0.3 else None
+
+
+def _plain(factor: float) -> float:
+    """Return the factor of a usual unit where one is within 10 %, else the factor itself."""
+    usual = (0.001, 0.01, 0.3048, 1000.0)
+    return next((one for one in usual if abs(factor / one - 1.0) < _SCALE), factor)
+
+
+def delay(evidence: Evidence) -> Iterator[Measure]:
+    """The delay of the fixes behind the truth, from both differenced over 2 s."""
+    track = evidence.track
+    if track is None or not track.fit().explained > 0.5:
+        return
+    late = track.fit().seconds
+    told = None
+    if abs(late) > _LATE_S[0]:
+        kind = findings.FIXES_LATE_LARGE if abs(late) > _LATE_S[1] else findings.FIXES_LATE
+        told = kind(evidence.recording.roles['gps'], delay=late)
+        evidence.correct('gps', delay=late)
+    yield Measure(late, _LATE_S[0], told, 'gps')
+
+
+# The truth with itself.
+
+
+def _velocities(
+    evidence: Evidence,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
+    """Return intervals, differences of positions, and recorded velocities as they are and turned
+    to the world, of the intervals of the truth in which it moves; None where none are recorded.
+    """
+    truth = evidence.truth
+    if truth is None or not truth.linear_velocity.any() or len(truth) < 4:
+        return None
+    steps = np.diff(truth.stamp_ns)[:, None] * 1e-9
+    moved = np.diff(truth.position, axis=0) / steps
+    own = 0.5 * (truth.linear_velocity[1:] + truth.linear_velocity[:-1])
+    world = rotations.rotate(truth.orientation, truth.linear_velocity)
+    world = 0.5 * (world[1:] + world[:-1])
+    return steps[:, 0], moved, own, world
+
+
+def _speed_ratio(evidence: Evidence) -> float | None:
+    """Return the median ratio of recorded speeds and differences of positions, while moving."""
+    found = _velocities(evidence)
+    if found is None:
+        return None
+    _, moved, own, _ = found
+    recorded, speed = np.linalg.norm(own, axis=1), np.linalg.norm(moved, axis=1)
+    fast = speed > max(0.5 * float(np.quantile(speed, 0.8)), _SLOWEST)
+    ratio = float(np.median(recorded[fast] / speed[fast])) if fast.sum() >= 4 else 0.0
+    return ratio if ratio > 0.0 else None
+
+
+def speeds(evidence: Evidence) -> Iterator[Measure]:
+    """The ratio of recorded speeds and differences of positions, at the median, while moving.
+
+    A ratio needs no axes, and a median no positions without jumps. 15 % are beyond the noise of
+    the positions of any truth, and below the next unit, feet for metres.
+    """
+    ratio, told = _speed_ratio(evidence), None
+    if ratio is None:
+        return
+    topic = evidence.recording.roles['truth']
+    if abs(math.log(ratio)) > _SPEED_SCALE:
+        near = [one for one in _SPEEDS if abs(ratio / one - 1.0) < _SCALE]
+        if evidence.track is None and ratio < 0.05:
+            back = _plain(ratio)
+            told = findings.TRUTH_SCALE(topic, scale=1.0 / back, back=back, speeds='')
+            evidence.correct('truth', position_scale=back)
+        else:
+            unit = f': {_SPEEDS[near[0]]}' if near else ''
+            back = 1.0 / (near[0] if near else ratio)
+            told = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, back=back)
+            evidence.correct('truth', speed_scale=back)
+    yield Measure(ratio, math.exp(_SPEED_SCALE), told, 'truth', 'ratio')
+
+
+def heading(evidence: Evidence) -> Iterator[Measure]:
+    """The orientation of the truth: there at all, and turning the twist to where it moves."""
+    truth = evidence.truth
+    if truth is None:
+        return
+    topic = evidence.recording.roles['truth']
+    moved = np.diff(truth.position[:, :2], axis=0)
+    course = _course_range(moved, np.diff(truth.stamp_ns) * 1e-9)
+    turned = rotations.between(
+        np.broadcast_to(truth.orientation[:1], truth.orientation.shape), truth.orientation
+    )
+    most = math.degrees(float(np.linalg.norm(turned, axis=1).max()))
+    if most < 0.5 and course > 30.0:
+        yield Measure(most, None, findings.NO_HEADING(topic, turn=most, course=course), 'truth')
+        evidence.doubtful.add('orientation')
+        return
+    found = _velocities(evidence)
+    if found is None:
+        return
+    _, differences, own, world = found
+    fast = np.hypot(*differences[:, :2].T) > _SLOWEST
+    if fast.sum() < 8:
+        return
+    size = _usual(differences[fast])
+    body_left, world_left = _usual((world - differences)[fast]), _usual((own - differences)[fast])
+    if world_left < 0.5 * body_left and body_left > 0.05 + 0.05 * size:
+        told = findings.WORLD_TWIST(topic, world=world_left, body=body_left)
+        yield Measure(None, None, told, 'truth twist')
+        evidence.correct('truth', twist='world')
+        return
+    turns = np.conj(_plane(differences[fast])) * _plane(world[fast])
+    mean = complex(np.mean(turns / np.maximum(np.abs(turns), 1e-12)))
+    turn = math.degrees(np.angle(mean))
+    off: Finding | None = None
+    if abs(mean) > 0.9 and abs(turn) > _HEADING_DEG[0]:
+        large = abs(turn) > _HEADING_DEG[1]
+        off = (findings.HEADING_LARGE if large else findings.HEADING)(topic, turn=turn)
+        evidence.correct('truth', heading=turn)
+    yield Measure(turn, _HEADING_DEG[0], off, 'truth heading')
+
+
+def body_axes(evidence: Evidence) -> Iterator[Measure]:
+    """The direction of travel in the body: along x for what has wheels, forwards or back.
+
+    Directions are doubled, so that forwards and back are one. A robot that moves sideways now and
+    then has no single direction (resultant below 0.9) and is no case for it.
+    """
+    truth = evidence.truth
+    if truth is None or 'orientation' in evidence.doubtful:
+        return
+    middle = np.diff(truth.position, axis=0) / (np.diff(truth.stamp_ns)[:, None] * 1e-9)
+    moved = _plane(rotations.rotate_back(truth.orientation[:-1], middle))
+    fast = np.abs(moved) > max(_SLOWEST, 0.3 * float(np.median(np.abs(moved))))
+    if fast.sum() < 16:
+        return
+    direction = moved[fast] / np.abs(moved[fast])
+    ahead = complex(np.mean(direction))
+    axis = complex(np.mean(direction**2))
+    if abs(axis) < 0.9:
+        return
+    yaw = math.degrees(np.angle(ahead if abs(ahead) > 0.5 else np.sqrt(axis)))
+    off = abs((yaw + 90.0) % 180.0 - 90.0)
+    told = None
+    if off > _SIDEWAYS_DEG:
+        told = findings.SIDEWAYS(evidence.recording.roles['truth'], yaw=yaw)
+        evidence.correct('truth', body_yaw=yaw)
+    yield Measure(off, _SIDEWAYS_DEG, told, 'truth')
+
+
+def jumps(evidence: Evidence) -> Iterator[Measure]:
+    """Steps of truth and fixes beyond ten robust deviations, and what a vehicle does.
+
+    Steps of the truth are those that its twist does not explain, or without one the changes from
+    step to step; those of the fixes are against the truth.
+    """
+    truth, track = evidence.truth, evidence.track
+    if truth is not None and len(truth) > 8:
+        found = _velocities(evidence)
+        steps = np.diff(truth.stamp_ns) * 1e-9
+        left, usual = np.diff(truth.position, n=2, axis=0), steps < 3.0 * np.median(steps)
+        usual = usual[1:] & usual[:-1]
+        if found is not None:
+            steps, moved, _, world = found
+            left, usual = (moved - world) * steps[:, None], steps < 3.0 * np.median(steps)
+        left = left[usual]
+        count, largest = _outliers(np.linalg.norm(left, axis=1), _JUMP_M)
+        topic = evidence.recording.roles['truth']
+        told = findings.TRUTH_JUMPS(topic, count=count, step=largest) if count else None
+        yield Measure(largest, _JUMP_M, told, 'truth')
+        if told is not None:
+            evidence.doubtful.add('steps')
+    if track is not None and not evidence.doubtful & {'fixes', 'steps'}:
+        left = np.abs(np.diff(_residual(track)))
+        count, largest = _outliers(left, _FIX_JUMP_M)
+        topic = evidence.recording.roles['gps']
+        told = findings.FIX_JUMPS(topic, count=count, step=largest) if count else None
+        yield Measure(largest, _FIX_JUMP_M, told, 'gps')
+
+
+def _residual(track: Track) -> FloatArray:
+    left: FloatArray = track.measured - track.truth(track.stamps)
+    return left
+
+
+def _outliers(sizes: FloatArray, least: float) -> tuple[int, float]:
+    limit = max(least, _JUMP_FACTOR * 1.4826 * float(np.median(sizes)))
+    return int((sizes > limit).sum()), float(sizes.max())
+
+
+def fix_covariance(evidence: Evidence) -> Iterator[Measure]:
+    """Mean square of the errors of the fixes, without their mean, over the stated variance.
+
+    Errors of a receiver wander over minutes, so that a run has one or two independent ones: a
+    ratio of 9 (three deviations) is told, never one of 4.
+    """
+    track, fixes = evidence.track, evidence.fixes
+    if track is None or fixes is None or evidence.doubtful & {'fixes', 'slow truth'}:
+        return
+    if not track.fit().explained > 0.5:
+        return
+    error = _residual(track)
+    # Not what jumps: that is told, and not what a covariance states.
+    east, north = error.real - np.median(error.real), error.imag - np.median(error.imag)
+    square = float(np.median(east**2 + north**2)) / (2.0 * math.log(2.0))
+    stated = fixes.position_covariance[:, (0, 1), (0, 1)].mean(axis=1)
+    if not (stated > 0.0).all():
+        return
+    yield from covariance(
+        evidence.recording.roles['gps'], 'gps', 'std', 'position', square, float(np.median(stated))
+    )
+
+
+def covariance(
+    topic: str, role: str, key: str, quantity: str, square: float, stated: float,
+    limits: tuple[float, float, float] = (_OPTIMISTIC, _WRONG, _PESSIMISTIC),
+) -> Iterator[Measure]:  # fmt: skip
+    """Hold a mean square of errors against the stated variance."""
+    ratio = square / stated
+    warn, fail, great = limits
+    told = None
+    if ratio > warn or ratio < great:
+        kind = findings.COVARIANCE_LARGE if ratio > fail else findings.COVARIANCE
+        kind = findings.PESSIMISTIC if ratio < great else kind
+        told = kind(
+            topic,
+            quantity=quantity,
+            error=math.sqrt(square),
+            stated=math.sqrt(stated),
+            role=role,
+            key=key,
+        )
+    yield Measure(ratio, warn, told, f'{role} {quantity}')
+
+
+def _course_range(moved: FloatArray, steps: FloatArray) -> float:
+    """Return the largest change of the direction of travel, deg, above 0.5 m/s."""
+    fast = np.hypot(moved[:, 0], moved[:, 1]) > 0.5 * steps
+    if not fast.any():
+        return 0.0
+    course = _plane(moved[fast])
+    return math.degrees(float(np.abs(np.angle(course * np.conj(course[0]))).max()))
+
+
+def _plane(vectors: FloatArray) -> FloatArray:
+    found: FloatArray = vectors[:, 0] + 1j * vectors[:, 1]
+    return found
+
+
+def _usual(vectors: FloatArray) -> float:
+    """Return the median length, which jumps do not change."""
+    return float(np.median(np.linalg.norm(vectors, axis=1)))

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with the messages of a recording and can be put right by a number: units, axes,
+delays; `corrections` in recording.yaml.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import (
+    FixArray,
+    FloatArray,
+    ImuArray,
+    MessageArray,
+    OdometryArray,
+)
+from sim_sensors.core.parameters import Parameters, parameter
+
+_M = TypeVar('_M', bound=MessageArray)
+_NO_TURN = (0.0, 0.0, 0.0)
+
+_AXES = ('enu', 'ned')
+# North-east-down to east-north-up, and forward-right-down to forward-left-up.
+_WORLD = Rotation.from_matrix([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
+_BODY = Rotation.from_matrix(np.diag([1.0, -1.0, -1.0]))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Correction(Parameters):
+    """What all corrections share."""
+
+    def changed(self) -> list[str]:
+        """Return what it changes, as `key value`."""
+        given, default = self.to_mapping(), type(self)().to_mapping()
+        return [f'{key} {one}' for key, one in given.items() if one != default[key]]
+
+
+@dataclasses.dataclass(frozen=True)
+class ImuCorrection(_Correction):
+    """What puts the messages of an IMU right; by default they stay as they are."""
+
+    delay: float = parameter(0.0, 's', 'How late the stamps are; taken off.')
+    acceleration_scale: float = parameter(
+        1.0, '1', 'Factor to m/s^2: 9.80665 for g, -1 for an accelerometer of the other sign.'
+    )
+    rate_scale: float = parameter(
+        1.0, '1', 'Factor to rad/s: 0.0174533 for degrees, -1 for a gyroscope of the other sign.'
+    )
+    rate_bias: tuple[float, ...] = parameter(
+        _NO_TURN, 'rad/s', 'Bias of the rates after the rotation; taken off.'
+    )
+    rotation: tuple[float, ...] = parameter(
+        _NO_TURN, 'deg', 'Roll, pitch, yaw of the axes measured in, in the frame of the messages.'
+    )
+    axes: str = parameter('enu', '', 'World of the published orientation.', choices=_AXES)
+    heading: float = parameter(0.0, 'deg', 'Error of the published heading; taken off.')
+    acceleration_std: float | None = parameter(
+        None, 'm/s^2', 'Stated instead of the covariance.', minimum=0.0, optional=float
+    )
+    rate_std: float | None = parameter(
+        None, 'rad/s', 'Stated instead of the covariance.', minimum=0.0, optional=float
+    )
+
+    def applied(self, imu: ImuArray) -> ImuArray:
+        """Return the messages put right."""
+        turn = Rotation.from_euler('xyz', self.rotation, degrees=True)
+        rate = self.rate_scale * imu.angular_velocity
+        force = self.acceleration_scale * imu.linear_acceleration
+        orientation = imu.orientation
+        if self.axes == 'ned':
+            orientation = _turned(orientation, _WORLD, _BODY)
+        about_up = Rotation.from_euler('z', -self.heading, degrees=True)
+        orientation = _turned(orientation, about_up, turn.inv())
+        changes: dict[str, Any] = {'orientation': orientation}
+        changes['angular_velocity'] = turn.apply(rate) - np.asarray(self.rate_bias)
+        changes['linear_acceleration'] = turn.apply(force)
+        for quantity, std in (
+            ('linear_acceleration', self.acceleration_std), ('angular_velocity', self.rate_std)
+        ):  # fmt: skip
+            if std is not None:
+                changes[f'{quantity}_covariance'] = _diagonal(len(imu), std)
+        return dataclasses.replace(_earlier(imu, self.delay), **changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class FixCorrection(_Correction):
+    """What puts the messages of a GPS receiver right; by default they stay as they are."""
+
+    delay: float = parameter(0.0, 's', 'How late the stamps are; taken off.')
+    swapped: bool = parameter(False, '', 'Whether latitude and longitude are exchanged.')
+    std: float | None = parameter(
+        None, 'm', 'Stated for each axis instead of the covariance.', minimum=0.0, optional=float
+    )
+
+    def applied(self, fixes: FixArray) -> FixArray:
+        """Return the messages put right."""
+        changes: dict[str, Any] = {}
+        if self.swapped:
+            changes |= {'latitude': fixes.longitude, 'longitude': fixes.latitude}
+        if self.std is not None:
+            changes['position_covariance'] = _diagonal(len(fixes), self.std)
+            changes['position_covariance_type'] = np.ones_like(fixes.status)
+        return dataclasses.replace(_earlier(fixes, self.delay), **changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class TruthCorrection(_Correction):
+    """What puts a truth right; by default it stays as it is.
+
+    The axes come first, then scales, then turns.
+    """
+
+    axes: str = parameter(
+        'enu', '', 'ned: north-east-down, and forward-right-down in the body.', choices=_AXES
+    )
+    twist: str = parameter('body', '', 'Axes of the linear velocity.', choices=('body', 'world'))
+    position_scale: float = parameter(1.0, '1', 'Factor to m: 0.001 for mm.')
+    speed_scale: float = parameter(1.0, '1', 'Factor to m/s: 0.277778 for km/h.')
+    turn: float = parameter(
+        0.0, 'deg', 'Yaw of the world axes against east and north; taken off the whole motion.'
+    )
+    heading: float = parameter(0.0, 'deg', 'Error of the orientation alone; taken off.')
+    body_yaw: float = parameter(
+        0.0, 'deg', 'Yaw of base_link in the body axes of orientation and twist.'
+    )
+
+    def applied(self, truth: OdometryArray) -> OdometryArray:
+        """Return the motion put right."""
+        position = self.position_scale * truth.position
+        orientation = truth.orientation
+        velocity, rate = self.speed_scale * truth.linear_velocity, truth.angular_velocity
+        if self.twist == 'world':
+            velocity = rotations.rotate_back(orientation, velocity)
+        if self.axes == 'ned':
+            position, orientation = _WORLD.apply(position), _turned(orientation, _WORLD, _BODY)
+            velocity, rate = _BODY.apply(velocity), _BODY.apply(rate)
+        back = Rotation.from_euler('z', -self.turn, degrees=True)
+        own = Rotation.from_euler('z', -self.heading, degrees=True)
+        yaw = Rotation.from_euler('z', self.body_yaw, degrees=True)
+        return dataclasses.replace(
+            truth,
+            position=back.apply(position),
+            orientation=_turned(orientation, own * back, yaw),
+            linear_velocity=yaw.inv().apply(velocity),
+            angular_velocity=yaw.inv().apply(rate),
+        )
+
+
+CORRECTIONS: Mapping[str, type[Any]] = {
+    'imu': ImuCorrection,
+    'gps': FixCorrection,
+    'truth': TruthCorrection,
+}
+"""Corrections by role."""
+
+
+def corrected(recording: Recording, corrections: Mapping[str, Any]) -> Recording:
+    """Return the recording with the corrections of roles that it has.
+
+    Examples
+    --------
+    >>> from sim2real_eval import simulate
+    >>> from sim_sensors import motion_of
+    >>> drive = simulate(motion_of('line', duration=2.0), gps='baseline', imu='ideal')
+    >>> late = corrected(drive, {'gps': FixCorrection(delay=-0.5)})
+    >>> int(late.gps.stamp_ns[0] - drive.gps.stamp_ns[0])
+    500000000
+    """
+    for role, correction in corrections.items():
+        if role in recording.roles:
+            array = correction.applied(recording.require(role))
+            recording = recording.with_messages(role, array)
+    return recording
+
+
+def _earlier(array: _M, delay: float) -> _M:
+    late = np.int64(round(delay * 1e9))
+    return dataclasses.replace(
+        array, stamp_ns=array.stamp_ns - late, arrival_ns=array.arrival_ns - late
+    )
+
+
+def _turned(orientation: FloatArray, world: Rotation, body: Rotation) -> FloatArray:
+    """Return quaternions turned in the world and in the body; a zero one stays."""
+    p, q = world.as_quat()[None], body.as_quat()[None]
+    if math.isclose(abs(p[0, 3]), 1.0) and math.isclose(abs(q[0, 3]), 1.0):
+        return orientation
+    return rotations.multiply(rotations.multiply(p, orientation), q)
+
+
+def _diagonal(count: int, std: float) -> FloatArray:
+    return np.tile(np.eye(3) * std**2, (count, 1, 1))

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pre-flight of recordings as a table and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from matplotlib.figure import Figure
+from rich.table import Table
+from rich.text import Text
+
+from sim2real_eval.common.findings import Finding, Severity
+from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, Line, Preflight, lines
+from sim2real_eval.report.console import add_numbers, add_words, plain_table
+from sim2real_eval.report.style import figure_legend, legend_line, new_figure, tidy
+
+_STYLES = {PASS: 'green', WARN: 'yellow', FAIL: 'bold red'}
+# Hues and shapes: neither alone has to tell them apart.
+_MARKS = {PASS: ('#0072B2', 'o'), WARN: ('#9A6700', '^'), FAIL: ('#B3261E', 'X')}
+_BOUND = {'most': '<=', 'least': '>=', 'ratio': 'within'}
+_LEAST, _MOST = 1e-2, 1e2
+
+
+def preflight_table(
+    runs: Sequence[Preflight], *, title: str = '', by_subject: bool = False
+) -> Table:
+    """Return one line per check over all recordings, with the value nearest its limit."""
+    table = plain_table(title, gap=1)
+    table.add_column('')
+    add_words(table, 'check')
+    add_numbers(table, 'value', 'limit')
+    add_words(table, 'unit')
+    if len(runs) > 1:
+        add_numbers(table, 'pass', 'warn', 'fail')
+    for line in lines(runs, by_subject=by_subject):
+        limiting = line.limiting
+        one = limiting.measure
+        cells: list[Text | str] = [
+            Text(line.status, style=_STYLES[line.status]),
+            Text(line.label),
+            '' if one.value is None else _short(one.value),
+            '' if one.limit is None else f'{_BOUND[one.scale]} {_short(one.limit)}',
+            Text(limiting.unit),
+        ]
+        if len(runs) > 1:
+            counts = [line.count(status) for status in (PASS, WARN, FAIL)]
+            cells += [str(count) if count else '' for count in counts]
+        table.add_row(*cells)
+    return table
+
+
+def preflight_lines(told: Iterable[Finding]) -> list[str]:
+    """Return what is wrong and what mends it, as lines of text."""
+    found = []
+    for one in told:
+        status = FAIL if one.severity is Severity.DECISIVE else WARN
+        counts = f' ({one.runs[0][1]} of {one.runs[0][2]})' if one.runs else ''
+        found.append(f'{status}{counts}: {": ".join(filter(None, (one.subject, one.problem)))}')
+        if one.remedy:
+            found.append(f'  -> {one.remedy}')
+    return found
+
+
+def _short(value: float) -> str:
+    if value == 0.0:
+        return '0'
+    return f'{value:.3g}' if 1e-3 <= abs(value) < 1e5 else f'{value:.1e}'
+
+
+def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
+    """Return a strip per check: each recording's share of what is allowed, on a log axis.
+
+    The line at 1 is the limit; what is beyond the axis stands at its end. Checks without a number
+    have their mark at 1 where they warn or fail, and no strip where they pass.
+    """
+    every = lines(runs, by_subject=True)
+    strips = [one for one in every if any(_shares(one, status) for status in _MARKS)]
+    figure = new_figure(7.5, 1.3 + 0.19 * len(strips))
+    axes = figure.subplots()
+    axes.set_xscale('log')
+    axes.axvline(1.0, color='#333333', linewidth=1.0)
+    for row, line in enumerate(strips):
+        for status in (PASS, WARN, FAIL):
+            shares = _shares(line, status)
+            if not shares:
+                continue
+            colour, mark = _MARKS[status]
+            axes.plot(
+                shares, [row] * len(shares), mark, color=colour, markersize=5, alpha=0.8,
+                markeredgewidth=0, linestyle='none', clip_on=False,
+            )  # fmt: skip
+    axes.set_yticks(range(len(strips)), [line.label for line in strips])
+    axes.set_ylim(len(strips) - 0.4, -0.6)
+    axes.set_xlim(_LEAST, _MOST)
+    axes.set_xlabel('value over limit (1: the limit; below it passes)', fontsize=8)
+    tidy(axes, grid=True)
+    axes.set_axisbelow(True)
+    marks = [
+        legend_line(status, colour, marker=mark, linestyle='none', markeredgewidth=0)
+        for status, (colour, mark) in _MARKS.items()
+    ]
+    figure_legend(figure, marks, 3, title)
+    return figure
+
+
+def _shares(line: Line, status: str) -> list[float]:
+    found = []
+    for _, one in line.outcomes:
+        share = one.measure.share
+        if one.status != status or (share is None and status == PASS):
+            continue
+        found.append(min(max(1.0 if share is None else share, _LEAST), _MOST))
+    return found
