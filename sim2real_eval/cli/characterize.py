@@ -135,9 +135,15 @@ def _print(found: Calibration, told: Sequence[Finding]) -> None:
 
     notes = [*told, *found.notes]
     if found.gps is not None:
-        from sim2real_eval.report.gps_noise import gps_noise_table, gps_statistics_table
+        from sim2real_eval.report.gps_noise import (
+            gps_consistency_table,
+            gps_noise_table,
+            gps_statistics_table,
+        )
 
         print_table(gps_noise_table(found.gps))
+        if (consistency := gps_consistency_table(found.gps)) is not None:
+            print_table(consistency)
         print_table(gps_statistics_table(found.simulated_statistics))
         notes += [note.of('GPS') for note in found.gps.notes]
         notes += [

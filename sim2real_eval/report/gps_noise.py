@@ -73,24 +73,32 @@ def gps_noise_table(result: GpsResult) -> Table:
         table.add_row(title, one.unit, one.shown(), said, end_section=end)
     if stated.kind != 'zero':
         table.add_row('stated deviation', 'm', *(one.shown() for one in stated.constant))
-    for test in result.consistency:
-        if test.samples:
-            verdict = Text(test.verdict, style='' if test.verdict == 'consistent' else 'bold')
-            table.add_row(
-                f'error² / stated², {test.name.partition(",")[0]}',
-                '1',
-                f'{test.ratio:.3g}',
-                f'{test.lower:.2g} to {test.upper:.2g}',
-                verdict,
-            )
+    return table
+
+
+def gps_consistency_table(result: GpsResult) -> Table | None:
+    """Return a row per stated covariance: how large errors are beside it; None where none is."""
+    tests = [test for test in result.consistency if test.samples]
+    if not tests:
+        return None
+    table = plain_table('Squared errors over the variance that is stated: 1 is consistent', gap=1)
+    table.add_column('errors', no_wrap=True)
+    for name in ('error² / stated²', '95 %, if consistent'):
+        table.add_column(name, justify='right', no_wrap=True)
+    table.add_column('verdict', no_wrap=True)
+    for test in tests:
+        verdict = Text(test.verdict, style='' if test.verdict == 'consistent' else 'bold')
+        between = f'{test.lower:.2g} to {test.upper:.2g}'
+        table.add_row(test.name, f'{test.ratio:.3g}', between, verdict)
     return table
 
 
 def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
     """Return a table of the deviations of the record and of each model simulated likewise."""
-    table = plain_table(
-        'The models simulated over the same times: root mean squares about the means', gap=1
-    )
+    title = 'The models simulated over the same times: root mean squares about the means'
+    if not all(one.alike for one in found):
+        title += '\n!: the record is more than three standard deviations from the model'
+    table = plain_table(title, gap=1)
     table.add_column('model', no_wrap=True)
     statistics = list(dict.fromkeys(one.statistic for one in found))
     for statistic in statistics:
@@ -120,12 +128,14 @@ _MOST_DOTS = 5000
 
 def gps_figure(result: GpsResult) -> Figure:
     """Return scatter with 95 % ellipses, and autocorrelation and stated deviation with fits."""
-    figure = new_figure(11.5, 4.0)
-    scatter, memory, stated = figure.subplots(1, 3)
+    figure = new_figure(11.5, 4.4)
+    grid = figure.add_gridspec(3, 3, wspace=0.15)
+    scatter, stated = figure.add_subplot(grid[:, 0]), figure.add_subplot(grid[:, 2])
+    memory = [figure.add_subplot(grid[axis, 1]) for axis in range(3)]
     _scatter(scatter, result)
     _memory(memory, result)
     _stated(stated, result)
-    for panel in (scatter, memory, stated):
+    for panel in (scatter, *memory, stated):
         tidy(panel)
     return figure
 
@@ -171,36 +181,36 @@ def _ellipse(panel: Axes, covariance: FloatArray, colour: str, style: str, label
     panel.add_patch(patch)
 
 
-def _memory(panel: Axes, result: GpsResult) -> None:
+def _memory(panels: Sequence[Axes], result: GpsResult) -> None:
     factor, unit = _scale(result)
     pieces, period = even_errors(result.runs)
     if not pieces:
-        panel.set_title('no even piece to correlate', fontsize=9)
+        panels[0].set_title('no even piece to correlate', fontsize=9)
         return
     longest = max(len(piece) for piece in pieces)
     memory = max((fit.time.value for fit in result.axes if fit.time.observable), default=np.inf)
     lags = int(min(longest // 2, 2000, max(6.0 * memory / period, 20)))
     lag = np.arange(lags + 1) * period
-    for axis, name in enumerate(AXIS_NAMES):
-        found = autocovariance([piece[:, axis] for piece in pieces], lags)
-        panel.plot(
-            lag, found * factor**2, color=_COLOURS[axis], linewidth=0, marker='.', markersize=3,
-            label=name,
-        )  # fmt: skip
-        lengths = [len(piece) for piece in pieces]
-        model = expected_autocovariance(result.axes[axis], lengths, period, lags)
-        scatter = 1.96 * autocovariance_scatter(result.axes[axis], lengths, period, lags)
-        panel.plot(lag, model * factor**2, color=_COLOURS[axis], linewidth=1.2)
-        panel.fill_between(
-            lag, (model - scatter) * factor**2, (model + scatter) * factor**2,
-            color=_COLOURS[axis], alpha=0.13, linewidth=0,
-        )  # fmt: skip
-    panel.axhline(0.0, color='#bbbbbb', linewidth=0.6, zorder=0)
-    panel.set_xlabel('lag [s]', fontsize=9)
-    panel.set_ylabel(f'autocovariance about the mean [{unit}²]', fontsize=9)
-    about = 'dots: fixes; lines: fit, about a mean too\nbands: 95 % of records of the fit'
-    panel.set_title(about, fontsize=9)
-    panel.legend(fontsize=7, frameon=False)
+    lengths = [len(piece) for piece in pieces]
+    for axis, (name, panel) in enumerate(zip(AXIS_NAMES, panels, strict=True)):
+        colour = _COLOURS[axis]
+        found = autocovariance([piece[:, axis] for piece in pieces], lags) * factor**2
+        model = expected_autocovariance(result.axes[axis], lengths, period, lags) * factor**2
+        scatter = autocovariance_scatter(result.axes[axis], lengths, period, lags) * factor**2
+        band = model - 1.96 * scatter, model + 1.96 * scatter
+        panel.fill_between(lag, *band, color=colour, alpha=0.12, linewidth=0)
+        panel.axhline(0.0, color='#bbbbbb', linewidth=0.6, zorder=0)
+        panel.plot(lag, model, color=_FIT, linewidth=1.2)
+        panel.plot(lag, found, color=colour, linewidth=0, marker='.', markersize=3.5)
+        # The dots fill the panel, however wide the band of a slow wander is.
+        low, high = min(found.min(), model.min(), 0.0), max(found.max(), model.max())
+        pad = 0.25 * (high - low) or 1.0
+        panel.set_ylim(low - pad, high + pad)
+        panel.text(0.98, 0.86, name, ha='right', fontsize=8, transform=panel.transAxes)
+        panel.tick_params(labelbottom=axis == len(panels) - 1)
+    panels[1].set_ylabel(f'autocovariance about the mean [{unit}²]', fontsize=9)
+    panels[-1].set_xlabel('lag [s]', fontsize=9)
+    panels[0].set_title('dots: fixes; lines: fit\nbands: 95 % of records of the fit', fontsize=9)
 
 
 def _stated(panel: Axes, result: GpsResult) -> None:

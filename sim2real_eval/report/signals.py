@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
@@ -93,7 +94,10 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
         found: list[Text | str] = [_number(one.rmse, row.unit) for one in sides]
         found += [_share(one.correlation) for one in sides]
         if not published:
-            found += [_lag(row.lag_real), _lag(row.lag_simulated)]
+            found += [
+                _lag(row.lag_real, row.lag_real_std),
+                _lag(row.lag_simulated, row.lag_simulated_std),
+            ]
         if between:
             both = row.between
             rmse, share = (both.rmse, both.correlation) if both else (None, None)
@@ -179,8 +183,12 @@ def _share(value: float | None) -> str:
     return _formatted(value, '.3f')
 
 
-def _lag(value: float | None) -> str:
-    return _formatted(value if value is None else 1e3 * value, '.1f')
+def _lag(value: float | None, std: float | None) -> str:
+    """Return milliseconds with their standard uncertainty."""
+    if value is None or std is None:
+        return _formatted(value if value is None else 1e3 * value, '.1f')
+    places = max(-math.floor(math.log10(1e3 * std)), 0) if std > 0.0 else 1
+    return f'{1e3 * value:.{min(places, 2)}f}±{1e3 * std:.{min(places, 2)}f}'
 
 
 def _p_value(value: float | None) -> str:
@@ -200,13 +208,15 @@ _ROW = {
     'mean_error_real': 'real.mean', 'mean_error_simulated': 'simulated.mean',
     'rmse_between': 'between.rmse', 'r_between': 'between.correlation',
     'lag_real_s': 'lag_real', 'lag_simulated_s': 'lag_simulated', 'lag_between_s': 'lag_between',
+    'lag_real_std_s': 'lag_real_std', 'lag_simulated_std_s': 'lag_simulated_std',
+    'lag_between_std_s': 'lag_between_std',
     'error_distance': 'error_distance', 'error_split_half': 'error_split_half',
     'error_p': 'error_p',
     'spectrum_distance_db': 'spectrum_distance', 'spectrum_split_half_db': 'spectrum_split_half',
     'spectrum_p': 'spectrum_p', 'p_adjusted': 'p_adjusted', 'verdict': 'verdict',
 }  # fmt: skip
 _RUN_COLUMNS = (
-    'model', 'run', 'signal', 'unit', 'samples', 'rmse', 'r', 'mean_error', 'lag_s',
+    'model', 'run', 'signal', 'unit', 'samples', 'rmse', 'r', 'mean_error', 'lag_s', 'lag_std_s',
 )  # fmt: skip
 _TREND_RATE = 10.0
 
@@ -250,13 +260,14 @@ def _row(row: SignalRow) -> list[Field]:
 
 def _runs(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
     for model, _, name, one in comparison.runs():
-        lag = None if one.sampled.lag is None else one.sampled.lag.seconds
+        lag = one.sampled.lag
+        late = (None, None) if lag is None else (lag.seconds, lag.std)
         for column, signal in enumerate(one.sampled.quantity.labels()):
             found = one.sampled.agreement(column)
             unit = one.sampled.quantity.unit
             yield (
                 model, name, signal, unit, found.samples, found.rmse, found.correlation,
-                found.mean, lag,
+                found.mean, *late,
             )  # fmt: skip
 
 

@@ -68,12 +68,13 @@ _LEAST_OVERLAP = 8
 
 @dataclasses.dataclass(frozen=True)
 class Lag:
-    """Delay of one series behind another, s (positive: the series comes late), and the correlation
-    at that peak.
+    """Delay of one series behind another, s (positive: the series comes late), the correlation
+    at that peak, and the standard uncertainty of the delay, s.
     """
 
     seconds: float
     correlation: float
+    std: float
 
 
 def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: float) -> Lag | None:
@@ -99,7 +100,30 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     before, top, after = coefficients[peak - 1 : peak + 2]
     bend = before - 2.0 * top + after
     shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
-    return Lag(float((peak - most + shift) / rate), min(float(top), 1.0))
+    std = _lag_deviation(series, reference, peak - most) / rate
+    return Lag(float((peak - most + shift) / rate), min(float(top), 1.0), std)
+
+
+def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
+    """Return the standard uncertainty, samples, of a lag near `lag` of a behind b.
+
+    A small delay s turns the reference b into b - s b': least squares of the difference on b' give
+    s, and what is left over its uncertainty. Errors that last are no white noise, so the variance
+    of the sum of products is that of the sums over 16 blocks in a row.
+    """
+    n = len(a)
+    a, b = a[max(lag, 0) : n + min(lag, 0)], b[max(-lag, 0) : n - max(lag, 0)]
+    slope = np.gradient(b, axis=0)
+    power = float(np.sum(slope**2))
+    count = min(16, len(b) // 4)
+    if count < 2 or not power > 0.0:
+        return float('nan')
+    error = a - b
+    error = error - error.mean(axis=0)
+    left = error - slope * (float(np.sum(slope * error)) / power)
+    products = np.sum(slope * left, axis=1)
+    sums = np.array([block.sum() for block in np.array_split(products, count)])
+    return float(np.sqrt(count * np.var(sums, ddof=1)) / power)
 
 
 def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:

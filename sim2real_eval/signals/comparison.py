@@ -53,6 +53,8 @@ class SignalRow:
         Of paired runs with each other, simulated less real; None without pairs.
     lag_real, lag_simulated, lag_between : float or None
         Mean over the runs where one could be told, s; one lag for all axes of a quantity.
+    lag_real_std, lag_simulated_std, lag_between_std : float or None
+        Standard uncertainty of that mean, s, the larger of what runs state and how they scatter.
     error_distance, spectrum_distance : float
         Wasserstein distance of the errors, unit of the signal, and their log spectral one, dB.
     error_split_half, spectrum_split_half : float or None
@@ -77,6 +79,9 @@ class SignalRow:
     lag_real: float | None
     lag_simulated: float | None
     lag_between: float | None
+    lag_real_std: float | None
+    lag_simulated_std: float | None
+    lag_between_std: float | None
     error_distance: float
     spectrum_distance: float
     error_split_half: float | None
@@ -255,6 +260,11 @@ def _compare_model(
             said.setdefault(note, []).append(quantity.name)
         ready[quantity.name] = one
         pairs = pairs_of(real, runs, numbers, quantity, options)
+        lags = _mean_lags(
+            real=[run.sampled for run in one.real],
+            simulated=[run.sampled for run in one.simulated],
+            between=pairs,
+        )
         for column, signal in enumerate(quantity.labels()):
             errors = [run.sampled.error[:, column] for run in (*one.real, *one.simulated)]
             density = np.stack([each.density[:, column] for each in one.spectra['error']])
@@ -275,9 +285,7 @@ def _compare_model(
                     real=_mean_agreement([run.sampled for run in one.real], column),
                     simulated=_mean_agreement([run.sampled for run in one.simulated], column),
                     between=_mean_agreement(pairs, column) if pairs else None,
-                    lag_real=_mean_lag([run.sampled for run in one.real]),
-                    lag_simulated=_mean_lag([run.sampled for run in one.simulated]),
-                    lag_between=_mean_lag(pairs),
+                    **lags,
                     error_distance=wasserstein(errors[:n], errors[n:]),
                     spectrum_distance=float(log_spectral_distance(*spectra)),
                     error_split_half=split_half[0],
@@ -311,6 +319,14 @@ def _mean_agreement(runs: Sequence[Measured], column: int) -> SeriesAgreement:
     return mean_agreement([run.agreement(column) for run in runs])
 
 
-def _mean_lag(runs: Sequence[Measured]) -> float | None:
-    known = [run.lag.seconds for run in runs if run.lag is not None]
-    return float(np.mean(known)) if known else None
+def _mean_lags(**sides: Sequence[Measured]) -> dict[str, Any]:
+    """Return the fields `lag_...` of a row."""
+    found: dict[str, Any] = {}
+    for side, runs in sides.items():
+        known = [run.lag for run in runs if run.lag is not None]
+        found[f'lag_{side}'] = float(np.mean([lag.seconds for lag in known])) if known else None
+        own = np.mean([lag.std**2 for lag in known]) if known else np.nan
+        scatter = np.var([lag.seconds for lag in known], ddof=1) if len(known) > 1 else 0.0
+        std = float(np.sqrt(np.fmax(own, scatter) / max(len(known), 1)))
+        found[f'lag_{side}_std'] = std if std == std and known else None
+    return found
