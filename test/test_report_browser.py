@@ -179,6 +179,26 @@ def test_hostile_labels_are_read_as_they_stand(browser: Browser, hostile: Path) 
     assert browser.value('document.title') == HOSTILE[0]
 
 
+def test_labels_stay_text_under_the_pointer(browser: Browser, hostile: Path) -> None:
+    """The second model is an image that would run a script, which the console would name."""
+    browser.open(hostile)
+    assert settled(browser, f'{MODELS}.filter(one => one.type === "Figure").length') == 2
+    view = 'Array.from(Bokeh.index)[0]'
+    x, y = browser.value(
+        f'(() => {{ const view = {view}, box = view.el.getBoundingClientRect();'
+        'const dots = view.model.renderers.find(one => one.glyph.type === "Scatter"'
+        '  && one.data_source.data.x.length > 1).data_source.data;'
+        'return [box.left + view.frame.x_scale.compute(dots.x[1]),'
+        '  box.top + view.frame.y_scale.compute(dots.y[1])]; })()'
+    )
+    for shift in (3.0, 0.0):
+        browser.call('Input.dispatchMouseEvent', type='mouseMoved', x=x + shift, y=y)
+    tip = 'document.querySelector(".bk-Tooltip")'
+    assert settled(browser, f'+!!{tip}') == 1
+    assert HOSTILE[1] in browser.value(f'{tip}.shadowRoot.textContent')
+    assert browser.complaints() == []
+
+
 def test_a_script_that_slipped_in_would_be_refused(browser: Browser, plain: Path) -> None:
     """The page's own policy names the one script that may run."""
     slipped = plain.with_name('slipped.html')

@@ -156,7 +156,7 @@ def test_every_plot_has_its_place_and_is_described(page: str) -> None:
 
 def test_colour_says_what_is_significant_and_never_the_rank(study: StudyOutcome) -> None:
     standing = standings(study)[0]
-    text = json.dumps(ranking_plot(standing).item())
+    text = json.dumps(ranking_plot(standing, {}).item())
     unlike = [one for one in standing.known.models if differs(standing.known, one)]
     assert unlike
     assert '--unlike' in text
@@ -186,7 +186,7 @@ def test_without_positions_the_page_has_speeds_only() -> None:
 
     page = study_page(StudyOutcome(study.record, study.runs, blind))
     assert '<h3>Tracks</h3>' not in page
-    assert '<h3>One run: real, simulated and true speed</h3>' in page
+    assert '<h3>One run: stand-in, simulated and true speed</h3>' in page
     assert 'nan' not in page.split('<main>')[1].split('id="provenance"')[0].replace('tenan', '')
 
 

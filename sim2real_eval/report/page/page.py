@@ -64,7 +64,8 @@ def study_page(
     synthetic = bool(record.get('synthetic'))
     sources = _sources(outcome, standing[0])
     colours = {name: one.kind for name, one in sources.items()}
-    views = [ranking_view(one, colours) for one in standing]
+    phrases = record.get('phrases') or {}
+    views = [ranking_view(one, colours, phrases) for one in standing]
     named = {one.name: one.kind for one in sources.values()}
     runs = run_table(outcome, named, synthetic=synthetic)
     labels = [column.label for column in runs.columns]
@@ -90,6 +91,8 @@ def study_page(
             title=str(record.get('title') or 'Study'),
             about=str(record.get('about') or ''),
             synthetic=synthetic,
+            compared='the stand-in' if synthetic else 'the real sensors',
+            phrases=phrases,
             version=versions()['sim2real_sensors'],
             style=Markup(_asset('style.css')),
             script=Markup(script),

@@ -29,7 +29,7 @@ _NULL = Source('identical sensors', '--null')
 _NULL_EDGE = Source('identical sensors', '--soft')
 
 
-def ranking_plot(standing: Standing) -> Plot:
+def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
     """Return dot and whisker: a row per model, the closest on top, over what identical sensors
     would score.
     """
@@ -71,6 +71,7 @@ def ranking_plot(standing: Standing) -> Plot:
             x=np.array([one.distance for one in models]),
             y=[row for row, _ in mine],
             model=[one.model for one in models],
+            about=[phrases.get(one.model, NONE) for one in models],
             vepd=[decimal(one.distance) for one in models],
             interval=[
                 NONE if one.low is None or one.high is None else span(one.low, one.high)
@@ -80,7 +81,7 @@ def ranking_plot(standing: Standing) -> Plot:
             p=[p_value_text(one.p_value if one.adjusted is None else one.adjusted)
                for one in models],
         )  # fmt: skip
-    plot.hover({'model': '@model', 'VEPD': '@vepd', 'interval': '@interval',
+    plot.hover({'model': '@model', 'is': '@about', 'VEPD': '@vepd', 'interval': '@interval',
                 'identical sensors up to': '@null', 'p-value': '@p'})  # fmt: skip
     return plot
 

@@ -89,8 +89,13 @@ class JudgeSection:
 SPEED = 'Speed'
 
 
-def ranking_view(standing: Standing, colours: Mapping[str, str]) -> RankingView:
-    """Return a ranking with its table by scenario and how it agrees with the published one."""
+def ranking_view(
+    standing: Standing, colours: Mapping[str, str], phrases: Mapping[str, str]
+) -> RankingView:
+    """Return a ranking with its table by scenario and how it agrees with the published one.
+
+    `phrases` say what models are, in a few words.
+    """
     said = [
         f'{"pooled" if name == POOLED else name} {tau:+.2f}'.replace('-', MINUS)
         for name in standing.scenarios
@@ -105,7 +110,7 @@ def ranking_view(standing: Standing, colours: Mapping[str, str]) -> RankingView:
     return RankingView(
         standing,
         ranking(standing, colours),
-        ranking_plot(standing),
+        ranking_plot(standing, phrases),
         by_scenario(standing, colours),
         agreement,
     )

@@ -44,7 +44,11 @@
     if (layer.alpha) { wanted.fill_alpha = layer.alpha; }
     if (layer.kind === 'line') { wanted.line_dash = layer.dash; }
     if (layer.kind === 'quad') { wanted.line_color = null; }
-    return plot[layer.kind](wanted);
+    var renderer = plot[layer.kind](wanted);
+    // Else what the pointer is on, or near, would take colours of Bokeh's own.
+    renderer.hover_glyph = renderer.muted_glyph = null;
+    renderer.selection_glyph = renderer.nonselection_glyph = null;
+    return renderer;
   }
   function draw(place) {
     var item = items[place.dataset.plot], rows = item && item.rows.length;
@@ -84,7 +88,11 @@
       plot.x_range.renderers = plot.y_range.renderers = those(function (one) { return !one.aside; });
     }
     plot.add_tools(new Bokeh.HoverTool({
-      tooltips: item.hover, visible: false, renderers: those(function (one) {
+      // Labels are ours; Bokeh escapes the values, and its own table of both is too pale.
+      tooltips: item.hover.map(function (row) {
+        return '<div>' + (row[0] ? row[0] + ': ' : '') + '<b>' + row[1] + '</b></div>';
+      }).join(''),
+      visible: false, renderers: those(function (one) {
         return !one.aside && (one.kind === 'line' || one.kind === 'scatter');
       })
     }));
