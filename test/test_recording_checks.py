@@ -110,6 +110,24 @@ def test_backward_stamps_are_dropped_as_ekf_node_drops_them(tmp_path: Path, stor
     assert read.imu.stamp_ns.tolist() == np.delete(stamp, 50).tolist()
 
 
+def test_late_messages_of_one_topic_are_refused_one_by_one_however_many(tmp_path: Path) -> None:
+    """The judge fuses the rest, as ekf_node does; a topic that is left out says why."""
+    good = drive()
+    pose = good.messages['/pose']
+    stamp = pose.stamp_ns.copy()
+    late = np.arange(1, len(stamp)) % 5 < 2
+    stamp[1:][late] -= 250_000_000
+    messages = {**good.messages, '/pose': dataclasses.replace(pose, stamp_ns=stamp)}
+    read = reread(dataclasses.replace(good, messages=messages), tmp_path / 'late')
+    kept = len(read.messages['/pose'])
+    assert 0.4 * len(pose) < kept < 0.8 * len(pose)
+    assert count_of(read, 'stamp_back') == len(pose) - kept
+    stamp = np.concatenate([pose.stamp_ns[:20], pose.stamp_ns[:20]])
+    messages['/pose'] = dataclasses.replace(pose, stamp_ns=stamp)
+    read = reread(dataclasses.replace(good, messages=messages), tmp_path / 'again')
+    assert 'stamp runs backwards' in read.why_missing('pose')
+
+
 def test_a_clock_that_starts_again_is_refused(tmp_path: Path) -> None:
     good = drive()
     stamp = np.concatenate([good.imu.stamp_ns[:200], good.imu.stamp_ns[:200]])

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         }
         print_json(record)
         return 1 if fails or failures else 0
-    from sim2real_eval.report.preflight import preflight_lines, preflight_table
+    from sim2real_eval.report.preflight import correction_line, preflight_lines, preflight_table
 
     if options.verbose:
         for one in runs:
@@ -77,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
         print()
     for line in preflight_lines(told):
         print(line)
+    if len(runs) == 1 and sum(map(len, runs[0].corrections.values())) > 1:
+        print(f'All of it in recording.yaml: {correction_line(runs[0].corrections)}')
     counts = [one.status for one in lines(runs)]
     print(
         f'{counts.count(PASS)} checks pass, {counts.count(WARN)} warn, {counts.count(FAIL)} fail'

@@ -92,7 +92,7 @@ def check(recording: Recording, *, base_frame: str = 'base_link') -> Preflight:
     outcomes = [
         Outcome(one.name, one.unit, measure) for one in CHECKS for measure in one.measure(evidence)
     ]
-    return Preflight(recording.name, tuple(outcomes))
+    return Preflight(recording.name, tuple(outcomes), evidence.corrections)
 
 
 def remarks(

@@ -159,6 +159,8 @@ class Evidence:
     ----------
     recording : Recording
         As corrected so far.
+    corrections : dict
+        Of each role, by key.
     base : str
         Body frame.
     doubtful : set of str
@@ -166,13 +168,26 @@ class Evidence:
     """
 
     def __init__(self, recording: Recording, base: str = 'base_link') -> None:
-        self.recording = recording
+        self.recording = self._given = recording
         self.base = base
+        self.corrections: dict[str, dict[str, Any]] = {}
         self.doubtful: set[str] = set()
 
     def correct(self, role: str, **changes: Any) -> None:
-        """Put the messages of a role right; see `CORRECTIONS`."""
-        self.recording = corrected(self.recording, {role: CORRECTIONS[role](**changes)})
+        """Put the messages of a role right; see `CORRECTIONS`.
+
+        What is found one after the other is one correction of what was recorded, as in
+        recording.yaml: factors of a quantity multiply, and other numbers add up.
+        """
+        known = self.corrections.setdefault(role, {})
+        for name, value in changes.items():
+            if name.endswith('_scale') and name in known:
+                value = value * known[name]
+            elif isinstance(value, float) and name in known:
+                value = value + known[name]
+            known[name] = value
+        made = {one: CORRECTIONS[one](**given) for one, given in self.corrections.items()}
+        self.recording = corrected(self._given, made)
         for name, one in vars(Evidence).items():
             if isinstance(one, cached_property):
                 vars(self).pop(name, None)

@@ -198,13 +198,13 @@ def _between(first: FloatArray, second: FloatArray) -> Rotation:
 
 
 def _right_angles(turn: Rotation) -> FloatArray:
-    """Return roll, pitch, yaw, deg, of the turn by right angles that is within 12 deg, if any."""
+    """Return roll, pitch, yaw, deg, of the turn by right angles that is within 8 deg, if any."""
     matrix = turn.as_matrix()
     nearest = np.rint(matrix)
     # Right, and none: a small tilt is one.
     if np.array_equal(nearest @ nearest.T, np.eye(3)) and not np.array_equal(nearest, np.eye(3)):
         near = Rotation.from_matrix(nearest)
-        if (near.inv() * turn).magnitude() < math.radians(12.0):
+        if (near.inv() * turn).magnitude() < math.radians(8.0):
             turn = near
     x, y, z, w = turn.as_quat().tolist()
     angles = np.rint(np.degrees(rotations.euler_from_quaternion([x, y, z, w])))
@@ -261,6 +261,7 @@ def force_scale(evidence: Evidence) -> Iterator[Measure]:
         large = abs(math.log(scale)) > _GRAVITY[1]
         kind = findings.GRAVITY_SCALE_LARGE if large else findings.GRAVITY_SCALE
         told = kind(topic, force=size, scale=scale, back=1.0 / scale)
+        evidence.correct('imu', acceleration_scale=1.0 / scale)
     yield Measure(scale, math.exp(_GRAVITY[0]), told, 'imu', 'ratio')
 
 
@@ -289,7 +290,6 @@ def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
     imu, ideal = evidence.imu, evidence.ideal
     if imu is None or ideal is None or evidence.doubtful & {'gravity', 'orientation', 'range'}:
         return
-    topic = evidence.recording.roles['imu']
     for quantity, key, measured, true in (
         ('linear_acceleration', 'acceleration_std', imu.linear_acceleration, ideal.force),
         ('angular_velocity', 'rate_std', imu.angular_velocity, ideal.rate),
@@ -299,7 +299,9 @@ def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
             continue
         square = float(np.mean(np.var(measured - true, axis=0)))
         name = quantity.replace('_', ' ')
-        yield from covariance(topic, 'imu', key, name, square, float(stated.mean()), _COVARIANCES)
+        yield from covariance(
+            evidence, 'imu', key, name, square, float(stated.mean()), _COVARIANCES
+        )
 
 
 def orientation(evidence: Evidence) -> Iterator[Measure]:
@@ -333,6 +335,7 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
             large = abs(turn) > _HEADING_DEG[1]
             kind = findings.ORIENTATION_YAW_LARGE if large else findings.ORIENTATION_YAW
             told = kind(topic, turn=turn)
+            evidence.correct('imu', heading=turn)
         yield Measure(turn, _HEADING_DEG[0], told, 'imu heading')
     if 'gravity' not in evidence.doubtful:
         up = rotations.rotate(imu.orientation, imu.linear_acceleration).mean(axis=0)

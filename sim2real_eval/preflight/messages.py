@@ -147,6 +147,7 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
             moves = moves or (bool(len(force)) and float(np.ptp(force, axis=0).max()) > 0.1)
         time = time if moves else 0.0
         told = time > _FROZEN_S
+        evidence.doubtful |= {'range'} if told else set()
         topic = evidence.recording.roles['imu']
         yield Measure(time, _FROZEN_S, findings.FROZEN(topic, time=time) if told else None, 'imu')
     if fixes is not None and evidence.track is not None:

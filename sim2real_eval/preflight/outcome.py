@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sim2real_eval.common.findings import Finding, Severity, by_severity, merge_findings
@@ -88,15 +88,27 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Preflight:
-    """All measures of one recording, in the order of the checks."""
+    """All measures of one recording, in the order of the checks.
+
+    Attributes
+    ----------
+    corrections : mapping
+        What puts right all that was found and can be, by role and key.
+    """
 
     recording: str
     outcomes: tuple[Outcome, ...]
+    corrections: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         checks = [one.to_record() for one in self.outcomes]
-        return {'recording': self.recording, 'status': self.status, 'checks': checks}
+        return {
+            'recording': self.recording,
+            'status': self.status,
+            'checks': checks,
+            'corrections': {role: dict(one) for role, one in self.corrections.items()},
+        }
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -301,13 +301,11 @@ def fix_covariance(evidence: Evidence) -> Iterator[Measure]:
     stated = fixes.position_covariance[:, (0, 1), (0, 1)].mean(axis=1)
     if not (stated > 0.0).all():
         return
-    yield from covariance(
-        evidence.recording.roles['gps'], 'gps', 'std', 'position', square, float(np.median(stated))
-    )
+    yield from covariance(evidence, 'gps', 'std', 'position', square, float(np.median(stated)))
 
 
 def covariance(
-    topic: str, role: str, key: str, quantity: str, square: float, stated: float,
+    evidence: Evidence, role: str, key: str, quantity: str, square: float, stated: float,
     limits: tuple[float, float, float] = (_OPTIMISTIC, _WRONG, _PESSIMISTIC),
 ) -> Iterator[Measure]:  # fmt: skip
     """Hold a mean square of errors against the stated variance."""
@@ -318,13 +316,14 @@ def covariance(
         kind = findings.COVARIANCE_LARGE if ratio > fail else findings.COVARIANCE
         kind = findings.PESSIMISTIC if ratio < great else kind
         told = kind(
-            topic,
+            evidence.recording.roles[role],
             quantity=quantity,
             error=math.sqrt(square),
             stated=math.sqrt(stated),
             role=role,
             key=key,
         )
+        evidence.correct(role, **{key: math.sqrt(square)})
     yield Measure(ratio, warn, told, f'{role} {quantity}')
 
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from matplotlib.figure import Figure
 from rich.table import Table
@@ -59,6 +60,23 @@ def preflight_lines(told: Iterable[Finding]) -> list[str]:
         if one.remedy:
             found.append(f'  -> {one.remedy}')
     return found
+
+
+def correction_line(corrections: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return `corrections` of recording.yaml as one line."""
+    roles = (
+        f'{role}: {{{", ".join(f"{key}: {_yaml(value)}" for key, value in given.items())}}}'
+        for role, given in corrections.items()
+    )
+    return f'corrections: {{{", ".join(roles)}}}'
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f'[{", ".join(map(_yaml, value))}]'
+    return f'{value:.6g}' if isinstance(value, float) else str(value)
 
 
 def _short(value: float) -> str:
