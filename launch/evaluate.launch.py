@@ -34,6 +34,7 @@ TEXTS = (
     'navsat_params_file',
     'case_file',
     'out',
+    'adapt',
     'component',
 )
 NUMBERS = {'seed': int, 'repetitions': int, 'rate_factor': float}
@@ -47,7 +48,7 @@ def generate_launch_description() -> LaunchDescription:
             *declare(imu=ComparedSensors.declared()['imu'], judge='judge_node'),
             *declare('profile', judge_params_file='', navsat_params_file=''),
             *declare('case_file', 'overwrite', 'seed', 'repetitions', 'match_rates'),
-            *declare('start_heading', 'component', 'topics', 'label', 'rate_factor'),
+            *declare('start_heading', 'adapt', 'component', 'topics', 'label', 'rate_factor'),
             *declare('params_file', 'namespace', 'log_level'),
             OpaqueFunction(function=evaluation),
         ]

@@ -61,7 +61,7 @@ def generate_launch_description() -> LaunchDescription:
         [
             *declare('scenario', 'duration', 'factor', 'runs', 'first_run', 'out', 'storage'),
             *declare('delay', 'settle', 'seed', 'imu', 'gps', 'sensors_params_file'),
-            *declare('profile', judge=judge),
+            *declare(judge=judge, profile='clean'),
             *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('namespace', 'log_level', use_sim_time='true'),

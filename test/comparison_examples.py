@@ -32,9 +32,9 @@ def twin(gps: str | None, imu: str | None = 'chrono', label: str = '') -> Twin:
 
 
 def study_of(*twins: Twin, judge: str = 'paper_released', **options: object) -> StudyFile:
-    """Return a study of one judge, without recordings."""
+    """Return a study of one judge, without recordings, to which nothing is adapted."""
     judges = (StudyJudge(judge, 'embedded', JudgeSetup.load(judge)),)
-    return StudyFile('Examples', StudyOptions(**options), (), twins, judges)
+    return StudyFile('Examples', StudyOptions(**{'adapt': 'none', **options}), (), twins, judges)
 
 
 def compare(folder: Path, paths: list[Path], study: StudyFile, jobs: int = 1) -> StudyOutcome:

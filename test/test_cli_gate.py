@@ -200,7 +200,7 @@ def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: P
         ('r --max-vepd 1 --judge-names nope', "--judge-names: 'nope' is unknown"),
         ('r --max-vepd 1 --confidence 1', 'must be a number >= 0.5 and <= 0.999'),
         ('r --max-vepd 1 --junit empty', 'empty: is a folder'),
-        ('r --baseline warm', 'warm: cannot be compared with r: metric is'),
+        ('r --baseline warm', 'warm: cannot be compared with r: metric.warmup is'),
         ('r --baseline other', 'judge clean has other parameters'),
     ],
 )

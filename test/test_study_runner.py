@@ -245,7 +245,7 @@ def test_real_recordings_take_the_place_of_stand_ins(
     assert done.status == 0
     assert 'SYNTHETIC' not in done.out
     outcome = StudyOutcome.read(out)
-    assert outcome.judges == ['paper_released', 'clean']
+    assert outcome.judges == ['clean', 'paper_released']
     assert outcome.models == ['chrono', 'airsim']
     assert outcome.record['recordings'][0]['path'] == str(paths[0])
 

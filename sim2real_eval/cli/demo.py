@@ -115,10 +115,13 @@ def _plan(seed: int, runs: int, judges: Sequence[str]) -> StudyPlan:
     return StudyPlan.of(
         StudyFile(
             title='Demo: the GPS models of the paper against a stand-in for real sensors',
-            options=StudyOptions(seed=seed),
+            # Its IMU has no orientation.
+            options=StudyOptions(seed=seed, start_heading=True),
             recordings=tuple(StudyRecording(one.run, '', StandIn(one, sensors)) for one in drives),
             twins=twins('paper', 'chrono'),
-            judges=tuple(StudyJudge(name, 'embedded', JudgeSetup.load(name)) for name in judges),
+            judges=tuple(
+                StudyJudge(Path(name).stem, 'embedded', JudgeSetup.load(name)) for name in judges
+            ),
             command=(*_COMMAND, '--seed', str(seed), '--runs', str(runs), *chosen),
         )
     )

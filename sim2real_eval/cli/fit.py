@@ -39,7 +39,7 @@ examples:
 """
 
 
-_START = StudyOptions(repetitions=2)
+_START = StudyOptions(repetitions=2, adapt='none')
 _METHOD = OptionSet(FitOptions)
 
 

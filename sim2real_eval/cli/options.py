@@ -86,7 +86,9 @@ class OptionSet(Generic[P]):
             default = one.default if base is None else getattr(base, name)
             flags = [word for word in self._flags[name] if word.startswith('-')]
             form: dict[str, Any] = {'choices': one.choices}
-            if one.kind is bool:
+            if one.kind is bool and flags[-1].startswith('--no-'):
+                flags, form = flags[:-1], {'action': argparse.BooleanOptionalAction}
+            elif one.kind is bool:
                 form = {'action': 'store_const', 'const': True}
             elif not one.choices:
                 last = self._flags[name][-1]
@@ -183,11 +185,15 @@ def _parser(one: Parameter) -> Callable[[str], Any]:
 
 # Options of a study, which file, command and node take alike.
 
-STUDY = OptionSet(StudyOptions)
+STUDY = OptionSet(
+    StudyOptions,
+    start_heading='--start-heading --no-start-heading',
+    match_rates='--match-rates --no-match-rates',
+)
 METRIC = OptionSet(MetricOptions, moving_average='--window')
 UNCERTAINTY = OptionSet(UncertaintyOptions)
 
-_RUNS = ('seed', 'repetitions', 'match_rates', 'start_heading')
+_RUNS = ('seed', 'repetitions', 'match_rates', 'start_heading', 'adapt')
 # Published files are padded with zeros, recordings are not.
 _OF_METRIC = tuple(name for name in MetricOptions.declared() if name != 'drop_zeros')
 
@@ -209,12 +215,13 @@ def add_study_options(parser: argparse.ArgumentParser, *, of: str = '') -> None:
 def study_options(options: argparse.Namespace, base: StudyOptions | None = None) -> StudyOptions:
     """Return what the options say, in place of what `base` or else the declaration says."""
     base = base or StudyOptions()
-    return STUDY.make(
+    made = STUDY.make(
         options,
         base,
         metric=METRIC.make(options, base.metric),
         uncertainty=UNCERTAINTY.make(options, base.uncertainty),
     )
+    return made.given([*STUDY.given(options), *METRIC.given(options)])
 
 
 def study_words(given: StudyOptions) -> list[str]:
@@ -236,7 +243,7 @@ def command_words(parser: argparse.ArgumentParser, options: argparse.Namespace) 
             # Last, where the words that follow it cannot be taken for paths.
             last += [option, *value]
         elif action.nargs == 0:
-            words.append(option)
+            words.append(option if value else action.option_strings[-1])
         else:
             for one in value if isinstance(value, list) else [value]:
                 words += [option, str(one)]

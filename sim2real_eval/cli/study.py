@@ -15,6 +15,7 @@ from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sourc
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, named_judges
 from sim2real_eval.cli.options import OptionSet, add_study_options, command_words, study_options
 from sim2real_eval.cli.output import complain, conclude, print_table, progress_bar, report_failures
+from sim2real_eval.study.options import PAPER_PROFILE
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.shipped import config_path
@@ -250,6 +251,7 @@ def print_study(
     With `verbose` every table comes before the answer; with `quiet` there is the answer alone;
     `explained`, there is what it means in place of the ranking.
     """
+    from sim2real_eval.common.findings import from_records
     from sim2real_eval.report.answer import answer_text, meaning, wrapped
     from sim2real_eval.report.study_report import FINDINGS, PAGE
 
@@ -261,6 +263,9 @@ def print_study(
     if synthetic:
         print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
         print('good a sensor model is.')
+    if told := outcome.record.get('adapted'):
+        problems = '; '.join(f'{one.problem} ({one.remedy})' for one in from_records(told))
+        print(wrapped(f'Adapted to the recordings: {problems}.'))
     print()
     if verbose:
         _show_all(outcome, report, folder, published=published)
@@ -287,7 +292,7 @@ def print_study(
 def _show_ranking(outcome: StudyOutcome, one: Standing, *, published: bool) -> None:
     """Print how far the models are from the real sensors, under one judge in one group."""
     from sim2real_eval.metrics.distances import POOLED
-    from sim2real_eval.metrics.published import JUDGE, published_vepd
+    from sim2real_eval.metrics.published import published_vepd
     from sim2real_eval.report.ranking_tables import ranking_table
 
     component = str(outcome.record['component'])
@@ -303,7 +308,7 @@ def _show_ranking(outcome: StudyOutcome, one: Standing, *, published: bool) -> N
             title=f'VEPD of {component} speed {one.where}, judge {one.label}: smaller is closer',
             real='stand-in' if outcome.record['synthetic'] else 'real sensors',
             published={model: published_vepd(model, one.whole) for model in outcome.models}
-            if published and one.judge == JUDGE
+            if published and one.judge == PAPER_PROFILE
             else None,
         )
     )
@@ -314,7 +319,6 @@ def _show_all(
     outcome: StudyOutcome, report: StudyReport, folder: Path, *, published: bool
 ) -> None:
     """Print every table; `folder` has those that are too many."""
-    from sim2real_eval.metrics.published import JUDGE
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.ranking_tables import uncertainty_table
 
@@ -327,7 +331,7 @@ def _show_all(
                     rows,
                     forward_rmse=outcome.mean_rmse(one.judge, one.group),
                     title=f'By scenario, judge {one.label}',
-                    published=published and one.judge == JUDGE,
+                    published=published and one.judge == PAPER_PROFILE,
                 )
             )
             print()

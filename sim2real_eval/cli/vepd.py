@@ -17,7 +17,7 @@ from sim2real_eval.cli.study import carry_out, shown
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
-from sim2real_eval.study.options import PROFILE, ComparedSensors
+from sim2real_eval.study.options import PAPER_PROFILE, PROFILE, ComparedSensors
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -95,11 +95,11 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
-    from sim2real_eval.metrics.published import JUDGE
-
-    if options.published and JUDGE not in (options.config or [options.config_default]):
+    if options.published and PAPER_PROFILE not in (options.config or [options.config_default]):
         raise ParameterError(
-            '--published', '', f'goes with --judge-config {JUDGE}, whose numbers were printed'
+            '--published',
+            '',
+            f'goes with --judge-config {PAPER_PROFILE}, whose numbers were printed',
         )
     from sim2real_eval.cli.models import twins
     from sim2real_eval.judge.protocol import takes_inputs

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import JudgeRequest, named_file
+from sim2real_eval.judge.robot_localization.advice import has_no_attitude
 from sim2real_eval.judge.robot_localization.configuration import (
     FRONT_ENDS,
     NAVSAT_TOPIC,
@@ -20,10 +21,12 @@ from sim2real_eval.judge.robot_localization.configuration import (
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import Options, ReplayOptions
 from sim2real_eval.judge.robot_localization.state import YAW
+from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.measurements import ImuArray
 from sim_sensors.core.shipped import config_names
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
@@ -162,6 +165,19 @@ class JudgeSetup:
             deviation), instead of the initial state of the parameter file.
         """
         return self.started(start_ns=start_ns, start_heading=start_heading).batch_run(recording)
+
+    def lacks_heading(self, recording: Recording) -> bool:
+        """Return whether the filter is to take yaw from an IMU that has none, and starts at 0."""
+        config = self.filter
+        if config.initial_state[YAW] != 0.0:
+            return False
+        try:
+            routed = route(recording, config, self.navsat, self.case).sources
+        except Sim2RealError:
+            return False
+        topics = [routed.get(one.name) for one in config.sources if one.mask[YAW]]
+        imus = [recording.messages[topic] for topic in topics if topic is not None]
+        return any(isinstance(imu, ImuArray) and has_no_attitude(imu) for imu in imus)
 
     def batch_run(self, recording: Recording) -> JudgedRun:
         """Return what the embedded judge says, whoever else carries the set-up out."""

@@ -28,9 +28,6 @@ from sim2real_eval.metrics.series_folder import (
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.seeding import stream
 
-JUDGE = 'paper_released'
-"""Judge whose numbers were printed."""
-
 MODEL_LABELS: Mapping[str, str] = {
     'ch_gauss': 'Ch:Gauss',
     'ch_rw': 'Ch:RW',

@@ -230,9 +230,14 @@ _GAP = 1.0  # s
 _RATE_TOLERANCE = 0.95  # a 15 Hz truth with jitter is not slower than a 15 Hz grid
 
 
+def is_slow(truth_rate: float, grid_rate: float) -> bool:
+    """Return whether truth is slower than the grid, both in Hz."""
+    return truth_rate < _RATE_TOLERANCE * grid_rate
+
+
 def slow_truth_advice(truth_rate: float, grid_rate: float) -> list[Finding]:
     """Say what it means that the truth is slower than the grid (Hz); empty when it is not."""
-    if truth_rate >= _RATE_TOLERANCE * grid_rate:
+    if not is_slow(truth_rate, grid_rate):
         return []
     return [findings.SLOW_TRUTH(rate=truth_rate, grid=grid_rate, half=truth_rate / 2)]
 

@@ -37,6 +37,7 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
     The next model: airsim, 0.0400 farther: distinguishable from ch_rw (adjusted p 0.002)
     How sure: ch_rw is nearest in 97 % of resampled studies
     Do all agree: no: 1 of 9 other metrics names another model (yaw)
+    Main doubt: no finding about the runs is decisive
     """
     lines = [('Nearest model', _nearest(answer)), (_like(answer), _against_real(answer))]
     if answer.next is not None:
@@ -46,8 +47,8 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
         lines.append(('How sure', f'{answer.nearest} is nearest in {share} of resampled studies'))
     if len(answer.views) > 1 or answer.view.metrics or answer.view.options:
         lines.append(('Do all agree', _agreement(answer)))
-    if answer.doubts:
-        lines.append(('Main doubt', str(answer.doubts[0])))
+    doubt = str(answer.doubts[0]) if answer.doubts else 'no finding about the runs is decisive'
+    lines.append(('Main doubt', doubt))
     return [AnswerLine(*line) for line in lines]
 
 

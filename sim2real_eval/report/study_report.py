@@ -91,7 +91,8 @@ def study_report(
 
 def _findings(outcome: StudyOutcome, standings: Sequence[Standing]) -> list[Finding]:
     """Return all that was found, in the runs and about the ranking."""
-    found = [*from_records(outcome.record['notes'])]
+    record = outcome.record
+    found = [*from_records(record['notes']), *from_records(record.get('adapted', ()))]
     for one in standings:
         told = uncertainty_notes(one.uncertainty, one.scenarios)
         told += pair_lines(one.known, one.whole)

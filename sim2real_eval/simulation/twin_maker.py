@@ -213,7 +213,7 @@ class TwinMaker:
         """Return the twin with every simulated sensor at the median rate of the real one."""
 
         def at_rate(role: str, model: Any) -> Any:
-            rate = _rate(self._own(role))
+            rate = median_rate(self._own(role))
             return model and dataclasses.replace(model, rate=rate or model.rate)
 
         return dataclasses.replace(
@@ -227,7 +227,7 @@ class TwinMaker:
         """Say where a simulated sensor is of another kind than the real one."""
         notes = []
         for kind in ('gps', 'imu'):
-            model, real = twin.models.get(kind), _rate(self._own(kind))
+            model, real = twin.models.get(kind), median_rate(self._own(kind))
             if model is not None and real is not None and abs(model.rate / real - 1.0) > 0.1:
                 notes.append(RATE_DIFFERS(kind.upper(), simulated=model.rate, real=real))
         if twin.imu is not None and self.real.imu is not None:
@@ -303,8 +303,8 @@ class TwinMaker:
         return (moved(child=child, base=self._base),)
 
 
-def _rate(array: MessageArray | None) -> float | None:
-    """Median rate, Hz, rounded to three digits so that jitter does not make odd periods."""
+def median_rate(array: MessageArray | None) -> float | None:
+    """Return the median rate, Hz, to three digits so that jitter does not make odd periods."""
     if array is None or len(array) < 2:
         return None
     return float(f'{1e9 / float(np.median(np.diff(array.stamp_ns))):.3g}')

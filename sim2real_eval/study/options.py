@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
@@ -11,7 +12,13 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 
 PROFILE = 'clean'
-"""Judge where none is named: `paper_released` has faults, and stays to repeat the paper."""
+"""Judge where none is named."""
+
+PAPER_PROFILE = 'paper_released'
+"""Judge whose numbers the paper prints; it has faults, and stays to repeat them."""
+
+ADAPTED = ('start_heading', 'match_rates', 'warmup', 'rate')
+"""Options that follow from the real recordings of a study unless they are given."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +55,36 @@ class StudyOptions(Parameters):
         '',
         'Start the judges with the true heading, for recordings whose IMU has no orientation.',
     )
+    adapt: str = parameter(
+        'all',
+        '',
+        'What follows from the real recordings where it is not given: all, none, or of '
+        'start_heading, match_rates, warmup and rate some, by comma.',
+    )
     component: str = parameter(
         'horizontal', '', 'Speed that is compared.', choices=SPEED_COMPONENTS
     )
     metric: MetricOptions = dataclasses.field(default_factory=MetricOptions)
     uncertainty: UncertaintyOptions = dataclasses.field(default_factory=UncertaintyOptions)
+
+    @property
+    def adapts(self) -> tuple[str, ...]:
+        """Options that follow from the real recordings."""
+        if self.adapt in ('all', 'none', ''):
+            return ADAPTED if self.adapt == 'all' else ()
+        return tuple(name.strip() for name in self.adapt.split(','))
+
+    def given(self, names: Iterable[str]) -> StudyOptions:
+        """Return the options with some that were given, which then do not follow from data."""
+        left = [name for name in self.adapts if name not in names]
+        if len(left) == len(self.adapts):
+            return self
+        return dataclasses.replace(self, adapt=','.join(left) or 'none')
+
+    def _check(self) -> None:
+        if wrong := [name for name in self.adapts if name not in ADAPTED]:
+            problem = f'{wrong[0]!r} is not allowed; must be all, none, or of {", ".join(ADAPTED)}'
+            raise ParameterError('', 'adapt', problem)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import versions
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.series_folder import REAL
@@ -16,6 +17,7 @@ from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.adapting import adapted
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
@@ -139,7 +141,9 @@ class StudyUnit:
 
 
 _FORMAT = 1
-_WORDS = ('title', 'about', 'command', 'shipped', 'phrases', 'uncertainty', 'more_metrics')
+_WORDS = (
+    'title', 'about', 'command', 'shipped', 'phrases', 'adapted', 'uncertainty', 'more_metrics',
+)  # fmt: skip
 """What may change without changing a run."""
 
 
@@ -174,6 +178,8 @@ class StudyPlan:
         Sim2RealError
             When simulated sensors cannot follow drives as they are asked to.
         """
+        options, told = adapted(file.options, file.recordings, file.twins, file.judges)
+        file = dataclasses.replace(file, options=options)
         recordings = file.recordings
         if file.drive is not None:
             drives = _drives(file, file.drive)
@@ -184,7 +190,8 @@ class StudyPlan:
                     'it; rename it, or --simulate-on truth'
                 )
             recordings = (*recordings, *drives)
-        return cls(file, recordings, _record(file, recordings))
+        record = {**_record(file, recordings), 'adapted': to_records(told)}
+        return cls(file, recordings, record)
 
     def units(self, jobs: int) -> list[StudyUnit]:
         """Return the work in pieces, recording by recording.

@@ -25,6 +25,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.study.adapting import lacks_heading
 from sim2real_eval.study.observation import observe
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
@@ -97,7 +98,8 @@ class RunPlan:
             for repetition in range(1, options.repetitions + 1)
         )
         self.start_heading: float | None = None
-        if options.start_heading:
+        adapts = 'start_heading' in options.adapts
+        if options.start_heading or (adapts and lacks_heading(judging.setup, self.maker.real)):
             first = Rotation.from_quat(self.maker.truth.orientation[0])
             self.start_heading = float(first.as_euler('xyz')[2])
         self._judging = judging

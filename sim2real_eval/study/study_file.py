@@ -139,6 +139,8 @@ class StudyFile:
         fields = whole.fields(tuple(KEYS), required=('title', 'models'))
         given = {name: fields[name].value for name in _OPTIONS if name in fields}
         options = StudyOptions.from_mapping(given, where)
+        metric = given['metric'] if isinstance(given.get('metric'), dict) else {}
+        options = options.given([*given, *metric])
         if over.options is not None:
             options = over.options(options)
         judges = over.judges

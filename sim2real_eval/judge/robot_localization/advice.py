@@ -32,7 +32,8 @@ _MOST = 0.5
 _LEAST_GRAVITY = 0.05
 
 
-def _has_no_attitude(imu: ImuArray) -> bool:
+def has_no_attitude(imu: ImuArray) -> bool:
+    """Return whether an IMU says that it has no orientation."""
     return bool((np.abs(imu.orientation_covariance[:, 0, 0] + 1.0) <= 1e-9).all())
 
 
@@ -53,7 +54,7 @@ def input_advice(
         if source.differential and source.topic == NAVSAT_TOPIC and 'differential' not in correct:
             notes.append(findings.DIFFERENTIAL(source.name))
         imu = sources.get(source.name)
-        if not isinstance(imu, ImuArray) or not _has_no_attitude(imu):
+        if not isinstance(imu, ImuArray) or not has_no_attitude(imu):
             continue
         if source.mask[3:6].any():
             unknown = source.mask[YAW] and config.initial_state[YAW] == 0.0
@@ -61,7 +62,7 @@ def input_advice(
             notes.append(kind(source.name, topic=source.topic))
         if source.remove_gravity:
             notes.append(findings.GRAVITY_BY_ESTIMATE(source.name))
-    if navsat is not None and headings is not None and _has_no_attitude(headings):
+    if navsat is not None and headings is not None and has_no_attitude(headings):
         notes.append(findings.NAVSAT_NO_HEADING())
     return notes
 

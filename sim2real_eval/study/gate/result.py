@@ -22,7 +22,7 @@ from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import StudyRun, scored_runs
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 
-_MUST_MATCH = ('component', 'metric', 'start_heading')
+_MUST_MATCH = ('component', 'metric', 'start_heading', 'adapt')
 _SYNTHETIC = 'synthetic'
 _NOW, _BEFORE = 'now', 'before'
 
@@ -105,13 +105,22 @@ class GatedResult:
 
     def differs(self, other: GatedResult) -> str | None:
         """Say in which setting two results differ; None when they can be compared."""
-        for name, mine in self.settings.items():
-            if name in other.settings and mine != other.settings[name]:
-                return f'{name} is {other.settings[name]!r} there and {mine!r} here'
+        for name in (name for name in self.settings if name in other.settings):
+            mine, theirs = _by_key(name, self.settings[name]), _by_key(name, other.settings[name])
+            for key in {**mine, **theirs}:
+                if mine.get(key) != theirs.get(key):
+                    return f'{key} is {theirs.get(key)!r} there and {mine.get(key)!r} here'
         for label, files in self.judges.items():
             if label in other.judges and files != other.judges[label]:
                 return f'judge {label} has other parameters there than here'
         return None
+
+
+def _by_key(name: str, value: Any) -> dict[str, Any]:
+    """Return the values of a setting, each by its own name."""
+    if not isinstance(value, Mapping):
+        return {name: value}
+    return {f'{name}.{key}': one for key, one in value.items()}
 
 
 def judge_result(

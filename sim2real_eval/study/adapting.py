@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that follow from the real recordings of a study, unless they are given."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.judge.protocol import Judge
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.scores import STARTING_SPEED, is_slow
+from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import median_rate
+from sim2real_eval.study import findings
+from sim2real_eval.study.judges import StudyJudge
+from sim2real_eval.study.options import StudyOptions
+from sim2real_eval.study.recordings import StudyRecording
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FloatArray, OdometryArray
+
+_WARMUP_S = 5.0
+_MOST = 0.25  # of the shortest recording
+
+
+def adapted(
+    options: StudyOptions,
+    recordings: Sequence[StudyRecording],
+    twins: Sequence[Twin],
+    judges: Sequence[StudyJudge],
+) -> tuple[StudyOptions, list[Finding]]:
+    """Return the options in force, and what was set as the real recordings demand.
+
+    Only what is in `options.adapt` and as declared is set. The result holds plain values, so that
+    it gives the same study again; of `adapt` what is decided judge by judge is left, if anything.
+
+    Stand-ins are made as the study says: nothing is adapted to them. A recording that cannot be
+    read does not count; it fails in its turn.
+    """
+    names = options.adapts
+    found = [_read(one) for one in recordings if isinstance(one.origin, Source)] if names else []
+    real = [one for one in found if one is not None]
+    told: list[Finding] = []
+    metric, declared = options.metric, MetricOptions()
+    truths = [one.truth for one in real if one.truth is not None and len(one.truth) > 1]
+    rate = min((median_rate(one) or metric.rate for one in truths), default=metric.rate)
+    if 'rate' in names and metric.rate == declared.rate and is_slow(rate, metric.rate):
+        told.append(findings.TRUTH_RATE(rate=rate, usual=metric.rate))
+        metric = dataclasses.replace(metric, rate=rate)
+    speeds = [float(np.hypot(*one.linear_velocity[0, :2])) for one in truths]
+    fast = [speed for speed in speeds if speed > STARTING_SPEED]
+    if 'warmup' in names and metric.warmup == declared.warmup and fast:
+        warmup = round(min(_WARMUP_S, _MOST * min(map(_duration, truths))), 1)
+        told.append(findings.WARMUP(warmup=warmup, count=len(fast), most=max(fast)))
+        metric = dataclasses.replace(metric, warmup=warmup)
+    options = dataclasses.replace(options, metric=metric, adapt='none')
+    if 'match_rates' in names and not options.match_rates:
+        matched = [note for one in real for note in _rates(one, twins)]
+        told += list(dict.fromkeys(matched))[:1]
+        options = dataclasses.replace(options, match_rates=bool(matched))
+    if 'start_heading' in names and not options.start_heading:
+        blind = [
+            judge.label
+            for judge in judges
+            if any(lacks_heading(judge.setup, recording) for recording in real)
+        ]
+        if blind:
+            told.append(findings.START_HEADING(judges=', '.join(blind)))
+            options = dataclasses.replace(options, adapt='start_heading')
+    return options, told
+
+
+def lacks_heading(judge: Judge, recording: Recording) -> bool:
+    """Return whether a judge starts with an arbitrary heading, for want of an orientation."""
+    lacks = getattr(judge, 'lacks_heading', None)
+    return lacks is not None and bool(lacks(recording))
+
+
+def _read(recording: StudyRecording) -> Recording | None:
+    try:
+        return recording.read()
+    except Sim2RealError:
+        return None
+
+
+def _rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]:
+    """Say which simulated sensors have another rate than the real ones."""
+    told = []
+    for kind, real in (('gps', recording.gps), ('imu', recording.imu)):
+        rate = median_rate(real)
+        for twin in twins:
+            model = twin.models.get(kind)
+            if model is not None and rate is not None and model.rate != rate:
+                told.append(findings.MATCHED_RATES(real=rate, own=model.rate))
+    return told
+
+
+def _duration(truth: OdometryArray) -> float:
+    stamps: FloatArray = (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9
+    return float(stamps[-1])

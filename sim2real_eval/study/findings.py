@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a study sets because its recordings demand it."""
+
+from __future__ import annotations
+
+from sim2real_eval.common.findings import assumed
+
+TRUTH_RATE = assumed(
+    'study.truth_rate',
+    'speeds are compared at the {rate:.3g Hz} of the truth, not at {usual:g Hz}',
+    'Between the samples of a slow truth there is nothing to compare with. In a study file '
+    '`metric: {rate: 15}` refuses it.',
+    'to refuse: --rate 15',
+)
+WARMUP = assumed(
+    'study.warmup',
+    'the first {warmup:g s} are left out, as {count:d} recordings start at up to {most:.1f m/s}',
+    'A judge that starts at rest has to find the speed first. In a study file '
+    '`metric: {warmup: 0}` refuses it.',
+    'to refuse: --warmup 0',
+)
+MATCHED_RATES = assumed(
+    'study.matched_rates',
+    'sensors are simulated at the rates of the real ones, such as {real:.3g Hz} in place of '
+    '{own:.3g Hz}',
+    'The rate alone can change VEPD severalfold. In a study file `match_rates: false` refuses it.',
+    'to refuse: --no-match-rates',
+)
+START_HEADING = assumed(
+    'study.start_heading',
+    'judge {judges} starts with the true heading, as the real IMU has no orientation',
+    'From an arbitrary heading forward speed is meaningless. In a study file '
+    '`start_heading: false` refuses it.',
+    'to refuse: --no-start-heading',
+)
