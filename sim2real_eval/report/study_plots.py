@@ -23,6 +23,7 @@ from sim2real_eval.report.run_plots import Overlay, overlay_figure, save_scores
 from sim2real_eval.report.style import (
     LIKE_REAL,
     REAL_COLOUR,
+    UNKNOWN,
     UNLIKE_REAL,
     figure_legend,
     is_wide,
@@ -109,6 +110,7 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> dict[str, Overlay]:
 # Distances with intervals, the closest model on top.
 
 _ROW = 0.3  # inches
+_VERDICTS = {True: UNLIKE_REAL, False: LIKE_REAL, None: UNKNOWN}
 
 
 def ranking_figure(
@@ -126,8 +128,8 @@ def ranking_figure(
     distances = [m.distance for one in panels.values() for m in one.models if m.distance > 0.0]
     if is_wide(distances):
         axes.flat[0].set_xscale('log')
-        medians = [m.null_median for one in panels.values() for m in one.models if m.null_median]
-        left = min([*distances, *medians]) / 1.6
+        nulls = [m.null_high for one in panels.values() for m in one.models if m.null_high]
+        left = min([*distances, *nulls]) / 1.6
     else:
         left = 0.0
     level = next(iter(known.values())).options.level
@@ -143,17 +145,18 @@ def ranking_figure(
     handles: list[Artist] = [
         legend_line(f'no significant difference from {real_label}', LIKE_REAL, **_dot(LIKE_REAL)),
         legend_line('differs significantly', UNLIKE_REAL, **_dot(UNLIKE_REAL)),
+        legend_line('too few runs to tell', UNKNOWN, **_dot(UNKNOWN)),
         legend_line(f'true VEPD, {level:.3g} interval', REAL_COLOUR, linewidth=1.6),
         Patch(color=REAL_COLOUR, alpha=0.3, label=f'identical sensors, up to {level:.3g}'),
     ]
-    figure_legend(figure, handles, 2, below=True)
+    figure_legend(figure, handles, 3, below=True)
     figure.suptitle(f'Distance from {real_label}{", " if about else ""}{about}', fontsize=10)
     return figure
 
 
 def _dot(colour: str) -> dict[str, Any]:
-    """Return the style of the dot of a model: open where it does not differ from reality."""
-    inside = 'white' if colour == LIKE_REAL else colour
+    """Return the style of the dot of a model: filled where it differs from reality."""
+    inside = colour if colour == UNLIKE_REAL else 'white'
     return {'marker': 'o', 'markersize': 6, 'markerfacecolor': inside, 'linewidth': 0}
 
 
@@ -163,7 +166,7 @@ def _panel(axis: Axes, known: Uncertainty, left: float) -> None:
         if one.null_high is not None:
             axis.barh(row, one.null_high - left, height=0.9, left=left, color=REAL_COLOUR,
                       alpha=0.3, linewidth=0)  # fmt: skip
-        colour = UNLIKE_REAL if differs(known, one) else LIKE_REAL
+        colour = _VERDICTS[differs(known, one)]
         if one.low is not None and one.high is not None:
             axis.plot([max(one.low, left), one.high], [row, row], color=colour, linewidth=1.6)
         axis.plot(one.distance, row, color=colour, **_dot(colour))

@@ -47,6 +47,7 @@ ON_DARK: Mapping[str, str] = _HUES
 # Colour says what the statistics say, never the rank: models a hair apart look the same.
 LIKE_REAL = '#0B5CAD'
 UNLIKE_REAL = '#8A4B00'
+UNKNOWN = '#555D68'
 
 _WIDE = 12.0
 

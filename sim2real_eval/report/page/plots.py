@@ -23,8 +23,11 @@ from sim_sensors.core.measurements import FloatArray
 _DECADES = 6.0
 _TRACK = 500  # points
 
-_LIKE_REAL = Source('not distinguishable from real', '--like')
-_UNLIKE_REAL = Source('differs significantly from real', '--unlike')
+_VERDICTS = {
+    True: Source('differs significantly from real', '--unlike'),
+    False: Source('not distinguishable from real', '--like'),
+    None: Source('too few runs to tell', '--soft'),
+}
 _NULL = Source('identical sensors', '--null')
 _NULL_EDGE = Source('identical sensors', '--soft')
 
@@ -39,7 +42,7 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
     ends = [v for one in order for v in (one.distance, one.high, one.null_high) if v is not None]
     least = 0.0
     if log:
-        low = [v for one in order for v in (one.distance, one.null_median) if v]
+        low = [v for one in order for v in (one.distance, one.null_high) if v]
         least = min(low) / 1.6
     limits = (least, max([*ends, 1e-9]) * (1.15 if log else 1.05))
     plot = Plot(
@@ -53,12 +56,10 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
         plot.boxes(_NULL, left=np.full(len(rows), least), right=highs, top=rows - 0.5,
                    bottom=rows + 0.5)  # fmt: skip
         plot.segments(_NULL_EDGE, width=1.0, x0=highs, x1=highs, y0=rows - 0.5, y1=rows + 0.5)
-    for source in (_LIKE_REAL, _UNLIKE_REAL):
-        mine = [
-            (row, one)
-            for row, one in enumerate(order)
-            if differs(known, one) == (source is _UNLIKE_REAL)
-        ]
+    for verdict, source in _VERDICTS.items():
+        mine = [(row, one) for row, one in enumerate(order) if differs(known, one) is verdict]
+        if not mine:
+            continue
         whiskers = [(row, one.low, one.high) for row, one in mine if one.high is not None]
         if whiskers:
             y, x0, x1 = np.array(whiskers, dtype=np.float64).T
@@ -67,7 +68,7 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
         plot.dots(
             source,
             size=10.0,
-            filled='--paper' if source is _LIKE_REAL else source.colour,
+            filled=source.colour if verdict else '--paper',
             x=np.array([one.distance for one in models]),
             y=[row for row, _ in mine],
             model=[one.model for one in models],

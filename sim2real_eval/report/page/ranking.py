@@ -164,10 +164,10 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
     return Ranking(tuple(places))
 
 
-def differs(known: Uncertainty, one: DistanceUncertainty) -> bool:
-    """Return whether a model is significantly different from the real sensors."""
+def differs(known: Uncertainty, one: DistanceUncertainty) -> bool | None:
+    """Return whether a model differs significantly from the real sensors; None if unknown."""
     p_value = one.p_value if one.adjusted is None else one.adjusted
-    return p_value is not None and p_value <= 1.0 - known.options.level
+    return None if p_value is None else p_value <= 1.0 - known.options.level
 
 
 def p_value_text(p_value: float | None) -> str:

@@ -19,7 +19,7 @@ from sim2real_eval.report.page.plots import (
     speed_plot,
     track_plot,
 )
-from sim2real_eval.report.page.ranking import Ranking, Standing, p_value_text, ranking
+from sim2real_eval.report.page.ranking import Ranking, Standing, differs, p_value_text, ranking
 from sim2real_eval.report.page.tables import by_scenario, consistency
 from sim2real_eval.report.ranking_tables import (
     RankLines,
@@ -40,6 +40,12 @@ class RankingView:
     plot: Plot
     by_scenario: DataTable | None
     agreement: str
+
+    @property
+    def is_told(self) -> bool:
+        """Whether runs suffice to tell which models differ from the real sensors."""
+        known = self.standing.known
+        return all(differs(known, one) is not None for one in known.models)
 
     @property
     def level(self) -> str:
