@@ -84,9 +84,10 @@ def check(recording: Recording, *, base_frame: str = 'base_link') -> Preflight:
     --------
     >>> from sim2real_eval import simulate
     >>> from sim_sensors import motion_of
-    >>> drive = simulate(motion_of('half_sine', duration=20.0), gps='baseline', imu='ideal')
-    >>> check(drive).status
-    'pass'
+    >>> motion = motion_of('half_sine', duration=20.0)
+    >>> drive = simulate(motion, gps='zed_f9p_rtk', imu='xsens_mtx')
+    >>> [finding.code for finding in check(drive).findings]
+    ['check.no_orientation']
     """
     evidence = Evidence(recording, base_frame)
     outcomes = [

@@ -89,7 +89,7 @@ def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
     """Return a strip per check: each recording's share of what is allowed, on a log axis.
 
     The line at 1 is the limit; what is beyond the axis stands at its end. Checks without a number
-    have their mark at 1 where they warn or fail, and no strip where they pass.
+    have their mark at the end where they warn or fail, and no strip where they pass.
     """
     every = lines(runs, by_subject=True)
     strips = [one for one in every if any(_shares(one, status) for status in _MARKS)]
@@ -127,5 +127,5 @@ def _shares(line: Line, status: str) -> list[float]:
         share = one.measure.share
         if one.status != status or (share is None and status == PASS):
             continue
-        found.append(min(max(1.0 if share is None else share, _LEAST), _MOST))
+        found.append(min(max(_MOST if share is None else share, _LEAST), _MOST))
     return found
