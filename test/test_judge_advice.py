@@ -9,6 +9,8 @@ import pytest
 from judge_examples import filter_config, imu, mask, navsat_config, odometry, stamps
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval import run_judge, simulate
+from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import PartCount
 from sim2real_eval.judge.robot_localization.advice import (
@@ -17,6 +19,7 @@ from sim2real_eval.judge.robot_localization.advice import (
     navsat_advice,
     part_advice,
 )
+from sim_sensors import motion_of
 from sim_sensors.core.measurements import ImuArray
 
 CLOCK = stamps(10.0, 1.0)
@@ -115,3 +118,12 @@ def test_fixes_before_the_datum_are_told() -> None:
     assert (lost.code, lost.numbers['dropped']) == ('navsat.fixes_overtaken', 6)
     (all_of_them,) = navsat_advice(fixes=20, used=0, lost=0, early=20, frequency=10.0)
     assert all_of_them.code == 'navsat.fixes_early'
+
+
+def test_a_recording_without_imu_is_not_asked_for_the_topic_of_one() -> None:
+    drive = simulate(motion_of('line', duration=2.0), gps='baseline', imu='ideal')
+    with pytest.raises(
+        JudgeError, match='none is an IMU, without which this judge cannot'
+    ) as told:
+        run_judge(drive.with_messages('imu', None), 'clean')
+    assert '--topic' not in str(told.value)

@@ -111,11 +111,14 @@ def _stand_in(
     if source.kind == 'imu' and 'imu' in recording.roles and not taken_by:
         return recording.roles['imu']
     taken = f' and its IMU already stands in for {taken_by}' if taken_by else ''
+    has_imu = any(isinstance(one, ImuArray) for one in recording.messages.values())
+    remedy = f'--topic {source.name}=... names one'
+    if source.kind == 'imu' and not has_imu:
+        remedy = 'none is an IMU, without which this judge cannot be used'
     raise JudgeError(
         f'{source.name}: topic {source.topic} is not in {recording.path}'
         f'{recording.why_missing(source.topic)}{taken}{did_you_mean(source.topic, topics)}; '
-        f'it has {", ".join(sorted(topics)) or "nothing"}; '
-        f'--topic {source.name}=... names one'
+        f'it has {", ".join(sorted(topics)) or "nothing"}; {remedy}'
     )
 
 
