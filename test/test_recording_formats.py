@@ -28,6 +28,7 @@ from sim2real_eval.recording.roles import roles_heard
 from sim2real_eval.recording.writing import write_bag, write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim_sensors.core.measurements import OdometryArray, PoseArray
 from sim_sensors.imu.imu import load_imu
 
@@ -278,3 +279,10 @@ def test_of_several_imus_the_one_that_the_judge_hears_counts(tmp_path: Path) -> 
     # Nobody knows which of the three a simulated IMU would replace.
     with pytest.raises(RecordingError, match=r'no imu topic .*imu_front/data'):
         TwinMaker(read, seed=1).make(Twin('x', None, load_imu('ideal')))
+    # A study that judges by that file replaces that one.
+    plan = RunPlan(read, [Twin('x', None, load_imu('ideal'))], Judging(setup))
+    (planned,) = plan.twins
+    twin = plan.recording(planned)
+    for topic in three:
+        forces = (one.messages[topic].linear_acceleration for one in (twin, plan.maker.real))  # type: ignore[attr-defined]
+        assert np.array_equal(*forces) == (topic != '/imu_rear/data')

@@ -98,6 +98,7 @@ class ScenarioSettings(Parameters):
         'm/sqrt(s)',
         'Density of the noise of the position that the filter adds.',
         minimum=0.0,
+        common=False,
     )
     accelerometer_walk: float | None = parameter(
         None, 'm/s^2/sqrt(s)', 'The bias walks.', optional=float, minimum=0.0
@@ -106,16 +107,17 @@ class ScenarioSettings(Parameters):
         None, 'rad/s/sqrt(s)', 'The bias walks.', optional=float, minimum=0.0
     )
     bias: tuple[float, ...] = parameter(
-        (0.05, -0.05, 0.1, 0.01, -0.01, 0.02), '', 'True bias: 3 x m/s^2, 3 x rad/s.'
+        (0.05, -0.05, 0.1, 0.01, -0.01, 0.02), '', 'True bias: 3 x m/s^2, 3 x rad/s.', common=False
     )
     estimated_bias: tuple[float, ...] = parameter(
-        (0.04, -0.04, 0.09, 0.005, -0.005, 0.015), '', 'Bias taken off every sample.'
+        (0.04, -0.04, 0.09, 0.005, -0.005, 0.015), '', 'Bias taken off every sample.', common=False
     )
     form: str = parameter(
         'tangent',
         '',
         "How rotation is integrated; tangent is GTSAM's own.",
         choices=('tangent', 'manifold'),
+        common=False,
     )
     runs: int = parameter(1000, '1', 'Number of Monte Carlo runs.', minimum=20)
 

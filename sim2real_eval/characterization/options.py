@@ -23,6 +23,7 @@ class AllanOptions(Parameters):
         '1',
         'Averaging times of the curve, evenly spaced in the logarithm; octaves are always there.',
         minimum=2,
+        common=False,
     )
     outliers: str = parameter(
         'robust',
@@ -30,6 +31,7 @@ class AllanOptions(Parameters):
         'robust: beyond 6 robust deviations; iqr: the rule of [Cesenek2019], which makes white '
         'noise 13.5 % too low; none: all are kept.',
         choices=('robust', 'iqr', 'none'),
+        common=False,
     )
     factor: float | None = parameter(
         None,
@@ -38,6 +40,7 @@ class AllanOptions(Parameters):
         optional=float,
         minimum=0.0,
         minimum_excluded=True,
+        common=False,
     )
     reject_motion: bool = parameter(True, '', 'Analyse the longest standstill of the IMU only.')
     fit_from: float = parameter(
@@ -46,12 +49,14 @@ class AllanOptions(Parameters):
         'Shortest averaging time that is fitted, for a sensor with a low pass, which has less '
         'noise than its white noise below the inverse of its bandwidth.',
         minimum=0.0,
+        common=False,
     )
     weights: str = parameter(
         'uncertainty',
         '',
         'Weights of several recordings in their mean.',
         choices=('uncertainty', 'length'),
+        common=False,
     )
 
     def _check(self) -> None:

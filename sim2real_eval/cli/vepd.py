@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judges
-from sim2real_eval.cli.options import OptionSet, add_study_options, command_words, study_options
+from sim2real_eval.cli.options import (
+    OptionSet,
+    add_study_options,
+    command_words,
+    rarely,
+    study_options,
+)
 from sim2real_eval.cli.output import conclude, print_notes, print_table
 from sim2real_eval.cli.study import carry_out, shown
 from sim2real_eval.common.findings import to_records
@@ -70,13 +76,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge(judge, '--judge-config', PROFILE, several=True)
     add_judge_kind(judge)
     add_study_options(parser)
-    inputs.add_argument(
-        '--drop-zeros', action='store_true', help='with --series: drop the zero padding'
+    rarely(
+        inputs.add_argument(
+            '--drop-zeros', action='store_true', help='with --series: drop the zero padding'
+        )
     )
     output = parser.add_argument_group('output')
     add_out(output, 'folder of the result: tables, runs, series, plots and page', 'overwrite')
-    output.add_argument(
-        '--published', action='store_true', help="show the paper's numbers beside ours"
+    rarely(
+        output.add_argument(
+            '--published', action='store_true', help="show the paper's numbers beside ours"
+        )
     )
     add_shared(output, 'json', 'verbose', 'quiet')
     add_shared(parser, 'jobs')
