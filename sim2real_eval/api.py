@@ -190,6 +190,7 @@ def run_study(
     >>> outcome.models, len(outcome.runs)
     (['chrono', 'airsim'], 6)
     """
+    from sim2real_eval.common.workers import Workers
     from sim2real_eval.study.options import StudyOptions
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.runner import run_study as carry_out
@@ -202,4 +203,5 @@ def run_study(
     words = [str(word) for pair in given.items() if pair[1] is not None for word in pair]
     command = ('--out', 'result', *words)
     plan = StudyPlan.load(study, Overrides(runs=runs, options=seeded, command=command))
-    return carry_out(plan, out, jobs=jobs, overwrite=overwrite)
+    with Workers(jobs) as workers:
+        return carry_out(plan, out, workers=workers, overwrite=overwrite)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
@@ -41,7 +42,8 @@ def compare(folder: Path, paths: list[Path], study: StudyFile, jobs: int = 1) ->
     """Run a study of recordings, anew."""
     recordings = of_sources([Source(str(path)) for path in paths])
     plan = StudyPlan.of(dataclasses.replace(study, recordings=recordings))
-    return run_study(plan, folder, jobs=jobs, overwrite=folder.exists())
+    with Workers(jobs) as workers:
+        return run_study(plan, folder, workers=workers, overwrite=folder.exists())
 
 
 def compare_one(recording: Recording, study: StudyFile) -> list[JudgedScore]:

@@ -312,7 +312,7 @@ def test_a_killed_vepd_continues_to_the_same_bytes(bags: list[Path], tmp_path: P
     out, whole = tmp_path / 'out', tmp_path / 'whole'
 
     def command(folder: Path) -> list[str]:
-        words = ['vepd', '--real', *map(str, bags), '--models', 'paper', '--jobs', '1']
+        words = ['vepd', '--real', *map(str, bags), '--models', 'ch_rw', '--jobs', '1']
         return [sys.executable, '-m', 'sim2real_eval.cli', *words, '--out', str(folder)]
 
     started = subprocess.Popen(
@@ -320,7 +320,7 @@ def test_a_killed_vepd_continues_to_the_same_bytes(bags: list[Path], tmp_path: P
     )
     try:
         until = time.monotonic() + 500.0
-        while len(list(out.glob('runs/*/*/[!.t]*.npz'))) < 3:
+        while len(list(out.glob('runs/*/*/[!.t]*.npz'))) < 2:
             assert started.poll() is None
             assert time.monotonic() < until
             time.sleep(0.01)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import contents, run_of, write_runs
-from comparison_examples import RUNS, compare, compare_one, study_of, twin, written
+from cli_examples import run_of, write_runs
+from comparison_examples import RUNS, compare, compare_one, study_of, twin
 
 from sim2real_eval.metrics.distances import vepd
 from sim2real_eval.metrics.options import MetricOptions
@@ -47,16 +47,6 @@ def test_a_run_depends_on_its_recording_model_and_seed_alone(
     other = by_run(compare(tmp_path / 'out', bags[1:2], study_of(twin('airsim'), seed=1)))
     assert other['line_2', 'real', 1] == both['line_2', 'real', 1]
     assert other['line_2', 'airsim', 1] != both['line_2', 'airsim', 1]
-
-
-def test_processes_change_no_byte(bags: list[Path], tmp_path: Path) -> None:
-    study = study_of(twin('ch_rw'), repetitions=2)
-    one = contents(written(tmp_path / 'one' / 'r', bags, study))
-    two = contents(written(tmp_path / 'two' / 'r', bags, study, jobs=2))
-    assert one == two
-    assert {'vepd.csv', 'runs.csv', 'study.json', 'report.html'} <= set(one)
-    plots = ('velocity', 'ranking', 'rmse', 'entropy')
-    assert {f'plots/paper_released/{name}.png' for name in plots} <= set(one)
 
 
 def test_repetitions_add_draws_and_keep_the_first(bags: list[Path], tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from sim2real_eval.report.ranking_tables import (
     sensitivity_lines,
     short_number,
 )
-from sim2real_eval.report.study_plots import _share, save_ranks
+from sim2real_eval.report.study_plots import _share, ranks_figure
+from sim2real_eval.report.style import save_png
 from sim2real_eval.study.secondary_results import SideResults, side_results
 
 
@@ -70,8 +71,8 @@ def test_picture_has_the_same_bytes_and_something_in_it(
     results: SideResults, tmp_path: Path
 ) -> None:
     panels = [metric_lines(table) for table in results.metrics[:2]]
-    one = save_ranks(tmp_path / 'one.png', panels)
-    other = save_ranks(tmp_path / 'other.png', panels)
+    one = save_png(ranks_figure(panels), tmp_path / 'one.png')
+    other = save_png(ranks_figure(panels), tmp_path / 'other.png')
     assert one.read_bytes() == other.read_bytes()
     pixels = imread(one)[..., :3]
     # The palest is the smallest distance; one of six times the noise is darker.

@@ -206,11 +206,11 @@ def test_whatever_is_written_into_a_study_is_written_while_it_is_held(
         return written
 
     for module, name in (
-        (runner, 'write_study'), (study_report, 'write_report'), (study_plots, 'save_ranks')
+        (runner, 'write_study'), (study_report, 'write_report'), (study_plots, 'ranks_figure')
     ):  # fmt: skip
         monkeypatch.setattr(module, name, while_held(getattr(module, name)))
     assert call(capsys, 'study', file, '--out', out, '--jobs', 1).status == 0
-    assert refused == ['write_study', 'write_report', 'save_ranks']
+    assert refused == ['write_study', 'write_report', 'ranks_figure']
 
 
 def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:

@@ -174,30 +174,38 @@ def carry_out(
     `published` and `explained`: see `print_study`; `finish` writes what else is to lie in the
     folder, before the report.
     """
-    from sim2real_eval.report.study_report import finish_study
+    from sim2real_eval.common.workers import Workers
+    from sim2real_eval.report.study_report import REPORT_STEPS, finish_study
     from sim2real_eval.study.run import told_failures
     from sim2real_eval.study.runner import run_study
     from sim2real_eval.study.secondary_results import uncertainty_records
 
     reports = []
-
-    def write_rest(outcome: StudyOutcome) -> None:
-        if finish is not None:
-            finish(outcome)
-        reports.append(finish_study(outcome, options.out))
+    advance: list[Callable[[], None]] = []
 
     with contextlib.ExitStack() as stack:
+        workers = stack.enter_context(Workers(options.jobs))
 
         def begin(runs: int, known: int, units: int) -> Callable[[], None]:
             if known:
                 print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
-            return stack.enter_context(progress_bar(units, 'study'))
+            bar = progress_bar(units + 1 + REPORT_STEPS, 'judging, statistics and report')
+            advance.append(stack.enter_context(bar))
+            return advance[0]
+
+        def write_rest(outcome: StudyOutcome) -> None:
+            advance[0]()
+            if finish is not None:
+                finish(outcome)
+            reports.append(
+                finish_study(outcome, options.out, workers=workers, progress=advance[0])
+            )
 
         try:
             outcome = run_study(
                 plan,
                 options.out,
-                jobs=options.jobs,
+                workers=workers,
                 cluster=getattr(options, 'cluster', None),
                 overwrite=options.overwrite,
                 begin=begin,

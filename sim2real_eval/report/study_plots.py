@@ -19,7 +19,7 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from sim2real_eval.report.page.ranking import Standing, differs
 from sim2real_eval.report.ranking_tables import RankLines, metric_lines, short_number
-from sim2real_eval.report.run_plots import Overlay, overlay_figure, save_scores
+from sim2real_eval.report.run_plots import ENTROPY, RMSE, Overlay, overlay_figure, scores_figure
 from sim2real_eval.report.style import (
     LIKE_REAL,
     REAL_COLOUR,
@@ -35,6 +35,7 @@ from sim2real_eval.report.style import (
 from sim_sensors.core.measurements import FloatArray
 
 if TYPE_CHECKING:
+    from sim2real_eval.common.workers import Workers
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.secondary_results import SideResults
 
@@ -46,7 +47,11 @@ MOST_DRAWN = 4
 
 
 def save_plots(
-    folder: Path, outcome: StudyOutcome, standing: list[Standing], side: SideResults
+    folder: Path,
+    outcome: StudyOutcome,
+    standing: list[Standing],
+    side: SideResults,
+    workers: Workers,
 ) -> list[Path]:
     """Draw a study into plots/ in its folder; return the files.
 
@@ -58,29 +63,33 @@ def save_plots(
     real_label = 'stand-in (SYNTHETIC)' if synthetic else 'real'
     warmup = outcome.record['metric'].get('warmup', 0.0)
     left_out = f', first {warmup:g} s left out' if warmup else ''
-    files = []
+    figures: dict[Path, Figure] = {}
     for one in standing[:MOST_DRAWN]:
         place = plots / one.judge / one.group
         place.mkdir(parents=True, exist_ok=True)
+        labels: dict[str, str] = {'real_label': real_label}
         about = f'judge {one.label}{left_out}'
         scores = {
             model: [run.score for run in runs]
             for model, runs in outcome.by_model(one.judge, one.group).items()
         }
         models = {found.model: scores[found.model] for found in one.known.order}
-        files += save_scores(place, scores[REAL], models, real_label=real_label)
-        figures = {'ranking': ranking_figure(one.uncertainty, real_label=real_label, about=about)}
+        for name, axis in (('rmse', RMSE), ('entropy', ENTROPY)):
+            figures[place / f'{name}.png'] = scores_figure(scores[REAL], models, axis, **labels)
+        figures[place / 'ranking.png'] = ranking_figure(one.uncertainty, about=about, **labels)
         if overlays := _overlays(outcome, one):
-            figures['velocity'] = overlay_figure(
-                overlays,
-                speed_label=f'{outcome.record["component"]} speed',
-                real_label=real_label,
-                about=about,
+            figures[place / 'velocity.png'] = overlay_figure(
+                overlays, speed_label=f'{outcome.record["component"]} speed', about=about, **labels
             )
-        files += [save_png(figure, place / f'{name}.png') for name, figure in figures.items()]
     if lines := [metric_lines(table) for table in side.overall_metrics[:MOST_DRAWN]]:
-        files.append(save_ranks(folder / 'metrics.png', lines))
-    return files
+        figures[folder / 'metrics.png'] = ranks_figure(lines)
+    # To draw a figure takes longer than to make it.
+    return workers.map(_save, list(figures.items()))
+
+
+def _save(drawing: tuple[Path, Figure]) -> Path:
+    path, figure = drawing
+    return save_png(figure, path)
 
 
 def _overlays(outcome: StudyOutcome, standing: Standing) -> dict[str, Overlay]:
@@ -186,8 +195,8 @@ _COLOURS = LinearSegmentedColormap.from_list(
 _DARK = 0.7  # beyond it white text has a contrast of 4.5, before it black has
 
 
-def save_ranks(path: str | Path, panels: Sequence[RankLines]) -> Path:
-    """Write a panel per table: a line per model, a column per metric or option.
+def ranks_figure(panels: Sequence[RankLines]) -> Figure:
+    """Return a panel per table: a line per model, a column per metric or option.
 
     The colour is the distance beside the smallest of its column, on a logarithmic scale; * says
     that it is significant.
@@ -198,7 +207,7 @@ def save_ranks(path: str | Path, panels: Sequence[RankLines]) -> Path:
     grid = figure.subplots(len(panels), squeeze=False, height_ratios=heights)
     for axes, panel in zip(grid.flat, panels, strict=True):
         _draw(axes, panel)
-    return save_png(figure, path)
+    return figure
 
 
 def _draw(axes: Axes, panel: RankLines) -> None:

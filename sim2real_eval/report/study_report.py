@@ -6,11 +6,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sim2real_eval.common.findings import Finding, by_severity, from_records
 from sim2real_eval.common.tables import write_bytes
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
 from sim2real_eval.report.answer import answer_lines
 from sim2real_eval.report.page.cells import MINUS, NONE, Column, DataTable, numeric
@@ -29,6 +30,9 @@ TABLES = ('tables.md', 'tables.tex')
 FINDINGS = 'findings.txt'
 
 _STUDY_FILE = 'study.yaml'
+
+REPORT_STEPS = 2
+"""How often `finish_study` says how far it is."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,14 +104,27 @@ def _findings(outcome: StudyOutcome, standings: Sequence[Standing]) -> list[Find
     return by_severity(found)
 
 
-def finish_study(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
-    """Write the report into the folder of a study: page, tables for a paper and plots."""
+def finish_study(
+    outcome: StudyOutcome,
+    folder: str | Path,
+    *,
+    workers: Workers | None = None,
+    progress: Callable[[], None] = lambda: None,
+) -> StudyReport:
+    """Write the report into the folder of a study: page, tables for a paper and plots.
+
+    Plots are drawn by `workers`, by default in this process; `progress` is called REPORT_STEPS
+    times.
+    """
     folder = Path(folder)
     report = study_report(outcome, folder=folder)
     write_report(report, folder / PAGE)
     lines = [f'{one.severity.name.lower()}: {one}\n' for one in report.findings]
     write_bytes(folder / FINDINGS, ''.join(lines).encode())
-    save_plots(folder, outcome, list(report.standings), side_results(outcome))
+    progress()
+    workers = Workers() if workers is None else workers
+    save_plots(folder, outcome, list(report.standings), side_results(outcome), workers)
+    progress()
     return report
 
 

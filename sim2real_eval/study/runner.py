@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import merge_models, shared_findings, to_records
 from sim2real_eval.common.results import versions
-from sim2real_eval.common.workers import map_in_processes
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.folder import abandon, held, write_study
 from sim2real_eval.study.outcome import RunStore, StudyOutcome, encoded
@@ -35,7 +35,7 @@ def run_study(
     plan: StudyPlan,
     folder: str | Path,
     *,
-    jobs: int = 1,
+    workers: Workers | None = None,
     cluster: str | None = None,
     overwrite: bool = False,
     begin: Begin | None = None,
@@ -51,8 +51,8 @@ def run_study(
     ----------
     folder : str or Path
         Made, or continued when it holds the same study.
-    jobs : int
-        Processes; the result does not depend on it.
+    workers : Workers, optional
+        Processes that judge, by default this one; the result does not depend on them.
     cluster : str or None
         Address of a scheduler of dask.distributed, whose workers judge in place of processes.
     overwrite : bool
@@ -61,18 +61,23 @@ def run_study(
         See `Begin`.
     finish : callable, optional
         Called with the outcome when it is written, while the folder is still held against other
-        processes: writes what else is to lie there.
+        processes: writes what else is to lie there, such as the report.
     """
     target = Path(folder)
+    workers = Workers() if workers is None else workers
     with held(target, plan, overwrite=overwrite):
         store = RunStore(target)
         groups = plan.run_groups()
         known = {key: run for key in groups if (run := store.run(key)) is not None}
-        units = [unit for unit in plan.units(jobs) if not unit.run_groups().keys() <= known.keys()]
+        units = [
+            unit
+            for unit in plan.units(workers.jobs)
+            if not unit.run_groups().keys() <= known.keys()
+        ]
         progress = None if begin is None else begin(len(groups), len(known), len(units))
         if cluster is None:
             work = functools.partial(_judge, folder=target, stored=frozenset(known))
-            found = map_in_processes(work, units, jobs=jobs, progress=progress)
+            found = workers.map(work, units, progress=progress)
         else:
             found = judge_on_cluster(
                 units, cluster, stored=frozenset(known), store=store, progress=progress
