@@ -157,14 +157,15 @@ def _digest(script: str) -> str:
 def _sources(outcome: StudyOutcome, standing: Standing) -> dict[str, Source]:
     """Return what is real, and the models, the nearest first, with the variables of their hues."""
     hues = model_colours(outcome.models)
-    given = list(hues.values())
+    given: list[str] = []
     order = [one.model for one in standing.known.order]
     order += [name for name in outcome.models if name not in order]
     real = shown_model(REAL, synthetic=bool(outcome.record.get('synthetic')))
     found = {REAL: Source(real, '--real')}
     for name in order:
         number = outcome.models.index(name)
-        found[name] = Source(name, f'--c{number}', given[:number].count(hues[name]))
+        found[name] = Source(name, f'--c{number}', given.count(hues[name]))
+        given.append(hues[name])
     return found
 
 
