@@ -130,7 +130,7 @@ def test_whoever_compares_with_it_is_told(
         '--judge-config', 'clean', '--jobs', 1, '--out', tmp_path / 'result',
     )  # fmt: skip
     assert outcome.status == 0, outcome.err
-    assert 'not independent of the sensors' in outcome.err
+    assert 'not independent of the sensors' in (tmp_path / 'result/findings.txt').read_text()
     record = json.loads((tmp_path / 'result' / 'study.json').read_text(encoding='utf-8'))
     assert any(note['code'] == NOT_INDEPENDENT for note in record['notes'])
 
