@@ -149,6 +149,10 @@ def test_two_frames_of_tf_are_a_truth(tmp_path: Path, truth: OdometryArray) -> N
         read_recording(tmp_path / 'bag', topics={'truth': '/tf:world.base_link'})
     with pytest.raises(RecordingError, match='is static'):
         read_recording(tmp_path / 'bag', topics={'truth': '/tf:base_link.mast'})
+    unset = encode_transforms([StaticTransform('map', 'cart', (0, 0, 0), (0, 0, 0, 0))], times[0])
+    write_bag(tmp_path / 'unset', [('/tf', TF_TYPE, np.array([1]), [unset])])
+    with pytest.raises(RecordingError, match='from map to cart has the rotation 0 0 0 0'):
+        read_recording(tmp_path / 'unset', topics={'truth': '/tf:map.cart'})
 
 
 def test_trajectory_files_are_a_truth_alone_or_beside_a_bag(
@@ -173,6 +177,9 @@ def test_trajectory_files_are_a_truth_alone_or_beside_a_bag(
         read_recording(kitti)
     (tmp_path / 'times.txt').write_text('\n'.join(seconds))
     assert_velocities_of(read_recording(kitti), truth)
+    np.savetxt(tmp_path / 'left.txt', (matrices * [1, 1, -1, 1]).reshape(-1, 12))
+    with pytest.raises(RecordingError, match='line 1: the first three columns are no rotation'):
+        read_recording(tmp_path / 'left.txt')
     imu = dataclasses.replace(drive().imu.take(slice(0, len(truth))), stamp_ns=truth.stamp_ns)
     bag = Recording('run', 'drive', '', {'/imu/data': imu}, {'imu': '/imu/data'})
     write_recording(bag, tmp_path / 'bag')

@@ -35,7 +35,9 @@ def test_a_model_with_errors_of_the_real_size_is_nearest_and_not_distinguishable
     assert answer.probability > 0.95
     told = _told(outcome)
     assert len(told) <= 6
-    assert told['Like the stand-in'].startswith('as far as')
+    assert told['Like the stand-in'].startswith(
+        'as far as these recordings show: VEPD does not distinguish it'
+    )
 
 
 def test_a_model_with_errors_of_another_size_is_distinguishable_even_if_it_is_the_only_one() -> (
@@ -63,6 +65,7 @@ def test_a_difference_that_only_other_metrics_see_is_in_the_answer() -> None:
     assert answer.distinguishable is True
     assert not answer.agreed
     assert _told(shifted)['Like the stand-in'].endswith('other metrics does: position')
+    assert 'distinguishes it from the stand-in, VEPD does not' in _told(shifted)['Do all agree']
 
 
 def test_one_recording_is_said_to_be_too_few_in_a_sentence() -> None:

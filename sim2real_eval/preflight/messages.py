@@ -207,7 +207,7 @@ def fix_kinds(evidence: Evidence) -> Iterator[Measure]:
     count = sum(float(np.max(one.numbers['count'])) for one in lost) + int(
         (gps.status == -1).sum()
     )
-    share = count / (count + int((gps.status != -1).sum()))
+    share = count / max(count + int((gps.status != -1).sum()), 1)
     kind = findings.NO_FIX_LARGE if share > 0.5 else findings.NO_FIX
     yield Measure(share, 0.05, kind(topic, share=share) if share > 0.05 else None, 'gps lost')
     status, counts = np.unique(gps.status[gps.status != -1], return_counts=True)

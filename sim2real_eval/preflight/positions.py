@@ -279,6 +279,8 @@ def _residual(track: Track) -> FloatArray:
 
 
 def _outliers(sizes: FloatArray, least: float) -> tuple[int, float]:
+    if not len(sizes):
+        return 0, 0.0
     limit = max(least, _JUMP_FACTOR * 1.4826 * float(np.median(sizes)))
     return int((sizes > limit).sum()), float(sizes.max())
 

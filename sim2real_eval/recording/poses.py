@@ -179,6 +179,12 @@ def poses_between(
             )
         way.append(frame)
         frame = links[frame][0].parent.strip('/')
+    for frame in way:
+        if not all(any(one.rotation) for one in links[frame]):
+            raise RecordingError(
+                f'{where}: a transform from {links[frame][0].parent} to {frame} has the rotation '
+                '0 0 0 0; must be a quaternion of length 1'
+            )
     paths = {frame: _Path(stamps.get(frame, []), links[frame]) for frame in way}
     times = max((paths[frame].stamp_ns for frame in way if frame in stamps), key=len, default=None)
     if times is None:
@@ -257,6 +263,11 @@ def read_trajectory(path: Path) -> OdometryArray:
             f'{found}: has {len(times)} times; must have {len(rows)}, as {path.name} has poses'
         )
     pose = values.reshape(-1, 3, 4)
+    if len(wrong := np.flatnonzero(np.linalg.det(pose[:, :, :3]) <= 0.0)):
+        raise RecordingError(
+            f'{path}: line {rows[wrong[0]][0]}: the first three columns are no rotation; must be '
+            'right-handed axes of length 1'
+        )
     turn = Rotation.from_matrix(pose[:, :, :3]).as_quat()
     return odometry_of(np.array(times, np.int64), pose[:, :, 3], turn)
 
@@ -286,7 +297,7 @@ def _numbers(path: Path, line: int, row: Sequence[str], count: int) -> list[floa
 def _nanoseconds(path: Path, line: int, text: str) -> int:
     """Return seconds as whole nanoseconds, exactly, which a float of today's stamps is not."""
     try:
-        return int((decimal.Decimal(text) * 10**9).to_integral_value())
+        return int(np.int64(int((decimal.Decimal(text) * 10**9).to_integral_value())))
     except (decimal.InvalidOperation, ValueError, OverflowError):
         raise RecordingError(
             f'{path}: line {line}: {text!r} is not allowed; must be seconds'

@@ -130,8 +130,9 @@ def _against_real(answer: Answer) -> str:
             f'no: VEPD does not distinguish it (adjusted p {p_value}), but {by} {does}: '
             f'{_listed(names)}'
         )
-    none = f' and none of {own.tested} other metrics' if own.tested else ''
-    return f'as far as these recordings show: VEPD (adjusted p {p_value}){none} distinguishes it'
+    said = f'VEPD does not distinguish it (adjusted p {p_value})'
+    nor = f', nor does any of {own.tested} other metrics' if own.tested else ''
+    return f'as far as these recordings show: {said}{nor}'
 
 
 def _against_next(answer: Answer) -> str:
@@ -154,6 +155,12 @@ def _agreement(answer: Answer) -> str:
     said = [_dissent(answer, one) for one in answer.dissenting[:_MOST]]
     if len(answer.dissenting) > _MOST:
         said.append(f'{len(answer.dissenting) - _MOST} more of {len(others)} judges and groups')
+    if own.distinguished_by and not own.distinguishable:
+        does = 'distinguishes' if len(own.distinguished_by) == 1 else 'distinguish'
+        said.append(
+            f'{len(own.distinguished_by)} of {own.tested} other metrics {does} it from '
+            f'{real_sensors(answer)}, VEPD does not'
+        )
     if metrics:
         name = 'names' if metrics == 1 else 'name'
         said.append(
