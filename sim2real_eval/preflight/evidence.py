@@ -45,8 +45,8 @@ class Delayed:
         Positive where the measurement is late; 0 where that is as good.
     gain : complex
         Factor of the reference at that delay.
-    left, left_undelayed, power : float
-        Mean squares: of what is left at that delay, and without any; of the measurement.
+    left, power : float
+        Mean squares: of what is left at that delay, and of the measurement.
     freedom : float
         Number of independent samples.
     deviation : float
@@ -56,7 +56,6 @@ class Delayed:
     seconds: float
     gain: complex
     left: float
-    left_undelayed: float
     power: float
     freedom: float
     deviation: float
@@ -112,11 +111,11 @@ def find_delay(
         delay += 0.5 * _STEP_S * (before - after) / bend if bend > 0.0 else 0.0
     gain, left, size = fit(delay)
     none = fit(0.0)
-    found = Delayed(delay, gain, left, none[1], power, freedom, 0.0)
+    found = Delayed(delay, gain, left, power, freedom, 0.0)
     if not found.is_better_than(none[1]):
         gain, left, size, delay = *none, 0.0
     deviation = math.sqrt(left / (freedom * size)) if size > 1e-12 else math.inf
-    return Delayed(delay, gain, left, none[1], power, freedom, deviation)
+    return Delayed(delay, gain, left, power, freedom, deviation)
 
 
 @dataclasses.dataclass(frozen=True)

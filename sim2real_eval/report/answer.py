@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sim2real_eval.report.console import p_value_text
 from sim2real_eval.study.answer import Answer, View
 
 _MOST = 3
@@ -119,7 +120,7 @@ def _against_real(answer: Answer) -> str:
             f'cannot be told from {_count(answer.recordings, "recording")}; record '
             f'{_ENOUGH} or more'
         )
-    p_value, names = _p_value(own.p_value), own.distinguished_by
+    p_value, names = p_value_text(own.p_value), own.distinguished_by
     by = f'{len(names)} of {own.tested} other metrics'
     if own.distinguishable:
         also = f', also by {by}' if names else ''
@@ -140,7 +141,7 @@ def _against_next(answer: Answer) -> str:
     said = f'{answer.next}, {_number(answer.gap)} farther'
     if answer.gap_p_value is None or answer.gap_distinguishable is None:
         return said
-    p_value = f'(adjusted p {_p_value(answer.gap_p_value)})'
+    p_value = f'(adjusted p {p_value_text(answer.gap_p_value)})'
     if answer.gap_distinguishable:
         return f'{said}: distinguishable from {answer.nearest} {p_value}'
     return (
@@ -183,7 +184,7 @@ def _dissent(answer: Answer, one: View) -> str:
     if one.nearest != answer.nearest:
         return f'judge {one.label} names {one.nearest}'
     does = 'distinguishes it' if one.distinguishable else 'does not distinguish it'
-    known = '' if one.p_value is None else f' (adjusted p {_p_value(one.p_value)})'
+    known = '' if one.p_value is None else f' (adjusted p {p_value_text(one.p_value)})'
     return f'judge {one.label} {does} from {real_sensors(answer)}{known}'
 
 
@@ -202,7 +203,3 @@ def _number(value: float) -> str:
 
 def _share(value: float) -> str:
     return 'more than 99 %' if value > 0.99 else f'{100.0 * value:.0f} %'
-
-
-def _p_value(value: float) -> str:
-    return '< 0.001' if value < 0.001 else f'{value:.3f}'

@@ -112,6 +112,13 @@ def vepd_console_table(
     return table
 
 
+def p_value_text(p_value: float | None, unknown: str = '-') -> str:
+    """Return a probability for a table or a sentence."""
+    if p_value is None:
+        return unknown
+    return '< 0.001' if p_value < 0.001 else f'{p_value:.3f}'
+
+
 def four_decimals(value: float | None) -> str:
     """Return a number for a table; a dash for none."""
     return '-' if value is None else f'{value:.4f}'

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rich.table import Table
@@ -15,8 +15,14 @@ from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.findings import NOT_SIGNIFICANT
 from sim2real_eval.metrics.published import RankAgreement
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.result import Uncertainty
-from sim2real_eval.report.console import add_numbers, add_words, four_decimals, plain_table
+from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
+from sim2real_eval.report.console import (
+    add_numbers,
+    add_words,
+    four_decimals,
+    p_value_text,
+    plain_table,
+)
 from sim2real_eval.study.secondary_results import LEVEL, MetricTable
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
 
@@ -66,16 +72,21 @@ def ranking_table(
     add(REAL, order[0].n_real, real, *[''] * (2 + bounded + tested + compared))
     for place, one in enumerate(order, 1):
         more = [_range(one.low, one.high)] if bounded else []
-        more += [_p_value(one.adjusted, '-')] if tested else []
-        more += [_ranges(known.alike(one.model))] if compared else []
+        more += [p_value_text(one.adjusted)] if tested else []
+        more += [tied_ranks(known, one)] if compared else []
         add(one.model, one.n_sim, one.model, str(place), f'{one.distance:.4f}', *more)
     return table
 
 
-def _ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers, those that follow each other as a range."""
+def tied_ranks(known: Uncertainty, model: DistanceUncertainty) -> str:
+    """Return the ranks, such as `1-3,5`, of the models that do not differ significantly from one.
+
+    Empty where that is unknown.
+    """
+    if not model.significance_groups:
+        return ''
     found: list[list[int]] = []
-    for number in numbers:
+    for number in known.alike(model.model):
         if found and found[-1][-1] == number - 1:
             found[-1].append(number)
         else:
@@ -110,11 +121,11 @@ def uncertainty_table(
             table.add_row(
                 Text(label),
                 Text(model.model),
-                _ranges(one.alike(model.model)) if model.significance_groups else '-',
+                tied_ranks(one, model) or '-',
                 f'{model.distance:.4f}',
                 _range(model.low, model.high),
                 _range(model.null_median, model.null_high, ' '),
-                _p_value(model.adjusted, '?'),
+                p_value_text(model.adjusted, '?'),
                 f'{model.ranks[0]:.2f}' if model.ranks else '-',
             )
             label = ''
@@ -124,12 +135,6 @@ def uncertainty_table(
 
 def _range(low: float | None, high: float | None, between: str = '-') -> str:
     return '?' if low is None or high is None else f'{low:.3f}{between}{high:.3f}'
-
-
-def _p_value(value: float | None, unknown: str) -> str:
-    if value is None:
-        return unknown
-    return '<0.001' if value < 0.001 else f'{value:.3f}'
 
 
 def pair_lines(known: Uncertainty, scenario: str) -> list[Finding]:
@@ -238,7 +243,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
             str(agreement.models),
             _two(agreement.kendall),
             _two(agreement.spearman),
-            _p_value(agreement.p_value, '-'),
+            p_value_text(agreement.p_value),
         )
         last = pair.scenario
     return table

@@ -177,7 +177,7 @@ def _ranking_table(standing: Standing) -> DataTable:
         'interval': Column(level),
         'null_high': numeric('null quantile'),
         'p_value': numeric('p-value'),
-        **({'significance_groups': Column('group')} if found.has_groups else {}),
+        **({'tied': Column('tied ranks')} if found.has_ties else {}),
         'w_rmse': numeric('W1 RMSE', 'm/s'),
         'w_entropy': numeric('W2 entropy'),
         'runs': numeric('runs', 'real/sim'),

@@ -11,11 +11,7 @@ from typing import Any, TypeVar
 from sim2real_eval.common.findings import Finding, Severity, from_records
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.result import (
-    DistanceUncertainty,
-    PairUncertainty,
-    Uncertainty,
-)
+from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import (
     LEVEL,
@@ -209,7 +205,7 @@ def answer_of(
         level=first.options.level,
         next=others[0].model if others else None,
         gap=others[0].distance - best.distance if others else None,
-        gap_p_value=_adjusted(pair),
+        gap_p_value=pair.adjusted if pair else None,
         gap_distinguishable=pair.distinguishable if pair else None,
         more_motions=first.more(pair) if pair else '',
         probability=best.ranks[0] if best.ranks else None,
@@ -235,7 +231,7 @@ def _view(place: tuple[str, str], known: Uncertainty, side: SideResults, nearest
         if options and not row.problem
     }
     one = next((one for one in known.models if one.model == nearest), None)
-    p_value = _adjusted(one)
+    p_value = one.adjusted if one else None
     return View(
         *place,
         nearest=known.order[0].model,
@@ -248,12 +244,6 @@ def _view(place: tuple[str, str], known: Uncertainty, side: SideResults, nearest
         metrics=len(other_metrics),
         options=len(other_options),
     )
-
-
-def _adjusted(one: DistanceUncertainty | PairUncertainty | None) -> float | None:
-    if one is None:
-        return None
-    return one.p_value if one.adjusted is None else one.adjusted
 
 
 def _of(place: tuple[str, str], tables: Sequence[Table]) -> Table | None:

@@ -12,7 +12,6 @@ from sim2real_eval.metrics.error_curves import default_segment, spectrum
 from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.scores import ResampledRun, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries, speed
-from sim2real_eval.report.page.tables import shown_model
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim_sensors.core.errors import Sim2RealError
@@ -23,10 +22,9 @@ from sim_sensors.core.measurements import FloatArray
 class RunEvidence:
     """Of one run; `grid` are the speeds that the metric compares, the warm-up left out.
 
-    Position and velocity
-    are root mean squares over the run in the horizontal plane, m and m/s: of the standard
-    deviations that the judge states, and of its errors; NaN where there is no truth. Signals are
-    kept of the runs that are drawn one by one.
+    Position and velocity are root mean squares over the run in the horizontal plane, m and m/s:
+    of the standard deviations that the judge states, and of its errors; NaN where there is no
+    truth. Signals are kept of the runs that are drawn one by one.
     """
 
     run: StudyRun
@@ -48,14 +46,13 @@ class Evidence:
     `shown` holds by (group, scenario) and by model, or `real`, the run that stands for it in plots
     of single runs: that on the recording of the (lower) median real RMSE, no showcase, or the
     first where the model drove a way of its own. `rate` is that of the metric's grid, Hz;
-    `missing` says why runs are not in the plots, `synthetic` whether the real is a stand-in.
+    `missing` says why runs are not in the plots.
     """
 
     runs: tuple[RunEvidence, ...]
     shown: Mapping[tuple[str, str], Mapping[str, RunEvidence]]
     rate: float
     missing: tuple[str, ...]
-    synthetic: bool = False
 
     def of(self, model: str) -> list[RunEvidence]:
         """Return the runs of a model, or `real`."""
@@ -66,10 +63,6 @@ class Evidence:
         return dataclasses.replace(
             self, runs=tuple(one for one in self.runs if one.run.group == group)
         )
-
-    def called(self, model: str) -> str:
-        """Return what a source is called."""
-        return shown_model(model, synthetic=self.synthetic)
 
     def densities(self) -> tuple[FloatArray, dict[int, FloatArray]]:
         """Return frequencies, Hz, and by place in `runs` the density of the speed error, m²/s.
@@ -116,9 +109,7 @@ def gather(outcome: StudyOutcome, judge: str) -> Evidence:
         found.append(one)
         if place is not None:
             shown[place][run.key.model] = one
-    return Evidence(
-        tuple(found), shown, options.rate, tuple(missing), bool(outcome.record.get('synthetic'))
-    )
+    return Evidence(tuple(found), shown, options.rate, tuple(missing))
 
 
 def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySeries:

@@ -12,10 +12,11 @@ from typing import Literal
 import numpy as np
 
 from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.report.console import p_value_text
 from sim2real_eval.report.page.cells import NONE, decimal, span
 from sim2real_eval.report.page.evidence import Evidence, RunEvidence
 from sim2real_eval.report.page.figure import TRUTH, Plot, Source
-from sim2real_eval.report.page.ranking import Standing, differs, p_value_text
+from sim2real_eval.report.page.ranking import Standing, differs
 from sim2real_eval.report.style import is_wide
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.measurements import FloatArray
@@ -79,8 +80,7 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
                 for one in models
             ],
             null=[decimal(one.null_high) for one in models],
-            p=[p_value_text(one.p_value if one.adjusted is None else one.adjusted)
-               for one in models],
+            p=[p_value_text(one.adjusted, NONE) for one in models],
         )  # fmt: skip
     plot.hover({'model': '@model', 'is': '@about', 'VEPD': '@vepd', 'interval': '@interval',
                 'identical sensors up to': '@null', 'p-value': '@p'})  # fmt: skip

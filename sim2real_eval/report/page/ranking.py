@@ -12,7 +12,9 @@ from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.published import TABLE_2, published_vepd
 from sim2real_eval.metrics.series_folder import PAPER_SCENARIOS
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
+from sim2real_eval.report.console import p_value_text
 from sim2real_eval.report.page.cells import NONE, decimal, span
+from sim2real_eval.report.ranking_tables import tied_ranks
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import study_uncertainty
 
@@ -113,7 +115,7 @@ class RankingRow:
     interval: str
     null_high: str
     p_value: str
-    significance_groups: str
+    tied: str
     w_rmse: str
     w_entropy: str
     published: str
@@ -131,9 +133,9 @@ class Ranking:
         return any(place.published for place in self.places)
 
     @property
-    def has_groups(self) -> bool:
-        """Whether models are grouped by significance."""
-        return any(place.significance_groups for place in self.places)
+    def has_ties(self) -> bool:
+        """Whether it is known which models do not differ significantly."""
+        return any(place.tied for place in self.places)
 
 
 def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
@@ -154,8 +156,8 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
                 vepd=decimal(row.vepd),
                 interval=NONE if one.low is None or one.high is None else span(one.low, one.high),
                 null_high=decimal(one.null_high),
-                p_value=p_value_text(one.p_value if one.adjusted is None else one.adjusted),
-                significance_groups=one.significance_groups,
+                p_value=p_value_text(one.adjusted, NONE),
+                tied=tied_ranks(standing.known, one),
                 w_rmse=decimal(row.w_rmse),
                 w_entropy=decimal(row.w_entropy),
                 published='' if published is None else decimal(published),
@@ -166,12 +168,4 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
 
 def differs(known: Uncertainty, one: DistanceUncertainty) -> bool | None:
     """Return whether a model differs significantly from the real sensors; None if unknown."""
-    p_value = one.p_value if one.adjusted is None else one.adjusted
-    return None if p_value is None else p_value <= 1.0 - known.options.level
-
-
-def p_value_text(p_value: float | None) -> str:
-    """Return a probability for a table."""
-    if p_value is None:
-        return NONE
-    return '< 0.001' if p_value < 0.001 else f'{p_value:.3f}'
+    return None if one.adjusted is None else one.adjusted <= 1.0 - known.options.level

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.report.console import p_value_text
 from sim2real_eval.report.page.cells import MINUS, NONE, Column, DataTable, numeric
 from sim2real_eval.report.page.evidence import Evidence, RunEvidence, gather
 from sim2real_eval.report.page.figure import Plot, Source
@@ -19,7 +20,7 @@ from sim2real_eval.report.page.plots import (
     speed_plot,
     track_plot,
 )
-from sim2real_eval.report.page.ranking import Ranking, Standing, differs, p_value_text, ranking
+from sim2real_eval.report.page.ranking import Ranking, Standing, differs, ranking
 from sim2real_eval.report.page.tables import by_scenario, consistency
 from sim2real_eval.report.ranking_tables import (
     RankLines,
@@ -310,7 +311,7 @@ def _pairs(side: SideResults) -> AnnotatedTable:
             str(pair.agreement.models),
             _two(pair.agreement.kendall),
             _two(pair.agreement.spearman),
-            p_value_text(pair.agreement.p_value),
+            p_value_text(pair.agreement.p_value, NONE),
         ]
         for pair in side.rankings
     ]
