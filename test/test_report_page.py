@@ -277,7 +277,7 @@ def test_a_study_of_one_scenario_is_set_beside_its_own_column_of_the_paper() -> 
     assert 'VEPD in half_sine, judge clean' in page
     cells = next(row for row in read(page).rows if row[1:2] == ['ch_rw'])
     assert cells[-1] == '0.0796'
-    for title in ('Beside VEPD', 'Options'):
+    for title in ('Other metrics', 'Options'):
         assert f'<h2>{title}</h2>' in page
 
 

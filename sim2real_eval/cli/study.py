@@ -6,7 +6,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import importlib
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,6 +90,7 @@ class InPlaceOptions(Parameters):
 _MOST_TABLES = 4
 _MOST_FINDINGS = 3
 
+_REPORT = 'sim2real_eval.report.study_report'
 _IN_PLACE = OptionSet(InPlaceOptions, cluster='--cluster ADDRESS')
 
 
@@ -175,10 +178,8 @@ def carry_out(
     folder, before the report.
     """
     from sim2real_eval.common.workers import Workers
-    from sim2real_eval.report.study_report import REPORT_STEPS, finish_study
     from sim2real_eval.study.run import told_failures
     from sim2real_eval.study.runner import run_study
-    from sim2real_eval.study.secondary_results import uncertainty_records
 
     reports = []
     advance: list[Callable[[], None]] = []
@@ -189,17 +190,20 @@ def carry_out(
         def begin(runs: int, known: int, units: int) -> Callable[[], None]:
             if known:
                 print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
-            bar = progress_bar(units + 1 + REPORT_STEPS, 'judging, statistics and report')
+            # While others judge: what the report needs takes a second or two to import.
+            report = threading.Thread(target=importlib.import_module, args=(_REPORT,), daemon=True)
+            report.start()
+            bar = progress_bar(units + 2, 'judging, statistics and report')
             advance.append(stack.enter_context(bar))
             return advance[0]
 
         def write_rest(outcome: StudyOutcome) -> None:
+            from sim2real_eval.report.study_report import finish_study
+
             advance[0]()
             if finish is not None:
                 finish(outcome)
-            reports.append(
-                finish_study(outcome, options.out, workers=workers, progress=advance[0])
-            )
+            reports.append(finish_study(outcome, options.out, workers=workers))
 
         try:
             outcome = run_study(
@@ -217,6 +221,8 @@ def carry_out(
                 'continues'
             )
             return 130
+    from sim2real_eval.study.secondary_results import uncertainty_records
+
     failures = told_failures(outcome.record)
     report_failures(failures, of=len(failures) + 1)
     record = {

@@ -194,7 +194,7 @@ def metric_lines(table: MetricTable) -> RankLines:
         for model, names in table.hidden().items()
     )
     where = _where(table.judge, table.group, table.scenario)
-    return RankLines(f'Metrics beside VEPD, {where}', table.models, tuple(lines), notes)
+    return RankLines(f'Other metrics, {where}', table.models, tuple(lines), notes)
 
 
 def sensitivity_lines(table: SensitivityTable) -> RankLines:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from sim2real_eval.common.findings import Finding, by_severity, from_records
@@ -30,9 +30,6 @@ TABLES = ('tables.md', 'tables.tex')
 FINDINGS = 'findings.txt'
 
 _STUDY_FILE = 'study.yaml'
-
-REPORT_STEPS = 2
-"""How often `finish_study` says how far it is."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,26 +102,19 @@ def _findings(outcome: StudyOutcome, standings: Sequence[Standing]) -> list[Find
 
 
 def finish_study(
-    outcome: StudyOutcome,
-    folder: str | Path,
-    *,
-    workers: Workers | None = None,
-    progress: Callable[[], None] = lambda: None,
+    outcome: StudyOutcome, folder: str | Path, *, workers: Workers | None = None
 ) -> StudyReport:
     """Write the report into the folder of a study: page, tables for a paper and plots.
 
-    Plots are drawn by `workers`, by default in this process; `progress` is called REPORT_STEPS
-    times.
+    Plots are drawn by `workers`, by default in this process.
     """
     folder = Path(folder)
     report = study_report(outcome, folder=folder)
     write_report(report, folder / PAGE)
     lines = [f'{one.severity.name.lower()}: {one}\n' for one in report.findings]
     write_bytes(folder / FINDINGS, ''.join(lines).encode())
-    progress()
     workers = Workers() if workers is None else workers
     save_plots(folder, outcome, list(report.standings), side_results(outcome), workers)
-    progress()
     return report
 
 

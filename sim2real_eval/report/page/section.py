@@ -259,7 +259,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
     found = [
         SideSection(
             'metrics',
-            'Beside VEPD',
+            'Other metrics',
             'Other distances between the real and the simulated runs, and the rank that each '
             'gives in brackets. A star: significant. Tau: Kendall rank correlation with '
             'VEPD, 1 for the same order.',
