@@ -28,7 +28,11 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 
-from sim2real_eval.judge.external.graph import free_domain, private_context
+from sim2real_eval.judge.external.graph import (
+    WITHOUT_TYPE_DESCRIPTIONS,
+    free_domain,
+    private_context,
+)
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
@@ -70,7 +74,9 @@ class Graph:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.node = Node('world', context=self.context)
+        self.node = Node(
+            'world', context=self.context, parameter_overrides=[WITHOUT_TYPE_DESCRIPTIONS]
+        )
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
         self.received: dict[str, list[Any]] = collections.defaultdict(list)

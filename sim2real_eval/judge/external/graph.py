@@ -19,6 +19,7 @@ import rclpy
 from rclpy.context import Context
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 
@@ -37,6 +38,9 @@ _OTHER_WAYS_OUT = ('ROS_LOCALHOST_ONLY', 'ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERV
 _FIRST_PORT, _PORTS_PER_DOMAIN = 7400, 250
 # Multicast discovery, which everybody shares, and what belongs to the first participant.
 _PROBED = (0, 10)
+
+WITHOUT_TYPE_DESCRIPTIONS = Parameter('start_type_description_service', value=False)
+"""For nodes that come and go: rclpy takes that service down twice, at times with a crash."""
 
 
 @contextlib.contextmanager
@@ -331,6 +335,7 @@ class GraphJudgeSetup(JudgeSetup):
             node = Node(
                 f'sim2real_{os.getpid()}', context=context, use_global_arguments=False,
                 enable_rosout=False, start_parameter_services=False,
+                parameter_overrides=[WITHOUT_TYPE_DESCRIPTIONS],
             )  # fmt: skip
             executor = SingleThreadedExecutor(context=context)
             executor.add_node(node)
