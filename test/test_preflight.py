@@ -241,6 +241,10 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'heading of the truth': ('truth_heading_large', correction('truth', heading=60.0)),
     'axes of the body': ('truth_sideways', correction('truth', body_yaw=84.0)),
     'truth jumps': ('truth_jumps', stepped('truth', 'position', 1500, 4.0)),
+    'truth frozen': (
+        'frozen',
+        held('truth', 'position', 'orientation', 'linear_velocity', 'angular_velocity'),
+    ),
     'truth gap': ('gap_large', kept('truth', lambda t: (t < 12.0) | (t > 17.0))),
     'truth slow': ('slow', kept('truth', every(100))),
     'no truth': ('missing', lambda recording: recording.with_messages('truth', None)),

@@ -24,6 +24,7 @@ _DURATION_S = 10.0
 _SHARE = 0.01
 _UNEVEN = 0.1
 _FROZEN_S = 0.5
+_FROZEN_TRACK_S = 2.0
 _START_SPEED = 0.5
 _DRIVER = (reading.STAMP_ZERO, reading.STAMP_NOT_POSITIVE, reading.STAMP_OFF, reading.CLOCKS_DRIFT)
 _ORDER = (reading.STAMP_BACK, reading.STAMP_AHEAD, reading.STAMP_REPEATED, reading.TRUTH_REPEATED)
@@ -132,10 +133,21 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
 
     Six axes with noise of one step of their resolution repeat by chance in less than one of 100
     pairs, so half a second of it has another cause. Fixes must stand for 2 s and 5 of them while
-    the truth moves by 5 m. A sensor that is exact stands still with the vehicle, which counts
-    as no time at all.
+    the truth moves by 5 m, positions of the truth for 2 s while its twist says that it moves. A
+    sensor that is exact stands still with the vehicle, which counts as no time at all.
     """
-    imu, fixes = evidence.imu, evidence.fixes
+    imu, fixes, truth = evidence.imu, evidence.fixes, evidence.truth
+    if truth is not None:
+        time, at = _longest_equal(truth.position, truth)
+        speed = float(np.median(np.linalg.norm(truth.linear_velocity[at], axis=1)))
+        time = time if speed > _START_SPEED else 0.0
+        told = time > _FROZEN_TRACK_S
+        # Whatever is held against it meanwhile is a symptom, and so is the step at its end.
+        symptoms = {'steps', 'orientation', 'range', 'slow truth'}
+        evidence.doubtful |= symptoms if told else set()
+        topic = evidence.recording.roles['truth']
+        wrong = findings.FROZEN(topic, time=time) if told else None
+        yield Measure(time, _FROZEN_TRACK_S, wrong, 'truth')
     if imu is not None:
         both = np.hstack([imu.angular_velocity, imu.linear_acceleration])
         time, at = _longest_equal(both, imu)
@@ -157,10 +169,11 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
         moved = track.truth(track.stamps[at])
         moves = len(moved) > 5 and float(np.abs(moved[-1] - moved[0])) > 5.0
         time = time if moves else 0.0
-        told = time > 2.0
+        told = time > _FROZEN_TRACK_S
         evidence.doubtful |= {'fixes'} if told else set()
         topic = evidence.recording.roles['gps']
-        yield Measure(time, 2.0, findings.FROZEN(topic, time=time) if told else None, 'gps')
+        wrong = findings.FROZEN(topic, time=time) if told else None
+        yield Measure(time, _FROZEN_TRACK_S, wrong, 'gps')
 
 
 def _longest_equal(rows: FloatArray, array: MessageArray) -> tuple[float, slice]:

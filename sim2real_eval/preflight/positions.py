@@ -250,7 +250,7 @@ def jumps(evidence: Evidence) -> Iterator[Measure]:
     step to step; those of the fixes are against the truth.
     """
     truth, track = evidence.truth, evidence.track
-    if truth is not None and len(truth) > 8:
+    if truth is not None and len(truth) > 8 and 'steps' not in evidence.doubtful:
         found = _velocities(evidence)
         steps = np.diff(truth.stamp_ns) * 1e-9
         left, usual = np.diff(truth.position, n=2, axis=0), steps < 3.0 * np.median(steps)
