@@ -228,7 +228,7 @@ def test_one_run_of_each_gives_a_page() -> None:
     lines = answer_lines(study_answer(study))
     text = ' '.join(read(study_page(study, answer=lines)).texts)
     assert 'm: VEPD' in text
-    assert 'cannot be told from 1 recording' in text
+    assert 'not known from 1 recording' in text
 
 
 def test_no_runs_are_refused_in_a_line() -> None:

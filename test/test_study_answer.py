@@ -71,7 +71,7 @@ def test_a_difference_that_only_other_metrics_see_is_in_the_answer() -> None:
 def test_one_recording_is_said_to_be_too_few_in_a_sentence() -> None:
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
     assert study_answer(outcome).distinguishable is None
-    assert _told(outcome)['Like the stand-in'].startswith('cannot be told from 1 recording;')
+    assert _told(outcome)['Like the stand-in'].startswith('not known from 1 recording;')
 
 
 def test_judges_that_name_another_model_or_see_the_difference_are_named() -> None:

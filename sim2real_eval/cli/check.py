@@ -12,7 +12,7 @@ from sim2real_eval.cli.output import attempted, print_json, print_table
 if TYPE_CHECKING:
     from sim2real_eval.preflight.outcome import Preflight
 
-HELP = 'are recordings fit for use: units, axes, clocks, covariances, and what mends them'
+HELP = 'are recordings fit for use: units, axes, clocks, covariances, and how to correct them'
 DESCRIPTION = (
     'Check recordings before they are used: topics, stamps, rates and gaps; units, signs, '
     'mounting, bias and delay of the IMU against gravity and the truth; axes, units and heading '

@@ -116,10 +116,7 @@ def _nearest(answer: Answer) -> str:
 def _against_real(answer: Answer) -> str:
     own = answer.view
     if own.p_value is None:
-        return (
-            f'cannot be told from {_count(answer.recordings, "recording")}; record '
-            f'{_ENOUGH} or more'
-        )
+        return f'not known from {_count(answer.recordings, "recording")}; record {_ENOUGH} or more'
     p_value, names = p_value_text(own.p_value), own.distinguished_by
     by = f'{len(names)} of {own.tested} other metrics'
     if own.distinguishable:

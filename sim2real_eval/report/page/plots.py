@@ -223,7 +223,11 @@ def consistency_plot(
     points = {}
     for name in sources:
         found = [(getattr(one, quantity), one.run.key.recording) for one in evidence.of(name)]
-        found = [(pair, recording) for pair, recording in found if all(one > 0.0 for one in pair)]
+        found = [
+            (pair, recording)
+            for pair, recording in found
+            if all(0.0 < one < np.inf for one in pair)
+        ]
         if found:
             points[name] = found
     if not points:
