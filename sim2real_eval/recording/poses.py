@@ -145,7 +145,9 @@ def frame_pair(name: str) -> tuple[str, str, str] | None:
     """
     topic, colon, frames = name.partition(':')
     parent, dot, child = frames.partition('.')
-    return (topic, parent.strip('/'), child.strip('/')) if colon and dot else None
+    if not (colon and dot):
+        return None
+    return f'/{topic.strip("/")}', parent.strip('/'), child.strip('/')
 
 
 def poses_between(

@@ -109,10 +109,10 @@ def read_recording(
     _check_topics(where, content, roles, notes)
     messages = dict(content.messages)
     for role, correction in given.corrections.items():
-        if role in roles:
+        keys = ', '.join(correction.changed())
+        if role in roles and keys:
             topic = roles[role]
             messages[topic] = correction.applied(messages[topic])
-            keys = ', '.join(correction.changed())
             notes.append(findings.CORRECTED(topic, keys=keys))
     notes += check_overlap(where, messages, roles)
     for role, frame in given.frames.items():

@@ -28,7 +28,7 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
     Examples
     --------
     >>> from sim2real_eval.study.answer import Answer, View
-    >>> view = View('clean', '', 'ch_rw', 0.31, False, 9, ('yaw',), {'yaw': 'airsim'}, {}, 9, 14)
+    >>> view = View('clean', '', 'ch_rw', 0.31, False, 9, (), {'yaw': 'airsim'}, {}, 9, 14)
     >>> answer = Answer(
     ...     'ch_rw', '', 2, 12, 0.0415, 0.031, 0.062, 0.95, 'airsim', 0.04, 0.002, True, '0', 0.97,
     ...     (view,), (), False,
