@@ -22,7 +22,7 @@ from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.corrections import CORRECTIONS, corrected
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
@@ -296,6 +296,22 @@ PAIRS = (
 def test_two_faults_are_told_and_nothing_else(first: str, second: str) -> None:
     (one, plant), (other, plant_too) = FAULTS[first], FAULTS[second]
     assert codes(plant_too(plant(good()))) == {one, other}
+
+
+def test_an_imu_on_its_side_as_its_transform_says_is_right_without_truth_too() -> None:
+    turn = Rotation.from_euler('x', 90.0, degrees=True)
+    imu = good().require('imu')
+    sideways = dataclasses.replace(
+        imu,
+        frame='side',
+        orientation=(Rotation.from_quat(imu.orientation) * turn).as_quat(),
+        angular_velocity=turn.inv().apply(imu.angular_velocity),
+        linear_acceleration=turn.inv().apply(imu.linear_acceleration),
+    )
+    bare = good().with_messages('truth', None).with_messages('imu', sideways)
+    known = StaticTransform('base_link', 'side', (0.0, 0.0, 0.0), tuple(turn.as_quat()))
+    assert codes(dataclasses.replace(bare, transforms=(known,))) == {'missing'}
+    assert codes(bare) == {'missing', 'imu_tilted_large'}
 
 
 @pytest.mark.parametrize('number', range(12))

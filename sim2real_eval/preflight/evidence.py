@@ -13,6 +13,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.corrections import CORRECTIONS, corrected
+from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import valid_fixes
 from sim2real_eval.simulation.twin_maker import TwinMaker
@@ -238,7 +239,13 @@ class Evidence:
         """Where the mean specific force should point, (3,) m/s^2, in the frame of the IMU."""
         if self.ideal is not None:
             return np.asarray(self.ideal.force.mean(axis=0))
-        return np.array([0.0, 0.0, STANDARD_GRAVITY])
+        transforms, frame = self.recording.transforms, '' if self.imu is None else self.imu.frame
+        try:
+            tree = FrameTree(transforms, assume_identity=not transforms)
+            turn, _ = tree.lookup(self.base, frame, 'IMU')
+        except Sim2RealError:
+            turn = np.eye(3)
+        return np.asarray(STANDARD_GRAVITY * turn[2])
 
     @cached_property
     def fixes(self) -> FixArray | None:
