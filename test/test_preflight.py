@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import yaml
 from cli_examples import call
-from recording_examples import REAL
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import RecordingError
@@ -322,10 +321,9 @@ def test_good_recordings_pass(number: int) -> None:
     assert check(good(number, motion, gps)).status != 'fail'
 
 
-def test_the_twelve_good_drives_pass() -> None:
-    found = [
-        check(read_recording(path)) for path in sorted((REAL / 'drive0708/segments').glob('*/bag'))
-    ]
+def test_the_twelve_good_drives_pass(real_dir: Path) -> None:
+    bags = sorted((real_dir / 'drive0708/segments').glob('*/bag'))
+    found = [check(read_recording(path)) for path in bags]
     assert len(found) == 12
     told = {one.code for run in found for one in run.findings}
     assert told == {'check.no_orientation', 'check.moving_start'}
