@@ -207,14 +207,9 @@ def carry_out(
 
         try:
             outcome = run_study(
-                plan,
-                options.out,
-                workers=workers,
-                cluster=getattr(options, 'cluster', None),
-                overwrite=options.overwrite,
-                begin=begin,
-                finish=write_rest,
-            )
+                plan, options.out, workers=workers, cluster=getattr(options, 'cluster', None),
+                overwrite=options.overwrite, begin=begin, finish=write_rest,
+            )  # fmt: skip
         except KeyboardInterrupt:
             complain(
                 f'interrupted; runs that were finished are in {options.out}, and the same command '
@@ -238,14 +233,9 @@ def carry_out(
 
     def tell() -> None:
         print_study(
-            outcome,
-            reports[0],
-            options.out,
-            published=published,
-            verbose=options.verbose,
-            quiet=options.quiet,
-            explained=explained,
-        )
+            outcome, reports[0], options.out, published=published, verbose=options.verbose,
+            quiet=options.quiet, explained=explained,
+        )  # fmt: skip
 
     return conclude(options, record, tell, failures=failures)
 

@@ -56,6 +56,7 @@ CHECKS: tuple[Check, ...] = (
     Check('mounting', 'deg', inertial.mounting),
     Check('size of gravity', '', inertial.force_scale),
     Check('rate bias', 'rad/s', inertial.bias),
+    Check('independent truth', 'm', positions.independence),
     Check('errors over stated', '', positions.fix_covariance),
     Check('errors over stated', '', inertial.imu_covariance),
     Check('orientation', 'deg', inertial.orientation),

@@ -6,7 +6,7 @@ A decisive finding fails its check, another one is a warning.
 
 from __future__ import annotations
 
-from sim2real_eval.common.findings import FindingKind, decisive, routine
+from sim2real_eval.common.findings import FindingKind, assumed, decisive, routine
 
 
 def _key(entry: str) -> str:
@@ -102,7 +102,14 @@ COVARIANCE, COVARIANCE_LARGE = _levels(
     'A filter trusts this sensor too much, and its gates refuse the other ones.',
     'set `corrections: {{{role}: {{{key}: {error:.2g}}}}}` in recording.yaml',
 )
-PESSIMISTIC = routine(
+TRUTH_OF_FIXES = assumed(
+    'check.truth_of_fixes',
+    'truth and fixes agree within {error:.1f} mm, closer than receivers are accurate: the truth '
+    'was probably made of the fixes',
+    'Their errors are in the truth too, so the real GPS seems to be better than it is.',
+    'trust the order of the models more than their distance, or take a truth from another source',
+)
+PESSIMISTIC = assumed(
     'check.covariance_great',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
     'A filter hardly uses this sensor.',

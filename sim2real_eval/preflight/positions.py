@@ -285,25 +285,49 @@ def _outliers(sizes: FloatArray, least: float) -> tuple[int, float]:
     return int((sizes > limit).sum()), float(sizes.max())
 
 
+def _fix_error(evidence: Evidence) -> float | None:
+    """Return the standard deviation of the errors of the fixes per axis, m, without their mean.
+
+    Not what jumps: that is told, and not what a covariance states. None where the truth is not
+    understood.
+    """
+    track = evidence.track
+    if track is None or evidence.doubtful & {'fixes', 'slow truth'}:
+        return None
+    if not track.fit().explained > 0.5:
+        return None
+    error = _residual(track)
+    east, north = error.real - np.median(error.real), error.imag - np.median(error.imag)
+    return math.sqrt(float(np.median(east**2 + north**2)) / (2.0 * math.log(2.0)))
+
+
+_FINEST_M = 0.005
+"""Errors below which fixes and truth are one measurement: RTK receivers have 5 to 10 mm."""
+
+
+def independence(evidence: Evidence) -> Iterator[Measure]:
+    """Tell a truth that was made of the fixes: it has their errors, so they seem to have none."""
+    error = _fix_error(evidence)
+    if error is not None:
+        told = None
+        if error < _FINEST_M:
+            told = findings.TRUTH_OF_FIXES(evidence.recording.roles['truth'], error=error * 1e3)
+        yield Measure(error, _FINEST_M, told, 'truth, gps', 'least')
+
+
 def fix_covariance(evidence: Evidence) -> Iterator[Measure]:
     """Mean square of the errors of the fixes, without their mean, over the stated variance.
 
     Errors of a receiver wander over minutes, so that a run has one or two independent ones: a
     ratio of 9 (three deviations) is told, never one of 4.
     """
-    track, fixes = evidence.track, evidence.fixes
-    if track is None or fixes is None or evidence.doubtful & {'fixes', 'slow truth'}:
+    error, fixes = _fix_error(evidence), evidence.fixes
+    if error is None or fixes is None:
         return
-    if not track.fit().explained > 0.5:
-        return
-    error = _residual(track)
-    # Not what jumps: that is told, and not what a covariance states.
-    east, north = error.real - np.median(error.real), error.imag - np.median(error.imag)
-    square = float(np.median(east**2 + north**2)) / (2.0 * math.log(2.0))
     stated = fixes.position_covariance[:, (0, 1), (0, 1)].mean(axis=1)
     if not (stated > 0.0).all():
         return
-    yield from covariance(evidence, 'gps', 'std', 'position', square, float(np.median(stated)))
+    yield from covariance(evidence, 'gps', 'std', 'position', error**2, float(np.median(stated)))
 
 
 def covariance(

@@ -38,7 +38,7 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
     The next model: airsim, 0.0400 farther: distinguishable from ch_rw (adjusted p 0.002)
     How sure: ch_rw is nearest in 97 % of resampled studies
     Do all agree: no: 1 of 9 other metrics names another model (yaw)
-    Main doubt: no finding about the runs is decisive
+    Main doubt: it holds for motions, sensors and a judge like those of these recordings only
     """
     lines = [('Nearest model', _nearest(answer)), (_like(answer), _against_real(answer))]
     if answer.next is not None:
@@ -48,9 +48,20 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
         lines.append(('How sure', f'{answer.nearest} is nearest in {share} of resampled studies'))
     if len(answer.views) > 1 or answer.view.metrics or answer.view.options:
         lines.append(('Do all agree', _agreement(answer)))
-    doubt = str(answer.doubts[0]) if answer.doubts else 'no finding about the runs is decisive'
-    lines.append(('Main doubt', doubt))
+    lines.append(('Main doubt', _doubt(answer)))
     return [AnswerLine(*line) for line in lines]
+
+
+def _doubt(answer: Answer) -> str:
+    """Return the worst reason to doubt the answer; there always is one."""
+    if answer.doubts:
+        return str(answer.doubts[0])
+    if answer.view.p_value is None:
+        few = _count(answer.recordings, 'recording')
+        return f'{few} cannot show whether a difference is more than chance'
+    if answer.caveat is not None:
+        return str(answer.caveat)
+    return 'it holds for motions, sensors and a judge like those of these recordings only'
 
 
 def meaning(answer: Answer) -> str:

@@ -103,6 +103,8 @@ class Answer:
         Decisive findings about the answer, the worst first.
     is_synthetic : bool
         Whether stand-ins take the place of real sensors.
+    caveat : Finding or None
+        What was assumed of the recordings that counts most, where nothing is decisive.
     """
 
     nearest: str
@@ -122,6 +124,7 @@ class Answer:
     views: tuple[View, ...]
     doubts: tuple[Finding, ...]
     is_synthetic: bool
+    caveat: Finding | None = None
 
     @property
     def view(self) -> View:
@@ -159,6 +162,7 @@ class Answer:
             'agreed': self.agreed,
             'views': [dataclasses.asdict(one) for one in self.views],
             'doubts': [one.to_record() for one in self.doubts],
+            'caveat': None if self.caveat is None else self.caveat.to_record(),
         }
 
 
@@ -194,6 +198,9 @@ def answer_of(
     (judge, _), first = next(iter(known.items()))
     best, *others = first.order
     pair = first.pair(best.model, others[0].model) if others else None
+    # What is found in runs of other models only is no doubt about the nearest.
+    farther = {one.model for one in others}
+    about = [note for note in notes if not note.runs or {run[0] for run in note.runs} - farther]
     return Answer(
         nearest=best.model,
         phrase=(phrases or {}).get(best.model, ''),
@@ -210,8 +217,9 @@ def answer_of(
         more_motions=first.more(pair) if pair else '',
         probability=best.ranks[0] if best.ranks else None,
         views=tuple(_view(place, one, side, best.model) for place, one in known.items()),
-        doubts=tuple(_doubts(notes, judge)),
+        doubts=tuple(_doubts(about, judge)),
         is_synthetic=is_synthetic,
+        caveat=next(iter(_doubts(about, judge, Severity.ASSUMED)), None),
     )
 
 
@@ -257,19 +265,22 @@ def _nearest(models: Sequence[str], distances: Sequence[float | None], given: st
     return given if known.get(given, least) <= least else min(known, key=lambda one: known[one])
 
 
-def _doubts(notes: Sequence[Finding], judge: str) -> list[Finding]:
-    """Return the decisive findings about a judge: those of real runs first, then of most runs."""
+def _doubts(
+    notes: Sequence[Finding], judge: str, severity: Severity = Severity.DECISIVE
+) -> list[Finding]:
+    """Return findings about a judge: what checks found first, then of real and of most runs."""
 
-    def rank(one: Finding) -> tuple[bool, float]:
+    def rank(one: Finding) -> tuple[bool, bool, float]:
         total = sum(total for _, _, total in one.runs)
         share = sum(count for _, count, _ in one.runs) / total if total else 1.0
-        return REAL not in [group for group, _, _ in one.runs], -share
+        real = REAL in [group for group, _, _ in one.runs]
+        return not one.code.startswith('check.'), not real, -share
 
     about = [
         # Whose answer it is has been said.
         dataclasses.replace(one, where='') if one.where == f'judge {judge}' else one
         for one in notes
-        if one.severity == Severity.DECISIVE
+        if one.severity == severity
         and (not one.where.startswith('judge ') or one.where == f'judge {judge}')
     ]
     return sorted(about, key=rank)
