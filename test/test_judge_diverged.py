@@ -56,7 +56,7 @@ def test_judge_writes_them_and_fails(
     assert '--correct unscented' in outcome.complaints[0]
     (summary,) = json.loads(outcome.out)
     assert 0 < summary['nan'] <= summary['estimates']
-    assert summary['notes'][0]['code'] == 'rl.unscented_diverged'
+    assert 'rl.unscented_diverged' in [note['code'] for note in summary['notes']]
     assert not any(note['code'] == 'rl.gated' for note in summary['notes'])
     assert out.exists()
 

@@ -148,7 +148,7 @@ def test_what_is_complete_is_written_when_it_is_stopped(
     assert status == 130, err
     assert 'before the end; what is complete is written' in err
     assert 'Traceback' not in err
-    assert 'Tables, runs and series' in out
+    assert 'Report: ' in out
     record = json.loads((tmp_path / 'out/study.json').read_text())
     assert {run['recording'] for run in record['runs']} == {'line_1'}
     (failure,) = record['failures']

@@ -88,7 +88,7 @@ def test_files_and_terminal_of_a_study_tell_how_sure_it_is(tmp_path: Path, capsy
     line += ['--resamples', '150', '--level', '0.9']
     assert main(line) == 0
     said = capsys.readouterr().out  # type: ignore[attr-defined]
-    assert 'cannot be told from' in said
+    assert 'not known from' in said
     outcome = StudyOutcome.read(out)
     assert outcome.record['uncertainty']['resamples'] == 150
     told = json.loads((out / 'uncertainty.json').read_text(encoding='utf-8'))

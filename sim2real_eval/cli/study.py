@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import functools
 import importlib
 import sys
 import threading
@@ -63,20 +64,15 @@ class InPlaceOptions(Parameters):
     """What is in place of what the study file says."""
 
     runs: int | None = parameter(
-        None,
-        '1',
-        'Stand-in recordings per scenario, in place of those of the study file.',
-        optional=int,
-        minimum=1,
-    )
+        None, '1', 'Stand-in recordings per scenario, in place of those of the study file.',
+        optional=int, minimum=1,
+    )  # fmt: skip
     simulate_on: str | None = parameter(
-        None,
-        '',
+        None, '',
         'True motion of the recordings, or independent drives, in place of what the study file '
         'says.',
-        optional=str,
-        choices=('truth', 'drive'),
-    )
+        optional=str, choices=('truth', 'drive'),
+    )  # fmt: skip
     cluster: str | None = parameter(
         None,
         '',
@@ -90,7 +86,6 @@ class InPlaceOptions(Parameters):
 _MOST_TABLES = 4
 _MOST_FINDINGS = 3
 
-_REPORT = 'sim2real_eval.report.study_report'
 _IN_PLACE = OptionSet(InPlaceOptions, cluster='--cluster ADDRESS')
 
 
@@ -177,45 +172,16 @@ def carry_out(
     `published` and `explained`: see `print_study`; `finish` writes what else is to lie in the
     folder, before the report.
     """
-    from sim2real_eval.common.workers import Workers
     from sim2real_eval.study.run import told_failures
-    from sim2real_eval.study.runner import run_study
 
-    reports = []
-    advance: list[Callable[[], None]] = []
-
-    with contextlib.ExitStack() as stack:
-        workers = stack.enter_context(Workers(options.jobs))
-
-        def begin(runs: int, known: int, units: int) -> Callable[[], None]:
-            if known:
-                print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
-            # While others judge: what the report needs takes a second or two to import.
-            report = threading.Thread(target=importlib.import_module, args=(_REPORT,), daemon=True)
-            report.start()
-            bar = progress_bar(units + 2, 'judging, statistics and report')
-            advance.append(stack.enter_context(bar))
-            return advance[0]
-
-        def write_rest(outcome: StudyOutcome) -> None:
-            from sim2real_eval.report.study_report import finish_study
-
-            advance[0]()
-            if finish is not None:
-                finish(outcome)
-            reports.append(finish_study(outcome, options.out, workers=workers))
-
-        try:
-            outcome = run_study(
-                plan, options.out, workers=workers, cluster=getattr(options, 'cluster', None),
-                overwrite=options.overwrite, begin=begin, finish=write_rest,
-            )  # fmt: skip
-        except KeyboardInterrupt:
-            complain(
-                f'interrupted; runs that were finished are in {options.out}, and the same command '
-                'continues'
-            )
-            return 130
+    try:
+        outcome, report = _judged(plan, options, finish)
+    except KeyboardInterrupt:
+        complain(
+            f'interrupted; runs that were finished are in {options.out}, and the same command '
+            'continues'
+        )
+        return 130
     from sim2real_eval.study.secondary_results import uncertainty_records
 
     failures = told_failures(outcome.record)
@@ -228,16 +194,53 @@ def carry_out(
             for row in outcome.table(judge, group)
         ],
         'uncertainty': uncertainty_records(outcome),
-        'answer': reports[0].answer.to_mapping(),
+        'answer': report.answer.to_mapping(),
     }
 
     def tell() -> None:
         print_study(
-            outcome, reports[0], options.out, published=published, verbose=options.verbose,
+            outcome, report, options.out, published=published, verbose=options.verbose,
             quiet=options.quiet, explained=explained,
         )  # fmt: skip
 
     return conclude(options, record, tell, failures=failures)
+
+
+def _judged(
+    plan: StudyPlan, options: argparse.Namespace, finish: Callable[[StudyOutcome], None] | None
+) -> tuple[StudyOutcome, StudyReport]:
+    """Run a study and write all that there is of it."""
+    from sim2real_eval.common.workers import Workers
+    from sim2real_eval.study.runner import run_study
+
+    reports: list[StudyReport] = []
+    advance: list[Callable[[], None]] = []
+    with contextlib.ExitStack() as stack:
+        workers = stack.enter_context(Workers(options.jobs))
+
+        def begin(runs: int, known: int, units: int) -> Callable[[], None]:
+            if known:
+                print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
+            # While others judge: what the report needs takes a second or two to import.
+            load = functools.partial(importlib.import_module, 'sim2real_eval.report.study_report')
+            threading.Thread(target=load, daemon=True).start()
+            bar = progress_bar(units + 2, 'judging, statistics and report')
+            advance.append(stack.enter_context(bar))
+            return advance[0]
+
+        def write_rest(outcome: StudyOutcome) -> None:
+            from sim2real_eval.report.study_report import finish_study
+
+            advance[0]()
+            if finish is not None:
+                finish(outcome)
+            reports.append(finish_study(outcome, options.out, workers=workers))
+
+        outcome = run_study(
+            plan, options.out, workers=workers, cluster=getattr(options, 'cluster', None),
+            overwrite=options.overwrite, begin=begin, finish=write_rest,
+        )  # fmt: skip
+    return outcome, reports[0]
 
 
 def print_study(
