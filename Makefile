@@ -52,7 +52,7 @@ format: $(VENV)/.installed-test ## let ruff format the sources and fix what it c
 	$(BIN)/ruff check --fix .
 
 unit: $(VENV)/.installed-test $(VENV)/.installed-ros ## the test suite; narrow it with ARGS='test/test_x.py -k name'
-	$(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder --durations=10 $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=10 $(ARGS)
 
 # The last Python that the oldest numpy and numba support.
 oldest: ## the test suite with the oldest libraries that setup.py allows; Python <= 3.11
