@@ -129,11 +129,20 @@ class Track:
     span: float
     step: int
 
-    def fit(self, *, mirrored: bool = False) -> Delayed:
-        """Return turn, scale and delay that take the truth to the fixes, also as in a mirror.
+    @cached_property
+    def fitted(self) -> Delayed:
+        """Turn, scale and delay that take the truth to the fixes.
 
         Fitted once more without steps that are ten robust deviations off: jumps of either.
         """
+        return self._fit()
+
+    @cached_property
+    def in_mirror(self) -> Delayed:
+        """The same, the truth seen in a mirror."""
+        return self._fit(mirrored=True)
+
+    def _fit(self, *, mirrored: bool = False) -> Delayed:
         own = self.measured[self.step :] - self.measured[: -self.step]
 
         def steps(delay: float) -> FloatArray:

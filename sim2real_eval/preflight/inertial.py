@@ -80,8 +80,8 @@ def gravity(evidence: Evidence) -> Iterator[Measure]:
 
 def _vertical(evidence: Evidence) -> tuple[FloatArray, FloatArray] | None:
     """Return the measured and the true vertical, unit vectors in the frame of the IMU."""
-    imu, ideal = evidence.imu, evidence.ideal
-    if imu is None or ideal is None:
+    imu = evidence.imu
+    if imu is None:
         return None
     up = evidence.up / np.linalg.norm(evidence.up)
     if 'gravity' in evidence.doubtful:
@@ -153,14 +153,12 @@ def mounting(evidence: Evidence) -> Iterator[Measure]:
     horizontal acceleration and rate, weighted by what is left of them: the turn of least squares.
     """
     imu, verticals = evidence.imu, _vertical(evidence)
-    if imu is None or 'gravity' in evidence.doubtful:
+    if imu is None or verticals is None or 'gravity' in evidence.doubtful:
         return
-    up = evidence.up / np.linalg.norm(evidence.up)
-    force = imu.linear_acceleration.mean(axis=0)
-    measured = force / np.linalg.norm(force)
+    measured, up = verticals
     tilt = math.degrees(math.acos(float(np.clip(measured @ up, -1.0, 1.0))))
     align = _between(measured, up)
-    found = _yaw(evidence, align, up) if verticals is not None else None
+    found = _yaw(evidence, align, up)
     yaw, told = 0.0, None
     if found is not None and abs(found[0]) > _YAW_DEG[0] + SIGMAS * found[1]:
         yaw = found[0]
@@ -318,7 +316,7 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(None, None, findings.NO_ORIENTATION(topic), 'imu')
         return
     if ideal is not None and 'orientation' not in evidence.doubtful:
-        published, true = (_heading(one) for one in (imu.orientation, ideal.orientation))
+        published, true = (rotations.heading(one) for one in (imu.orientation, ideal.orientation))
         same = complex(np.mean(np.exp(1j * (published - true))))
         opposite = complex(np.mean(np.exp(1j * (published + true))))
         down = float(np.mean(_vertical_of(imu.orientation))) < 0.0
@@ -328,7 +326,7 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
             evidence.correct('imu', axes='ned')
             assert evidence.imu is not None
             imu = evidence.imu
-            same = complex(np.mean(np.exp(1j * (_heading(imu.orientation) - true))))
+            same = complex(np.mean(np.exp(1j * (rotations.heading(imu.orientation) - true))))
         turn = math.degrees(np.angle(same))
         told = None
         if abs(same) > 0.9 and abs(turn) > _HEADING_DEG[0]:
@@ -344,11 +342,6 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
         wrong = tilt > _ORIENTATION_TILT_DEG
         told = findings.ORIENTATION_TILT(topic, tilt=tilt) if wrong else None
         yield Measure(tilt, _ORIENTATION_TILT_DEG, told, 'imu vertical')
-
-
-def _heading(orientation: FloatArray) -> FloatArray:
-    x, y, z, w = orientation.T
-    return np.asarray(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
 
 
 def _vertical_of(orientation: FloatArray) -> FloatArray:

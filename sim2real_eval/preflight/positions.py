@@ -49,7 +49,7 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     if track is None:
         return
     role, topic = 'truth', evidence.recording.roles['truth']
-    found, mirror = track.fit(), track.fit(mirrored=True)
+    found, mirror = track.fitted, track.in_mirror
     other = _exchanged(evidence)
     if other is not None and other.left < 0.2 * min(found.left, mirror.left):
         yield Measure(None, None, findings.SWAPPED(evidence.recording.roles['gps']), 'gps axes')
@@ -60,7 +60,7 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     track = evidence.track
     if track is None:
         return
-    found = track.fit()
+    found = track.fitted
     if found.explained < 0.5:
         return
     turn = -math.degrees(np.angle(found.gain))
@@ -94,7 +94,7 @@ def _exchanged(evidence: Evidence) -> Delayed | None:
     other = Evidence(
         corrected(evidence.recording, {'gps': FixCorrection(swapped=True)}), evidence.base
     )
-    found = None if other.track is None else other.track.fit()
+    found = None if other.track is None else other.track.fitted
     return found if found is not None and abs(found.gain - 1.0) < 0.3 else None
 
 
@@ -107,9 +107,9 @@ def _plain(factor: float) -> float:
 def delay(evidence: Evidence) -> Iterator[Measure]:
     """The delay of the fixes behind the truth, from both differenced over 2 s."""
     track = evidence.track
-    if track is None or not track.fit().explained > 0.5:
+    if track is None or not track.fitted.explained > 0.5:
         return
-    late = track.fit().seconds
+    late = track.fitted.seconds
     told = None
     if abs(late) > _LATE_S[0]:
         kind = findings.FIXES_LATE_LARGE if abs(late) > _LATE_S[1] else findings.FIXES_LATE
@@ -294,7 +294,7 @@ def _fix_error(evidence: Evidence) -> float | None:
     track = evidence.track
     if track is None or evidence.doubtful & {'fixes', 'slow truth'}:
         return None
-    if not track.fit().explained > 0.5:
+    if not track.fitted.explained > 0.5:
         return None
     error = _residual(track)
     east, north = error.real - np.median(error.real), error.imag - np.median(error.imag)

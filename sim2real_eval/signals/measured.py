@@ -249,8 +249,7 @@ def _imu(
 
 def _heading(orientation: FloatArray) -> FloatArray:
     """Return the yaw of quaternions `(n, 4)`, rad, without jumps."""
-    x, y, z, w = orientation.T
-    return np.unwrap(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
+    return np.unwrap(rotations.heading(orientation))
 
 
 def _position(

@@ -22,7 +22,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.signals.agreement import wrap
 from sim2real_eval.study.run import EstimateSignals
 from sim_sensors.core.measurements import FloatArray, OdometryArray
-from sim_sensors.core.rotations import between
+from sim_sensors.core.rotations import between, heading
 
 _PROBABILITY = 0.95
 
@@ -126,7 +126,7 @@ def _error_values(
     position = (signals.position[kept] - true.position)[:, :2]
     velocity = (signals.velocity[kept] - true.linear_velocity)[:, :2]
     turned = between(true.orientation, signals.orientation[kept])
-    yaw = wrap(_yaw(signals.orientation[kept]) - _yaw(true.orientation))
+    yaw = wrap(heading(signals.orientation[kept]) - heading(true.orientation))
     values = {
         'position_rmse': _rms(position),
         'position_end': float(np.hypot(*position[-1])),
@@ -148,11 +148,6 @@ def _error_values(
 def _rms(vectors: FloatArray) -> float:
     """Root mean squared length of (n, k) vectors."""
     return float(np.sqrt(np.mean(np.sum(vectors**2, axis=1))))
-
-
-def _yaw(quaternion: FloatArray) -> FloatArray:
-    x, y, z, w = quaternion.T
-    return np.asarray(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
 
 
 def _nis_values(

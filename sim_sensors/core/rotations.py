@@ -102,6 +102,12 @@ def from_heading(heading: FloatArray) -> FloatArray:
     return result
 
 
+def heading(q: FloatArray) -> FloatArray:
+    """Yaw `(n,)` rad, in [-pi, pi], of quaternions `(n, 4)`: the inverse of `from_heading`."""
+    x, y, z, w = q.T
+    return np.asarray(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
+
+
 def exp(vector: FloatArray) -> FloatArray:
     """Quaternions `(n, 4)` of rotation vectors `(n, 3)` rad."""
     angle = np.sqrt(_dot(vector, vector))

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
@@ -72,9 +73,7 @@ def compass(orientation: FloatArray) -> FloatArray:
 
     `orientation` are quaternions x y z w, `(n, 4)`, sensor to world (ENU).
     """
-    x, y, z, w = orientation.T
-    yaw = np.arctan2(2.0 * (x * y + z * w), 1.0 - 2.0 * (y * y + z * z))
-    turned = np.mod(0.5 * math.pi - yaw, 2.0 * math.pi)
+    turned = np.mod(0.5 * math.pi - rotations.heading(orientation), 2.0 * math.pi)
     # A tiny negative angle is rounded to the full circle, which is 0.
     return np.where(turned >= 2.0 * math.pi, 0.0, turned)
 

@@ -239,10 +239,9 @@ def _angles(orientation: FloatArray) -> FloatArray:
     Not by scipy, which warns at a pitch of 90 degrees.
     """
     x, y, z, w = orientation.T
-    yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
     pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
     roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-    return np.column_stack([yaw, pitch, roll])
+    return np.column_stack([rotations.heading(orientation), pitch, roll])
 
 
 # Sensors that make the filter overconfident: samples against the truth, per deviation.
