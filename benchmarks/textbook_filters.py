@@ -19,7 +19,7 @@ IDENTITY = np.eye(N)
 
 
 def move(x: np.ndarray, dt: float) -> tuple[np.ndarray, np.ndarray]:
-    """State after dt and the Jacobian F, as docs/judge.md gives them."""
+    """State after dt and the Jacobian F, as docs/explanation/judge.md gives them."""
     roll, pitch, yaw = x[3:6]
     sr, cr, sp, cp = math.sin(roll), math.cos(roll), math.sin(pitch), math.cos(pitch)
     sy, cy = math.sin(yaw), math.cos(yaw)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write findings.md from the declarations: `python docs/write_findings.py`."""
+"""Write reference/findings.md from the declarations: `python docs/write_findings.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sim2real_eval.common.findings import FindingKind, declared_kinds
 
-PAGE = Path(__file__).with_name('findings.md')
+PAGE = Path(__file__).with_name('reference') / 'findings.md'
 
 _INTRODUCTION = """\
 <!-- Made by `python docs/write_findings.py`; change the declarations instead. -->

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write parameters.md from the declarations: `python docs/write_parameters.py`."""
+"""Write reference/parameters.md from the declarations: `python docs/write_parameters.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sim2real_eval
 import sim_sensors
 from sim_sensors.core.parameters import Parameter, Parameters, VariedParameters
 
-PAGE = Path(__file__).with_name('parameters.md')
+PAGE = Path(__file__).with_name('reference') / 'parameters.md'
 
 _HEAD = """\
 # Parameters
@@ -26,7 +26,7 @@ A set inside a set is a nested mapping in a YAML file, and its name with a dot b
 `gyroscope: {std: 0.1}` is `imu.gyroscope.std` of a node. Where a set has a `model`, that key
 chooses it among several. Options of the command are spelled with hyphens: `max_lag` is
 `--max-lag`. The parameters of ekf_node, ukf_node and navsat_transform_node are those of
-robot_localization ([robot_localization.md](robot_localization.md)).
+robot_localization ([robot_localization.md](../explanation/robot_localization.md)).
 """
 
 

@@ -339,7 +339,9 @@ def shown(value):
 def test_documentation_states_every_parameter_with_its_unit_and_default(
     parameters, page, repository
 ):
-    text = (repository / 'docs' / 'sensors' / f'{page}.md').read_text(encoding='utf-8')
+    text = (repository / 'docs' / 'reference' / 'sensors' / f'{page}.md').read_text(
+        encoding='utf-8'
+    )
     rows = {
         tuple(cell.strip().strip('`') for cell in line.strip().strip('|').split('|')[:3])
         for line in text.splitlines()
@@ -355,7 +357,7 @@ def test_documentation_names_only_tests_that_exist(repository):
     defined = ''.join(
         path.read_text(encoding='utf-8') for path in (repository / 'test').glob('test_*.py')
     )
-    for page in sorted((repository / 'docs' / 'sensors').glob('*.md')):
+    for page in sorted((repository / 'docs' / 'reference' / 'sensors').glob('*.md')):
         for name in re.findall(r'`(test_\w+)`', page.read_text(encoding='utf-8')):
             assert f'def {name}(' in defined, f'{page.name} names {name}'
 

@@ -242,7 +242,7 @@ def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
 ) -> None:
     """Feedback beats the open loop; distance control has less distance and more yaw error.
 
-    Figures of all 12 segments are in docs/following.md; here one with many turns.
+    Figures of all 12 segments are in docs/howto/follow_a_path.md; here one with many turns.
     """
     bags = segments(real_dir, [9])
     record = json.loads(call(capsys, 'follow', *bags, '--json').out)

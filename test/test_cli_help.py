@@ -151,7 +151,7 @@ def test_version_names_what_shapes_results(capsys: Capture) -> None:
 
 
 def test_examples_of_the_page_parse_and_every_option_is_on_it(repository: Path) -> None:
-    page = (repository / 'docs' / 'cli.md').read_text(encoding='utf-8')
+    page = (repository / 'docs' / 'reference' / 'cli.md').read_text(encoding='utf-8')
     lines = [line.strip()[2:] for line in page.splitlines() if line.startswith('    $ sim2real ')]
     assert len(lines) >= 10
     for line in lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/extending.md as a newcomer follows it: its package is installed and its commands run."""
+"""docs/howto/extend.md as a newcomer follows it: its package is installed and its commands run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cli_examples import Outcome
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.reading import read_recording
 
-PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'extending.md'
+PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'howto' / 'extend.md'
 _BLOCK = re.compile(
     r'(?:^`(?P<file>[\w/.]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$', re.M | re.S
 )

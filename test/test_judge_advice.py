@@ -88,7 +88,8 @@ def test_an_input_without_a_message_is_told() -> None:
 
 
 def test_gravity_left_in_by_the_mounting_is_told() -> None:
-    """docs/judge.md: 0.5 rad of roll at rest leaves (0, -4.70, 1.20); yaw leaves nothing."""
+    """docs/explanation/judge.md: 0.5 rad of roll at rest leaves (0, -4.70, 1.20); yaw leaves
+    nothing."""
     roll = Rotation.from_euler('x', 0.5).as_matrix()
     yaw = Rotation.from_euler('z', 2.0).as_matrix()
     (note,) = mounting_advice([('imu0', roll), ('imu1', yaw)], 9.80665)

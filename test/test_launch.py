@@ -153,8 +153,8 @@ def test_a_robot_with_its_own_transforms_needs_no_tf2() -> None:
 def test_an_experiment_is_as_long_as_the_command_that_gives_the_same_bits(
     repository: Path, tmp_path: Path
 ) -> None:
-    """Those that docs/launch.md shows, as they stand there."""
-    page = (repository / 'docs' / 'launch.md').read_text('utf-8')
+    """Those that docs/reference/ros/launch.md shows, as they stand there."""
+    page = (repository / 'docs' / 'reference' / 'ros' / 'launch.md').read_text('utf-8')
     (command,) = re.findall(r'`sim2real (simulate .*?)`', page)
     (line,) = re.findall(r'^ros2 launch sim2real_sensors experiment.launch.py (.*)$', page, re.M)
     given = {name: ARGUMENTS[name].default for name in ('duration', 'imu', 'seed')}
@@ -237,7 +237,7 @@ def test_the_sensors_get_their_parameters_in_any_namespace() -> None:
 def test_the_page_has_a_line_to_copy_and_lists_exactly_the_arguments(
     file: str, repository: Path
 ) -> None:
-    page = (repository / 'docs' / 'launch.md').read_text('utf-8')
+    page = (repository / 'docs' / 'reference' / 'ros' / 'launch.md').read_text('utf-8')
     section = re.search(rf'^## {re.escape(file)}\n(.*?)(?=^## |\Z)', page, re.M | re.S)
     assert section is not None
     lines = re.findall(rf'^ros2 launch sim2real_sensors {re.escape(file)}.*$', section[1], re.M)

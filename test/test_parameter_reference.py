@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/parameters.md says what the declarations say."""
+"""docs/reference/parameters.md says what the declarations say."""
 
 from __future__ import annotations
 

@@ -248,7 +248,9 @@ def test_matrices_of_rotations_are_those_of_scipy_and_of_differences() -> None:
 
 def test_the_example_on_our_page_runs(repository: Path) -> None:
     found = doctest.testfile(
-        str(repository / 'docs' / 'scenarios.md'), module_relative=False, encoding='utf-8'
+        str(repository / 'docs' / 'explanation' / 'scenarios.md'),
+        module_relative=False,
+        encoding='utf-8',
     )
     assert found.attempted >= 8
     assert found.failed == 0

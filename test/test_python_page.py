@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/python.md does what it says, on recordings that it makes and on real ones."""
+"""docs/howto/python.md does what it says, on recordings that it makes and on real ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sim_sensors import Sim2RealError
 @pytest.fixture(scope='module')
 def page(repository: Path) -> list[str]:
     """The code of the page: the analysis, recordings to do it on, sensors alone."""
-    text = (repository / 'docs' / 'python.md').read_text('utf-8')
+    text = (repository / 'docs' / 'howto' / 'python.md').read_text('utf-8')
     return re.findall(r'```python\n(.*?)```', text, re.DOTALL)
 
 

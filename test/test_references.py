@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every source that is cited is in docs/references.md, and every document named is in the tree."""
+"""Every source that is cited is in docs/reference/references.md, and every document named is in
+the tree."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def cited(path: str, text: str) -> set[str]:
 
 
 def test_every_key_that_is_cited_is_in_the_list_and_every_key_of_the_list_once() -> None:
-    listed = DEFINED.findall((ROOT / 'docs/references.md').read_text(encoding='utf-8'))
+    listed = DEFINED.findall((ROOT / 'docs/reference/references.md').read_text(encoding='utf-8'))
     assert len(listed) == len(set(listed)) > 50
     unknown = {(p, key) for p, text in documents().items() for key in cited(p, text) - {*listed}}
     assert not unknown

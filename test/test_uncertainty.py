@@ -71,7 +71,8 @@ def test_all_numbers_scale_with_the_unit(paired: bool) -> None:
 @pytest.mark.parametrize('n', [10, 30])
 def test_identical_sensors_are_called_different_as_often_as_stated(paired: bool, n: int) -> None:
     """1000 gamma-like pairs of one process: p-values are uniform; below 5 % in 5 % +- 2.2 % (3.2
-    sigma, false alarm 1.4e-3 per case), with ties as well. docs/uncertainty.md has 2000 trials.
+    sigma, false alarm 1.4e-3 per case), with ties as well. docs/explanation/uncertainty.md has
+    2000 trials.
     """
     rng = stream(3, f'{paired} {n}', 'test', 'false alarms')
     names = [f'{i}' for i in range(n)]

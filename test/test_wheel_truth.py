@@ -120,7 +120,8 @@ def test_recorded_paths_are_driven_each_with_noise_of_its_own(
 
 
 def test_one_table_with_the_truth_is_enough(capsys: Capture, tmp_path: Path) -> None:
-    """Place and attitude by stamp, as docs/recordings.md says: no sensor, no velocity."""
+    """Place and attitude by stamp, as docs/reference/recordings.md says: no sensor, no
+    velocity."""
     truth = eight()
     columns = 'stamp_ns', 'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw'
     zeros = 'vx_body', 'vy_body', 'vz_body', 'wx', 'wy', 'wz'

@@ -28,7 +28,7 @@ HELP = 'attitude by a quaternion filter, simulated or recorded, and its consiste
 DESCRIPTION = (
     'Estimate attitude from gyroscope, accelerometer, magnetometer and camera '
     'with the extended Kalman filter of [Ligorio2015], and hold errors and their covariance '
-    'against the truth (docs/attitude.md).'
+    'against the truth (docs/explanation/attitude.md).'
 )
 EPILOG = """\
 Without recordings it is the case study of [Ligorio2015], simulated: a box with an

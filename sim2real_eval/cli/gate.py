@@ -17,7 +17,7 @@ HELP = 'hold a result against limits or an earlier result, for CI'
 DESCRIPTION = (
     'Hold the VEPD of a result of `sim2real vepd` or `sim2real study` against a '
     'limit, an earlier result, or both, and say in a paragraph why it passes or not. See '
-    'docs/gate.md.'
+    'docs/howto/gate_in_ci.md.'
 )
 EPILOG = """\
 exit status: 0 within the limits; 1 a limit is broken; 2 bad input or options

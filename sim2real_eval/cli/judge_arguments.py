@@ -29,8 +29,8 @@ class JudgeOptions(Parameters):
         'Who judges: embedded, which needs nothing; robot_localization, the real ekf_node, which '
         'must be installed; judge_node, the embedded judge as a node; error_state, a GNSS/INS '
         'filter with bias states; gtsam, a smoother; one of another package; or a class in a '
-        'file, such as my_filter.py:MyFilter (docs/extending.md). Nodes run in lockstep on a ROS '
-        'domain of their own.',
+        'file, such as my_filter.py:MyFilter (docs/howto/extend.md). Nodes run in lockstep '
+        'on a ROS domain of their own.',
     )
     navsat_config: str | None = parameter(
         None,

@@ -14,7 +14,7 @@ HELP = 'a study as one HTML page, with tables for a paper'
 DESCRIPTION = (
     'Make a page from the folder of a study, or of `sim2real vepd`: one file, '
     'without network, to be read in any browser, on a phone or on paper; and the tables '
-    'as Markdown and LaTeX. See docs/report.md.'
+    'as Markdown and LaTeX. See docs/howto/report.md.'
 )
 EPILOG = """\
 examples:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HELP = 'preintegrate the IMU of a scenario as in GTSAM; covariance against Monte Carlo'
 DESCRIPTION = (
     'Measure a scenario with an IMU, preintegrate, predict, and compare the '
-    'covariance of the prediction with that of many runs (docs/scenarios.md).'
+    'covariance of the prediction with that of many runs (docs/explanation/scenarios.md).'
 )
 EPILOG = """\
 Without options it is the set-up of the example on GTSAM's page about ScenarioRunner:

@@ -36,7 +36,7 @@ HELP = 'a whole experiment from a file: recordings, models, judges, conditions'
 DESCRIPTION = (
     'Carry out a study file: judge every real recording and its simulated '
     'counterparts under every judge and condition, and compare them. Given again, the same '
-    'command continues where it was interrupted. See docs/study.md.'
+    'command continues where it was interrupted. See docs/howto/study.md.'
 )
 _EXAMPLES = """\
 examples:

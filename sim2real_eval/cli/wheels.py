@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 HELP = 'drift of wheel odometry alone and with poses from tags, by noise model'
 DESCRIPTION = (
     'Drive, measure wheels and tags, and judge with the profiles wheels and '
-    'wheels_vision: drift of both, and the VEPD of each noise model (docs/sensors/wheels.md).'
+    'wheels_vision: drift of both, and the VEPD of each noise model '
+    '(docs/reference/sensors/wheels.md).'
 )
 EPILOG = """\
 The first model stands for the real robot: VEPD compares the others with runs of it. A rate

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HELP = 'what a world file holds: gravity, magnetic field, dipoles, tags; and a map of it'
 DESCRIPTION = (
     "Print a world's place, gravity, Earth field and contents, and how the "
-    'magnetic field is on a level map, which --out draws (docs/world.md).'
+    'magnetic field is on a level map, which --out draws (docs/explanation/world.md).'
 )
 EPILOG = """\
 examples:

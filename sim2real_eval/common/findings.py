@@ -51,7 +51,7 @@ class FindingKind:
         `{problem!s}` a `Remark` with numbers of its own. Runs are merged when their words, and
         what remarks say around their numbers, are equal; numbers become ranges.
     meaning : str
-        What it means for the result, for docs/findings.md.
+        What it means for the result, for docs/reference/findings.md.
     remedy : str
         What the user can do; empty if there is nothing to do. A template as the text, without
         units; of a range it shows the middle.
@@ -190,7 +190,9 @@ class Finding:
         """Return the finding that `to_record` wrote; an unknown code is a Sim2RealError."""
         kind = _KINDS.get(record['code']) or declared_kinds().get(record['code'])
         if kind is None:
-            raise Sim2RealError(f'finding {record["code"]!r} is unknown; see docs/findings.md')
+            raise Sim2RealError(
+                f'finding {record["code"]!r} is unknown; see docs/reference/findings.md'
+            )
         numbers = {name: _from_json(each['value']) for name, each in record['numbers'].items()}
         runs = tuple((group, count, total) for group, count, total in record.get('runs', ()))
         return cls(

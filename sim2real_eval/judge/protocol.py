@@ -2,7 +2,7 @@
 """What a judge is, and all judges by name: ours, of other packages, and of a user's file.
 
 The least that a judge can be is a class without arguments and a method `judge(recording)` that
-returns an `Estimate`; docs/extending.md walks through one. `load_judge` completes it to the
+returns an `Estimate`; docs/howto/extend.md walks through one. `load_judge` completes it to the
 `Judge` that the rest of the package works with.
 """
 

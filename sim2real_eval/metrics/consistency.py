@@ -36,7 +36,7 @@ FEWEST = 15.0
 """Independent samples below which their number is not to be had: errors that never change in a
 run look as if they were worth three to thirteen. With it consistent filters are called
 inconsistent in 4 to 10 % of cases where 5 % are meant, without it in up to 41 %
-(docs/consistency.md).
+(docs/explanation/consistency.md).
 """
 
 

@@ -271,10 +271,10 @@ def speed(
 ) -> FloatArray:
     """Return the speed behind odometry messages, of the truth or of an estimate.
 
-    Which velocity the files of [Mahajan2024] hold is partly unknown (docs/vepd.md). Horizontal
-    speed is the default because the judge as released fuses GPS increments, which are world
-    components, as body components: its forward speed is meaningless on a circle while its
-    horizontal speed is right (docs/judge.md). The price: horizontal speed is blind to
+    Which velocity the files of [Mahajan2024] hold is partly unknown (docs/explanation/vepd.md).
+    Horizontal speed is the default because the judge as released fuses GPS increments, which are
+    world components, as body components: its forward speed is meaningless on a circle while its
+    horizontal speed is right (docs/explanation/judge.md). The price: horizontal speed is blind to
     heading and >= 0, so noise about a standstill does not average out.
 
     Parameters

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """evaluation_node: real bags in, VEPD out, judged live on a graph.
 
-See docs/evaluation_node.md for topics, parameters and what is written.
+See docs/reference/ros/evaluation_node.md for topics, parameters and what is written.
 """
 
 from __future__ import annotations

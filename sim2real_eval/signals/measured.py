@@ -135,8 +135,9 @@ def run_signals(
     """Hold the sensors of a recording against its own truth; Sim2RealError where it has none.
 
     The truth of an IMU is that at its mounting, given by the static transforms: angular rate and
-    specific force R^T (a - g) at the lever arm, from the interpolated truth (docs/motion.md). That
-    of a magnetometer is the field of the world without its dipoles, turned into the sensor.
+    specific force R^T (a - g) at the lever arm, from the interpolated truth
+    (docs/explanation/motion.md). That of a magnetometer is the field of the world without its
+    dipoles, turned into the sensor.
 
     Parameters
     ----------

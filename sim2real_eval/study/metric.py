@@ -2,7 +2,7 @@
 """What a metric is, and all metrics by name: ours and those of other packages.
 
 The least that a metric can be is a class with a name, a unit, a meaning and `of_run`, a number per
-run; docs/extending.md walks through one.
+run; docs/howto/extend.md walks through one.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ METRICS: Registry[type[Metric]] = Registry(
     },
     needs='the base class sim2real_eval.study.Metric and of_run, between or prepare of its own',
 )
-"""VEPD, its two halves, and the metrics beside it; see docs/metrics.md."""
+"""VEPD, its two halves, and the metrics beside it; see docs/explanation/metrics.md."""
 
 
 def all_metrics(more: Sequence[str] = ()) -> list[Metric]:

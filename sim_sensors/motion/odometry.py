@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motion through recorded odometry: local interpolation, the same live and from a file.
 
-See docs/motion.md for the choice of method.
+See docs/explanation/motion.md for the choice of method.
 """
 
 from __future__ import annotations

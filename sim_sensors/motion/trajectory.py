@@ -2,7 +2,7 @@
 """Sampled motion of a rigid body, and what anything that moves must offer.
 
 Frames: world ENU (x east, y north, z up), body FLU (x forward, y left, z up). Quaternions x y z w
-take body vectors to the world. See docs/motion.md.
+take body vectors to the world. See docs/explanation/motion.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node of a sensor of any kind: odometry in, measurements out, reset, diagnostics.
 
-See docs/nodes.md for topics, parameters and rules.
+See docs/reference/ros/nodes.md for topics, parameters and rules.
 """
 
 from __future__ import annotations

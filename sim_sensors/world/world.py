@@ -189,7 +189,7 @@ def load_world(name_or_path: str | Path) -> World:
 
 
 def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
-    """Build a world from what a world file holds; docs/world.md lists its keys.
+    """Build a world from what a world file holds; docs/explanation/world.md lists its keys.
 
     What is missing takes the defaults of `World`; `where` is the file or option that it came from.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """IMU measurements summed up over a time, free of where it began (GTSAM's PIM).
 
-Names are GTSAM's in snake_case; docs/scenarios.md sets them side by side. Sources:
+Names are GTSAM's in snake_case; docs/explanation/scenarios.md sets them side by side. Sources:
 [Forster2017], [GTSAM].
 """
 

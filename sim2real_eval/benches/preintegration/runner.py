@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a scenario with an IMU, integrates what it measured, and does so many times.
 
-Names are GTSAM's ScenarioRunner's in snake_case; docs/scenarios.md sets them side by side and
-tells where the two differ on purpose.
+Names are GTSAM's ScenarioRunner's in snake_case; docs/explanation/scenarios.md sets them side by
+side and tells where the two differ on purpose.
 """
 
 from __future__ import annotations

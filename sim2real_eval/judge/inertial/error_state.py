@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The error-state judge: a GNSS/INS Kalman filter that estimates the biases of its IMU.
 
-Equations: [Sola2017], chapters 5 to 7; [Groves2013], chapter 14. docs/inertial.md has them in the
-form used here.
+Equations: [Sola2017], chapters 5 to 7; [Groves2013], chapter 14. docs/explanation/inertial.md has
+them in the form used here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prediction of the 15-state extended Kalman filter, compiled.
 
-The equations are those of robot_localization's ekf (docs/judge.md gives them). The Jacobian F has
-54 entries off the identity; they are written out, so neither F nor the transfer matrix is formed.
-P stays symmetric to the bit: one triangle is computed, the other is its mirror image.
+The equations are those of robot_localization's ekf (docs/explanation/judge.md gives them). The
+Jacobian F has 54 entries off the identity; they are written out, so neither F nor the transfer
+matrix is formed. P stays symmetric to the bit: one triangle is computed, the other is its mirror
+image.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The 15-state unscented Kalman filter, compiled: robot_localization's, peculiarities included.
 
-The mean of angles is that of their directions. What is peculiar (docs/judge.md):
+The mean of angles is that of their directions. What is peculiar (docs/explanation/judge.md):
 
 - A correction takes P - K Pzz K' with Pzz the covariance of the predicted measurement without R.
 - The correction after a prediction uses the points that were propagated, without that step's Q.

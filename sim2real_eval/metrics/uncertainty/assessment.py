@@ -53,7 +53,7 @@ def uncertainty(
 ) -> Uncertainty:
     """Return the uncertainty of the distance of each model and of each pair of models.
 
-    What is done and how well it keeps its word is in docs/uncertainty.md.
+    What is done and how well it keeps its word is in docs/explanation/uncertainty.md.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from sim_sensors.core.parameters import Parameters, parameter
 
 @dataclasses.dataclass(frozen=True)
 class UncertaintyOptions(Parameters):
-    """Options of `uncertainty`; see docs/uncertainty.md for what they do.
+    """Options of `uncertainty`; see docs/explanation/uncertainty.md for what they do.
 
     Examples
     --------
