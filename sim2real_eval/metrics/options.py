@@ -19,7 +19,7 @@ class MetricError(Sim2RealError):
 class MetricOptions(Parameters):
     """Options of the pipeline of [Mahajan2024], as its scripts [SBEL] have it.
 
-    See docs/explanation/vepd.md for what each does to the number. `MetricOptions()` is the
+    See docs/explanation/metric.md for what each does to the number. `MetricOptions()` is the
     pipeline of the paper's Tables I and II for files without zero padding.
 
     Examples

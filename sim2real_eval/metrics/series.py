@@ -271,7 +271,7 @@ def speed(
 ) -> FloatArray:
     """Return the speed behind odometry messages, of the truth or of an estimate.
 
-    Which velocity the files of [Mahajan2024] hold is partly unknown (docs/explanation/vepd.md).
+    Which velocity the files of [Mahajan2024] hold is partly unknown (docs/explanation/metric.md).
     Horizontal speed is the default because the judge as released fuses GPS increments, which are
     world components, as body components: its forward speed is meaningless on a circle while its
     horizontal speed is right (docs/explanation/judge.md). The price: horizontal speed is blind to

@@ -67,7 +67,7 @@ def vepd_console_table(
     Returns
     -------
     rich.table.Table
-        Four decimals; in runs, two of them mean something (docs/explanation/vepd.md).
+        Four decimals; in runs, two of them mean something (docs/explanation/metric.md).
 
     Examples
     --------

@@ -188,7 +188,7 @@ METRICS: Registry[type[Metric]] = Registry(
     },
     needs='the base class sim2real_eval.study.Metric and of_run, between or prepare of its own',
 )
-"""VEPD, its two halves, and the metrics beside it; see docs/explanation/metrics.md."""
+"""VEPD, its two halves, and the metrics beside it; see docs/explanation/metric.md."""
 
 
 def all_metrics(more: Sequence[str] = ()) -> list[Metric]:
