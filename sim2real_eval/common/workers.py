@@ -103,7 +103,7 @@ class Workers:
             # Workers start afresh: forking a process that has run threads may deadlock.
             context = multiprocessing.get_context('spawn')
             self._others = set(multiprocessing.active_children())
-            queue = context.Queue() if _LOG.isEnabledFor(logging.INFO) else None
+            queue = _Records(context.SimpleQueue()) if _LOG.isEnabledFor(logging.INFO) else None
             if queue is not None:
                 self._listener = logging.handlers.QueueListener(queue, _Once())
                 self._listener.start()
@@ -178,6 +178,23 @@ def _until_terminated(function: Callable[[T], R], item: T) -> R:
         os._exit(int(stop.code or 0))
 
 
+class _Records:
+    """Carries what workers log, and is sent before the call returns.
+
+    A `multiprocessing.Queue` sends from a thread, which may end with its worker in the middle of a
+    record, holding the lock of all others: the parent would wait for ever.
+    """
+
+    def __init__(self, queue: multiprocessing.queues.SimpleQueue[logging.LogRecord]) -> None:
+        self._queue = queue
+
+    def put_nowait(self, record: logging.LogRecord) -> None:
+        self._queue.put(record)
+
+    def get(self, block: bool = True) -> logging.LogRecord:
+        return self._queue.get()
+
+
 class _Once(logging.Handler):
     """Hands records of workers on to this process's handlers, what several say but once."""
 
@@ -192,7 +209,7 @@ class _Once(logging.Handler):
             logging.getLogger(record.name).handle(record)
 
 
-def _begin(records: multiprocessing.queues.Queue[logging.LogRecord] | None) -> None:
+def _begin(records: _Records | None) -> None:
     """Make this worker end when its parent does, also when that was killed, and on SIGTERM.
 
     What it logs goes to `records`; None: nowhere.
@@ -200,8 +217,6 @@ def _begin(records: multiprocessing.queues.Queue[logging.LogRecord] | None) -> N
     if records is not None:
         _LOG.addHandler(logging.handlers.QueueHandler(records))
         _LOG.setLevel(logging.INFO)
-        # This worker may be killed: it must not wait for what it has not sent.
-        records.cancel_join_thread()
 
     def stop(number: int, frame: FrameType | None) -> None:
         # Once: the pool tells all workers again when the first has ended.
