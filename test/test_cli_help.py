@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What --help, --version and the page about the command say."""
+"""What --help and --version say."""
 
 from __future__ import annotations
 
@@ -148,15 +148,3 @@ def test_version_names_what_shapes_results(capsys: Capture) -> None:
     assert outcome.status == 0
     names = [line.split()[0] for line in outcome.out.splitlines()]
     assert names[:3] == ['python', 'sim2real_sensors', 'numpy']
-
-
-def test_examples_of_the_page_parse_and_every_option_is_on_it(repository: Path) -> None:
-    page = (repository / 'docs' / 'reference' / 'cli.md').read_text(encoding='utf-8')
-    lines = [line.strip()[2:] for line in page.splitlines() if line.startswith('    $ sim2real ')]
-    assert len(lines) >= 10
-    for line in lines:
-        assert build_parser().parse_args(shlex.split(line)[1:]).run is not None
-    for parser in verb_parsers().values():
-        for action in parser._actions:
-            for option in action.option_strings:
-                assert option in page or option == '-h', option

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -65,17 +64,6 @@ def test_each_declaration_shows_itself_alone_and_merged(code: str) -> None:
     assert str(merged).startswith('2 of 2 real runs: /imu: ')
     assert str(low).endswith(low.remedy)
     assert from_records(json.loads(json.dumps(to_records([low, merged])))) == (low, merged)
-
-
-def test_the_page_lists_every_code_as_it_is_declared(repository: Path) -> None:
-    """`python docs/write_findings.py` writes it."""
-    path = repository / 'docs' / 'write_findings.py'
-    spec = importlib.util.spec_from_file_location('write_findings', path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.PAGE.read_text(encoding='utf-8') == module.page()
 
 
 def test_all_codes_are_declared_where_declared_kinds_looks() -> None:

@@ -30,7 +30,7 @@ class Verb(Protocol):
         """Run the verb; return the exit status."""
 
 
-_GROUPS = {
+GROUPS = {
     'compare real and simulated sensors': (
         'demo', 'vepd', 'study', 'gate', 'report', 'compare',
     ),
@@ -44,7 +44,7 @@ VERBS: Registry[Verb] = Registry(
     'sim2real_sensors.verbs',
     'a verb',
     lambda module: hasattr(module, 'HELP') and callable(getattr(module, 'run', None)),
-    {name: f'sim2real_eval.cli.{name}' for group in _GROUPS.values() for name in group},
+    {name: f'sim2real_eval.cli.{name}' for group in GROUPS.values() for name in group},
     needs='HELP and run(options)',
 )
 """The verbs by name, in the order of `sim2real --help`."""
@@ -190,8 +190,8 @@ def build_parser(verb: str | None = None) -> CommandParser:
 
 def _overview(verbs: Mapping[str, Verb]) -> str:
     """Return what the command is for, and the verbs by group."""
-    ours = {name for group in _GROUPS.values() for name in group}
-    groups = {**_GROUPS, _OTHERS: tuple(name for name in verbs if name not in ours)}
+    ours = {name for group in GROUPS.values() for name in group}
+    groups = {**GROUPS, _OTHERS: tuple(name for name in verbs if name not in ours)}
     lines = [
         'Find out how far simulated GPS and IMU are from the real ones,',
         'for the estimator that uses them.',

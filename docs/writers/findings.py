@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write reference/findings.md from the declarations: `python docs/write_findings.py`."""
+"""The page of all findings, from their declarations."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import functools
 import string
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 from sim2real_eval.common.findings import FindingKind, declared_kinds
 
-PAGE = Path(__file__).with_name('reference') / 'findings.md'
-
 _INTRODUCTION = """\
-<!-- Made by `python docs/write_findings.py`; change the declarations instead. -->
+<!-- Made by `python docs/write_reference.py`; change the declarations instead. -->
 # Findings
 
 Whatever the tool tells you about a recording or a run is a *finding*: a record with a code.
@@ -70,7 +67,3 @@ def _shown(template: str) -> str:
         # In place of a format the reader sees the unit.
         text += literal + (f'<{name}>{"".join((form or "").partition(" ")[1:])}' if name else '')
     return text
-
-
-if __name__ == '__main__':
-    PAGE.write_text(page(), encoding='utf-8')

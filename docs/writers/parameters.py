@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write reference/parameters.md from the declarations: `python docs/write_parameters.py`."""
+"""The page of all parameters, from their declarations."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import sim2real_eval
 import sim_sensors
 from sim_sensors.core.parameters import Parameter, Parameters, VariedParameters
 
-PAGE = Path(__file__).with_name('reference') / 'parameters.md'
-
 _HEAD = """\
+<!-- Made by `python docs/write_reference.py`; change the declarations instead. -->
 # Parameters
 
-Every option that is declared, in one table per set: keys of YAML files, parameters of nodes and
-options of the command come from these declarations, which check what is given. `python
-docs/write_parameters.py` writes this page from them, and the tests hold the two equal.
+This page lists every declared option, one table per set. The keys of YAML files, the parameters
+of nodes and the options of the command all come from these declarations, which also check the
+values.
 
-A set inside a set is a nested mapping in a YAML file, and its name with a dot before in ROS:
-`gyroscope: {std: 0.1}` is `imu.gyroscope.std` of a node. Where a set has a `model`, that key
-chooses it among several. Options of the command are spelled with hyphens: `max_lag` is
-`--max-lag`. The parameters of ekf_node, ukf_node and navsat_transform_node are those of
-robot_localization ([robot_localization.md](../explanation/robot_localization.md)).
+- A set inside a set is a nested mapping in a YAML file and a prefix with a dot in ROS:
+  `gyroscope: {std: 0.1}` in a file is the parameter `imu.gyroscope.std` of a node.
+- The key `model` selects one of several sets.
+- Options of the command are spelled with hyphens: `max_lag` is `--max-lag`.
+- `ekf_node`, `ukf_node` and `navsat_transform_node` take the parameters of
+  [robot_localization](../explanation/robot_localization.md).
 """
 
 
@@ -128,7 +128,3 @@ def _shown(value: object) -> str:
 def _about(thing: object) -> str:
     """Return the first paragraph of a docstring, as one line."""
     return ' '.join((thing.__doc__ or '').split('\n\n')[0].split())
-
-
-if __name__ == '__main__':
-    PAGE.write_text(page(), encoding='utf-8')

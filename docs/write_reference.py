@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the reference pages that come from declarations: `python docs/write_reference.py`.
+
+Parameters need rclpy, because nodes declare some; `python docs/write_reference.py cli findings`
+writes the other two.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from writers import command, findings, parameters
+
+FOLDER = Path(__file__).with_name('reference')
+PAGES: dict[str, Callable[[], str]] = {
+    'cli': command.page,
+    'findings': findings.page,
+    'parameters': parameters.page,
+}
+"""What makes each page, by its name."""
+
+if __name__ == '__main__':
+    for name in sys.argv[1:] or PAGES:
+        (FOLDER / f'{name}.md').write_text(PAGES[name](), encoding='utf-8')

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the command, from the parsers of its verbs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import textwrap
+from collections.abc import Iterator
+
+from sim2real_eval.cli.parser import GROUPS, build_parser
+
+_INTRODUCTION = """\
+<!-- Made by `python docs/write_reference.py`; change the parsers of the verbs instead. -->
+# The command `sim2real`
+
+{verbs}
+
+`sim2real VERB --help` shows the common options, `--help-all` all of them. Installed packages can
+[add verbs](../howto/extend.md). Without an installed command, use
+`python -m sim2real_eval.cli VERB`. For completion by TAB in bash and zsh, add this line to
+`~/.bashrc`:
+
+```sh
+eval "$(register-python-argcomplete sim2real)"
+```
+
+## Common to all verbs
+
+**Exit status.**
+
+| status | meaning |
+|---|---|
+| 0 | done |
+| 1 | done, but a recording failed, an estimate is not a number, or a limit of `gate` is broken |
+| 2 | bad input or options; nothing is written |
+| 130, 143 | ended by Ctrl-C or SIGTERM; no file is left half written |
+
+**Streams.** Results go to standard output, [findings](findings.md) and errors to standard error.
+An error is one line: `sim2real: error: what, where, what is allowed`. `--json` prints the result
+as JSON. In a pipe, a finding is one line and tables are not wrapped.
+
+**Files.** Nothing is overwritten unless you give `--overwrite`. Results appear under their final
+name only when they are complete. While a verb works, it locks its `--out`; a second command with
+the same `--out` ends with status 2.
+
+**Repeatability.** Equal `--seed` gives equal bytes, whatever `--jobs` is.
+
+**Recordings** are rosbag2 folders, `.mcap`, `.db3` or ROS 1 `.bag` files, CSV folders, or
+trajectory files ([recordings](recordings.md)). `--topic ROLE=TOPIC` names topics that differ from
+the defaults:
+
+| role | default topic |
+|---|---|
+| `imu` | `/imu/data` |
+| `gps` | `/gps/fix` |
+| `truth` | `/ground_truth/odometry`; also poses: `truth=/vicon/pose`, `truth=/tf:map.base_link` \
+or a file, `truth=trajectory.tum` |
+| `mag` | `/imu/mag` |
+| `camera_pose`, `features`, `camera_info` | `/camera/pose`, `/camera/features`, \
+`/camera/camera_info` |
+
+`judge` and `vepd` also take inputs of the judge's parameter file, such as
+`--topic odom0=/wheel/odometry`.
+
+**Models** are presets (`sim2real models`) or YAML files of the same form. `NAME:as_upstream`
+repeats the defects of the original simulator, where the model has that variant.
+
+**Judges** are profiles ([which one](../explanation/judge_profiles.md)) or parameter files of
+`ekf_node`. Parameters of `navsat_transform_node` come from `--navsat-config`, else from
+`NAME_navsat.yaml` beside the file, else from the same file.
+"""
+
+_OF_ALL = ('help', 'help_all')
+
+
+def page() -> str:
+    """Return the whole page."""
+    verbs = _verbs()
+    lists = '\n'.join(
+        f'- {title}: {", ".join(f"[`{name}`](#{name})" for name in names)}'
+        for title, names in GROUPS.items()
+    )
+    ours = [name for names in GROUPS.values() for name in names]
+    sections = ('\n'.join(_section(name, verbs[name])) for name in ours)
+    return _INTRODUCTION.format(verbs=lists) + '\n' + '\n'.join(sections)
+
+
+def _verbs() -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of all verbs by name."""
+    return {
+        name: parser
+        for action in build_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for name, parser in action.choices.items()
+    }
+
+
+def _section(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield from (f'## {name}', '', _filled(_linked(parser.description or '')), '')
+    yield from ('```text', _usage(name, parser), '```', '')
+    # Options without a group of their own come last.
+    for group in sorted(parser._action_groups, key=lambda one: one.title == 'options'):
+        actions = [one for one in group._group_actions if one.dest not in _OF_ALL]
+        if actions:
+            title = {'positional arguments': 'argument', 'options': 'option'}.get(
+                str(group.title), str(group.title)
+            )
+            yield from (f'| {title} | meaning |', '|---|---|')
+            yield from (f'| {_flags(one)} | {_meaning(one, parser)} |' for one in actions)
+            yield ''
+    yield from _epilog(parser.epilog or '')
+
+
+def _usage(name: str, parser: argparse.ArgumentParser) -> str:
+    """Return the line with everything that must be given."""
+    words = ['sim2real', name]
+    either = {
+        one: group for group in parser._mutually_exclusive_groups for one in group._group_actions
+    }
+    done: set[argparse.Action] = set()
+    for action in parser._actions:
+        group = either.get(action)
+        if action in done or not (action.required or (group and group.required)):
+            continue
+        together = group._group_actions if group and group.required else [action]
+        done.update(together)
+        written = ' | '.join(_written(one) for one in together)
+        words.append(f'({written})' if len(together) > 1 else written)
+    return ' '.join([*words, '[options]'])
+
+
+def _written(action: argparse.Action, flag: str | None = None) -> str:
+    """Return an argument with its value, such as `--real PATH...`."""
+    value = str(action.metavar or '').replace('\n', ' ')
+    if action.choices and not action.metavar:
+        value = '{' + ','.join(map(str, action.choices)) + '}'
+    value += '...' if action.nargs in ('+', '*') else ''
+    if not action.option_strings:
+        return value or action.dest.upper()
+    flag = flag or action.option_strings[0]
+    return flag if action.nargs == 0 or not value else f'{flag} {value}'
+
+
+def _flags(action: argparse.Action) -> str:
+    if not action.option_strings:
+        shown = [_written(action)]
+    else:
+        first, *others = action.option_strings
+        shown = [_written(action, first), *others]
+    return ', '.join(f'`{one}`' for one in shown).replace('|', '\\|')
+
+
+def _meaning(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
+    text = (action.help or '') % {**vars(action), 'prog': parser.prog}
+    text = ' '.join(text.split()).replace('<', '&lt;').replace('|', '\\|').replace('*', '\\*')
+    return _linked(text)
+
+
+def _linked(text: str) -> str:
+    """Make links of the pages that a text names."""
+    return re.sub(r'\bdocs/(?:reference/(\w[\w/]*\.md)|([\w/]+\.md))', _link, text)
+
+
+def _link(found: re.Match[str]) -> str:
+    target = found[1] or f'../{found[2]}'
+    return f'[{target.rpartition("/")[2].removesuffix(".md")}]({target})'
+
+
+def _filled(text: str) -> str:
+    words = ' '.join(text.split())
+    return textwrap.fill(words, 100, break_on_hyphens=False, break_long_words=False)
+
+
+def _epilog(text: str) -> Iterator[str]:
+    """Yield what stands below the options of a verb: examples as commands, the rest as it is."""
+    for part in re.split(r'\n\n+', text.strip('\n')):
+        head, _, rest = part.partition('\n')
+        if head.startswith('example'):
+            yield from ('```sh', textwrap.dedent(rest), '```', '')
+        elif part:
+            yield from ('```text', part, '```', '')
