@@ -66,7 +66,7 @@ or a file, `truth=trajectory.tum` |
 **Models** are presets (`sim2real models`) or YAML files of the same form. `NAME:as_upstream`
 repeats the defects of the original simulator, where the model has that variant.
 
-**Judges** are profiles ([which one](../explanation/judge_profiles.md)) or parameter files of
+**Judges** are profiles ([which one](../explanation/judge.md#which-profile)) or parameter files of
 `ekf_node`. Parameters of `navsat_transform_node` come from `--navsat-config`, else from
 `NAME_navsat.yaml` beside the file, else from the same file.
 """
