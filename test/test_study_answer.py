@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 from study_examples import drawn_study
 
+from sim2real_eval.cli.models import twins
 from sim2real_eval.cli.study import print_study
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.judge.robot_localization.findings import NO_START_HEADING
 from sim2real_eval.metrics.findings import MOVING_START, SLOW_TRUTH
-from sim2real_eval.report.answer import answer_lines
+from sim2real_eval.report.answer import answer_lines, meaning
 from sim2real_eval.report.page.ranking import standings
 from sim2real_eval.report.study_report import StudyReport
 from sim2real_eval.study.answer import study_answer
+from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.study_file import StudyFile
 
 
 def _told(outcome: StudyOutcome) -> dict[str, str]:
@@ -49,6 +52,39 @@ def test_a_model_with_errors_of_another_size_is_distinguishable_even_if_it_is_th
     assert _told(outcome)['Like the stand-in'].startswith('no: distinguishable by VEPD')
 
 
+def test_whether_the_judge_errs_less_or_more_with_the_model_is_said() -> None:
+    for sigma, verdict in ((0.005, 'too good by'), (0.3, 'too bad by')):
+        outcome = drawn_study(judges=('clean',), runs=6, models={'one': sigma})
+        answer = study_answer(outcome)
+        assert answer.rmse is not None
+        assert answer.real_rmse is not None
+        assert (answer.rmse > answer.real_rmse) == (sigma > 0.05)
+        assert verdict in _told(outcome)['Like the stand-in']
+        assert ('larger' if sigma < 0.05 else 'smaller') in meaning(answer)
+
+
+def test_a_verdict_follows_from_the_p_value_and_the_level_beside_it() -> None:
+    outcome = drawn_study(judges=('clean',), runs=6, models={'same': 0.05, 'far': 0.3})
+    answer = study_answer(outcome)
+    limit = dataclasses.replace(answer.view, p_value=0.05004, distinguishable=False)
+    answer = dataclasses.replace(
+        answer, views=(limit,), gap_p_value=0.02, gap_distinguishable=False, more_motions='3'
+    )
+    told = {line.head: line.text for line in answer_lines(answer)}
+    assert 'adjusted p 0.05004 > 0.05' in told['Like the stand-in']
+    assert 'adjusted p 0.020 <= 0.05, but the interval' in told['The next model']
+
+
+def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> None:
+    def notes(gps: str, imu: str) -> list[str]:
+        file = StudyFile('', StudyOptions(), (), twins(gps, imu), ())
+        return [note.words['imu'] for note in file.notes]
+
+    assert notes('airsim,ch_rw', 'chrono') == ['chrono']
+    assert notes('airsim', 'chrono') == notes('airsim,ch_rw', 'real') == []
+    assert notes('airsim,ch_rw', 'chrono,airsim') == notes('real', 'chrono,airsim') == []
+
+
 def test_a_difference_that_only_other_metrics_see_is_in_the_answer() -> None:
     # Speed is estimated with one law, positions lie metres apart.
     outcome = drawn_study(judges=('clean',), runs=6, models={'same': 0.05})
@@ -64,7 +100,7 @@ def test_a_difference_that_only_other_metrics_see_is_in_the_answer() -> None:
     assert answer.view.distinguished_by == ('position',)
     assert answer.distinguishable is True
     assert not answer.agreed
-    assert _told(shifted)['Like the stand-in'].endswith('other metrics does: position')
+    assert 'other metrics does: position' in _told(shifted)['Like the stand-in']
     assert 'distinguishes it from the stand-in, VEPD does not' in _told(shifted)['Do all agree']
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import inspect
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -160,7 +161,9 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
                 # What all variants share need not be said in each.
                 labels, shown = labels[:1], ['gps']
             named = {'gps': gps_name, 'imu': imu_name}
-            result.append(_twin('+'.join(labels), named, shown))
+            twin = _twin('+'.join(labels), named, shown)
+            shared = imu_label if len(imu_names) == 1 and imu_name != REAL_SENSOR else ''
+            result.append(dataclasses.replace(twin, shared_imu=shared))
     return _distinct(result)
 
 

@@ -285,7 +285,7 @@ def print_study(
     if explained:
         print('\n' + wrapped(meaning(report.answer)))
     shown = report.answer.doubts[1 : 1 + _MOST_FINDINGS]
-    rest = len(report.findings) - len(shown) - bool(report.answer.doubts)
+    rest = len(report.findings) - len(shown) - (report.answer.doubt is not None)
     if shown:
         print('\nAlso decisive:')
     for finding in shown:

@@ -184,7 +184,7 @@ def _recompute(options: argparse.Namespace) -> int:
         check_result_files(target, ('vepd.csv',), overwrite=options.overwrite)
         rows = [uncertainty_fields(row, known) for row in result.rows]
         write_csv(target / 'vepd.csv', UNCERTAINTY_COLUMNS, rows)
-    answer = answer_of({('', ''): known[POOLED]}, result.notes)
+    answer = answer_of({('', ''): known[POOLED]}, result.notes, rmse=result.mean_rmse())
     record = {
         'vepd': [dataclasses.asdict(row) for row in result.rows],
         'uncertainty': {name: one.to_mapping() for name, one in known.items()},

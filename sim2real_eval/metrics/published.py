@@ -113,6 +113,13 @@ class SeriesVepd:
     scores: Mapping[SeriesKey, RunScore]
     notes: tuple[Finding, ...]
 
+    def mean_rmse(self) -> dict[str, float]:
+        """Return the mean RMSE in m/s of the runs of each model and of `real`."""
+        found: dict[str, list[float]] = {}
+        for key, score in self.scores.items():
+            found.setdefault(key.source, []).append(score.rmse)
+        return {source: float(np.mean(values)) for source, values in found.items()}
+
 
 def vepd_from_series(folder: str | Path, options: MetricOptions | None = None) -> SeriesVepd:
     """Recompute the VEPD table from a folder in the layout of the published data.

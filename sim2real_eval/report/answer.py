@@ -31,11 +31,11 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
     >>> view = View('clean', '', 'ch_rw', 0.31, False, 9, (), {'yaw': 'airsim'}, {}, 9, 14)
     >>> answer = Answer(
     ...     'ch_rw', '', 2, 12, 0.0415, 0.031, 0.062, 0.95, 'airsim', 0.04, 0.002, True, '0', 0.97,
-    ...     (view,), (), False,
+    ...     (view,), (), False, 0.12, 0.15,
     ... )
     >>> for line in answer_lines(answer)[2:]:
     ...     print(f'{line.head}: {line.text}')
-    The next model: airsim, 0.0400 farther: distinguishable from ch_rw (adjusted p 0.002)
+    The next model: airsim, 0.0400 farther: distinguishable from ch_rw (adjusted p 0.002 <= 0.05)
     How sure: ch_rw is nearest in 97 % of resampled studies
     Do all agree: no: 1 of 9 other metrics names another model (yaw)
     Main doubt: it holds for motions, sensors and a judge like those of these recordings only
@@ -54,13 +54,11 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
 
 def _doubt(answer: Answer) -> str:
     """Return the worst reason to doubt the answer; there always is one."""
-    if answer.doubts:
-        return str(answer.doubts[0])
+    if answer.doubt is not None:
+        return str(answer.doubt)
     if answer.view.p_value is None:
         few = _count(answer.recordings, 'recording')
         return f'{few} cannot show whether a difference is more than chance'
-    if answer.caveat is not None:
-        return str(answer.caveat)
     return 'it holds for motions, sensors and a judge like those of these recordings only'
 
 
@@ -70,9 +68,10 @@ def meaning(answer: Answer) -> str:
     if answer.distinguishable is None:
         then = 'So few recordings cannot show whether what differs is more than chance.'
     elif answer.distinguishable:
+        size = {1: 'smaller', -1: 'larger'}.get(_direction(answer), 'other')
         then = (
-            'What differs is more than chance: a robot tuned with it will still meet other errors '
-            'in reality.'
+            f'What differs is more than chance: a robot tuned with it will meet {size} errors in '
+            'reality.'
         )
     else:
         then = 'What differs is no more than chance, as far as these recordings show.'
@@ -80,6 +79,22 @@ def meaning(answer: Answer) -> str:
         f'With {answer.nearest} in place of {real} the judge estimates velocity most like it does '
         f'with {real}. {then}'
     )
+
+
+def _errors(answer: Answer) -> str:
+    """Say whether the judge errs more or less with the model; empty where nobody knows."""
+    if answer.rmse is None or answer.real_rmse is None:
+        return ''
+    said = f'; RMSE {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f} m/s'
+    verdict = {1: 'too bad', -1: 'too good'}.get(_direction(answer))
+    gap = abs(answer.rmse - answer.real_rmse)
+    return f'{said}: {verdict} by {gap:.3f} m/s' if verdict else said
+
+
+def _direction(answer: Answer) -> int:
+    """Return 1 where the judge errs more with the model, -1 where less, 0 if neither shows."""
+    gap = 1000.0 * ((answer.rmse or 0.0) - (answer.real_rmse or 0.0))
+    return 0 if abs(gap) < 0.5 else 1 if gap > 0.0 else -1
 
 
 def answer_text(answer: Answer) -> str:
@@ -127,21 +142,31 @@ def _nearest(answer: Answer) -> str:
 def _against_real(answer: Answer) -> str:
     own = answer.view
     if own.p_value is None:
-        return f'not known from {_count(answer.recordings, "recording")}; record {_ENOUGH} or more'
-    p_value, names = p_value_text(own.p_value), own.distinguished_by
+        few = _count(answer.recordings, 'recording')
+        return f'not known from {few}; record {_ENOUGH} or more{_errors(answer)}'
+    p_value, names = _p_value(answer, own.p_value), own.distinguished_by
     by = f'{len(names)} of {own.tested} other metrics'
     if own.distinguishable:
         also = f', also by {by}' if names else ''
-        return f'no: distinguishable by VEPD (adjusted p {p_value}){also}'
+        return f'no: distinguishable by VEPD ({p_value}){also}{_errors(answer)}'
+    said = f'VEPD does not distinguish it ({p_value})'
     if names:
         does = 'does' if len(names) == 1 else 'do'
-        return (
-            f'no: VEPD does not distinguish it (adjusted p {p_value}), but {by} {does}: '
-            f'{_listed(names)}'
-        )
-    said = f'VEPD does not distinguish it (adjusted p {p_value})'
+        return f'no: {said}, but {by} {does}: {_listed(names)}{_errors(answer)}'
     nor = f', nor does any of {own.tested} other metrics' if own.tested else ''
-    return f'as far as these recordings show: {said}{nor}'
+    return f'as far as these recordings show: {said}{nor}{_errors(answer)}'
+
+
+def _p_value(answer: Answer, p_value: float) -> str:
+    """Return an adjusted p-value beside the level at which it is significant."""
+    limit = 1.0 - answer.level
+    shown = p_value_text(p_value)
+    if p_value < 0.001:
+        return f'adjusted p {shown}'
+    if float(shown) <= limit + 1e-9 < p_value:
+        # Rounded it would seem significant.
+        shown = f'{p_value:.4g}'
+    return f'adjusted p {shown} {">" if p_value > limit + 1e-9 else "<="} {limit:.3g}'
 
 
 def _against_next(answer: Answer) -> str:
@@ -149,11 +174,13 @@ def _against_next(answer: Answer) -> str:
     said = f'{answer.next}, {_number(answer.gap)} farther'
     if answer.gap_p_value is None or answer.gap_distinguishable is None:
         return said
-    p_value = f'(adjusted p {p_value_text(answer.gap_p_value)})'
+    why = _p_value(answer, answer.gap_p_value)
     if answer.gap_distinguishable:
-        return f'{said}: distinguishable from {answer.nearest} {p_value}'
+        return f'{said}: distinguishable from {answer.nearest} ({why})'
+    if answer.gap_p_value <= 1.0 - answer.level:
+        why += ', but the interval of the difference, adjusted for all pairs, includes 0'
     return (
-        f'{said}: not distinguishable from {answer.nearest} {p_value}; more recordings that '
+        f'{said}: not distinguishable from {answer.nearest} ({why}); more recordings that '
         f'would show it: {answer.more_motions}'
     )
 
@@ -192,7 +219,7 @@ def _dissent(answer: Answer, one: View) -> str:
     if one.nearest != answer.nearest:
         return f'judge {one.label} names {one.nearest}'
     does = 'distinguishes it' if one.distinguishable else 'does not distinguish it'
-    known = '' if one.p_value is None else f' (adjusted p {p_value_text(one.p_value)})'
+    known = '' if one.p_value is None else f' ({_p_value(answer, one.p_value)})'
     return f'judge {one.label} {does} from {real_sensors(answer)}{known}'
 
 

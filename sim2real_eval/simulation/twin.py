@@ -47,6 +47,8 @@ class Twin:
         Models of further kinds by the name of the kind: `mag`, `camera` ...
     phrase : str
         What its models are, in a few words; see `SensorKind.phrase`.
+    shared_imu : str
+        Name of the IMU model where all twins beside it have the same, which labels leave out.
     """
 
     label: str
@@ -54,6 +56,7 @@ class Twin:
     imu: ImuModel | None
     others: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
     phrase: str = ''
+    shared_imu: str = ''
 
     @property
     def models(self) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class Answer:
     distance, low, high : float
         VEPD of the nearest model and its interval.
     level : float
-        Of the interval.
+        Of the interval; a p-value is significant at 1 - level.
     next : str or None
         Model that follows; None with a single one.
     gap : float or None
@@ -103,6 +103,8 @@ class Answer:
         Decisive findings about the answer, the worst first.
     is_synthetic : bool
         Whether stand-ins take the place of real sensors.
+    rmse, real_rmse : float or None
+        Mean RMSE of speed with the nearest model and with the real sensors, m/s.
     caveat : Finding or None
         What was assumed of the recordings that counts most, where nothing is decisive.
     """
@@ -124,7 +126,16 @@ class Answer:
     views: tuple[View, ...]
     doubts: tuple[Finding, ...]
     is_synthetic: bool
+    rmse: float | None = None
+    real_rmse: float | None = None
     caveat: Finding | None = None
+
+    @property
+    def doubt(self) -> Finding | None:
+        """The worst finding about the answer; None where fewness or nothing else is worse."""
+        if self.doubts:
+            return self.doubts[0]
+        return self.caveat if self.view.p_value is not None else None
 
     @property
     def view(self) -> View:
@@ -172,10 +183,13 @@ def study_answer(outcome: StudyOutcome) -> Answer:
 
     That of the last study is remembered: its folder, its page and the terminal ask for the same.
     """
+    known = {place: scenarios[POOLED] for place, scenarios in study_uncertainty(outcome).items()}
+    means = outcome.mean_rmse(*next(iter(known)), 'rmse')
     return answer_of(
-        {place: scenarios[POOLED] for place, scenarios in study_uncertainty(outcome).items()},
+        known,
         from_records(outcome.record['notes']),
         side_results(outcome),
+        rmse={model: one for (model, scenario), one in means.items() if scenario == POOLED},
         phrases=outcome.record.get('phrases'),
         is_synthetic=bool(outcome.record.get('synthetic')),
     )
@@ -186,15 +200,16 @@ def answer_of(
     notes: Sequence[Finding],
     side: SideResults | None = None,
     *,
+    rmse: Mapping[str, float] | None = None,
     phrases: Mapping[str, str] | None = None,
     is_synthetic: bool = False,
 ) -> Answer:
     """Return the answer that rankings by judge and group give, of which the first counts.
 
-    `notes`: findings about the runs; `side`: what other metrics and options say; `phrases`: what
-    models are, in a few words.
+    `notes`: findings about the runs; `side`: what other metrics and options say; `rmse`: mean RMSE
+    of each model and of `real`, m/s; `phrases`: what models are, in a few words.
     """
-    side = side or SideResults((), (), ())
+    side, rmse = side or SideResults((), (), ()), rmse or {}
     (judge, _), first = next(iter(known.items()))
     best, *others = first.order
     pair = first.pair(best.model, others[0].model) if others else None
@@ -219,6 +234,8 @@ def answer_of(
         views=tuple(_view(place, one, side, best.model) for place, one in known.items()),
         doubts=tuple(_doubts(about, judge)),
         is_synthetic=is_synthetic,
+        rmse=rmse.get(best.model),
+        real_rmse=rmse.get(REAL),
         caveat=next(iter(_doubts(about, judge, Severity.ASSUMED)), None),
     )
 
@@ -268,13 +285,13 @@ def _nearest(models: Sequence[str], distances: Sequence[float | None], given: st
 def _doubts(
     notes: Sequence[Finding], judge: str, severity: Severity = Severity.DECISIVE
 ) -> list[Finding]:
-    """Return findings about a judge: what checks found first, then of real and of most runs."""
+    """Return findings about a judge: what checks found, of the study, of real, of most runs."""
 
-    def rank(one: Finding) -> tuple[bool, bool, float]:
+    def rank(one: Finding) -> tuple[bool, bool, bool, float]:
         total = sum(total for _, _, total in one.runs)
         share = sum(count for _, count, _ in one.runs) / total if total else 1.0
         real = REAL in [group for group, _, _ in one.runs]
-        return not one.code.startswith('check.'), not real, -share
+        return not one.code.startswith('check.'), bool(one.runs), not real, -share
 
     about = [
         # Whose answer it is has been said.

@@ -12,6 +12,13 @@ TRUTH_RATE = assumed(
     '`metric: {rate: 15}` refuses it.',
     'to refuse: --rate 15',
 )
+SHARED_IMU = assumed(
+    'study.shared_imu',
+    'every GPS model is simulated with the IMU model {imu}: its errors count in all distances',
+    'The judge fuses both sensors, so another IMU model can bring another GPS model nearest. With '
+    '`--imu real`, in a study file `imu: real`, only the GPS is simulated.',
+    'to compare the GPS alone: --imu real',
+)
 WARMUP = assumed(
     'study.warmup',
     'the first {warmup:g s} are left out, as {count:d} recordings start at up to {most:.1f m/s}',

@@ -124,7 +124,7 @@ def conclude(
         'state': 'finished',
         'failures': losses.records(),
         # What all judges share is said once.
-        'notes': to_records(shared_findings(notes)),
+        'notes': to_records([*plan.file.notes, *shared_findings(notes)]),
     }
     outcome = StudyOutcome(record, tuple(runs), store.signals)
     if not outcome.compared:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study import findings
 from sim2real_eval.study.entry import Entry
 from sim2real_eval.study.judges import StudyJudge, read_judges
 from sim2real_eval.study.metric import METRICS
@@ -116,6 +118,16 @@ class StudyFile:
     text: bytes = b''
     is_shipped: bool = False
     command: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[Finding, ...]:
+        """What its choice of models leaves open, before anything is judged."""
+        receivers = [twin.gps for twin in self.twins]
+        shared = {twin.shared_imu for twin in self.twins}
+        # Simulated drives have no real IMU to take in its place.
+        if self.drive is not None or len(receivers) < 2 or None in receivers or len(shared) > 1:
+            return ()
+        return tuple(findings.SHARED_IMU(imu=name) for name in shared if name)
 
     @classmethod
     def read(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyFile:

@@ -64,7 +64,8 @@ def _product(models: Entry, folder: Path) -> list[Twin]:
             parts, shown = parts[:1], shown[:1]
         twin = _twin(models, '+'.join(parts), gps, imu, folder)
         phrases = [words for kind, one in shown if (words := _phrase(kind, one, folder))]
-        twins.append(dataclasses.replace(twin, phrase='; '.join(phrases)))
+        shared = _label(imu) if twin.imu is not None and len(inertial) == 1 else ''
+        twins.append(dataclasses.replace(twin, phrase='; '.join(phrases), shared_imu=shared))
     return twins
 
 
