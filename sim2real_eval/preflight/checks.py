@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from sim2real_eval.common.findings import Finding, by_severity
-from sim2real_eval.preflight import findings, inertial, messages, positions
+from sim2real_eval.preflight import findings, independence, inertial, messages, positions
 from sim2real_eval.preflight.evidence import Evidence
 from sim2real_eval.preflight.outcome import Measure, Outcome, Preflight
 from sim2real_eval.recording import findings as reading
@@ -35,6 +35,7 @@ class Check:
 
 CHECKS: tuple[Check, ...] = (
     Check('topics', '', messages.topics),
+    Check('number of messages', '', messages.counts),
     Check('duration', 's', messages.duration),
     Check('rate', 'Hz', messages.rates),
     Check('longest gap', 's', messages.gaps),
@@ -43,12 +44,12 @@ CHECKS: tuple[Check, ...] = (
     Check('broken values', '', messages.values),
     Check('kind of fix', '', messages.fix_kinds),
     Check('covariance there', '', messages.covariances),
-    Check('axes of the truth', 'deg', positions.axes),
-    Check('speed of the truth', '', positions.speeds),
-    Check('heading of the truth', 'deg', positions.heading),
-    Check('direction of travel', 'deg', positions.body_axes),
+    Check('axes', 'deg', positions.axes),
+    Check('speed', '', positions.speeds),
+    Check('heading', 'deg', positions.heading),
+    Check('direction of travel', 'deg', inertial.body_axes),
     Check('frozen', 's', messages.frozen),
-    Check('delay of the fixes', 's', positions.delay),
+    Check('delay', 's', positions.delay),
     Check('jumps', 'm', positions.jumps),
     Check('saturated', '', messages.saturation),
     Check('gravity', 'm/s^2', inertial.gravity),
@@ -56,7 +57,7 @@ CHECKS: tuple[Check, ...] = (
     Check('mounting', 'deg', inertial.mounting),
     Check('size of gravity', '', inertial.force_scale),
     Check('rate bias', 'rad/s', inertial.bias),
-    Check('independent truth', 'm', positions.independence),
+    Check('independent truth', 'm', independence.independence),
     Check('errors over stated', '', positions.fix_covariance),
     Check('errors over stated', '', inertial.imu_covariance),
     Check('orientation', 'deg', inertial.orientation),
@@ -67,7 +68,17 @@ CHECKS: tuple[Check, ...] = (
 # What is said already, and by which checks it is said better.
 _REPLACED = {
     reading.TRUTH_NOT_ENU: ('truth_turned', 'truth_ned', 'fixes_swapped'),
-    reading.TRUTH_CHECK: ('truth_', 'speed_scale', 'twist'),
+    reading.TRUTH_CHECK: (
+        'truth_turned',
+        'truth_ned',
+        'truth_scale',
+        'truth_no_heading',
+        'truth_heading',
+        'truth_sideways',
+        'truth_jumps',
+        'speed_scale',
+        'twist',
+    ),
     reading.GAP: ('gap',),
     reading.COVARIANCE_ZERO: ('no_covariance',),
 }

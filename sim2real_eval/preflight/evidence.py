@@ -27,8 +27,8 @@ SIGMAS = 4.0
 """Standard errors that an estimate must be away from what is right: by chance 6e-5 of Gaussian
 ones are, so that 30 estimates of 200 good recordings give less than one false alarm."""
 
-_LEAST_FIXES = 8
-_LEAST_IMU = 64
+LEAST_FIXES = 8
+LEAST_IMU = 64
 _LONGEST_DELAY_S = 2.0
 _STEP_S = 0.02
 _WINDOW_S = 2.0
@@ -168,8 +168,6 @@ class Evidence:
     ----------
     recording : Recording
         As corrected so far.
-    corrections : dict
-        Of each role, by key.
     base : str
         Body frame.
     doubtful : set of str
@@ -179,27 +177,28 @@ class Evidence:
     def __init__(self, recording: Recording, base: str = 'base_link') -> None:
         self.recording = self._given = recording
         self.base = base
-        self.corrections: dict[str, dict[str, Any]] = {}
+        self._found: dict[str, Any] = {}
         self.doubtful: set[str] = set()
 
-    def correct(self, role: str, **changes: Any) -> None:
+    @property
+    def corrections(self) -> dict[str, dict[str, Any]]:
+        """What recording.yaml should hold, by role and key; empty where nothing was found."""
+        total = self.recording.corrections if self._found else {}
+        return {role: one.changes for role, one in total.items() if one.changes}
+
+    def correct(self, role: str, **changes: Any) -> Any:
         """Put the messages of a role right; see `CORRECTIONS`.
 
-        What is found one after the other is one correction of what was recorded, as in
-        recording.yaml: factors of a quantity multiply, and other numbers add up.
+        What is found one after the other is one correction. It is returned together with what
+        recording.yaml has already corrected: what should stand there in total.
         """
-        known = self.corrections.setdefault(role, {})
-        for name, value in changes.items():
-            if name.endswith('_scale') and name in known:
-                value = value * known[name]
-            elif isinstance(value, float) and name in known:
-                value = value + known[name]
-            known[name] = value
-        made = {one: CORRECTIONS[one](**given) for one, given in self.corrections.items()}
-        self.recording = corrected(self._given, made)
+        kind = CORRECTIONS[role]
+        self._found[role] = self._found.get(role, kind()).followed_by(kind(**changes))
+        self.recording = corrected(self._given, self._found)
         for name, one in vars(Evidence).items():
             if isinstance(one, cached_property):
                 vars(self).pop(name, None)
+        return self.recording.corrections[role]
 
     @cached_property
     def maker(self) -> TwinMaker | None:
@@ -220,7 +219,7 @@ class Evidence:
     def imu(self) -> ImuArray | None:
         """The IMU, while there is truth, if there is any."""
         imu = self.recording.imu if self.maker is None else self.maker.real.imu
-        return imu if imu is not None and len(imu) >= _LEAST_IMU else None
+        return imu if imu is not None and len(imu) >= LEAST_IMU else None
 
     @cached_property
     def imu_time(self) -> FloatArray:
@@ -261,13 +260,13 @@ class Evidence:
         """The fixes, while there is truth, if there is any, that have a position."""
         fixes = self.recording.gps if self.maker is None else self.maker.real.gps
         fixes = None if fixes is None else valid_fixes(fixes)
-        return fixes if fixes is not None and len(fixes) >= _LEAST_FIXES else None
+        return fixes if fixes is not None and len(fixes) >= LEAST_FIXES else None
 
     @cached_property
     def track(self) -> Track | None:
         """The fixes beside the truth; None where that moves by less than 2 m."""
         fixes, truth = self.fixes, self.truth
-        if fixes is None or truth is None or len(truth) < _LEAST_FIXES:
+        if fixes is None or truth is None or len(truth) < LEAST_FIXES:
             return None
         if float(np.hypot(*np.ptp(truth.position[:, :2], axis=0))) < 2.0:
             return None

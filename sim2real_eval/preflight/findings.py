@@ -10,7 +10,10 @@ from sim2real_eval.common.findings import FindingKind, assumed, decisive, routin
 
 
 def _key(entry: str) -> str:
-    """Return the remedy that is an entry of `corrections` in recording.yaml."""
+    """Return the remedy that is an entry of `corrections` in recording.yaml.
+
+    Values are those to be set in total: what was found on top of what is set there already.
+    """
     return f'set `corrections: {{{{{entry}}}}}` in recording.yaml'
 
 
@@ -31,6 +34,12 @@ MISSING = routine(
     'no {role} topic; topics in the recording: {topics}',
     'Without it most of the questions of this tool have no answer.',
     'name it with --topic {role}=TOPIC, or `topics: {{{role}: TOPIC}}` in recording.yaml',
+)
+FEW_MESSAGES = routine(
+    'check.few_messages',
+    '{count:d} messages of the {role} are too few to check its units, axes, delay and covariances',
+    'Nothing that the table does not show has been looked at.',
+    'record {least:.0f} or more',
 )
 SHORT = routine(
     'check.short',
@@ -109,6 +118,15 @@ TRUTH_OF_FIXES = assumed(
     'Their errors are in the truth too, so the real GPS seems to be better than it is.',
     'trust the order of the models more than their distance, or take a truth from another source',
 )
+TRUTH_OF_SMOOTHED_FIXES = assumed(
+    'check.truth_of_smoothed_fixes',
+    'fixes differ from the truth by {error:.1f mm}, and lack the slow errors that every receiver '
+    'has (their power is {share:.2g} of that of quick ones, not 1 or more): the truth was '
+    'probably made of the fixes, by interpolation or smoothing',
+    'Slow errors of the fixes are in the truth too, so the real GPS seems to be better than it '
+    'is. Against an independent truth, errors of a receiver are white or wander.',
+    'trust the order of the models more than their distance, or take a truth from another source',
+)
 PESSIMISTIC = assumed(
     'check.covariance_great',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
@@ -128,25 +146,25 @@ TRUTH_NED = decisive(
     'check.truth_ned',
     'north-east-down: positions agree with the fixes once x and y are exchanged',
     'ROS has x east, y north, z up, and x forward, y left, z up in the body.',
-    _key('truth: {{axes: ned}}'),
+    _key('truth: {{axes: {axes}}}'),
 )
 TRUTH_TURNED, TRUTH_TURNED_LARGE = _levels(
     'truth_turned',
     'turned by {turn:.1f deg} against the fixes',
     'Simulated fixes and start headings are turned against the real ones.',
-    _key('truth: {{turn: {turn:.1f}}}'),
+    _key('truth: {{turn: {set:.1f}}}'),
 )
 TRUTH_SCALE = decisive(
     'check.truth_scale',
     'distances are {scale:.4g} times too large: not metres',
     'Everything that is simulated on this truth is too fast.',
-    _key('truth: {{position_scale: {back:.6g}{speeds}}}'),
+    _key('truth: {{position_scale: {set:.6g}{speeds}}}'),
 )
 SPEED_SCALE = decisive(
     'check.speed_scale',
     'recorded speeds are {scale:.4g} times the differences of positions{unit}',
     'The error of every estimate is taken against a wrong speed.',
-    _key('truth: {{speed_scale: {back:.6g}}}'),
+    _key('truth: {{speed_scale: {set:.6g}}}'),
 )
 WORLD_TWIST = decisive(
     'check.twist_in_world',
@@ -166,13 +184,20 @@ HEADING, HEADING_LARGE = _levels(
     'the orientation is off by {turn:.1f deg}: the twist, turned by it, points elsewhere than the '
     'differences of positions',
     'Body velocity and specific force of the truth are turned.',
-    _key('truth: {{heading: {turn:.1f}}}'),
+    _key('truth: {{heading: {set:.1f}}}'),
 )
 SIDEWAYS = routine(
     'check.truth_sideways',
     'base_link moves at {yaw:.0f deg} to its x axis all the time',
     'Unless the robot moves sideways, the axes of the truth are not those of base_link.',
-    _key('truth: {{body_yaw: {yaw:.1f}}}'),
+    _key('truth: {{body_yaw: {set:.1f}}}'),
+)
+SIDEWAYS_IMU = routine(
+    'check.base_sideways',
+    'base_link moves at {yaw:.0f deg} to its x axis all the time, and the axes of the IMU agree '
+    'with it',
+    'Forward speed is taken along x of base_link.',
+    'name the frame whose x axis points ahead with --base-frame, unless the robot moves sideways',
 )
 TRUTH_JUMPS = decisive(
     'check.truth_jumps',
@@ -187,13 +212,13 @@ SWAPPED = decisive(
     'check.fixes_swapped',
     'latitude and longitude are exchanged: the track agrees with the truth as in a mirror',
     'The fixes lie elsewhere on the Earth.',
-    _key('gps: {{swapped: true}}'),
+    _key('gps: {{swapped: {swapped}}}'),
 )
 FIXES_LATE, FIXES_LATE_LARGE = _levels(
     'fixes_late',
     'fixes are {delay:+.2f s} late against the truth (negative: early)',
     'At speed v a fix is that time v behind.',
-    _key('gps: {{delay: {delay:.3f}}}'),
+    _key('gps: {{delay: {set:.3f}}}'),
 )
 FIX_JUMPS = routine(
     'check.fix_jumps',
@@ -208,7 +233,7 @@ ACCELERATION_UNIT = decisive(
     'check.acceleration_unit',
     'specific force is {force:.4g} at rest, not 9.81 m/s^2: the unit is {unit}',
     'sensor_msgs/Imu has m/s^2.',
-    _key('imu: {{acceleration_scale: {scale:.6g}}}'),
+    _key('imu: {{acceleration_scale: {set:.6g}}}'),
 )
 NO_GRAVITY = decisive(
     'check.no_gravity',
@@ -221,35 +246,35 @@ GRAVITY_SCALE, GRAVITY_SCALE_LARGE = _levels(
     'gravity_scale',
     'specific force is {force:.4g m/s^2} in the mean, {scale:.3g} times what it should be',
     'Bias or scale of the accelerometer.',
-    _key('imu: {{acceleration_scale: {back:.4g}}}'),
+    _key('imu: {{acceleration_scale: {set:.4g}}}'),
 )
 FORCE_REVERSED = decisive(
     'check.force_reversed',
     'specific force points down at rest while rates have the right sign',
     'sensor_msgs/Imu has +9.81 on the axis that points up at rest.',
-    _key('imu: {{acceleration_scale: -1}}'),
+    _key('imu: {{acceleration_scale: {set:.6g}}}'),
 )
 RATE_REVERSED = decisive(
     'check.rate_reversed',
     'rates have the wrong sign: they turn left where the truth turns right',
     'sensor_msgs/Imu has right-handed axes.',
-    _key('imu: {{rate_scale: -1}}'),
+    _key('imu: {{rate_scale: {set:.6g}}}'),
 )
 RATE_UNIT = decisive(
     'check.rate_unit',
     'rates are {scale:.3g} times those of the truth: degrees per second',
     'sensor_msgs/Imu has rad/s.',
-    _key('imu: {{rate_scale: 0.0174533}}'),
+    _key('imu: {{rate_scale: {set:.6g}}}'),
 )
 RATE_SCALE, RATE_SCALE_LARGE = _levels(
     'rate_scale',
     'rates are {scale:.3g} times those of the truth',
     'Scale error of the gyroscope: headings are off by that share of every turn.',
-    _key('imu: {{rate_scale: {back:.4g}}}'),
+    _key('imu: {{rate_scale: {set:.4g}}}'),
 )
 RATE_BIAS, RATE_BIAS_LARGE = _levels(
     'rate_bias',
-    'rates are off by {bias:.2g rad/s} in the mean, [{x:.4f}, {y:.4f}, {z:.4f}]',
+    'rates are off by {bias:.2g rad/s} in the mean',
     'A heading that is integrated drifts by this rate.',
     _key('imu: {{rate_bias: [{x:.4f}, {y:.4f}, {z:.4f}]}}'),
 )
@@ -257,7 +282,7 @@ IMU_LATE, IMU_LATE_LARGE = _levels(
     'imu_late',
     'messages are {delay:+.2f s} late against the truth (negative: early)',
     'In a turn the heading is that time behind.',
-    _key('imu: {{delay: {delay:.3f}}}'),
+    _key('imu: {{delay: {set:.3f}}}'),
 )
 TILTED, TILTED_LARGE = _levels(
     'imu_tilted',
@@ -269,7 +294,7 @@ TILTED, TILTED_LARGE = _levels(
 )
 IMU_YAW, IMU_YAW_LARGE = _levels(
     'imu_yaw',
-    'accelerations and rates are turned by {yaw:.0f deg} about the vertical: another mounting '
+    'accelerations and rates are turned by {turn:.0f deg} about the vertical: another mounting '
     'than {frame} has',
     'Accelerations point in a wrong direction.',
     _key('imu: {{rotation: [{roll:.0f}, {pitch:.0f}, {yaw:.0f}]}}')
@@ -279,14 +304,14 @@ ORIENTATION_NED = decisive(
     'check.orientation_ned',
     'the published heading counts from north, clockwise: the orientation is north-east-down',
     'sensor_msgs/Imu and robot_localization have x east, y north, z up (REP 103).',
-    _key('imu: {{axes: ned}}'),
+    _key('imu: {{axes: {axes}}}'),
 )
 ORIENTATION_YAW, ORIENTATION_YAW_LARGE = _levels(
     'orientation_yaw',
     'the published heading is {turn:.0f deg} off that of the truth',
     'The filter takes it as measured, and navsat_transform turns the fixes by it. Usual causes: '
     'heading from north, from the start, or without magnetic declination.',
-    _key('imu: {{heading: {turn:.1f}}}'),
+    _key('imu: {{heading: {set:.1f}}}'),
 )
 ORIENTATION_TILT = decisive(
     'check.orientation_tilt',

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.preflight import findings
 from sim2real_eval.preflight.evidence import SIGMAS, Delayed, Evidence, block_means, find_delay
 from sim2real_eval.preflight.outcome import Measure
-from sim2real_eval.preflight.positions import covariance
+from sim2real_eval.preflight.positions import covariance, plane
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, ImuArray
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
@@ -33,6 +33,8 @@ _BIAS = (0.005, 0.02)
 # At 0.5 rad/s and 0.2 s the heading is 6 deg behind.
 _LATE_S = (0.05, 0.2)
 _HEADING_DEG = (7.0, 20.0)
+_SIDEWAYS_DEG = 15.0
+_SLOWEST = 0.2
 _ORIENTATION_TILT_DEG = 15.0
 # Vibration and a truth that does not know it are part of these errors.
 _COVARIANCES = (100.0, 1000.0, 1e-3)
@@ -67,9 +69,9 @@ def gravity(evidence: Evidence) -> Iterator[Measure]:
     for unit, size in (('g', 1.0), ('mg', 1000.0)):
         if abs(mean / size - 1.0) < 0.2 and mean > 0.8 * median:
             scale = STANDARD_GRAVITY / size
-            wrong = findings.ACCELERATION_UNIT(topic, force=mean, unit=unit, scale=scale)
+            total = evidence.correct('imu', acceleration_scale=scale).acceleration_scale
+            wrong = findings.ACCELERATION_UNIT(topic, force=mean, unit=unit, set=total)
             yield Measure(mean, None, wrong, 'imu')
-            evidence.correct('imu', acceleration_scale=scale)
             return
     told = None
     if mean < 0.3 * STANDARD_GRAVITY:
@@ -119,30 +121,29 @@ def turning(evidence: Evidence) -> Iterator[Measure]:
     late, told = found.seconds, None
     if abs(late) > _LATE_S[0]:
         kind = findings.IMU_LATE_LARGE if abs(late) > _LATE_S[1] else findings.IMU_LATE
-        told = kind(topic, delay=late)
-        evidence.correct('imu', delay=late)
+        told = kind(topic, delay=late, set=evidence.correct('imu', delay=late).delay)
     yield Measure(late, _LATE_S[0], told, 'imu delay')
     gain, told = found.gain.real, None
     if gain < 0.0:
         # The measured vertical turned with the force: a rotation alone leaves the sign.
         measured, true = verticals
         if float(measured @ true) < -0.5:
-            told = findings.FORCE_REVERSED(topic)
-            evidence.correct('imu', acceleration_scale=-1.0)
+            total = evidence.correct('imu', acceleration_scale=-1.0)
+            told = findings.FORCE_REVERSED(topic, set=total.acceleration_scale)
         else:
-            told = findings.RATE_REVERSED(topic)
-            evidence.correct('imu', rate_scale=-1.0)
+            total = evidence.correct('imu', rate_scale=-1.0)
+            told = findings.RATE_REVERSED(topic, set=total.rate_scale)
     yield Measure(math.copysign(1.0, gain), None, told, 'imu sign')
     scale, told = abs(gain), None
     limit = _RATE_SCALE[0] + SIGMAS * found.deviation / scale
     if abs(scale / math.degrees(1.0) - 1.0) < 0.3:
-        told = findings.RATE_UNIT(topic, scale=scale)
-        evidence.correct('imu', rate_scale=math.radians(1.0))
+        total = evidence.correct('imu', rate_scale=math.radians(1.0))
+        told = findings.RATE_UNIT(topic, scale=scale, set=total.rate_scale)
     elif abs(math.log(scale)) > limit:
         large = abs(math.log(scale)) > _RATE_SCALE[1]
         kind = findings.RATE_SCALE_LARGE if large else findings.RATE_SCALE
-        told = kind(topic, scale=scale, back=1.0 / scale)
-        evidence.correct('imu', rate_scale=1.0 / scale)
+        total = evidence.correct('imu', rate_scale=1.0 / scale)
+        told = kind(topic, scale=scale, set=total.rate_scale)
     yield Measure(scale, math.exp(limit), told, 'imu rate scale', 'ratio')
 
 
@@ -164,8 +165,10 @@ def mounting(evidence: Evidence) -> Iterator[Measure]:
         yaw = found[0]
     topic, frame = evidence.recording.roles['imu'], imu.frame or 'the IMU'
     turn = _right_angles(Rotation.from_rotvec(math.radians(yaw) * up) * align)
-    roll, pitch, heading = (float(angle) + 0.0 for angle in turn)
-    angles = {'roll': roll, 'pitch': pitch, 'yaw': heading, 'frame': frame}
+    angles: dict[str, float | str] = {'frame': frame}
+    if tilt > _TILT_DEG[0] or yaw != 0.0:
+        total = evidence.correct('imu', rotation=tuple((turn + 0.0).tolist())).rotation
+        angles |= zip(('roll', 'pitch', 'yaw'), total, strict=True)
     if tilt > _TILT_DEG[0]:
         kind = findings.TILTED_LARGE if tilt > _TILT_DEG[1] else findings.TILTED
         told = kind(topic, tilt=tilt, **angles)
@@ -176,11 +179,9 @@ def mounting(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(
             found[0],
             _YAW_DEG[0] + SIGMAS * found[1],
-            kind(topic, **angles) if only_yaw else None,
+            kind(topic, turn=yaw, **angles) if only_yaw else None,
             'imu yaw',
         )
-    if tilt > _TILT_DEG[0] or yaw != 0.0:
-        evidence.correct('imu', rotation=(roll, pitch, heading))
 
 
 def _between(first: FloatArray, second: FloatArray) -> Rotation:
@@ -193,6 +194,41 @@ def _between(first: FloatArray, second: FloatArray) -> Rotation:
         return _between(half.apply(first), second) * half
     size = float(np.linalg.norm(axis))
     return Rotation.from_rotvec(axis / max(size, 1e-12) * math.atan2(size, cosine))
+
+
+def body_axes(evidence: Evidence) -> Iterator[Measure]:
+    """The direction of travel in the body: along x for what has wheels, forwards or back.
+
+    Directions are doubled, so that forwards and back are one. A robot that moves sideways now and
+    then has no single direction (resultant below 0.9) and is no case for it. Axes that the IMU
+    has too are those of base_link, whatever its direction of travel: nothing is to be put right.
+    """
+    truth = evidence.truth
+    if truth is None or 'orientation' in evidence.doubtful:
+        return
+    middle = np.diff(truth.position, axis=0) / (np.diff(truth.stamp_ns)[:, None] * 1e-9)
+    moved = plane(rotations.rotate_back(truth.orientation[:-1], middle))
+    fast = np.abs(moved) > max(_SLOWEST, 0.3 * float(np.median(np.abs(moved))))
+    if fast.sum() < 16:
+        return
+    direction = moved[fast] / np.abs(moved[fast])
+    ahead = complex(np.mean(direction))
+    axis = complex(np.mean(direction**2))
+    if abs(axis) < 0.9:
+        return
+    yaw = math.degrees(np.angle(ahead if abs(ahead) > 0.5 else np.sqrt(axis)))
+    off = abs((yaw + 90.0) % 180.0 - 90.0)
+    told = None
+    if off > _SIDEWAYS_DEG:
+        topic, verticals = evidence.recording.roles['truth'], _vertical(evidence)
+        own = verticals and _yaw(evidence, _between(*verticals), verticals[1])
+        if own is not None and abs(own[0]) < _SIDEWAYS_DEG:
+            told = findings.SIDEWAYS_IMU(topic, yaw=yaw)
+        else:
+            told = findings.SIDEWAYS(
+                topic, yaw=yaw, set=evidence.correct('truth', body_yaw=yaw).body_yaw
+            )
+    yield Measure(off, _SIDEWAYS_DEG, told, 'truth')
 
 
 def _right_angles(turn: Rotation) -> FloatArray:
@@ -258,8 +294,8 @@ def force_scale(evidence: Evidence) -> Iterator[Measure]:
     if scale > 0.0 and abs(math.log(scale)) > _GRAVITY[0]:
         large = abs(math.log(scale)) > _GRAVITY[1]
         kind = findings.GRAVITY_SCALE_LARGE if large else findings.GRAVITY_SCALE
-        told = kind(topic, force=size, scale=scale, back=1.0 / scale)
-        evidence.correct('imu', acceleration_scale=1.0 / scale)
+        total = evidence.correct('imu', acceleration_scale=1.0 / scale)
+        told = kind(topic, force=size, scale=scale, set=total.acceleration_scale)
     yield Measure(scale, math.exp(_GRAVITY[0]), told, 'imu', 'ratio')
 
 
@@ -276,10 +312,9 @@ def bias(evidence: Evidence) -> Iterator[Measure]:
     deviation = float(blocks.std(axis=0).max()) / math.sqrt(len(blocks))
     told, limit = None, _BIAS[0] + SIGMAS * deviation
     if size > limit:
-        x, y, z = (float(one) for one in mean)
         kind = findings.RATE_BIAS_LARGE if size > _BIAS[1] else findings.RATE_BIAS
+        x, y, z = evidence.correct('imu', rate_bias=tuple(mean.tolist())).rate_bias
         told = kind(evidence.recording.roles['imu'], bias=size, x=x, y=y, z=z)
-        evidence.correct('imu', rate_bias=(x, y, z))
     yield Measure(size, limit, told, 'imu')
 
 
@@ -322,8 +357,8 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
         down = float(np.mean(_vertical_of(imu.orientation))) < 0.0
         true_down = float(np.mean(_vertical_of(ideal.orientation))) < 0.0
         if (abs(opposite) > 0.95 and abs(same) < 0.8) or down != true_down:
-            yield Measure(None, None, findings.ORIENTATION_NED(topic), 'imu axes')
-            evidence.correct('imu', axes='ned')
+            total = evidence.correct('imu', axes='ned')
+            yield Measure(None, None, findings.ORIENTATION_NED(topic, axes=total.axes), 'imu axes')
             assert evidence.imu is not None
             imu = evidence.imu
             same = complex(np.mean(np.exp(1j * (rotations.heading(imu.orientation) - true))))
@@ -332,8 +367,7 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
         if abs(same) > 0.9 and abs(turn) > _HEADING_DEG[0]:
             large = abs(turn) > _HEADING_DEG[1]
             kind = findings.ORIENTATION_YAW_LARGE if large else findings.ORIENTATION_YAW
-            told = kind(topic, turn=turn)
-            evidence.correct('imu', heading=turn)
+            told = kind(topic, turn=turn, set=evidence.correct('imu', heading=turn).heading)
         yield Measure(turn, _HEADING_DEG[0], told, 'imu heading')
     if 'gravity' not in evidence.doubtful:
         up = rotations.rotate(imu.orientation, imu.linear_acceleration).mean(axis=0)

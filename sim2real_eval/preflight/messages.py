@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim2real_eval.preflight import findings
-from sim2real_eval.preflight.evidence import Evidence
+from sim2real_eval.preflight.evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means
 from sim2real_eval.preflight.outcome import Measure
 from sim2real_eval.recording import findings as reading
+from sim2real_eval.recording.truth import valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MessageArray
+from sim_sensors.world.geodesy import LocalFrame
 
 _NEEDED = ('imu', 'gps', 'truth')
 # A vehicle turns and brakes at up to about 1 Hz, of which a cubic through samples needs four;
@@ -26,9 +28,15 @@ _UNEVEN = 0.1
 _FROZEN_S = 0.5
 _FROZEN_TRACK_S = 2.0
 _START_SPEED = 0.5
+_MOVED_M = 5.0
+_FAR = 4.0
+_TURNS = 0.1
 _DRIVER = (reading.STAMP_ZERO, reading.STAMP_NOT_POSITIVE, reading.STAMP_OFF, reading.CLOCKS_DRIFT)
 _ORDER = (reading.STAMP_BACK, reading.STAMP_AHEAD, reading.STAMP_REPEATED, reading.TRUTH_REPEATED)
-_VALUES = (reading.NOT_FINITE, reading.OUT_OF_RANGE, reading.NORM, reading.ZERO_ATTITUDE)
+_VALUES = (
+    reading.NOT_FINITE, reading.OUT_OF_RANGE, reading.EXCHANGED, reading.NORM,
+    reading.ZERO_ATTITUDE, reading.NO_ALTITUDE, reading.TWO_D_FIX,
+)  # fmt: skip
 
 
 def _roles(evidence: Evidence) -> Iterator[tuple[str, str, MessageArray]]:
@@ -48,6 +56,15 @@ def topics(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(
             None, None, None if is_there else findings.MISSING(role=role, topics=there), role
         )
+
+
+def counts(evidence: Evidence) -> Iterator[Measure]:
+    """There are enough messages to compare sensors and truth."""
+    for role, topic, array in _roles(evidence):
+        count = len(valid_fixes(array)) if isinstance(array, FixArray) else len(array)
+        least = LEAST_IMU if role == 'imu' else LEAST_FIXES
+        few = findings.FEW_MESSAGES(topic, count=count, role=role, least=least)
+        yield Measure(count, least, few if count < least else None, role, 'least')
 
 
 def duration(evidence: Evidence) -> Iterator[Measure]:
@@ -133,14 +150,15 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
 
     Six axes with noise of one step of their resolution repeat by chance in less than one of 100
     pairs, so half a second of it has another cause. Fixes must stand for 2 s and 5 of them while
-    the truth moves by 5 m, positions of the truth for 2 s while its twist says that it moves. A
-    sensor that is exact stands still with the vehicle, which counts as no time at all.
+    the truth moves by 5 m, positions of the truth for 2 s while its twist, fixes or rates say that
+    it moves. A sensor that is exact stands still with the vehicle, which counts as no time at all.
     """
     imu, fixes, truth = evidence.imu, evidence.fixes, evidence.truth
     if truth is not None:
         time, at = _longest_equal(truth.position, truth)
         speed = float(np.median(np.linalg.norm(truth.linear_velocity[at], axis=1)))
-        time = time if speed > _START_SPEED else 0.0
+        moves = speed > _START_SPEED or _moves(evidence, *truth.stamp_ns[at][[0, -1]])
+        time = time if moves else 0.0
         told = time > _FROZEN_TRACK_S
         # Whatever is held against it meanwhile is a symptom, and so is the step at its end.
         symptoms = {'steps', 'orientation', 'range', 'slow truth'}
@@ -174,6 +192,29 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
         topic = evidence.recording.roles['gps']
         wrong = findings.FROZEN(topic, time=time) if told else None
         yield Measure(time, _FROZEN_TRACK_S, wrong, 'gps')
+
+
+def _moves(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
+    """Return whether fixes or rates say that the vehicle moves: means of four parts of the time
+    are 5 m apart and farther than stated, or means of a second vary by 0.1 rad/s.
+    """
+    imu, fixes = evidence.imu, evidence.fixes
+    if fixes is not None:
+        some = fixes.take((fixes.stamp_ns >= first_ns) & (fixes.stamp_ns <= last_ns))
+        if len(some) >= 8:
+            frame = LocalFrame(float(some.latitude[0]), float(some.longitude[0]), 0.0)
+            places = frame.to_enu(some.latitude, some.longitude, np.zeros(len(some)))[:, :2]
+            parts = np.stack([one.mean(axis=0) for one in np.array_split(places, 4)])
+            stated = np.sqrt(some.position_covariance[:, (0, 1), (0, 1)].mean())
+            if float(np.ptp(parts, axis=0).max()) > max(_MOVED_M, _FAR * stated):
+                return True
+    if imu is None:
+        return False
+    inside = (imu.stamp_ns >= first_ns) & (imu.stamp_ns <= last_ns)
+    if inside.sum() < 8:
+        return False
+    rates = block_means(evidence.imu_time[inside], imu.angular_velocity[inside], 1.0)
+    return float(rates.std(axis=0).max()) > _TURNS
 
 
 def _longest_equal(rows: FloatArray, array: MessageArray) -> tuple[float, slice]:

@@ -30,6 +30,8 @@ class Measure:
     scale : str
         What the limit bounds: `most` the size of the value, `least` the value, `ratio` how far it
         is from 1 either way.
+    unit : str or None
+        Of the value, where it is not that of the check.
     """
 
     value: float | None
@@ -37,6 +39,7 @@ class Measure:
     finding: Finding | None = None
     subject: str = ''
     scale: str = 'most'
+    unit: str | None = None
 
     @property
     def share(self) -> float | None:
@@ -62,7 +65,8 @@ class Outcome:
     @property
     def unit(self) -> str:
         """Unit of the value; a ratio has none."""
-        return '' if self.measure.scale == 'ratio' else self.own_unit
+        own = self.own_unit if self.measure.unit is None else self.measure.unit
+        return '' if self.measure.scale == 'ratio' else own
 
     @property
     def status(self) -> str:

@@ -26,7 +26,6 @@ _LATE_S = (0.1, 0.3)
 _SCALE = 0.1
 _SPEED_SCALE = 0.15
 _HEADING_DEG = (5.0, 15.0)
-_SIDEWAYS_DEG = 15.0
 _SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28084: 'feet/s'}
 _SLOWEST = 0.2
 _JUMP_FACTOR = 10.0
@@ -52,11 +51,14 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     found, mirror = track.fitted, track.in_mirror
     other = _exchanged(evidence)
     if other is not None and other.left < 0.2 * min(found.left, mirror.left):
-        yield Measure(None, None, findings.SWAPPED(evidence.recording.roles['gps']), 'gps axes')
-        evidence.correct('gps', swapped=True)
+        total = evidence.correct('gps', swapped=True)
+        wrong = findings.SWAPPED(
+            evidence.recording.roles['gps'], swapped=str(total.swapped).lower()
+        )
+        yield Measure(None, None, wrong, 'gps axes')
     elif mirror.is_better_than(found.left) and mirror.left < 0.5 * found.left:
-        yield Measure(None, None, findings.TRUTH_NED(topic), 'truth axes')
-        evidence.correct('truth', axes='ned')
+        total = evidence.correct('truth', axes='ned')
+        yield Measure(None, None, findings.TRUTH_NED(topic, axes=total.axes), 'truth axes')
     track = evidence.track
     if track is None:
         return
@@ -67,20 +69,17 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     error = math.degrees(found.deviation / abs(found.gain))
     told, limit = None, _TURN_DEG[0] + SIGMAS * error
     if abs(turn) > limit:
-        large = abs(turn) > _TURN_DEG[1]
-        told = (findings.TRUTH_TURNED_LARGE if large else findings.TRUTH_TURNED)(topic, turn=turn)
+        kind = findings.TRUTH_TURNED_LARGE if abs(turn) > _TURN_DEG[1] else findings.TRUTH_TURNED
+        told = kind(topic, turn=turn, set=evidence.correct('truth', turn=turn).turn)
     yield Measure(turn, limit, told, role)
-    if told is not None:
-        evidence.correct('truth', turn=turn)
     scale = 1.0 / abs(found.gain)
     told, limit = None, _SCALE + SIGMAS * found.deviation / abs(found.gain)
     if abs(math.log(scale)) > limit:
         back, ratio = _plain(1.0 / scale), _speed_ratio(evidence)
         both = ratio is not None and abs(math.log(ratio)) < _SPEED_SCALE
-        speeds = {'speed_scale': back} if both else {}
-        key = ''.join(f', {name}: {one:.6g}' for name, one in speeds.items())
-        told = findings.TRUTH_SCALE(topic, scale=1.0 / back, back=back, speeds=key)
-        evidence.correct('truth', position_scale=back, **speeds)
+        total = evidence.correct('truth', position_scale=back, speed_scale=back if both else 1.0)
+        key = f', speed_scale: {total.speed_scale:.6g}' if both else ''
+        told = findings.TRUTH_SCALE(topic, scale=1.0 / back, set=total.position_scale, speeds=key)
     yield Measure(scale, math.exp(limit), told, f'{role} scale', 'ratio')
 
 
@@ -113,8 +112,8 @@ def delay(evidence: Evidence) -> Iterator[Measure]:
     told = None
     if abs(late) > _LATE_S[0]:
         kind = findings.FIXES_LATE_LARGE if abs(late) > _LATE_S[1] else findings.FIXES_LATE
-        told = kind(evidence.recording.roles['gps'], delay=late)
-        evidence.correct('gps', delay=late)
+        total = evidence.correct('gps', delay=late)
+        told = kind(evidence.recording.roles['gps'], delay=late, set=total.delay)
     yield Measure(late, _LATE_S[0], told, 'gps')
 
 
@@ -164,13 +163,15 @@ def speeds(evidence: Evidence) -> Iterator[Measure]:
         near = [one for one in _SPEEDS if abs(ratio / one - 1.0) < _SCALE]
         if evidence.track is None and ratio < 0.05:
             back = _plain(ratio)
-            told = findings.TRUTH_SCALE(topic, scale=1.0 / back, back=back, speeds='')
-            evidence.correct('truth', position_scale=back)
+            total = evidence.correct('truth', position_scale=back)
+            told = findings.TRUTH_SCALE(
+                topic, scale=1.0 / back, set=total.position_scale, speeds=''
+            )
         else:
             unit = f': {_SPEEDS[near[0]]}' if near else ''
             back = 1.0 / (near[0] if near else ratio)
-            told = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, back=back)
-            evidence.correct('truth', speed_scale=back)
+            total = evidence.correct('truth', speed_scale=back)
+            told = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, set=total.speed_scale)
     yield Measure(ratio, math.exp(_SPEED_SCALE), told, 'truth', 'ratio')
 
 
@@ -204,43 +205,14 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(None, None, told, 'truth twist')
         evidence.correct('truth', twist='world')
         return
-    turns = np.conj(_plane(differences[fast])) * _plane(world[fast])
+    turns = np.conj(plane(differences[fast])) * plane(world[fast])
     mean = complex(np.mean(turns / np.maximum(np.abs(turns), 1e-12)))
     turn = math.degrees(np.angle(mean))
     off: Finding | None = None
     if abs(mean) > 0.9 and abs(turn) > _HEADING_DEG[0]:
-        large = abs(turn) > _HEADING_DEG[1]
-        off = (findings.HEADING_LARGE if large else findings.HEADING)(topic, turn=turn)
-        evidence.correct('truth', heading=turn)
+        kind = findings.HEADING_LARGE if abs(turn) > _HEADING_DEG[1] else findings.HEADING
+        off = kind(topic, turn=turn, set=evidence.correct('truth', heading=turn).heading)
     yield Measure(turn, _HEADING_DEG[0], off, 'truth heading')
-
-
-def body_axes(evidence: Evidence) -> Iterator[Measure]:
-    """The direction of travel in the body: along x for what has wheels, forwards or back.
-
-    Directions are doubled, so that forwards and back are one. A robot that moves sideways now and
-    then has no single direction (resultant below 0.9) and is no case for it.
-    """
-    truth = evidence.truth
-    if truth is None or 'orientation' in evidence.doubtful:
-        return
-    middle = np.diff(truth.position, axis=0) / (np.diff(truth.stamp_ns)[:, None] * 1e-9)
-    moved = _plane(rotations.rotate_back(truth.orientation[:-1], middle))
-    fast = np.abs(moved) > max(_SLOWEST, 0.3 * float(np.median(np.abs(moved))))
-    if fast.sum() < 16:
-        return
-    direction = moved[fast] / np.abs(moved[fast])
-    ahead = complex(np.mean(direction))
-    axis = complex(np.mean(direction**2))
-    if abs(axis) < 0.9:
-        return
-    yaw = math.degrees(np.angle(ahead if abs(ahead) > 0.5 else np.sqrt(axis)))
-    off = abs((yaw + 90.0) % 180.0 - 90.0)
-    told = None
-    if off > _SIDEWAYS_DEG:
-        told = findings.SIDEWAYS(evidence.recording.roles['truth'], yaw=yaw)
-        evidence.correct('truth', body_yaw=yaw)
-    yield Measure(off, _SIDEWAYS_DEG, told, 'truth')
 
 
 def jumps(evidence: Evidence) -> Iterator[Measure]:
@@ -285,7 +257,7 @@ def _outliers(sizes: FloatArray, least: float) -> tuple[int, float]:
     return int((sizes > limit).sum()), float(sizes.max())
 
 
-def _fix_error(evidence: Evidence) -> float | None:
+def fix_error(evidence: Evidence) -> float | None:
     """Return the standard deviation of the errors of the fixes per axis, m, without their mean.
 
     Not what jumps: that is told, and not what a covariance states. None where the truth is not
@@ -301,29 +273,14 @@ def _fix_error(evidence: Evidence) -> float | None:
     return math.sqrt(float(np.median(east**2 + north**2)) / (2.0 * math.log(2.0)))
 
 
-_FINEST_M = 0.001
-"""Errors below which fixes and truth are one measurement: those of RTK receivers scatter by 4 mm
-within a minute."""
-
-
-def independence(evidence: Evidence) -> Iterator[Measure]:
-    """Tell a truth that was made of the fixes: it has their errors, so they seem to have none."""
-    error = _fix_error(evidence)
-    if error is not None:
-        told = None
-        if error < _FINEST_M:
-            told = findings.TRUTH_OF_FIXES(evidence.recording.roles['truth'], error=error * 1e3)
-        yield Measure(error, _FINEST_M, told, 'truth, gps', 'least')
-
-
 def fix_covariance(evidence: Evidence) -> Iterator[Measure]:
     """Mean square of the errors of the fixes, without their mean, over the stated variance.
 
     Errors of a receiver wander over minutes, so that a run has one or two independent ones: a
     ratio of 9 (three deviations) is told, never one of 4.
     """
-    error, fixes = _fix_error(evidence), evidence.fixes
-    if error is None or fixes is None:
+    error, fixes = fix_error(evidence), evidence.fixes
+    if error is None or fixes is None or 'fix errors' in evidence.doubtful:
         return
     stated = fixes.position_covariance[:, (0, 1), (0, 1)].mean(axis=1)
     if not (stated > 0.0).all():
@@ -335,7 +292,10 @@ def covariance(
     evidence: Evidence, role: str, key: str, quantity: str, square: float, stated: float,
     limits: tuple[float, float, float] = (_OPTIMISTIC, _WRONG, _PESSIMISTIC),
 ) -> Iterator[Measure]:  # fmt: skip
-    """Hold a mean square of errors against the stated variance."""
+    """Hold a mean square of errors against the stated variance.
+
+    What is stated too large is no fault to put right: errors of one recording lack slow ones.
+    """
     ratio = square / stated
     warn, fail, great = limits
     told = None
@@ -350,7 +310,8 @@ def covariance(
             role=role,
             key=key,
         )
-        evidence.correct(role, **{key: math.sqrt(square)})
+        if ratio > warn:
+            evidence.correct(role, **{key: math.sqrt(square)})
     yield Measure(ratio, warn, told, f'{role} {quantity}')
 
 
@@ -359,11 +320,12 @@ def _course_range(moved: FloatArray, steps: FloatArray) -> float:
     fast = np.hypot(moved[:, 0], moved[:, 1]) > 0.5 * steps
     if not fast.any():
         return 0.0
-    course = _plane(moved[fast])
+    course = plane(moved[fast])
     return math.degrees(float(np.abs(np.angle(course * np.conj(course[0]))).max()))
 
 
-def _plane(vectors: FloatArray) -> FloatArray:
+def plane(vectors: FloatArray) -> FloatArray:
+    """Return the horizontal parts of vectors as complex numbers."""
     found: FloatArray = vectors[:, 0] + 1j * vectors[:, 1]
     return found
 

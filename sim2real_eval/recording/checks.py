@@ -180,6 +180,8 @@ def _check_fix_status(state: _Topic) -> None:
         # NavSatFix: "set to NaN if no altitude is available".
         state.note(findings.NO_ALTITUDE, len(altitude))
         state.change(altitude=np.zeros_like(altitude))
+    else:
+        state.drop(np.isnan(altitude), findings.TWO_D_FIX, broken=False)
 
 
 def _check_imu_orientation(state: _Topic) -> None:
@@ -210,6 +212,12 @@ def _check_finite(state: _Topic) -> None:
 
 
 def _check_coordinates(state: _Topic) -> None:
+    latitude, longitude = state.array.latitude, state.array.longitude
+    wrong = np.abs(latitude) > 90.0
+    if wrong.mean() > MAXIMUM_BROKEN and (np.abs(longitude) <= 90.0).all():
+        value = float(latitude[int(np.argmax(wrong))])
+        state.note(findings.EXCHANGED, len(latitude), value=value)
+        state.change(latitude=longitude, longitude=latitude)
     for name, limit in (('latitude', 90.0), ('longitude', 180.0)):
         values: FloatArray = getattr(state.array, name)
         bad = np.abs(values) > limit

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core import rotations
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -39,8 +41,19 @@ class _Correction(Parameters):
 
     def changed(self) -> list[str]:
         """Return what it changes, as `key value`."""
+        return [f'{key} {one}' for key, one in self.changes.items()]
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The keys that change something, and their values."""
         given, default = self.to_mapping(), type(self)().to_mapping()
-        return [f'{key} {one}' for key, one in given.items() if one != default[key]]
+        return {key: one for key, one in given.items() if one != default[key]}
+
+    def _check(self) -> None:
+        for key, one in vars(self).items():
+            if key.endswith('_scale') and one == 0.0:
+                problem = f'{one:g} is not allowed; must be a number other than 0'
+                raise ParameterError(type(self).__name__, key, problem)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,12 +95,33 @@ class ImuCorrection(_Correction):
         changes: dict[str, Any] = {'orientation': orientation}
         changes['angular_velocity'] = turn.apply(rate) - np.asarray(self.rate_bias)
         changes['linear_acceleration'] = turn.apply(force)
-        for quantity, std in (
-            ('linear_acceleration', self.acceleration_std), ('angular_velocity', self.rate_std)
-        ):  # fmt: skip
-            if std is not None:
-                changes[f'{quantity}_covariance'] = _diagonal(len(imu), std)
+        for quantity, scale, std in (
+            ('linear_acceleration', self.acceleration_scale, self.acceleration_std),
+            ('angular_velocity', self.rate_scale, self.rate_std),
+        ):
+            stated = getattr(imu, f'{quantity}_covariance')
+            # -1 in the first place says that the quantity is absent.
+            there = (stated[:, 0, 0] != -1.0)[:, None, None]
+            made = np.where(there, scale**2 * stated, stated)
+            changes[f'{quantity}_covariance'] = made if std is None else _diagonal(len(imu), std)
         return dataclasses.replace(_earlier(imu, self.delay), **changes)
+
+    def followed_by(self, later: ImuCorrection) -> ImuCorrection:
+        """Return the one correction that does what this one and then a later one do."""
+        axes, sign = _combined_axes(self.axes, later.axes)
+        turn = Rotation.from_euler('xyz', later.rotation, degrees=True)
+        bias = later.rate_scale * turn.apply(self.rate_bias) + later.rate_bias
+        return ImuCorrection(
+            delay=round(self.delay + later.delay, 9),
+            acceleration_scale=self.acceleration_scale * later.acceleration_scale,
+            rate_scale=self.rate_scale * later.rate_scale,
+            rate_bias=tuple(bias.tolist()),
+            rotation=_combined_rotation(self.rotation, later.rotation),
+            axes=axes,
+            heading=sign * self.heading + later.heading,
+            acceleration_std=_latest(self.acceleration_std, later.acceleration_std),
+            rate_std=_latest(self.rate_std, later.rate_std),
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +144,20 @@ class FixCorrection(_Correction):
             changes['position_covariance_type'] = np.ones_like(fixes.status)
         return dataclasses.replace(_earlier(fixes, self.delay), **changes)
 
+    def followed_by(self, later: FixCorrection) -> FixCorrection:
+        """Return the one correction that does what this one and then a later one do.
+
+        Examples
+        --------
+        >>> FixCorrection(delay=0.6, std=0.1).followed_by(FixCorrection(delay=-0.5)).changed()
+        ['delay 0.1', 'std 0.1']
+        """
+        return FixCorrection(
+            delay=round(self.delay + later.delay, 9),
+            swapped=self.swapped != later.swapped,
+            std=_latest(self.std, later.std),
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class TruthCorrection(_Correction):
@@ -122,8 +170,8 @@ class TruthCorrection(_Correction):
         'enu', '', 'ned: north-east-down, and forward-right-down in the body.', choices=_AXES
     )
     twist: str = parameter('body', '', 'Axes of the linear velocity.', choices=('body', 'world'))
-    position_scale: float = parameter(1.0, '1', 'Factor to m: 0.001 for mm.')
-    speed_scale: float = parameter(1.0, '1', 'Factor to m/s: 0.277778 for km/h.')
+    position_scale: float = parameter(1.0, '1', 'Factor to m: 0.001 for mm.', above=0.0)
+    speed_scale: float = parameter(1.0, '1', 'Factor to m/s: 0.277778 for km/h.', above=0.0)
     turn: float = parameter(
         0.0, 'deg', 'Yaw of the world axes against east and north; taken off the whole motion.'
     )
@@ -153,6 +201,22 @@ class TruthCorrection(_Correction):
             angular_velocity=yaw.inv().apply(rate),
         )
 
+    def followed_by(self, later: TruthCorrection) -> TruthCorrection:
+        """Return the one correction that does what this one and then a later one do.
+
+        A twist in world axes is a fact of the messages as they are.
+        """
+        axes, sign = _combined_axes(self.axes, later.axes)
+        return TruthCorrection(
+            axes=axes,
+            twist='world' if 'world' in (self.twist, later.twist) else 'body',
+            position_scale=self.position_scale * later.position_scale,
+            speed_scale=self.speed_scale * later.speed_scale,
+            turn=sign * self.turn + later.turn,
+            heading=sign * self.heading + later.heading,
+            body_yaw=sign * self.body_yaw + later.body_yaw,
+        )
+
 
 CORRECTIONS: Mapping[str, type[Any]] = {
     'imu': ImuCorrection,
@@ -163,7 +227,7 @@ CORRECTIONS: Mapping[str, type[Any]] = {
 
 
 def corrected(recording: Recording, corrections: Mapping[str, Any]) -> Recording:
-    """Return the recording with the corrections of roles that it has.
+    """Return the recording with the corrections of roles that it has, which it then names.
 
     Examples
     --------
@@ -177,8 +241,35 @@ def corrected(recording: Recording, corrections: Mapping[str, Any]) -> Recording
     for role, correction in corrections.items():
         if role in recording.roles:
             array = correction.applied(recording.require(role))
-            recording = recording.with_messages(role, array)
+            known = recording.corrections.get(role, type(correction)())
+            total = {**recording.corrections, role: known.followed_by(correction)}
+            recording = dataclasses.replace(
+                recording.with_messages(role, array), corrections=total
+            )
     return recording
+
+
+def _combined_axes(first: str, later: str) -> tuple[str, float]:
+    """Return both axes as one, and the sign that a turn before has after the later ones.
+
+    Exchanged twice they are as they were, and what turns to the left about up turns to the right
+    about down.
+    """
+    return ('enu' if first == later else 'ned'), (-1.0 if later == 'ned' else 1.0)
+
+
+def _combined_rotation(first: tuple[float, ...], later: tuple[float, ...]) -> tuple[float, ...]:
+    """Return roll, pitch, yaw, deg, of one rotation and then another."""
+    if first == _NO_TURN or later == _NO_TURN:
+        return later if first == _NO_TURN else first
+    turns = (Rotation.from_euler('xyz', one, degrees=True) for one in (later, first))
+    x, y, z, w = operator.mul(*turns).as_quat().tolist()
+    angles = np.degrees(rotations.euler_from_quaternion([x, y, z, w]))
+    return tuple(np.round(angles, 6).tolist())
+
+
+def _latest(first: float | None, later: float | None) -> float | None:
+    return first if later is None else later
 
 
 def _earlier(array: _M, delay: float) -> _M:

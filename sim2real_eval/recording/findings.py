@@ -41,6 +41,11 @@ NO_ALTITUDE = routine(
     'The receiver gives no altitude, so the vertical estimate has no meaning.',
     'use two_d_mode',
 )
+TWO_D_FIX = _dropped(
+    'no_altitude_dropped',
+    'altitude is absent (NaN)',
+    'The receiver had no altitude for a while. navsat_transform does not use such a fix.',
+)
 NO_ATTITUDE = routine(
     'recording.no_attitude',
     'orientation is all zero ({count:d}x); marked as absent (covariance -1)',
@@ -64,6 +69,13 @@ OUT_OF_RANGE = _dropped(
     'out_of_range',
     '{field} {value:g deg} is outside -{limit:g} .. {limit:g}',
     'No place on Earth has such coordinates.',
+)
+EXCHANGED = assumed(
+    'recording.fixes_exchanged',
+    'latitude reaches {value:.1f deg}, which is no latitude, and longitude is within -90 .. 90 '
+    '({count:d}x); both are read exchanged',
+    'The driver or the converter of the recording fills in one for the other.',
+    'set `corrections: {{gps: {{swapped: true}}}}` in recording.yaml',
 )
 STAMP_AHEAD = _dropped(
     'stamp_ahead',

@@ -8,7 +8,7 @@ import dataclasses
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording import findings
 from sim2real_eval.recording.checks import check_messages
+from sim2real_eval.recording.corrections import FixCorrection
 from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
@@ -33,7 +34,7 @@ from sim2real_eval.recording.roles import assign_roles, check_overlap, run_name,
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES, TF_STATIC, read_bag
 from sim2real_eval.recording.truth import low_passed
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 
 _LOG = logging.getLogger(__name__)
 
@@ -106,12 +107,17 @@ def read_recording(
         )
     roles, notes = assign_roles(where, content.ros_types, chosen, content.roles)
     notes = content.notes + notes
+    corrections = _exchanged_first(f'{sidecar}', content, roles, given.corrections)
     _check_topics(where, content, roles, notes)
     messages = dict(content.messages)
-    for role, correction in given.corrections.items():
-        keys = ', '.join(correction.changed())
-        if role in roles and keys:
-            topic = roles[role]
+    for role, correction in corrections.items():
+        topic, keys = roles[role], ', '.join(given.corrections[role].changed())
+        if correction != given.corrections[role] and findings.EXCHANGED in (n.kind for n in notes):
+            raise RecordingError(
+                f'{sidecar}: corrections.gps.swapped: true is not allowed: longitudes of {topic} '
+                'are no latitudes; must be false'
+            )
+        if keys:
             messages[topic] = correction.applied(messages[topic])
             notes.append(findings.CORRECTED(topic, keys=keys))
     notes += check_overlap(where, messages, roles)
@@ -154,6 +160,7 @@ def read_recording(
         ros_types=content.ros_types,
         ignored=tuple(content.ignored),
         reference=reference,
+        corrections=given.corrections,
     )
 
 
@@ -178,6 +185,29 @@ def _read_content(
         allowed = ', '.join((*STORAGE_SUFFIXES, *TRAJECTORY_SUFFIXES))
         raise RecordingError(f'{path}: not a recording: must be a folder or a file {allowed}')
     return read_bag(path, reader, topics)
+
+
+def _exchanged_first(
+    where: str, content: Content, roles: Mapping[str, str], corrections: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Exchange latitude and longitude, where asked for, before places are checked.
+
+    Returns what is left to correct. Corrections of a role that the recording lacks are refused.
+    """
+    left = dict(corrections)
+    for role, one in corrections.items():
+        if role not in roles:
+            raise RecordingError(
+                f'{where}: corrections.{role} is not allowed: the recording has no {role} topic; '
+                f'must be one of its roles: {", ".join(roles) or "none"}'
+            )
+        if isinstance(one, FixCorrection) and one.swapped:
+            topic = roles[role]
+            fixes = content.messages[topic]
+            assert isinstance(fixes, FixArray)
+            content.messages[topic] = FixCorrection(swapped=True).applied(fixes)
+            left[role] = dataclasses.replace(one, swapped=False)
+    return left
 
 
 def _check_topics(

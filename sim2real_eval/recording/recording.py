@@ -187,6 +187,8 @@ class Recording:
         Topics that hold other types, as `topic (type)`.
     reference : ReferenceTruth or None
         Set when the truth is an estimate that was made from the recording's own sensors.
+    corrections : mapping of str to correction
+        What the messages of a role were corrected by, as in recording.yaml.
     imu, gps, truth, mag, camera_pose, features, camera_info : MessageArray or None
         Messages of a role: of the IMU, of the GPS receiver, of the true motion, of the
         magnetometer; poses that a camera's features gave, the feature tracks of a camera, and its
@@ -211,6 +213,7 @@ class Recording:
     ros_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     reference: ReferenceTruth | None = None
+    corrections: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     imu = _Role(ImuArray)
     gps = _Role(FixArray)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from sim2real_eval.common.findings import Finding, Severity
 from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, Line, Preflight, lines
+from sim2real_eval.recording.corrections import CORRECTIONS
 from sim2real_eval.report.console import add_numbers, add_words, plain_table
 from sim2real_eval.report.style import figure_legend, legend_line, new_figure, tidy
 
@@ -25,10 +26,13 @@ _LEAST, _MOST = 1e-2, 1e2
 def preflight_table(
     runs: Sequence[Preflight], *, title: str = '', by_subject: bool = False
 ) -> Table:
-    """Return one line per check over all recordings, with the value nearest its limit."""
+    """Return one line per check over all recordings, with the value nearest its limit.
+
+    It names the role that has this value; `by_subject` has a line for each.
+    """
     table = plain_table(title, gap=1)
     table.add_column('')
-    add_words(table, 'check')
+    add_words(table, 'check', *([] if by_subject else ['of']))
     add_numbers(table, 'value', 'limit')
     add_words(table, 'unit')
     if len(runs) > 1:
@@ -39,6 +43,7 @@ def preflight_table(
         cells: list[Text | str] = [
             Text(line.status, style=_STYLES[line.status]),
             Text(line.label),
+            *([] if by_subject else [Text(_role(one.subject))]),
             '' if one.value is None else _short(one.value),
             '' if one.limit is None else f'{_BOUND[one.scale]} {_short(one.limit)}',
             Text(limiting.unit),
@@ -48,6 +53,11 @@ def preflight_table(
             cells += [str(count) if count else '' for count in counts]
         table.add_row(*cells)
     return table
+
+
+def _role(subject: str) -> str:
+    """Return the first role that a subject names, if any."""
+    return next((one for one in subject.replace(',', '').split() if one in CORRECTIONS), '')
 
 
 def preflight_lines(told: Iterable[Finding]) -> list[str]:
@@ -74,7 +84,7 @@ def correction_line(corrections: Mapping[str, Mapping[str, Any]]) -> str:
 def _yaml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, tuple):
+    if isinstance(value, list):
         return f'[{", ".join(map(_yaml, value))}]'
     return f'{value:.6g}' if isinstance(value, float) else str(value)
 
