@@ -28,7 +28,8 @@ DESCRIPTION = (
     'Tune chosen parameters of a GPS or IMU model until sensors simulated on the '
     'true motion of real recordings make the judge err as the real ones do. Every candidate '
     'meets the same random draws. Cross-validated on recordings held out; says when it '
-    'over-fits and which parameters the recordings say nothing of. See docs/explanation/fit.md.'
+    'over-fits and which parameters the recordings say nothing of. See '
+    'docs/explanation/characterization.md.'
 )
 EPILOG = """\
 examples:
