@@ -22,6 +22,7 @@ from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.plots import ranking_plot
 from sim2real_eval.report.page.ranking import differs, standings
 from sim2real_eval.study.answer import study_answer
+from sim2real_eval.study.findings import WARMUP
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError
@@ -89,6 +90,15 @@ def test_the_page_needs_nothing_but_itself(page: str) -> None:
     assert not re.search(r'@import|url\(|https?:', page.replace(library(), ''))
 
 
+def test_the_page_says_what_was_adapted_and_how_severe_findings_are(study: StudyOutcome) -> None:
+    warmup = WARMUP(warmup=5.0, count=3, most=2.5)
+    adapted = with_record(study, adapted=[warmup.to_record()])
+    text = ' '.join(read(study_page(adapted, findings=[warmup])).texts)
+    assert 'Adapted to the recordings: the first 5 s are left out' in text
+    assert 'assumed' in text
+    assert 'Adapted' not in study_page(study)
+
+
 def test_every_link_leads_to_a_section(page: str) -> None:
     reader = read(page)
     ids = [value for name, value in reader.attributes if name == 'id']
@@ -143,7 +153,7 @@ def test_a_stand_in_is_called_so_and_real_recordings_are_not(study: StudyOutcome
 def plots(page: str) -> list[dict[str, Any]]:
     """What Bokeh draws, as strict JSON: NaN and infinity would be refused."""
     (text,) = re.findall(r'<script id="plots" type="application/json">(.*?)</script>', page, re.S)
-    found: list[dict[str, Any]] = json.loads(text, parse_constant=float.fromhex)
+    found: list[dict[str, Any]] = json.loads(text, parse_constant=float.fromhex)['plots']
     return found
 
 
@@ -156,7 +166,7 @@ def test_every_plot_has_its_place_and_is_described(page: str) -> None:
 
 def test_colour_says_what_is_significant_and_never_the_rank(study: StudyOutcome) -> None:
     standing = standings(study)[0]
-    text = json.dumps(ranking_plot(standing, {}).item())
+    text = json.dumps(ranking_plot(standing, {}).item(len))
     unlike = [one for one in standing.known.models if differs(standing.known, one)]
     assert unlike
     assert '--unlike' in text

@@ -258,8 +258,7 @@ def print_study(
     With `verbose` every table comes before the answer; with `quiet` there is the answer alone;
     `explained`, there is what it means in place of the ranking.
     """
-    from sim2real_eval.common.findings import from_records
-    from sim2real_eval.report.answer import answer_text, meaning, wrapped
+    from sim2real_eval.report.answer import adapted_text, answer_text, meaning, wrapped
     from sim2real_eval.report.study_report import FINDINGS, PAGE
 
     folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
@@ -270,9 +269,8 @@ def print_study(
     if synthetic:
         print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
         print('good a sensor model is.')
-    if told := outcome.record.get('adapted'):
-        problems = '; '.join(f'{one.problem} ({one.remedy})' for one in from_records(told))
-        print(wrapped(f'Adapted to the recordings: {problems}.'))
+    if told := adapted_text(outcome.record):
+        print(wrapped(told))
     print()
     if verbose:
         _show_all(outcome, report, folder, published=published)

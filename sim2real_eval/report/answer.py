@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from sim2real_eval.common.findings import from_records
 from sim2real_eval.report.console import p_value_text
 from sim2real_eval.study.answer import Answer, View
 
@@ -60,6 +61,16 @@ def _doubt(answer: Answer) -> str:
         few = _count(answer.recordings, 'recording')
         return f'{few} cannot show whether a difference is more than chance'
     return 'it holds for motions, sensors and a judge like those of these recordings only'
+
+
+def adapted_text(record: Mapping[str, Any]) -> str:
+    """Return what was set because the recordings of a study demand it; empty if nothing.
+
+    `record`: of the study, see `StudyOutcome`.
+    """
+    told = from_records(record.get('adapted') or ())
+    said = '; '.join(f'{one.problem} ({one.remedy})' for one in told)
+    return f'Adapted to the recordings: {said}.' if told else ''
 
 
 def meaning(answer: Answer) -> str:

@@ -62,7 +62,7 @@ def study_report(
     side = side_results(outcome) if side is None else side
     file = None if folder is None else Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file is not None and file.is_file() else ''
-    answer = study_answer(outcome)
+    answer, findings = study_answer(outcome), _findings(outcome, standing)
     page = study_page(
         outcome,
         study_file=text,
@@ -70,6 +70,7 @@ def study_report(
         side=side,
         standing=standing,
         answer=answer_lines(answer),
+        findings=findings,
     )
     synthetic = bool(outcome.record.get('synthetic'))
     tables = paper_tables(standing)
@@ -86,7 +87,7 @@ def study_report(
         ),
         tuple(standing),
         answer,
-        _findings(outcome, standing),
+        findings,
     )
 
 

@@ -7,7 +7,8 @@ import dataclasses
 import functools
 import importlib.util
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ class Plot:
         self.height = height
         if rows:
             self.height = 66 + (26 if len(rows) <= _FEW else 20) * len(rows)
+        self._log = log
         self._axes = {
             'labels': [x_label, y_label], 'log': log, 'rows': [*map(short_name, rows)],
             'range': x_range, 'plan': plan,
@@ -124,6 +126,11 @@ class Plot:
         self._hover = list(tooltips.items())
 
     def _add(self, kind: str, source: Source, columns: Mapping[str, Any], **style: Any) -> None:
+        if kind in ('line', 'varea'):
+            columns = {
+                name: one if self._log[name[0] == 'y'] else on_screen(one)
+                for name, one in columns.items()
+            }
         self._layers.append(
             {
                 'kind': kind,
@@ -135,11 +142,16 @@ class Plot:
             }
         )
 
-    def item(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return {
-            'height': self.height, **self._axes, 'layers': self._layers, 'hover': self._hover,
-        }  # fmt: skip
+    def item(self, place: Callable[[list[Any]], int]) -> dict[str, Any]:
+        """Return plain values, for JSON, with its columns as numbers of their places.
+
+        `place` keeps a column and returns its number: lines of one motion share their times.
+        """
+        layers = [
+            {**one, 'data': {name: place(column) for name, column in one['data'].items()}}
+            for one in self._layers
+        ]
+        return {'height': self.height, **self._axes, 'layers': layers, 'hover': self._hover}
 
 
 def _plain(column: Any) -> list[Any]:
@@ -147,6 +159,20 @@ def _plain(column: Any) -> list[Any]:
     if isinstance(column, np.ndarray):
         return [float(f'{one:.5g}') for one in column.tolist()]
     return list(column)
+
+
+def on_screen(values: FloatArray) -> FloatArray:
+    """Round to the decimals that part 4000 points of the range.
+
+    Examples
+    --------
+    >>> on_screen(np.array([0.0, 1 / 3, 20.0])).tolist()
+    [0.0, 0.333, 20.0]
+    """
+    span = float(np.ptp(values)) if len(values) else 0.0
+    if not 0.0 < span < np.inf:
+        return values
+    return np.round(values, max(0, math.ceil(-math.log10(span / 4000.0))))
 
 
 def short_name(name: str) -> str:

@@ -14,9 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.report.answer import AnswerLine
+from sim2real_eval.report.answer import AnswerLine, adapted_text
 from sim2real_eval.report.page.cells import NONE
 from sim2real_eval.report.page.figure import Plot, Source, library
 from sim2real_eval.report.page.ranking import Standing, standings
@@ -50,12 +51,13 @@ def study_page(
     side: SideResults | None = None,
     standing: Sequence[Standing] | None = None,
     answer: Sequence[AnswerLine] = (),
+    findings: Sequence[Finding] = (),
 ) -> str:
     """Return the page as text.
 
     It shows the text of the study file, the command that repeats the study and, where they are
-    given, the answer, other metrics and sensitivity. `standing`, from `standings`, is made when
-    omitted. Sim2RealError when no judge has both a real and a simulated run.
+    given, the answer, findings, other metrics and sensitivity. `standing`, from `standings`, is
+    made when omitted. Sim2RealError when no judge has both a real and a simulated run.
     """
     standing = standings(outcome) if standing is None else standing
     if not standing:
@@ -77,11 +79,11 @@ def study_page(
     )
     nearest = standing[0].known.order[:_SHOWN]
     script = _asset('page.js')
-    notes = [str(note['text']) for note in record.get('notes') or []]
     items: list[dict[str, Any]] = []
+    columns: dict[tuple[Any, ...], int] = {}
 
     def place(plot: Plot) -> int:
-        items.append(plot.item())
+        items.append(plot.item(lambda one: columns.setdefault(tuple(one), len(columns))))
         return len(items) - 1
 
     text: str = (
@@ -103,12 +105,15 @@ def study_page(
             shown=[sources[REAL].kind, *(sources[one.model].kind for one in nearest)],
             named=named,
             place=place,
-            plots=lambda: htmlsafe_json_dumps(items, separators=(',', ':')),
+            plots=lambda: htmlsafe_json_dumps(
+                {'plots': items, 'columns': list(columns)}, separators=(',', ':')
+            ),
             answer=answer,
             facts=_facts(outcome),
             rankings=views,
             failures=told_failures(record),
-            notes=notes,
+            adapted=adapted_text(record),
+            findings=findings,
             overview=overview(standing, colours),
             overlay=overlay,
             judges=judges,
@@ -117,9 +122,6 @@ def study_page(
             scenario_column=labels.index('scenario'),
             model_column=labels.index('model'),
             scenarios=outcome.scenarios,
-            run_notes=[
-                (' · '.join(map(str, run.key)), run.notes) for run in outcome.runs if run.notes
-            ],
             command=command,
             shipped=bool(record.get('shipped')),
             provenance=record_tables(record),

@@ -1,7 +1,8 @@
 'use strict';
 (function () {
   var root = document.documentElement, button = document.getElementById('theme');
-  var items = JSON.parse(document.getElementById('plots').textContent);
+  var all = JSON.parse(document.getElementById('plots').textContent);
+  var items = all.plots;
   var switches = Array.prototype.slice.call(document.querySelectorAll('.switches'));
   var off = {}, drawn = [];
   function each(selector, act, inside) {
@@ -32,8 +33,10 @@
   }
   function repaint() { drawn.forEach(paint); }
   function layerOn(plot, layer) {
+    var data = {};
+    Object.keys(layer.data).forEach(function (name) { data[name] = all.columns[layer.data[name]]; });
     var wanted = {
-      source: new Bokeh.ColumnDataSource({ data: layer.data }), name: layer.name,
+      source: new Bokeh.ColumnDataSource({ data: data }), name: layer.name,
       level: layer.kind === 'quad' ? 'underlay' : 'glyph'
     };
     Object.keys(layer.data).forEach(function (name) {
