@@ -68,15 +68,13 @@ def _alive(group: int) -> bool:
     return False
 
 
-def _workers(group: int) -> int:
+def _workers(parent: int) -> int:
     found = 0
-    for folder in Path('/proc').glob('[0-9]*'):
+    for stat in Path('/proc').glob('[0-9]*/stat'):
         try:
-            own = int((folder / 'stat').read_text(errors='replace').rpartition(')')[2].split()[2])
-            words = (folder / 'cmdline').read_bytes()
+            found += int(stat.read_text(errors='replace').rpartition(')')[2].split()[1]) == parent
         except OSError:
             continue
-        found += own == group and b'spawn_main' in words
     return found
 
 

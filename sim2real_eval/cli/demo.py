@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +18,10 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
+    from sim2real_eval.common.workers import Workers
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
+    from sim2real_eval.study.recordings import StudyRecording
 
 _COMMAND = ('sim2real', 'demo')
 _LABEL = (
@@ -66,24 +69,28 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.cli.study import carry_out
     from sim2real_eval.common.results import new_folder
-    from sim2real_eval.recording.writing import write_recording
 
     folder = Path(options.out)
     plan = _plan(options.seed, options.runs, options.judge_config or [PROFILE])
     options.overwrite = _is_another(folder, plan)
 
-    def finish(outcome: StudyOutcome) -> None:
+    def finish(outcome: StudyOutcome, workers: Workers) -> None:
         (folder / 'SYNTHETIC.txt').write_text(_LABEL, encoding='utf-8')
         if not (folder / 'recordings').exists():
             with new_folder(folder / 'recordings') as fresh:
-                for one in plan.recordings:
-                    write_recording(one.read(), fresh / one.name)
+                workers.map(functools.partial(_write, folder=fresh), plan.recordings)
 
     status = carry_out(plan, options, explained=True, finish=finish)
     if not (options.json or options.quiet) and status == 0:
         print('\nNext, with your own bags:')
         print('    sim2real vepd --real MY_BAGS/* --models paper --out result')
     return status
+
+
+def _write(recording: StudyRecording, *, folder: Path) -> None:
+    from sim2real_eval.recording.writing import write_recording
+
+    write_recording(recording.read(), folder / recording.name)
 
 
 def _plan(seed: int, runs: int, judges: Sequence[str]) -> StudyPlan:

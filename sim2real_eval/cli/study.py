@@ -6,10 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import functools
-import importlib
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +21,7 @@ from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.shipped import config_path
 
 if TYPE_CHECKING:
+    from sim2real_eval.common.workers import Workers
     from sim2real_eval.metrics.distances import VepdRow
     from sim2real_eval.report.page.ranking import Standing
     from sim2real_eval.report.study_report import StudyReport
@@ -164,7 +162,7 @@ def carry_out(
     *,
     published: bool = False,
     explained: bool = False,
-    finish: Callable[[StudyOutcome], None] | None = None,
+    finish: Callable[[StudyOutcome, Workers], None] | None = None,
 ) -> int:
     """Run a study into the folder --out, print it, and return the exit status.
 
@@ -207,10 +205,15 @@ def carry_out(
 
 
 def _judged(
-    plan: StudyPlan, options: argparse.Namespace, finish: Callable[[StudyOutcome], None] | None
+    plan: StudyPlan,
+    options: argparse.Namespace,
+    finish: Callable[[StudyOutcome, Workers], None] | None,
 ) -> tuple[StudyOutcome, StudyReport]:
     """Run a study and write all that there is of it."""
     from sim2real_eval.common.workers import Workers
+
+    # Also what it imports is there when workers start, and they draw plots.
+    from sim2real_eval.report.study_report import finish_study
     from sim2real_eval.study.runner import run_study
 
     reports: list[StudyReport] = []
@@ -221,19 +224,14 @@ def _judged(
         def begin(runs: int, known: int, units: int) -> Callable[[], None]:
             if known:
                 print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
-            # While others judge: what the report needs takes a second or two to import.
-            load = functools.partial(importlib.import_module, 'sim2real_eval.report.study_report')
-            threading.Thread(target=load, daemon=True).start()
             bar = progress_bar(units + 2, 'judging, statistics and report')
             advance.append(stack.enter_context(bar))
             return advance[0]
 
         def write_rest(outcome: StudyOutcome) -> None:
-            from sim2real_eval.report.study_report import finish_study
-
             advance[0]()
             if finish is not None:
-                finish(outcome)
+                finish(outcome, workers)
             reports.append(finish_study(outcome, options.out, workers=workers))
 
         outcome = run_study(

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
@@ -59,8 +60,8 @@ def map_in_processes(
 class Workers:
     """Processes that are started once for several maps; a context manager.
 
-    They start when they are first needed, and end with the context: at once when that ends in an
-    exception. With one of `jobs` everything runs in this process.
+    They start when they are first needed, or at `start`, and end with the context: at once when
+    that ends in an exception. With one of `jobs` everything runs in this process.
     """
 
     def __init__(self, jobs: int = 1) -> None:
@@ -84,6 +85,28 @@ class Workers:
             if self._listener is not None and kind is None:
                 self._listener.stop()
 
+    def start(self) -> None:
+        """Start the processes, unless they run or are not needed.
+
+        While this process has a single thread they are copies of it, on Linux: what it has
+        imported and read they need not. A copy of a process with threads may hang, as may one on
+        other systems; there they start afresh.
+        """
+        if self.jobs <= 1 or self._pool is not None:
+            return
+        context = multiprocessing.get_context('fork' if _has_one_thread() else 'spawn')
+        self._others = set(multiprocessing.active_children())
+        queue = _Records(context.SimpleQueue()) if _LOG.isEnabledFor(logging.INFO) else None
+        self._pool = concurrent.futures.ProcessPoolExecutor(
+            self.jobs, mp_context=context, initializer=_begin, initargs=(queue,)
+        )
+        with _interrupts_held(), single_threads():
+            # With the first task the pool makes all copies.
+            self._pool.submit(int)
+        if queue is not None:
+            self._listener = logging.handlers.QueueListener(queue, _Once())
+            self._listener.start()
+
     def map(
         self,
         function: Callable[[T], R],
@@ -99,17 +122,8 @@ class Workers:
                 if progress is not None:
                     progress()
             return results
-        if self._pool is None:
-            # Workers start afresh: forking a process that has run threads may deadlock.
-            context = multiprocessing.get_context('spawn')
-            self._others = set(multiprocessing.active_children())
-            queue = _Records(context.SimpleQueue()) if _LOG.isEnabledFor(logging.INFO) else None
-            if queue is not None:
-                self._listener = logging.handlers.QueueListener(queue, _Once())
-                self._listener.start()
-            self._pool = concurrent.futures.ProcessPoolExecutor(
-                self.jobs, mp_context=context, initializer=_begin, initargs=(queue,)
-            )
+        self.start()
+        assert self._pool is not None
         try:
             with _interrupts_held(), single_threads():
                 futures = [self._pool.submit(_until_terminated, function, item) for item in items]
@@ -156,6 +170,14 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _has_one_thread() -> bool:
+    """Return whether this process has no other thread, also of libraries; False if unknown."""
+    try:
+        return len(list(Path('/proc/self/task').iterdir())) == 1
+    except OSError:
+        return False
 
 
 def _end(workers: Iterable[BaseProcess]) -> None:
@@ -214,6 +236,8 @@ def _begin(records: _Records | None) -> None:
 
     What it logs goes to `records`; None: nowhere.
     """
+    # A copy of its parent has its handlers.
+    _LOG.handlers.clear()
     if records is not None:
         _LOG.addHandler(logging.handlers.QueueHandler(records))
         _LOG.setLevel(logging.INFO)

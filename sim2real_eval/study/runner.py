@@ -9,6 +9,7 @@ versions of what shapes results, ends the study instead of changing it.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from sim2real_eval.recording.reading import Source
 from sim2real_eval.study.folder import abandon, held, write_study
 from sim2real_eval.study.outcome import RunStore, StudyOutcome, encoded
 from sim2real_eval.study.plan import StudyPlan, StudyUnit
+from sim2real_eval.study.recordings import PathDrive, StudyRecording
 from sim2real_eval.study.run import Losses, RunKey, StudyFailure, told_failures
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
@@ -74,6 +76,10 @@ def run_study(
             for unit in plan.units(workers.jobs)
             if not unit.run_groups().keys() <= known.keys()
         ]
+        if cluster is None and units and workers.jobs > 1:
+            _compile(units[0])
+            # Before a thread shows progress: copies of this process need not load that again.
+            workers.start()
         progress = None if begin is None else begin(len(groups), len(known), len(units))
         if cluster is None:
             work = functools.partial(_judge, folder=target, stored=frozenset(known))
@@ -138,6 +144,17 @@ def conclude(
     if finish is not None:
         finish(outcome)
     return outcome
+
+
+def _compile(unit: StudyUnit) -> None:
+    """Compile or load what a unit needs: judge 1 s of every model, and of one by every judge."""
+    fast = tuple(judge for judge in unit.judges if judge.is_fast)
+    drive = StudyRecording('short', '', PathDrive('line', 0, 'short', duration=1.0))
+    for judges, twins in ((fast[:1], unit.twins), (fast[1:], unit.twins[:1])):
+        dataclasses.replace(
+            unit, recording=drive, judges=judges, conditions=unit.conditions[:1], twins=twins,
+            options=dataclasses.replace(unit.options, repetitions=1),
+        ).judge((), lambda run, signals: None)  # fmt: skip
 
 
 def _judge(unit: StudyUnit, *, folder: Path, stored: frozenset[RunKey]) -> list[StudyFailure]:

@@ -36,8 +36,10 @@ def heartbeat(
         while not done.wait(interval_s):
             say(f'{describe()} ({time.monotonic() - began:.0f} s)')
 
-    threading.Thread(target=repeat, name='heartbeat', daemon=True).start()
+    thread = threading.Thread(target=repeat, name='heartbeat', daemon=True)
+    thread.start()
     try:
         yield
     finally:
         done.set()
+        thread.join()

@@ -23,12 +23,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.motion.trajectory import Trajectory
 
-State = tuple[float, float, float, float, float, float, float]
+_State = tuple[float, float, float, float, float, float, float]
 """x, y (rear axle, m), heading (rad), speed (m/s), steer (rad), steer rate (rad/s), drive (1)."""
+
+_Constants = tuple[float, float, float, float, float, float, float, float, float]
+"""Wheelbase, leverage and inertia at the motor, stall torque, no-load rate, linear and constant
+resistance, motor lag, steering lag."""
 
 _REST_RATE = 0.5  # rad/s of the motor over which the constant resistance sets in
 
@@ -123,63 +128,25 @@ class AckermannVehicle(Parameters):
         """
         count = round(duration / step)
         period = max(1, round(1.0 / (control_rate * step)))
-        state: State = (start.x, start.y, start.heading, start.speed, 0.0, 0.0, 0.0)
-        states = np.empty((count + 1, 7))
-        throttle = wanted = 0.0
-        for index in range(count + 1):
-            states[index] = state
-            if index % period == 0:
-                command = controller(index * step, VehicleState(*state[:4]))
-                throttle = min(max(command.throttle, 0.0), 1.0)
-                wanted = min(max(command.steering, -1.0), 1.0) * self.max_steer
-            state = self._advance(state, throttle, wanted, step)
-        return self._trajectory(np.arange(count + 1, dtype=np.float64) * step, states)
-
-    def _advance(self, state: State, throttle: float, wanted: float, step: float) -> State:
-        sixth = step / 6.0
-        a = self._rates(state, throttle, wanted)
-        b = self._rates(_moved(state, a, 0.5 * step), throttle, wanted)
-        c = self._rates(_moved(state, b, 0.5 * step), throttle, wanted)
-        d = self._rates(_moved(state, c, step), throttle, wanted)
-        # Written out, as in _moved: a drive takes longer than what is judged on it.
-        return (
-            state[0] + sixth * (a[0] + 2.0 * b[0] + 2.0 * c[0] + d[0]),
-            state[1] + sixth * (a[1] + 2.0 * b[1] + 2.0 * c[1] + d[1]),
-            state[2] + sixth * (a[2] + 2.0 * b[2] + 2.0 * c[2] + d[2]),
-            max(state[3] + sixth * (a[3] + 2.0 * b[3] + 2.0 * c[3] + d[3]), 0.0),
-            state[4] + sixth * (a[4] + 2.0 * b[4] + 2.0 * c[4] + d[4]),
-            state[5] + sixth * (a[5] + 2.0 * b[5] + 2.0 * c[5] + d[5]),
-            state[6] + sixth * (a[6] + 2.0 * b[6] + 2.0 * c[6] + d[6]),
-        )
-
-    def _rates(self, state: State, throttle: float, wanted: float) -> State:
-        _, _, heading, speed, steer, steer_rate, drive = state
-        tau = self.steering_lag
-        return (
-            speed * math.cos(heading),
-            speed * math.sin(heading),
-            speed * math.tan(steer) / self.wheelbase,
-            self._acceleration(speed, drive),
-            steer_rate,
-            ((wanted - steer) / tau - 2.0 * steer_rate) / tau,
-            (throttle - drive) / self.motor_lag,
-        )
-
-    def _acceleration(self, speed: float, drive: float) -> float:
         leverage = self.gear_ratio * self.wheel_radius
-        rate = speed / leverage
-        torque = (
-            self.stall_torque * (drive - rate / self.no_load_rate)
-            - self.linear_resistance * rate
-            - self.constant_resistance * math.tanh(rate / _REST_RATE)
-        )
-        if speed <= 0.0:
-            torque = max(torque, 0.0)
-        return torque / (leverage * self.mass)
+        constants = (
+            self.wheelbase, leverage, leverage * self.mass, self.stall_torque, self.no_load_rate,
+            self.linear_resistance, self.constant_resistance, self.motor_lag, self.steering_lag,
+        )  # fmt: skip
+        time = np.arange(count + 1, dtype=np.float64) * step
+        samples = np.empty((count + 1, 7))
+        began = (float(start.x), float(start.y), float(start.heading), float(start.speed))
+        state = (*began, 0.0, 0.0, 0.0)
+        for first in range(0, count + 1, period):
+            command = controller(first * step, VehicleState(*state[:4]))
+            throttle = float(min(max(command.throttle, 0.0), 1.0))
+            wanted = min(max(command.steering, -1.0), 1.0) * self.max_steer
+            rows = samples[first : first + period]
+            state = _advance(rows, state, throttle, wanted, step, constants)
+        return self._trajectory(time, samples)
 
-    def _trajectory(self, time: FloatArray, states: FloatArray) -> Trajectory:
-        x, y, heading, speed, steer, steer_rate, drive = states.T
-        pull = np.array([self._acceleration(*pair) for pair in zip(speed, drive, strict=True)])
+    def _trajectory(self, time: FloatArray, samples: FloatArray) -> Trajectory:
+        x, y, heading, speed, steer, steer_rate, pull = samples.T
         curvature = np.tan(steer) / self.wheelbase
         bending = steer_rate / (np.cos(steer) ** 2 * self.wheelbase)
         yaw_rate = speed * curvature
@@ -194,18 +161,73 @@ class AckermannVehicle(Parameters):
         return rear_axle.at_lever_arm((self.cg_to_rear, 0.0, 0.0))
 
 
+@compiled
+def _advance(
+    samples: FloatArray,
+    state: _State,
+    throttle: float,
+    wanted: float,
+    step: float,
+    constants: _Constants,
+) -> _State:
+    """Write a sample per step and return the state after the last; the command is held.
+
+    A sample is x, y, heading, speed, steer, steer rate and acceleration.
+    """
+    half, sixth = 0.5 * step, step / 6.0
+    for index in range(len(samples)):
+        a = _rates(state, throttle, wanted, constants)
+        for place in range(6):
+            samples[index, place] = state[place]
+        samples[index, 6] = a[3]
+        b = _rates(_moved(state, a, half), throttle, wanted, constants)
+        c = _rates(_moved(state, b, half), throttle, wanted, constants)
+        d = _rates(_moved(state, c, step), throttle, wanted, constants)
+        state = (
+            state[0] + sixth * (a[0] + 2.0 * b[0] + 2.0 * c[0] + d[0]),
+            state[1] + sixth * (a[1] + 2.0 * b[1] + 2.0 * c[1] + d[1]),
+            state[2] + sixth * (a[2] + 2.0 * b[2] + 2.0 * c[2] + d[2]),
+            max(state[3] + sixth * (a[3] + 2.0 * b[3] + 2.0 * c[3] + d[3]), 0.0),
+            state[4] + sixth * (a[4] + 2.0 * b[4] + 2.0 * c[4] + d[4]),
+            state[5] + sixth * (a[5] + 2.0 * b[5] + 2.0 * c[5] + d[5]),
+            state[6] + sixth * (a[6] + 2.0 * b[6] + 2.0 * c[6] + d[6]),
+        )
+    return state
+
+
+@kernel
+def _rates(state: _State, throttle: float, wanted: float, constants: _Constants) -> _State:
+    _, _, heading, speed, steer, steer_rate, drive = state
+    wheelbase, leverage, inertia, stall, no_load, linear, constant, lag, tau = constants
+    rate = speed / leverage
+    torque = (
+        stall * (drive - rate / no_load) - linear * rate - constant * math.tanh(rate / _REST_RATE)
+    )
+    if speed <= 0.0:
+        torque = max(torque, 0.0)
+    return (
+        speed * math.cos(heading),
+        speed * math.sin(heading),
+        speed * math.tan(steer) / wheelbase,
+        torque / inertia,
+        steer_rate,
+        ((wanted - steer) / tau - 2.0 * steer_rate) / tau,
+        (throttle - drive) / lag,
+    )
+
+
+@kernel
+def _moved(state: _State, rates: _State, step: float) -> _State:
+    return (
+        state[0] + step * rates[0],
+        state[1] + step * rates[1],
+        state[2] + step * rates[2],
+        state[3] + step * rates[3],
+        state[4] + step * rates[4],
+        state[5] + step * rates[5],
+        state[6] + step * rates[6],
+    )
+
+
 ART = AckermannVehicle()
 """The vehicle of the paper."""
-
-
-def _moved(state: State, rates: State, step: float) -> State:
-    x, y, heading, speed, steer, steer_rate, drive = state
-    return (
-        x + step * rates[0],
-        y + step * rates[1],
-        heading + step * rates[2],
-        speed + step * rates[3],
-        steer + step * rates[4],
-        steer_rate + step * rates[5],
-        drive + step * rates[6],
-    )
