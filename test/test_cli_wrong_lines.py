@@ -31,6 +31,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = folder / 'torn' / 'torn.db3'
     data.write_bytes(data.read_bytes()[:5_000])
     (folder / 'empty').mkdir()
+    (folder / 'dir.csv').mkdir()
     (folder / 'full').mkdir()
     (folder / 'full' / 'mine.txt').write_text('mine', encoding='utf-8')
     texts = {
@@ -60,6 +61,8 @@ WRONG = {
     'vepd --real blind --out o': 'blind: no truth topic',
     'vepd --real line_1 --models nope --out o': "'nope' is unknown",
     'vepd --real line_1 --models ch_rv --out o': 'did you mean ch_rw?',
+    'vepd --real line_1 --models papper --out o': "'papper' is unknown (did you mean paper?)",
+    'vepd --real line_1 --models ch_rw,ch_rw --out o': "'ch_rw' is named twice",
     'vepd --real line_1 --models , --out o': 'no model is named',
     'vepd --real line_1 --models gone.yaml --out o': 'gone.yaml: cannot be read',
     'vepd --real line_1 --models unknown_key.yaml --out o': 'ratte: unknown',
@@ -102,13 +105,12 @@ WRONG = {
     'vepd --series full --start-heading': '--start-heading: goes with --real only',
     'vepd --series full --real line_1': 'not allowed with argument',
     'judge': 'required: RECORDING, --out',
-    'judge line_1 --out x.csv': '--config: is missing; must be a profile or a parameter file',
     'judge line_1 --judge error_state --config clean --out x.csv': "'clean' is unknown",
     'judge line_1 --config clean': 'required: --out',
     'judge gone --config clean --out x.csv': 'gone: no such file or folder',
     'judge gone cut --config clean --out xs': 'gone: no such file or folder (and 1 more)',
     'judge line_1 --config clean --out file.txt': 'file.txt: exists',
-    'judge line_1 --config clean --out empty --overwrite': 'empty: is a folder',
+    'judge line_1 --config clean --out dir.csv --overwrite': 'dir.csv: is a folder',
     'judge line_1 circle_1 --config clean --out x.csv': 'must be a folder',
     'judge line_1 --config ekf.yaml --out x.csv': 'frequencyy',
     'judge line_1 --config clean --navsat-config ekf.yaml --out x.csv': 'ekf.yaml: ',

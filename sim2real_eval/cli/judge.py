@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_out, add_recordings, add_shared, sources
 from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
+from sim2real_eval.cli.options import STUDY
 from sim2real_eval.cli.output import attempted, complain, print_json, print_notes, print_table
 from sim2real_eval.common.findings import Finding, to_records
+from sim2real_eval.study.findings import START_HEADING
+from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from sim2real_eval.metrics.consistency import Checked
     from sim2real_eval.metrics.normalised_squares import Squares
     from sim2real_eval.recording.reading import Source
+    from sim2real_eval.recording.recording import Recording
 
 
 HELP = 'recordings -> velocity estimates, as robot_localization makes them'
@@ -30,7 +34,7 @@ DESCRIPTION = (
 EPILOG = """\
 examples:
   sim2real judge my_bag --config ekf.yaml --navsat-config navsat.yaml --out estimate.csv
-  sim2real judge my_bag --config clean --out estimate.csv
+  sim2real judge my_bag --out estimate.csv
   sim2real judge bags/* --config paper_released --out estimates
   sim2real judge my_bag --config clean --latency /gps/fix=0.2 --correct gravity --out late.csv
   sim2real judge my_bag --config clean --judge robot_localization --out estimate.csv
@@ -42,11 +46,12 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     add_recordings(parser)
-    add_judge(parser, '--config', None)
+    add_judge(parser, '--config', PROFILE)
     add_judge_kind(parser)
+    STUDY.add(parser, 'start_heading')
     add_shared(parser, 'topic')
-    about = 'file to write; with several recordings a folder, one file for each'
-    add_out(parser, about, required=True, metavar='FILE.csv')
+    about = 'CSV file to write, or a folder (without a suffix), one file for each recording'
+    add_out(parser, about, required=True, metavar='FILE.csv|DIR')
     parser.add_argument(
         '--filtered-gps',
         action='store_true',
@@ -82,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 
     def attempt(source: Source) -> dict[str, Any]:
         recording = source.read()
-        target = out if len(found) == 1 else out / f'{recording.name}.csv'
+        target = out if out.suffix and len(found) == 1 else out / f'{recording.name}.csv'
         back = target.with_name(f'{target.stem}_gps_filtered.csv')
         for place, is_asked in (
             (target, True),
@@ -93,7 +98,8 @@ def run(options: argparse.Namespace) -> int:
                 _check_target(place, written, overwrite=options.overwrite)
         case = cases[source.path]
         own = setup if setup and not case else judge_setup(options, case)
-        judged = own.judge(recording)
+        heading = _start_heading(own, recording, options.start_heading)
+        judged = own.judge(recording, start_heading=heading)
         if options.filtered_gps and judged.filtered_gps is None:
             raise Sim2RealError(f'{source.path}: no gps/filtered to write for {_no_way_back(own)}')
         checked = check_consistency(own, recording, judged) if options.consistency else None
@@ -102,7 +108,8 @@ def run(options: argparse.Namespace) -> int:
         if options.filtered_gps:
             written.add(judged.write_filtered_gps(back))
         told = remarks(recording, recording.notes, base_frame=own.base_link_frame)
-        notes: list[Finding] = [*told, *judged.notes]
+        adapted = [] if heading is None else [START_HEADING(judges=Path(own.name).stem)]
+        notes: list[Finding] = [*adapted, *told, *judged.notes]
         summary = {'recording': source.path, 'out': str(target), **judged.summary()}
         if not options.json:
             print(f'{source.path}: {judged}; written to {target}')
@@ -134,6 +141,21 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(summaries)
     return 1 if failures or diverged else 0
+
+
+def _start_heading(setup: Judge, recording: Recording, wanted: bool | None) -> float | None:
+    """Return the yaw that the filter starts with, radians from east; None for its own.
+
+    Where nothing is wanted, that of the truth if there is one and the IMU has no orientation.
+    """
+    from sim2real_eval.simulation.twin_maker import TwinMaker
+    from sim2real_eval.study.adapting import lacks_heading, true_heading
+
+    if wanted is None:
+        wanted = recording.truth is not None and lacks_heading(setup, recording)
+    if not wanted:
+        return None
+    return true_heading(TwinMaker(recording, seed=0, base_frame=setup.base_link_frame).truth)
 
 
 def _case_next_to(source: Source, options: argparse.Namespace) -> Path | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.arguments import add_shared
 from sim2real_eval.cli.output import conclude
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:
     from sim2real_eval.simulation.twin import Twin
@@ -227,12 +227,24 @@ def _pair(gps: str, imu: str) -> tuple[list[str], list[str]]:
 
 
 def _listed(text: str, kind: str) -> list[str]:
-    """Return the names in a list, each once, the words paper and all written out."""
+    """Return the names in a list, each once, the words paper and all written out.
+
+    A name that is given twice is an error, and so is what seems to be a misspelt word.
+    """
+    from sim2real_eval.simulation.twin import REAL_SENSOR
     from sim_sensors.gps.gps import PAPER_MODELS
     from sim_sensors.sensor.catalogue import names
 
     found: list[str] = []
-    for entry in filter(None, (part.strip() for part in text.split(','))):
+    words = ('all', REAL_SENSOR, *(['paper'] if kind == 'gps' else []))
+    entries = [part.strip() for part in text.split(',') if part.strip()]
+    where = 'models' if kind == 'gps' else kind
+    for entry in entries:
+        near = did_you_mean(entry, words)
+        if near and entry not in (*words, *names(kind)) and entry.isidentifier():
+            raise ParameterError(where, '', f'{entry!r} is unknown{near}')
+        if entries.count(entry) > 1:
+            raise ParameterError(where, '', f'{entry!r} is named twice; must be named once')
         if entry == 'all':
             found += names(kind)
         elif entry == 'paper' and kind == 'gps':

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.protocol import Judge
@@ -78,6 +79,11 @@ def lacks_heading(judge: Judge, recording: Recording) -> bool:
     """Return whether a judge starts with an arbitrary heading, for want of an orientation."""
     lacks = getattr(judge, 'lacks_heading', None)
     return lacks is not None and bool(lacks(recording))
+
+
+def true_heading(truth: OdometryArray) -> float:
+    """Return the yaw with which a truth begins, radians from east."""
+    return float(Rotation.from_quat(truth.orientation[0]).as_euler('xyz')[2])
 
 
 def _read(recording: StudyRecording) -> Recording | None:

@@ -12,8 +12,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from scipy.spatial.transform import Rotation
-
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge
@@ -25,7 +23,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim2real_eval.study.adapting import lacks_heading
+from sim2real_eval.study.adapting import lacks_heading, true_heading
 from sim2real_eval.study.observation import observe
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
@@ -100,8 +98,7 @@ class RunPlan:
         self.start_heading: float | None = None
         adapts = 'start_heading' in options.adapts
         if options.start_heading or (adapts and lacks_heading(judging.setup, self.maker.real)):
-            first = Rotation.from_quat(self.maker.truth.orientation[0])
-            self.start_heading = float(first.as_euler('xyz')[2])
+            self.start_heading = true_heading(self.maker.truth)
         self._judging = judging
         self._recording = recording
 
