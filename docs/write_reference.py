@@ -2,22 +2,25 @@
 """Write the reference pages that come from declarations: `python docs/write_reference.py`.
 
 Parameters need rclpy, because nodes declare some; `python docs/write_reference.py cli findings`
-writes the other two.
+writes the two pages that do not. Some pages are written by hand around generated blocks; see
+`writers.blocks`.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from writers import command, findings, parameters
+from writers import blocks, command, findings, parameters
 
 FOLDER = Path(__file__).with_name('reference')
 PAGES: dict[str, Callable[[], str]] = {
     'cli': command.page,
     'findings': findings.page,
     'parameters': parameters.page,
+    **{name: functools.partial(blocks.page, name) for name in blocks.pages()},
 }
 """What makes each page, by its name."""
 

@@ -53,9 +53,8 @@ NO_JUDGE = 'none'
 
 
 def generate_launch_description() -> LaunchDescription:
-    of_judge = ARGUMENTS['judge']
     judge = dataclasses.replace(
-        of_judge, default='judge_node', choices=(*of_judge.choices, NO_JUDGE)
+        ARGUMENTS['judge'], default='judge_node', choices=(*ARGUMENTS['judge'].choices, NO_JUDGE)
     )
     return LaunchDescription(
         [

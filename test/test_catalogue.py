@@ -5,33 +5,21 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import typing
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim_sensors.camera.camera import CameraModel
-from sim_sensors.camera.pinhole import Distortion, Intrinsics
-from sim_sensors.camera.pose import PoseEstimate
-from sim_sensors.camera.scene import Mismatches
 from sim_sensors.core.errors import ParameterError, Sim2RealError
-from sim_sensors.core.parameters import Parameters, to_variant
+from sim_sensors.core.parameters import to_variant
 from sim_sensors.core.shipped import config_path
-from sim_sensors.gps.covariance import POSITION_COVARIANCES
-from sim_sensors.gps.fix_states import FixStates, Outages
 from sim_sensors.gps.gps import GpsModel, load_gps
-from sim_sensors.gps.position_noise import POSITION_NOISES
-from sim_sensors.imu.gazebo import GazeboNoise
-from sim_sensors.imu.hector import HectorYaw
-from sim_sensors.imu.imu import IMU, ImuModel, SampledImu, load_imu
+from sim_sensors.imu.imu import IMU, load_imu
 from sim_sensors.imu.models import ChronoImu
 from sim_sensors.imu.orientation import Orientation
-from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerErrors, load_mag
-from sim_sensors.noise.electronics import Temperature
+from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.sensor.catalogue import kinds, names
-from sim_sensors.sensor.delivery import Delivery
 
 LOADERS = {kind.name: kind.load for kind in kinds()}
 PRESETS = [(kind, name) for kind in LOADERS for name in names(kind)]
@@ -269,97 +257,6 @@ def test_any_yaml_is_either_a_model_or_refused_in_one_line(tmp_path_factory, con
         assert '\n' not in refused
     else:
         assert isinstance(model, GpsModel)
-
-
-# Documentation.
-
-
-def parameter_sets():
-    """Every parameter set of a sensor, with the page that documents it."""
-    pages = {
-        'chrono_normal_drift': 'imu_chrono',
-        'airsim': 'imu_airsim',
-        'ideal': 'imu_ideal',
-        'chain': 'imu_chain',
-        'gazebo_ros_imu': 'imu_gazebo',
-        'gazebo_ros_imu_sensor': 'imu_gazebo',
-        'gz_imu': 'imu_gazebo',
-        'rotors_imu': 'imu_rotors',
-        'hector_imu': 'imu_hector',
-        'carla_imu': 'imu_carla',
-        'gnss_ins_sim': 'imu_gnss_ins_sim',
-        'matlab_imu': 'imu_matlab',
-    }
-    yield ImuModel, 'imu'
-    for kind, page in pages.items():
-        hints = typing.get_type_hints(IMU.models.get(kind))
-        for name in ('gyroscope', 'accelerometer'):
-            if name in hints and issubclass(hints[name], Parameters):
-                yield hints[name], page
-    yield SampledImu, 'imu'
-    yield GazeboNoise, 'imu_gazebo'
-    yield HectorYaw, 'imu_hector'
-    yield Temperature, 'imu_chain'
-    yield Magnetometer, 'magnetometer'
-    yield MagnetometerErrors, 'magnetometer'
-    for part in (CameraModel, Intrinsics, Distortion, Mismatches, PoseEstimate):
-        yield part, 'camera'
-    yield Orientation, 'imu_orientation'
-    yield Delivery, 'delivery'
-    yield GpsModel, 'gps'
-    yield FixStates, 'gps_gnss'
-    yield Outages, 'gps_gnss'
-    pages = {
-        'none': 'gps',
-        'gaussian': 'gps_gaussian',
-        'chrono_random_walk': 'gps_random_walk',
-        'gnss': 'gps_gnss',
-        'gazebo': 'gps_gazebo',
-        'geodetic': 'gps_carla',
-        'hector': 'gps_hector',
-        'px4_classic': 'gps_px4',
-        'px4_markov': 'gps_px4',
-    }
-    for kind, page in pages.items():
-        yield POSITION_NOISES.get(kind), page
-    pages = {'zero': 'gps', 'constant': 'gps', 'airsim': 'gps_airsim'}
-    for kind, page in pages.items():
-        yield POSITION_COVARIANCES.get(kind), page
-
-
-def shown(value):
-    if isinstance(value, tuple):
-        return ', '.join(shown(entry) for entry in value)
-    return f'{value:.4g}' if isinstance(value, float) else str(value)
-
-
-@pytest.mark.parametrize(
-    ('parameters', 'page'), [pytest.param(*case, id=case[0].__name__) for case in parameter_sets()]
-)
-def test_documentation_states_every_parameter_with_its_unit_and_default(
-    parameters, page, repository
-):
-    text = (repository / 'docs' / 'reference' / 'sensors' / f'{page}.md').read_text(
-        encoding='utf-8'
-    )
-    rows = {
-        tuple(cell.strip().strip('`') for cell in line.strip().strip('|').split('|')[:3])
-        for line in text.splitlines()
-        if line.startswith('|')
-    }
-    for name, declaration in parameters.declared().items():
-        if page != 'imu' and issubclass(parameters, ImuModel) and name in SampledImu.declared():
-            continue
-        assert (name, declaration.unit or '-', shown(declaration.default)) in rows
-
-
-def test_documentation_names_only_tests_that_exist(repository):
-    defined = ''.join(
-        path.read_text(encoding='utf-8') for path in (repository / 'test').glob('test_*.py')
-    )
-    for page in sorted((repository / 'docs' / 'reference' / 'sensors').glob('*.md')):
-        for name in re.findall(r'`(test_\w+)`', page.read_text(encoding='utf-8')):
-            assert f'def {name}(' in defined, f'{page.name} names {name}'
 
 
 def test_a_model_of_the_other_sensor_or_of_another_program_is_called_so(tmp_path):

@@ -4,19 +4,48 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
 
+SENSORS = ('index', 'imu', 'gps', 'magnetometer', 'camera', 'wheels', 'vision')
+NAMES = ['cli', 'findings', 'parameters', *(f'sensors/{name}' for name in SENSORS)]
 
-@pytest.mark.parametrize('name', ['cli', 'findings', 'parameters'])
-def test_a_page_is_what_the_declarations_make_of_it(
-    name: str, repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`python docs/write_reference.py` writes them."""
-    if name == 'parameters':
-        pytest.importorskip('rclpy', reason='the nodes declare parameters too')
+
+@pytest.fixture
+def docs(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Their writers can be imported."""
     monkeypatch.syspath_prepend(repository / 'docs')
+    return repository / 'docs'
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_a_page_is_what_the_declarations_make_of_it(name: str, docs: Path) -> None:
+    """`python docs/write_reference.py` writes them."""
+    if name not in ('cli', 'findings'):
+        pytest.importorskip('rclpy', reason='the nodes declare parameters too')
     writer = importlib.import_module('write_reference')
+    assert set(writer.PAGES) == set(NAMES)
     written = (writer.FOLDER / f'{name}.md').read_text(encoding='utf-8')
     assert written == writer.PAGES[name]()
+
+
+def test_every_parameter_of_a_sensor_is_on_a_page(docs: Path) -> None:
+    pytest.importorskip('rclpy', reason='the nodes declare parameters too')
+    blocks = importlib.import_module('writers.blocks')
+    parameters = importlib.import_module('writers.parameters')
+    shown = blocks.shown()
+    declared = {
+        s for s in parameters.declared_sets() if s.__module__.startswith(parameters.SENSORS)
+    }
+    # What only other sets derive from is shown with them.
+    hidden = {one for one in declared if not any(issubclass(s, one) for s in shown)}
+    assert len(declared) > 50
+    assert not hidden
+
+
+def test_the_reference_names_only_tests_that_exist(docs: Path) -> None:
+    for page in (docs / 'reference').rglob('*.md'):
+        for name in re.findall(r'`(test/\w+\.py)`', page.read_text(encoding='utf-8')):
+            assert (docs.parent / name).is_file(), f'{page.name} names {name}'

@@ -17,9 +17,9 @@ _HEAD = """\
 <!-- Made by `python docs/write_reference.py`; change the declarations instead. -->
 # Parameters
 
-This page lists every declared option, one table per set. The keys of YAML files, the parameters
+This page lists the declared options, one table per set. The keys of YAML files, the parameters
 of nodes and the options of the command all come from these declarations, which also check the
-values.
+values. Sensor models have pages of their own: [sensors](sensors/index.md).
 
 - A set inside a set is a nested mapping in a YAML file and a prefix with a dot in ROS:
   `gyroscope: {std: 0.1}` in a file is the parameter `imu.gyroscope.std` of a node.
@@ -30,11 +30,20 @@ values.
 """
 
 
+SENSORS = tuple(
+    f'sim_sensors.{room}'
+    for room in ('camera', 'gps', 'imu', 'magnetometer', 'noise', 'sensor', 'vision', 'wheels')
+)
+"""Folders whose sets are on the pages of the sensors."""
+
+
 def page() -> str:
     """Return the whole page."""
     lines = [_HEAD]
     room = ''
     for one in declared_sets():
+        if one.__module__.startswith(SENSORS):
+            continue
         if (own := one.__module__.rpartition('.')[0]) != room:
             room = own
             lines += [f'## {room}', '', _about(importlib.import_module(room)), '']
@@ -99,6 +108,11 @@ def _kind(field: dataclasses.Field[object]) -> str:
 
 
 def _row(name: str, one: Parameter) -> str:
+    return f'| `{name}` | {" | ".join(cells(one))} |'
+
+
+def cells(one: Parameter) -> tuple[str, ...]:
+    """Return type, unit, allowed values, default and meaning."""
     kind = {bool: 'flag', int: 'integer', float: 'number', str: 'text', tuple: 'numbers'}[one.kind]
     allowed = ', '.join(f'`{choice}`' for choice in one.choices)
     if not allowed and (one.minimum, one.maximum) != (None, None):
@@ -112,7 +126,7 @@ def _row(name: str, one: Parameter) -> str:
     unit = '' if one.unit == '1' else one.unit
     default = 'none' if one.default is None else _shown(one.default)
     meaning = one.doc.replace('|', '\\|')
-    return f'| `{name}` | {kind} | {unit} | {allowed} | {default} | {meaning} |'
+    return kind, unit, allowed, default, meaning
 
 
 def _shown(value: object) -> str:

@@ -93,11 +93,11 @@ class Scene:
 class Mismatches(Parameters):
     """Share of the frames that are affected, and of their correspondences that are wrong.
 
-    Both are probabilities of random events ([Ligorio2015], section 2.1.6): each
-    frame is affected or not, and in one that is each correspondence is wrong or not. Those that
-    are take each other's places in a cycle in random order, so that none of them is right after
-    all; one alone stays right. So of n correspondences n f p (1 - (1 - p)^(n - 1)) are wrong on
-    average, f and p being the shares. A frame's mismatches are forgotten with the next frame.
+    Each frame is affected with probability f = `frames`, and in an affected frame each
+    correspondence is wrong with probability p = `features` ([Ligorio2015], section 2.1.6). The
+    wrong ones take each other's places in a cycle in random order, so none is right by chance; a
+    single one stays right. Of n correspondences n f p (1 - (1 - p)^(n - 1)) are wrong on average.
+    The next frame is compared with the truth, not with the mismatch.
     """
 
     frames: float = parameter(

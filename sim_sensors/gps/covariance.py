@@ -48,8 +48,10 @@ class PositionCovariance(Parameters, abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class ZeroCovariance(PositionCovariance):
-    """A zero matrix, as all Ch models hand out; readers take it as unknown, and
-    robot_localization as 1e-9 m^2.
+    """A matrix of zeros, as all Ch models send; robot_localization takes it as 1e-9 m^2.
+
+    Readers take zeros as `unknown`. Chrono's current ROS code sends type 2 and calls it
+    approximated; in NavSatFix 1 is approximated and 2 is diagonal known.
     """
 
     kind: ClassVar[str] = 'zero'
@@ -61,7 +63,7 @@ class ZeroCovariance(PositionCovariance):
 
 @dataclasses.dataclass(frozen=True)
 class ConstantCovariance(PositionCovariance):
-    """The same diagonal at every fix: the consistent one when it equals that of the noise."""
+    """The same diagonal at every fix; it is consistent if it equals that of the noise."""
 
     kind: ClassVar[str] = 'constant'
 
@@ -77,11 +79,30 @@ class ConstantCovariance(PositionCovariance):
 
 @dataclasses.dataclass(frozen=True)
 class HdopCovariance(PositionCovariance):
-    """AirSim's dilution of precision, converging as a first-order low pass, squared by eq. 5.
+    """AirSim's covariance, which converges like a first-order low pass.
 
-    hdop(t) = hdop_limit + (hdop_initial - hdop_limit) exp(-t / time_constant), t since the first
-    fix, and P = diag((k hdop)^2, (k hdop)^2, (vertical_factor k hdop)^2). Sources:
-    [AirSim] GpsSimple; [NmeaNavsat] for k; [Mahajan2024]. Defaults are the paper's calibration.
+    The positions do not change: AirSim reports the true position with an accuracy that converges.
+    Exact at every step, with t since the first fix, which has hdop_initial::
+
+        hdop[k+1] = a hdop[k] + (1 - a) hdop_limit,   a = exp(-dt / time_constant)
+        hdop(t)   = hdop_limit + (hdop_initial - hdop_limit) exp(-t / time_constant)
+        P         = diag((k hdop)^2, (k hdop)^2, (vertical_factor k hdop)^2)   (eq. 5 of the paper)
+
+    The defaults are the paper's calibration (`*_airsim`). Its east variance is 4.00 m^2 at the
+    first fix, 3.94 after 0.1 s, 0.814 after 10 s, 0.170 after 20 s and 1.07e-3 after 60 s; the
+    limit is 2.89e-4 (17 mm). A run of 20 s is therefore judged during the convergence.
+
+    - `*_airsim_default` has AirSim's limit 0.1 and 0.9 s.
+    - `airsim_code` and `airsim_docs` are AirSim itself with the defaults of its code (from HDOP
+      100) and of its documentation (from 25). They run at 50 Hz, 0.2 s late, and are silent for
+      the first second, during which the HDOP already converges.
+    - k = 0.02 m is nmea_navsat_driver's value for an RTK fix. That driver's vertical variance is
+      (4 k hdop)^2 (`vertical_factor: 4`); the paper's port has 2.
+    - AirSim computes an EPV and never uses it; it is left out.
+
+    References
+    ----------
+    [AirSim] `GpsSimple.hpp`, `GpsSimpleParams.hpp`; [NmeaNavsat]; [Mahajan2024].
     """
 
     kind: ClassVar[str] = 'airsim'

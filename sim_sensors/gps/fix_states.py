@@ -36,15 +36,19 @@ def _check_length(where: str, key: str, seconds: float) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class FixStates(Parameters):
-    """A Markov chain in continuous time over the kinds of fix: none, single, sbas, float, rtk.
+    """The kind of fix: none, single, sbas, float or rtk, a Markov chain in continuous time.
 
-    The stay in a state is exponential with the mean `dwell`; what follows is drawn by the weights
-    `from_<state>`. A state whose dwell is 0 is kept for ever, so by default all stays `single`.
-    Changes are drawn as events, so that they come at the same times at every rate of the fixes.
+    A stay in a state is exponential with the mean `dwell`; the weights `from_<state>` give what
+    follows. A dwell of 0 lasts for ever, so by default every fix is `single` with status 0.
+    Changes are drawn as events: one seed changes the fix at the same times at every rate.
 
-    The error of `noise` is multiplied by `error_scale` of the state and the deviations of
-    `covariance` by `stated_scale`; the message has its `status`. A status below 0 is no fix: the
-    last position is repeated, without a covariance.
+    In a state the error of `noise` is multiplied by `error_scale` and the stated standard
+    deviation of `covariance` by `stated_scale`. Equal scales make a consistent receiver. The
+    scales jump with the state, as in a receiver that gains or loses its ambiguities. The status of
+    float and RTK is 2, as nmea_navsat_driver sends it.
+
+    A status below 0 is no fix: the last position is repeated without a covariance (NaN before the
+    first fix). Judges and recordings leave such messages out.
     """
 
     initial: str = parameter(
@@ -183,8 +187,10 @@ _TOLERANCE = 0.5e-9
 class Outages(Parameters):
     """Outages of a receiver: given ones, drawn ones, or both.
 
-    Drawn outages and the times between them are exponential; the first fix is not in one. They
-    are drawn as events, so that they come at the same times at every rate of the fixes.
+    Drawn outages and the times between them are exponential; the first fix is not in one. They are
+    drawn as events, so they come at the same times at every rate. In an outage the last position
+    is repeated with status -1; with `silent` nothing is sent. The error goes on underneath, so an
+    outage changes no other fix. A time is 0 or at least 1 ms.
     """
 
     given: tuple[float, ...] = parameter(

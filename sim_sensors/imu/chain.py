@@ -203,22 +203,48 @@ class AccelerometerChain(OfAccelerometer, ErrorChain):
 
 @dataclasses.dataclass(frozen=True)
 class ImuChain(ImuModel):
-    """An IMU with the errors of data sheets and Allan plots, exactly discretised.
+    """A generic IMU with the errors of data sheets and Allan plots, each zero unless given.
 
-    Per triad, in this order, with T the temperature above its reference and t the time since
-    switched on:
+    Per triad and sample, in this order, with T the temperature above its reference and t the time
+    since the sensor was switched on::
 
-        s = S (1 + temperature_scale T) x    S = I + scale + cross_axis, x the true values
-        b = constant + turn on + Gauss-Markov + random walk + flicker
+        s = S (1 + temperature_scale T) x,   S = I + diag(scale) + cross_axis,   x the true values
+        b = constant + turn_on + Gauss-Markov + random walk + flicker
             + rate_ramp t + temperature_bias T
         y = low_pass(s + b + noise_density w / sqrt(dt) + quantisation_noise (v - v') / dt)
-        y = quantise(saturate(y)), then rounded in its integral
+        y = quantise(saturate(y)), then multiples of increment_quantisation in the integral
 
-    w and v are fresh standard normals, w correlated among the axes as `noise_correlation` says;
-    v' is the v of the sample before.
+    w and v are fresh standard normals; `noise_correlation` correlates w among the axes, and v' is
+    the v of the previous sample. Scale and cross-axis terms fill all nine entries of S, so any
+    sensitivity matrix is possible. `noise_density` and `noise_correlation` give any covariance of
+    the white noise, which the messages state with its off-diagonals. S does not scale the bias.
+    Noise is band-limited, clipped and rounded like the signal.
 
-    The Allan deviation of a sensor at rest is that of [IEEE952] with these Q, N, B, K, R, and
-    does not depend on the rate. Sensitivity, bias and noise: [Ligorio2015], equation 4.
+    Every process is discretised exactly, so the Allan curve does not depend on the rate::
+
+        avar(tau) = 3 Q^2/tau^2 + N^2/tau + (0.664 B)^2 + K^2 tau/3 + R^2 tau^2/2
+
+    with Q = quantisation_noise, N = noise_density, B = bias_instability, K = random_walk and R =
+    rate_ramp.
+
+    - `bias_instability` is flicker noise: its plateau is flat (to 2 %) over the given span of
+      averaging times and ends there. A Gauss-Markov bias has a hump instead, 0.62 gauss_markov_std
+      high at 1.9 gauss_markov_time.
+    - `bandwidth` filters piecewise constant input. It keeps the density inside the band at every
+      rate and aliases nothing into it. The stated covariance is the variance of the filtered
+      noise. A bandwidth above half the rate has almost no effect; aliasing is not modelled.
+    - `quantisation` rounds values; its error is white if the noise exceeds the step.
+      `increment_quantisation` counts, like sensors that report increments of angle or velocity. If
+      the motion crosses many steps per sample, this equals quantisation_noise with Q = step /
+      sqrt(12). `quantisation_noise` is the Gaussian term of an Allan fit, whatever its origin.
+    - The published bias is b, without saturation, rounding and scale errors.
+
+    Not modelled: non-linearity, g-sensitivity, vibration rectification and supply voltage.
+
+    References
+    ----------
+    [IEEE952], annex C; [Kalibr]; [GnssInsSim]; sensitivity, bias and noise as in [Ligorio2015],
+    equation 4, with range and resolution last.
     """
 
     kind: ClassVar[str] = 'chain'

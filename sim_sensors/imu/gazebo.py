@@ -38,11 +38,25 @@ class GazeboNoise(SampledImu):
 
 @dataclasses.dataclass(frozen=True)
 class GazeboRosImu(GazeboNoise):
-    """GazeboRosIMU, the model plugin of Gazebo classic: y = truth + s w.
+    """GazeboRosIMU, the model plugin of Gazebo classic for ROS 1.
 
-    As upstream the signals are those of `sim_sensors.imu.kinematics.BackwardDifference` (turned
-    the wrong way, without gravity), and s^2 is stated for the orientation too, which is exact.
-    Source: [GazeboRos], noetic, gazebo_ros_imu.
+    Per sample and axis, with s = gaussian_noise for rad/s and m/s^2 alike::
+
+        y = truth + s w
+
+    Notes
+    -----
+    `as_upstream` repeats the defects of the noetic plugin:
+
+    - rate = R w_world and force = R (v[k] - v[k-1]) / dt, where R^T would be right. R is mounting
+      times attitude, which turns the mounting about the world's axes; the orientation has this R.
+    - There is no gravity: at rest it reads 0.
+    - The lever arm is ignored.
+    - s^2 is stated for the orientation too, which is exact. `exact` states zeros (unknown).
+
+    References
+    ----------
+    [GazeboRos] noetic f9e1a46, gazebo_ros_imu.
     """
 
     kind: ClassVar[str] = 'gazebo_ros_imu'
@@ -63,14 +77,26 @@ class GazeboRosImu(GazeboNoise):
 
 @dataclasses.dataclass(frozen=True)
 class GazeboRosImuSensor(GazeboNoise):
-    """GazeboRosImuSensor of ROS 1, the sensor plugin of Gazebo classic: y = truth + s w, also for
-    x, y, z and w of the quaternion.
+    """GazeboRosImuSensor, the sensor plugin of Gazebo classic for ROS 1.
 
-    exact: the quaternion is normalised, so that it is turned by about 2 s about each axis, and
-    (2 s)^2 is stated. As upstream it is not, |q|^2 has the mean 1 + 4 s^2, and s^2 is stated.
-    With `orientation.mode` absent there is no orientation. Source: [GazeboRos], noetic,
-    gazebo_ros_imu_sensor. The ROS 2 plugin adds nothing to the noise of
-    SDF: that is `GazeboImu`.
+    Per sample and axis, with s = gaussian_noise for rad/s and m/s^2 alike::
+
+        y = truth + s w
+
+    Gravity is included and the frame is right. If `orientation` publishes a quaternion, its x, y,
+    z and w have the same noise s. `exact` normalises the quaternion, so it errs by 2 s about each
+    axis, and states (2 s)^2. s is then scaled to the rate of the sensor as for the triads
+    (`std_rate`).
+
+    The plugin for ROS 2 adds nothing to the noise of SDF: for that one, take `gz_imu`.
+
+    Notes
+    -----
+    `as_upstream` leaves the quaternion unnormalised, so E|q|^2 = 1 + 4 s^2, and states s^2.
+
+    References
+    ----------
+    [GazeboRos] noetic f9e1a46, gazebo_ros_imu_sensor.
     """
 
     kind: ClassVar[str] = 'gazebo_ros_imu_sensor'
@@ -142,13 +168,26 @@ class SdfAccelerometer(OfAccelerometer, SdfNoise):
 
 @dataclasses.dataclass(frozen=True)
 class GazeboImu(SampledImu):
-    """GaussianNoiseModel of SDF: y = round(truth + N(mean, stddev) + bias + dynamic bias).
+    """The noise of SDF: new Gazebo, and Gazebo classic's plugin for ROS 2.
 
-    bias = +-N(bias_mean, bias_stddev), drawn once; the dynamic bias is a Gauss-Markov process
-    from zero with the stationary deviation dynamic_bias_stddev sqrt(time / 2), exactly
-    discretised. As upstream the constant bias is the initial value of the dynamic one and decays
-    with it. Gazebo classic has no dynamic bias. Source: GaussianNoiseModel of
-    [GzSensors] and [GazeboClassic].
+    Per sample and axis, with Tc = dynamic_bias_correlation_time and d[0] = 0::
+
+        y = round(truth + N(mean, stddev) + b + d, precision)
+        d[k] = phi d[k-1] + dynamic_bias_stddev sqrt(Tc/2 (1 - phi^2)) w,   phi = exp(-dt/Tc)
+
+    b = +-N(bias_mean, bias_stddev) is drawn once, with a random sign. `dynamic_bias_stddev` is the
+    density that drives d, whose stationary standard deviation is dynamic_bias_stddev sqrt(Tc/2).
+    Gazebo classic has no d. Published covariances are stddev^2, without the biases. The
+    orientation is exact and relative to the world; new Gazebo publishes it relative to the first
+    pose.
+
+    Notes
+    -----
+    `as_upstream`, as in new Gazebo, b is the initial value of d and decays with it.
+
+    References
+    ----------
+    GaussianNoiseModel of [GazeboClassic] and of [GzSensors] 9ba02f2; [GazeboRos] ros2.
     """
 
     kind: ClassVar[str] = 'gz_imu'

@@ -79,18 +79,39 @@ class HectorYaw(OrientationModel):
 
 @dataclasses.dataclass(frozen=True)
 class HectorImu(SampledImu):
-    """hector_gazebo: y = scale truth + offset + d + N(0, gaussian_noise), d drifting.
+    """The IMU of hector_gazebo: drifting errors and a pseudo-AHRS.
 
-    d is a stationary Gauss-Markov process with the deviation `drift` and correlation time
-    1 / drift_frequency. As upstream it starts with that deviation but is then
+    Per sample and axis, with f = drift_frequency and d[0] ~ N(0, drift)::
 
-        d = exp(-f dt) d + dt sqrt(2 f) drift w
+        d = exp(-f dt) d + drift sqrt(1 - exp(-2 f dt)) w
+        y = scale truth + offset + d + N(0, gaussian_noise)
 
-    with dt where sqrt(dt) would be right: it sinks to drift sqrt(dt) for f dt << 1, a tenth at
-    100 Hz. The attitude is q = yaw error * truth * tilt with the tilt (by, -bx, 0) / g of an
-    accelerometer with the bias b. As upstream the tilt is applied in world axes, and the yaw's
-    white noise is stated but not applied. Source: [Hector], sensor_model.h and
-    gazebo_ros_imu.
+        q = yaw_error * q_true * tilt,  yaw_error = offset + d + N(0, gaussian_noise) of the yaw
+                                        tilt = (by, -bx, 0) / g
+
+    b is the bias (offset + d) of the accelerometer.
+
+    Hector's three services act from the next sample on. `ImuSensor.calibrate()` sets the drift of
+    the gyroscope to zero; `set_gyroscope_bias` and `set_accelerometer_bias` let a drift continue
+    from a value. A reset draws the drift again from the same stream. Sensors of other models
+    refuse these calls.
+
+    Notes
+    -----
+    `as_upstream` repeats these defects:
+
+    - d = exp(-f dt) d + dt sqrt(2 f) drift w, with dt where sqrt(dt) would be right. d starts with
+      the standard deviation `drift` and sinks to drift dt sqrt(2 f / (1 - exp(-2 f dt))), about
+      drift sqrt(dt): a tenth at 100 Hz.
+    - The white noise of the yaw is stated but not applied.
+    - The tilt is applied about the world's axes, which is right only while heading east.
+    - The stated orientation covariance holds only white noise: that of the accelerometer divided
+      by g, with its axes in their own order, and that of the yaw. `exact` states the variance that
+      the error has.
+
+    References
+    ----------
+    [Hector] melodic-devel de947fb, `sensor_model.h` and gazebo_ros_imu.
     """
 
     kind: ClassVar[str] = 'hector_imu'

@@ -227,11 +227,10 @@ class UpstreamImu(Upstream, ImuModel):
 
 @dataclasses.dataclass(frozen=True)
 class SampledImu(UpstreamImu):
-    """An IMU whose white noise is given as a deviation per sample.
+    """An IMU whose white noise is given as a standard deviation per sample.
 
-    That alone would make it another sensor at every rate, since a density std / sqrt(rate) is
-    what reaches whoever integrates. The exact variant keeps the density that the numbers have at
-    `std_rate`.
+    Such a number alone would describe a different sensor at every rate, because integration sees
+    the density std / sqrt(rate). `exact` keeps the density that the numbers have at `std_rate`.
     """
 
     std_rate: float = parameter(

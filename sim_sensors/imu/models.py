@@ -59,13 +59,38 @@ class ChronoAccelerometer(OfAccelerometer, ChronoErrors):
 
 @dataclasses.dataclass(frozen=True)
 class ChronoImu(SampledImu):
-    """Chrono's normal-drift IMU: y = truth + N(mean, std) + b, b walking before it is used.
+    """Chrono's normal-drift IMU, which all five variants of the paper use.
 
-    Per sample and axis, b += drift sqrt(dt / drift_time) w with dt = 1 / rate, from b = 0; hence
-    Var b[k] = k drift^2 dt / drift_time. Source: [Chrono] ChNoiseNormalDrift,
-    [Mahajan2024], section IV-A. As upstream the accelerometer measures the acceleration in world
-    axes, no sensor is turned in the body, and the covariance is one sample's outer product, see
-    `WorldAxes` and `OuterProduct`.
+    Per sample k and axis, with dt = 1 / rate and b[0] = 0::
+
+        b[k] = b[k-1] + drift sqrt(dt / drift_time) w
+        y[k] = truth[k] + N(mean, std) + b[k]
+
+    The bias moves before it is used, so the first sample already has one. Its variance is k
+    drift^2 dt / drift_time; the density of its rate random walk is K = drift / sqrt(drift_time).
+    dt is the nominal interval, as in Chrono, even if real samples are further apart.
+
+    The defaults, and the preset `chrono`, are the numbers of the paper's released demo. They give
+    the accelerometer K = 0.316 m/s^2/sqrt(s): its bias has a standard deviation of 1.41 m/s^2
+    after 20 s. Which numbers the paper's tables used is unknown. The text says that both sensors
+    share the drift; the demo does not share it, and it adds no noise to its gyroscope. A comment
+    in the demo calls the gyroscope's 0.05 degrees per second; the code uses it as rad/s.
+
+    Notes
+    -----
+    `as_upstream` repeats the defects of Chrono main and of the paper's fork:
+
+    - force = a_s + R (0, 0, g): the acceleration stays in world axes, and gravity is rotated the
+      wrong way. On a level vehicle gravity is right, but the horizontal acceleration turns with
+      the heading. Both triads ignore the mounting rotation.
+    - `std` is the standard deviation of every sample, at any rate.
+    - The covariance is (y[k] - m[k]) (y[k] - m[k])^T / (k - 1) with the running mean m[k]: the
+      outer product of one sample, which fades like 1/k. The first one, 0/0, is zero here. `exact`
+      publishes diag(std^2).
+
+    References
+    ----------
+    [Chrono] `ChNoiseModel.cpp`; [Mahajan2024], section IV-A; [ART].
     """
 
     kind: ClassVar[str] = 'chrono_normal_drift'
@@ -140,11 +165,26 @@ _SHORTEST = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class AirSimImu(ImuModel):
-    """AirSim's IMU: y = truth + density w / sqrt(dt) + b, b walking after it is used.
+    """AirSim's IMU: white noise and a bias that walks.
 
-    b += bias_stability sqrt(dt / bias_time) w with dt the real interval, at least 1 ms; the first
-    sample, which has none, takes dt = 1 / rate. Source: [AirSim] ImuSimple and
-    [Woodman2007], section 3.2.
+    Per sample and axis, with b[0] = turn_on_bias::
+
+        y = truth + density w / sqrt(dt) + b
+        b = b + bias_stability sqrt(dt / bias_time) w        (after use)
+
+    dt is the time since the previous sample, at least 1 ms; the first sample takes dt = 1 / rate.
+    `density` is `angle_random_walk` of the gyroscope and `velocity_random_walk` of the
+    accelerometer.
+
+    The defaults are those of an MPU-6000: 0.30 deg/sqrt(h), 4.6 deg/h, 0.24 mg/sqrt(Hz), 36 ug.
+    `bias_time` is no correlation time, although AirSim's comments speak of bias stability: the
+    bias walks for ever. With std = density / sqrt(dt) and drift = bias_stability this is the model
+    of Chrono, but for the moment at which the bias moves. The preset `airsim` also publishes the
+    true orientation with zero (unknown) covariance, as AirSim does.
+
+    References
+    ----------
+    [AirSim] `ImuSimple.hpp`, `ImuSimpleParams.hpp`; [Woodman2007], section 3.2.
     """
 
     kind: ClassVar[str] = 'airsim'
@@ -170,7 +210,15 @@ class AirSimImu(ImuModel):
 
 @dataclasses.dataclass(frozen=True)
 class IdealImu(ImuModel):
-    """An IMU without errors: y = truth. Its covariances are zero, which reads as unknown."""
+    """An IMU without errors: y = truth.
+
+    Its covariances are zero, which readers take as unknown. The preset `ideal` publishes the true
+    orientation.
+
+    References
+    ----------
+    Kinematics of a rigid body, [Ligorio2015], equation 4.
+    """
 
     kind: ClassVar[str] = 'ideal'
 

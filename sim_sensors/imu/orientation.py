@@ -128,12 +128,34 @@ class OrientationModel(Parameters, abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Orientation(OrientationModel):
-    """What stands in the orientation field of an IMU message.
+    """The orientation field of an IMU message.
 
-    With `mode: ahrs` the published attitude is `exp(e) q_true`: a small rotation by the vector e,
-    in world axes, applied on the left. e is a stationary Gauss-Markov process per axis, tilt about
-    the two horizontal axes and yaw about the vertical, and the published covariance
-    diag(roll_pitch_std^2, roll_pitch_std^2, yaw_std^2) is exactly its covariance.
+    `mode` chooses what it holds:
+
+    - `absent`: the identity with orientation_covariance[0] = -1 ([REP145], sensor_msgs/Imu). A
+      judge that is configured to use the orientation has none.
+    - `truth`: exact, with zero covariance, which robot_localization takes as 1e-9.
+    - `heading`: the exact yaw alone, a compass. Roll and pitch are zero, with pi^2/3 stated for
+      them.
+    - `ahrs`: the truth with an error, in place of the attitude filter of an AHRS.
+    - `fusion`: the output of a filter that runs on the measured rates and accelerations.
+
+    The error of `ahrs` is, per axis, tilt about east and north, yaw about up::
+
+        q_published = exp(e) q_true,   e in world axes (east, north, up)
+        e[k] = phi e[k-1] + std sqrt(1 - phi^2) w,   phi = exp(-dt / time_constant),
+        e[0] ~ N(0, std)
+
+    The stated covariance diag(roll_pitch_std^2, roll_pitch_std^2, yaw_std^2) is that of e at every
+    rate and time. e does not depend on the errors of gyroscope and accelerometer, so a judge sees
+    no correlation between them, unlike with a real AHRS. The defaults (0.6 deg, 2 deg, 10 s, 60 s)
+    are ours, of the size that data sheets of MEMS AHRS state; the paper gives none.
+
+    `fusion` runs the AHRS algorithm of [imufusion] without a magnetometer, sample by sample with
+    the real intervals: like the fusion of a BNO055 in its IMU mode. Gravity corrects the tilt. The
+    yaw is the integral of the measured rates, so it drifts with their bias. It starts at the true
+    attitude. No covariance is stated (zeros, unknown). Install it with `pip install
+    'sim2real_sensors[fusion]'`; without it the mode is refused.
     """
 
     mode: str = parameter(

@@ -42,12 +42,27 @@ class CarlaAccelerometer(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class CarlaImu(SampledImu):
-    """CARLA: y = truth + bias + N(0, stddev), the accelerometer without a bias.
+    """CARLA's IMU: white noise, and a constant bias of the gyroscope.
 
-    As upstream the acceleration is the second difference of the latest three positions, of which
-    the first two samples are artefacts, see `sim_sensors.imu.kinematics.SecondDifference`. CARLA
-    is left-handed; everything here is right-handed, as behind its ROS bridge. Source: [CARLA]
-    InertialMeasurementUnit.
+    Per sample and axis::
+
+        y = truth + bias + N(0, stddev)
+
+    Everything is right-handed, as behind CARLA's ROS bridge. The preset `carla_imu` has the noise
+    of CARLA's leaderboard (the defaults are 0) and publishes CARLA's compass as `orientation:
+    {mode: heading}`. `sim_sensors.imu.simulators.compass` turns that heading into CARLA's angle
+    clockwise from north.
+
+    Notes
+    -----
+    `as_upstream`, the acceleration is the second difference of the latest three positions. Before
+    the first sample these are the origin, and the step is the largest number of 32 bits. So the
+    first sample has gravity alone and the second about -position/dt^2. From the third sample on a
+    constant acceleration is exact.
+
+    References
+    ----------
+    [CARLA] 001f560, InertialMeasurementUnit.
     """
 
     kind: ClassVar[str] = 'carla_imu'
@@ -104,12 +119,25 @@ class GnssInsSimAccelerometer(OfAccelerometer, GnssInsSimErrors):
 
 @dataclasses.dataclass(frozen=True)
 class GnssInsSimImu(UpstreamImu):
-    """gnss-ins-sim: y = truth + bias + drift + noise_density w / sqrt(dt).
+    """The IMU of gnss-ins-sim: white noise and a Gauss-Markov drift.
 
-    The drift is a Gauss-Markov process from zero. exact: discretised exactly; with an infinite
-    time it stays zero, the limit of that law. As upstream it decays by 1 - dt/time, and with an
-    infinite time it is *white* noise of drift_std per sample. Source: [GnssInsSim], pathgen.
-    Vibration is not modelled.
+    Per sample and axis, with a Gauss-Markov process `drift` that starts at zero::
+
+        y = truth + bias + drift + noise_density w / sqrt(dt)
+
+    `exact` discretises the drift exactly. With an infinite correlation time (0 here) the drift
+    stays zero, the limit of that law. Upstream's custom dictionaries overwrite its built-in
+    grades; this is not reproduced. Vibration is not modelled.
+
+    Notes
+    -----
+    `as_upstream`, the drift decays by 1 - dt/T while its noise is that of the exact law. With an
+    infinite T it is *white* noise of the standard deviation drift_std. A T of at most half an
+    interval, where upstream's drift diverges, is refused.
+
+    References
+    ----------
+    [GnssInsSim] 966ff27, pathgen.
     """
 
     kind: ClassVar[str] = 'gnss_ins_sim'
@@ -228,13 +256,20 @@ class MatlabAccelerometer(OfAccelerometer, MatlabErrors):
 
 @dataclasses.dataclass(frozen=True)
 class MatlabImu(ImuModel):
-    """The generic IMU (`sim_sensors.imu.chain.ImuChain`) under the names and in the units of
-    MATLAB's imuSensor: percent, and infinity written as 0.
+    """MATLAB's imuSensor: the chain, with the names and units of gyroparams and accelparams.
 
-    The numbers mean what the data sheet they come from means: noise density and random walk are
-    densities of the Allan plot, and bias instability is flicker with a plateau of 0.664 B.
-    MATLAB's own discretisations of the latter are not reproduced, nor is the bias by
-    acceleration.
+    The errors are those of `sim_sensors.imu.chain.ImuChain`. 0 stands for an infinite
+    MeasurementRange. The reference temperature is 25 degC, as in MATLAB.
+
+    A vector a, b, c of AxesMisalignment fills the columns of the matrix, here by 0.01: `[1 b c; a
+    1 c; a b 1]`; a matrix is not accepted. This order is from memory of MATLAB's pages; it matters
+    only if a, b and c differ. Densities are those of the Allan plot ("double-sided" in MATLAB).
+    BiasInstability is flicker noise with a plateau of 0.664 B; MATLAB's own filters for it are not
+    reproduced. AccelerationBias (g-sensitivity) is not modelled.
+
+    References
+    ----------
+    [MATLAB] imuSensor, gyroparams and accelparams.
     """
 
     kind: ClassVar[str] = 'matlab_imu'
@@ -277,12 +312,25 @@ class RotorsAccelerometer(OfAccelerometer, RotorsErrors):
 
 @dataclasses.dataclass(frozen=True)
 class RotorsImu(UpstreamImu):
-    """RotorS: y = truth + b + turn on + noise_density w / sqrt(dt).
+    """The IMU of RotorS and of PX4: white noise, a turn-on bias and a Gauss-Markov bias.
 
-    b is a Gauss-Markov process from zero, driven by random_walk, with the stationary deviation
-    random_walk sqrt(bias_correlation_time / 2). As upstream the stated covariance is the squared
-    *density*, whatever the rate, and all nine numbers of the orientation's covariance are -1
-    although there is an orientation. Source: [RotorS], gazebo_imu_plugin.
+    Per sample and axis, with tau = bias_correlation_time, K = random_walk and b[0] = 0::
+
+        b = exp(-dt/tau) b + K sqrt(tau/2 (1 - exp(-2 dt/tau))) w
+        y = truth + b + turn_on + noise_density w / sqrt(dt)
+
+    turn_on ~ N(0, turn_on_bias_sigma) is drawn once. The stationary standard deviation of b is K
+    sqrt(tau/2).
+
+    Notes
+    -----
+    `as_upstream`, the stated covariances are noise_density^2 at any rate: a hundredth of the
+    variance of a sample at 100 Hz. All nine numbers of the orientation's covariance are -1,
+    although there is an orientation.
+
+    References
+    ----------
+    [RotorS] cd813b7 and [PX4Classic] 807b67b, gazebo_imu_plugin.
     """
 
     kind: ClassVar[str] = 'rotors_imu'

@@ -203,10 +203,10 @@ def _decay(
 
 @dataclasses.dataclass(frozen=True)
 class Temperature(Parameters):
-    """Temperature profile T(t), t since the sensor was switched on.
+    """Temperature profile T(t), with t since the sensor was switched on.
 
-    constant: T = initial. ramp: linear from initial to final in `time`, then final. warm_up:
-    T = final + (initial - final) exp(-t / time).
+    constant: T = initial. ramp: linear from initial to final within `time`, then final. warm_up: T
+    = final + (initial - final) exp(-t / time).
     """
 
     profile: str = parameter(

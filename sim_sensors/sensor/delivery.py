@@ -22,18 +22,24 @@ _NEVER = int(np.iinfo(np.int64).min)
 
 @dataclasses.dataclass(frozen=True)
 class Delivery(Parameters):
-    """Jitter and drop-outs of the messages of any sensor, beside its constant latency.
+    """Jitter and drop-outs of a sensor's messages, on top of its constant latency.
 
-    A message stamped s arrives at max(s + latency + e, arrival of the one before), where e is
-    exponential with mean and standard deviation `jitter`: what is late holds up what follows, as
-    in a queue, and nothing overtakes.
+    ::
 
-    Whether messages are lost is a two-state Markov process in continuous time, of which a share
-    `drop_out` is lost and whose losses last `drop_out_length` on average; it is discretised
-    exactly, P(lost at t + dt | lost at t) = p + (1 - p) exp(-dt / c) with c = length (1 - p), so
-    its law depends neither on the rate nor on the step. With length 0 every message is lost on
-    its own with probability p (Gilbert, Bell System Technical Journal 39, 1960, in continuous
-    time).
+        arrival[k] = max(stamp[k] + latency + jitter Exp(1), arrival of the previous message)
+
+        P(lost at t + dt | lost at t) = p + (1 - p) exp(-dt / c)        p = drop_out
+        P(lost at t + dt | not lost)  = p - p exp(-dt / c)              c = drop_out_length (1 - p)
+
+    Messages never overtake each other. Losses are a two-state Markov process in continuous time,
+    stationary from the first message and exactly discretised: share and length of drop-outs are
+    the same at every rate. With length 0 each message is lost independently. Stamps and values do
+    not depend on the delivery; a lost message was measured too, so the noise of the next one
+    stays.
+
+    References
+    ----------
+    [Gilbert1960], in continuous time; exponential waiting times as in a queue.
     """
 
     jitter: float = parameter(

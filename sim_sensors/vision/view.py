@@ -40,7 +40,11 @@ class VisionLaw(Parameters, abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class TagDistance(VisionLaw):
-    """k d^a / n^b, of position and of heading, d the mean distance and n the number of tags."""
+    """Standard deviation k d^a / n^b: d is the mean distance of the tags, n their number.
+
+    a = 2 for the angular size of a tag; b = 1/2 if tags err independently. Position and heading
+    each have their own k.
+    """
 
     kind: ClassVar[str] = 'tag_distance'
 
@@ -64,11 +68,11 @@ class TagDistance(VisionLaw):
 
 @dataclasses.dataclass(frozen=True)
 class Frc2024(Upstream, VisionLaw):
-    """The numbers of Team 3176's code of 2024: max((0.4 d)^2, 0.7) and 0.9 of several tags, of one
-    (1.2 d)^2 and 100.
+    """The numbers of Team 3176's code of 2024.
 
-    `exact` takes them for the variances that they look like, m^2 and rad^2. `as_upstream` takes
-    them for standard deviations, as WPILib does, to which they are handed.
+    Several tags: max((0.4 d)^2, 0.7) for the position and 0.9 for the heading. One tag: (1.2 d)^2
+    and 100. `exact` takes them as the variances that they look like, m^2 and rad^2. `as_upstream`
+    takes them as standard deviations, because the code hands them to WPILib, which does.
     """
 
     kind: ClassVar[str] = 'frc_2024'
@@ -101,10 +105,10 @@ VISION_COVARIANCES: Registry[type[Parameters]] = variants(
 
 @dataclasses.dataclass(frozen=True)
 class Gate(Parameters):
-    """Refuses poses that are likely wrong; by default as Team 3176 did [FRC3176].
+    """Refuses poses that are probably wrong; the defaults are Team 3176's [FRC3176].
 
-    Theirs compares a jump with the estimate of the robot, which a sensor does not have; this one
-    compares it with the newest pose that was accepted, plus the way that the robot can have gone
+    Theirs compares a jump with the estimate of the robot, which a sensor does not have. This one
+    compares it with the newest accepted pose, plus the distance that the robot can have gone
     since.
     """
 

@@ -136,9 +136,10 @@ class WheelDrive(Parameters, abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class DifferentialWheels(WheelDrive):
-    """Two driven wheels [Cesenek2019]; the centre is the middle between them.
+    """Two driven wheels; the centre is midway between them [Cesenek2019].
 
-    Sideways motion of the centre is slip that the wheels do not see.
+    v = R (l + r) / 2 and w = R (r - l) / (2 L). Sideways motion of the centre is slip that the
+    wheels do not see.
     """
 
     kind: ClassVar[str] = 'differential'
@@ -168,9 +169,9 @@ class DifferentialWheels(WheelDrive):
 class AckermannWheels(WheelDrive):
     """Two driven rear wheels and front steering; the centre is the middle of the rear axle.
 
-    Encoders are at the rear wheels. The steering angle is that of the bicycle: with path s of the
-    centre, wheelbase L and steering d, turn = s tan(d) / L. It is taken to be at most 1.4 rad.
-    Turning without rolling is nothing that such a vehicle does, and is not seen.
+    Encoders are at the rear wheels. The steering angle is that of the bicycle model: with the path
+    s of the centre, wheelbase L and steering d, turn = s tan(d) / L. It is at most 1.4 rad.
+    Turning without rolling is impossible for such a vehicle and is not seen.
     """
 
     kind: ClassVar[str] = 'ackermann'
@@ -198,8 +199,9 @@ class AckermannWheels(WheelDrive):
 class SwerveWheels(WheelDrive):
     """Four modules that each roll and steer [FRC3176]; see `sim_sensors.motion.drive_kinematics`.
 
-    The centre is the origin of the modules' positions. The eight numbers that they measure give
-    three of motion by least squares.
+    The centre is the origin of the modules' positions. Least squares over the eight measured
+    numbers gives the three of the motion. A module turns by at most 90 degrees and rolls backward
+    instead.
     """
 
     kind: ClassVar[str] = 'swerve'

@@ -23,10 +23,11 @@ _SHORTEST = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class Slip(Parameters):
-    """Slips of each wheel for itself, drawn over the distance that it covers.
+    """Slips of each wheel, drawn over the distance that it covers.
 
-    The ways between slips and the lengths of slips are exponential. They are drawn as events of
-    the way, so that they are at the same places at every rate.
+    A wheel turns more (spins) or less (is locked) over a stretch of its way. The distances between
+    slips and their lengths are exponential. They are drawn as events of the way, so they lie at
+    the same places at every rate.
     """
 
     distance: float = parameter(

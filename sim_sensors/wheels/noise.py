@@ -42,11 +42,12 @@ class NoWheelNoise(WheelNoise):
 
 @dataclasses.dataclass(frozen=True)
 class SquaredIncrement(WheelNoise):
-    """The law of [FRC3176]: delta + scale delta^2 N(0, std), delta the increment of the angle.
+    """The law of [FRC3176]: delta + scale delta^2 N(0, std), delta the angle increment in rad.
 
-    It depends on the rate: n equal steps that make D rad together have a variance of
-    (scale std)^2 D^4 / n^3, so that doubling the rate divides the standard deviation by 2.83.
-    At 90 rad/s and 50 Hz one step of 1.8 rad errs by 1.3 rad.
+    It depends on the rate: n equal steps that make D rad together have a variance of (scale std)^2
+    D^4 / n^3, with the defaults 0.16 D^4 / n^3. Doubling the rate divides the standard deviation
+    by 2.83. At 90 rad/s and 50 Hz one step of 1.8 rad errs by 1.3 rad. Use it to repeat published
+    simulations; do not calibrate it on logs of another rate.
     """
 
     kind: ClassVar[str] = 'squared_increment'
@@ -63,7 +64,7 @@ class SquaredIncrement(WheelNoise):
 
 @dataclasses.dataclass(frozen=True)
 class PerDistance(WheelNoise):
-    """Variance per distance: a random walk over the path, whose law is that at every rate."""
+    """A variance per distance, density^2: a random walk over the path, the same at every rate."""
 
     kind: ClassVar[str] = 'per_distance'
 
@@ -84,11 +85,11 @@ WHEEL_NOISES = variants('a wheel noise', WheelNoise)
 
 @dataclasses.dataclass(frozen=True)
 class SteeringOffset(Upstream):
-    """Constant error of the zero of each steered wheel, in its measured angle.
+    """Constant error of each measured steering angle.
 
-    `exact` is what the text of [FRC3176] says: uniform within +-bound. `as_upstream` is what its
-    code does: floor(2 bound U) - bound, whole degrees from -bound to bound - 1, of mean -0.5
-    degrees.
+    `exact` is what the text of [FRC3176] says: uniform within +-bound (for 4 degrees a variance of
+    5.33). `as_upstream` is what its code does: floor(2 bound U) - bound, for 4 degrees whole
+    degrees from -4 to +3, mean -0.5, variance 5.25.
     """
 
     bound: float = parameter(0.0, 'deg', 'Largest error; 0: none.', minimum=0.0, maximum=90.0)
