@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from recording_examples import drive
 from rosbags.rosbag1 import Writer
+from rosbags.rosbag2.reader import zstd  # type: ignore[attr-defined]
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from scipy.spatial.transform import Rotation
 
@@ -245,7 +247,20 @@ def test_a_type_without_a_definition_costs_its_topic_alone(tmp_path: Path) -> No
         database.execute(
             "INSERT INTO message_definitions VALUES(99, 'my_msgs/msg/Own', 'unknown', '', '')"
         )
-    for path in (tmp_path / 'bag', file):
+    packed = shutil.copytree(tmp_path / 'bag', tmp_path / 'packed')
+    (whole,) = packed.glob('*.db3')
+    whole.with_name(f'{whole.name}.zstd').write_bytes(zstd.compress(whole.read_bytes()))
+    whole.unlink()
+    about = (packed / 'metadata.yaml').read_text()
+    for old, new in (
+        ("compression_format: ''", 'compression_format: zstd'),
+        ("compression_mode: ''", 'compression_mode: FILE'),
+        (whole.name, f'{whole.name}.zstd'),
+    ):
+        assert old in about
+        about = about.replace(old, new)
+    (packed / 'metadata.yaml').write_text(about)
+    for path in (tmp_path / 'bag', file, packed):
         read = read_recording(path)
         assert '/own (my_msgs/msg/Own)' in read.ignored
         assert [one.subject for one in read.notes if one.code == 'recording.no_definition'] == [

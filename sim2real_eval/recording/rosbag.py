@@ -8,8 +8,11 @@ import dataclasses
 import importlib.util
 import operator
 import sqlite3
-from collections.abc import Callable, Mapping
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -179,9 +182,8 @@ def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
     for file in [path] if path.is_file() else sorted(path.glob('*.db3')):
         if file.suffix == '.db3':
             _check_sqlite_file(file)
-    read = _read_ros1 if path.suffix == '.bag' and path.is_file() else _read
     try:
-        return (read if reader == 'rosbags' else _read_native)(path, wanted)
+        return (_read if reader == 'rosbags' else _read_native)(path, wanted)
     except RecordingError:
         raise
     except Exception as error:
@@ -191,25 +193,6 @@ def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
         raise RecordingError(f'{path}: not a readable bag: {text}') from error
 
 
-def _read_ros1(path: Path, wanted: Wanted) -> RawBag:
-    """Read a bag of ROS 1, its messages as ROS 2 would have serialised them."""
-    from rosbags.rosbag1 import Reader
-
-    bag = RawBag()
-    with Reader(path) as reader:
-        names = {one.topic: f'/{one.topic.strip("/")}' for one in reader.connections}
-        chosen = [
-            one
-            for one in reader.connections
-            if bag.announce(str(path), names[one.topic], one.msgtype, wanted)
-        ]
-        for connection, received_ns, data in reader.messages(chosen) if chosen else ():
-            topic = bag.topics[names[connection.topic]]
-            topic.data.append(bytes(typestore().ros1_to_cdr(data, topic.ros_type)))
-            topic.received_ns.append(received_ns)
-    return bag
-
-
 def _read_undefined(path: Path, wanted: Wanted) -> RawBag:
     """Read SQLite storage without its message definitions, as rosbags cannot.
 
@@ -217,10 +200,8 @@ def _read_undefined(path: Path, wanted: Wanted) -> RawBag:
     rosbags refuses together with the rest of the bag.
     """
     bag = RawBag()
-    for file in [path] if path.is_file() else sorted(path.glob('*.db3')):
-        with contextlib.closing(
-            sqlite3.connect(f'{file.absolute().as_uri()}?immutable=1', uri=True)
-        ) as database:
+    for file in [path] if path.is_file() else sorted(path.glob('*.db3*')):
+        with _database(file) as database:
             known = set(
                 database.execute(
                     "SELECT topic_type FROM message_definitions WHERE encoding != 'unknown'"
@@ -235,17 +216,47 @@ def _read_undefined(path: Path, wanted: Wanted) -> RawBag:
             rows = 'SELECT topic_id, timestamp, data FROM messages ORDER BY timestamp'
             for number, received_ns, data in database.execute(rows):
                 if number in chosen:
-                    chosen[number].data.append(bytes(data))
+                    packed = data.startswith(_ZSTANDARD)
+                    chosen[number].data.append(_unpacked(data) if packed else bytes(data))
                     chosen[number].received_ns.append(operator.index(received_ns))
     return bag
 
 
+_ZSTANDARD = b'\x28\xb5\x2f\xfd'
+"""With which compressed data begins; a message begins with 0."""
+
+
+@contextlib.contextmanager
+def _database(file: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database of SQLite, compressed or not."""
+    with contextlib.ExitStack() as stack:
+        if file.suffix == '.zstd':
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            unpacked = folder / file.stem
+            unpacked.write_bytes(_unpacked(file.read_bytes()))
+            file = unpacked
+        name = f'{file.absolute().as_uri()}?immutable=1'
+        yield stack.enter_context(contextlib.closing(sqlite3.connect(name, uri=True)))
+
+
+def _unpacked(data: bytes) -> bytes:
+    # A dependency of rosbags.
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    return bytes(zstd.decompress(data))
+
+
 def _read(path: Path, wanted: Wanted) -> RawBag:
-    from rosbags.rosbag2 import Reader
+    """Read a bag, messages of ROS 1 as ROS 2 would have serialised them."""
+    from rosbags import rosbag1, rosbag2
 
     bag = RawBag()
+    is_ros1 = path.suffix == '.bag' and path.is_file()
+    reader: Any = (rosbag1 if is_ros1 else rosbag2).Reader(path)
     try:
-        reader = Reader(path)
         reader.open()
     except KeyError as error:
         if error.args != ('unknown',):
@@ -253,18 +264,20 @@ def _read(path: Path, wanted: Wanted) -> RawBag:
         return _read_undefined(path, wanted)
     with contextlib.closing(reader):
         chosen = []
+        names = {one.topic: f'/{one.topic.strip("/")}' for one in reader.connections}
         for connection in reader.connections:
-            if bag.announce(str(path), connection.topic, connection.msgtype, wanted):
-                bag.topics[connection.topic].announced += connection.msgcount
+            name = names[connection.topic]
+            if bag.announce(str(path), name, connection.msgtype, wanted):
+                bag.topics[name].announced += connection.msgcount
                 chosen.append(connection)
-        metadata = reader.storage.metadata
-        bag.custom = dict(metadata.custom or {})
-        if chosen:
-            for connection, received_ns, data in reader.messages(chosen):
-                topic = bag.topics[connection.topic]
-                topic.data.append(bytes(data))
-                # SQLite's columns are untyped: damage can turn a number into anything.
-                topic.received_ns.append(operator.index(received_ns))
+        if not is_ros1:
+            bag.custom = dict(reader.storage.metadata.custom or {})
+        for connection, received_ns, data in reader.messages(chosen) if chosen else ():
+            topic = bag.topics[names[connection.topic]]
+            made = typestore().ros1_to_cdr(data, topic.ros_type) if is_ros1 else data
+            topic.data.append(bytes(made))
+            # SQLite's columns are untyped: damage can turn a number into anything.
+            topic.received_ns.append(operator.index(received_ns))
     return bag
 
 
