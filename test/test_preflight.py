@@ -165,6 +165,16 @@ def world_twist(recording: Recording) -> Recording:
     return recording.with_messages('truth', dataclasses.replace(truth, linear_velocity=twist))
 
 
+def of_camera(recording: Recording) -> Recording:
+    """Give the truth the axes of a camera: x right, y down, z forward."""
+    truth, axes = recording.truth, Rotation.from_matrix([[0, -1, 0], [0, 0, -1], [1, 0, 0]])
+    turn = axes * Rotation.from_quat(truth.orientation) * axes.inv()
+    fields = ('position', 'linear_velocity', 'angular_velocity')
+    vectors = {name: axes.apply(getattr(truth, name)) for name in fields}
+    made = dataclasses.replace(truth, orientation=turn.as_quat(), **vectors)
+    return recording.with_messages('truth', made)
+
+
 def of_status(share: float) -> Change:
     def lost(status: np.ndarray) -> np.ndarray:
         return np.where(np.arange(len(status)) % 10 < 10 * share, -1, status)
@@ -240,6 +250,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
         'fix_kinds', altered('gps', status=lambda s: np.where(np.arange(len(s)) % 3, 2, 0))
     ),
     'truth in NED': ('truth_ned', correction('truth', axes='ned')),
+    'truth of a camera': ('truth_camera', of_camera),
     'truth turned': ('truth_turned_large', correction('truth', turn=40.0)),
     'truth in mm': ('truth_scale', correction('truth', position_scale=1e3, speed_scale=1e3)),
     'positions in mm': ('truth_scale', correction('truth', position_scale=1e3)),

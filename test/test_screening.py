@@ -141,7 +141,7 @@ def test_a_long_gap_leaves_the_longer_piece() -> None:
     keep = np.r_[0:300, 320:1000]
     found = evenly_spaced(signals(values[keep], rate=None, stamps=even_stamps(1000)[keep]))
     assert np.array_equal(found.values, values[320:])
-    assert '1 gaps of up to 0.21 s' in str(found.notes[0])
+    assert 'gaps of up to 0.21 s cut the record (1x)' in str(found.notes[0])
     assert '680 of 980' in str(found.notes[0])
 
 

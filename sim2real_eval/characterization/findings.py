@@ -36,7 +36,7 @@ REPEATED = routine(
 )
 CUT = routine(
     'signals.cut',
-    '{count:d} gaps of up to {longest:.3g s} cut the record; the longest piece, {kept:d} of '
+    'gaps of up to {longest:.3g s} cut the record ({count:d}x); the longest piece, {kept:d} of '
     '{samples:d} samples, is analysed',
     'Averages over long times need a record without gaps.',
 )

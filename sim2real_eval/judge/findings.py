@@ -85,7 +85,7 @@ IMU_REPEATS = routine(
 )
 IMU_GAPS = routine(
     'inertial.imu_gaps',
-    '{count:d} gaps of up to {longest:.2f s} between IMU messages are longer than {limit:g s}: '
+    'gaps of up to {longest:.2f s} between IMU messages ({count:d}x), longer than {limit:g s}: '
     'interpolated, with the errors gap_rate and gap_acceleration',
     'The motion during a gap is unknown, so the uncertainty grows.',
 )

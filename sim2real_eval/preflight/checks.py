@@ -67,10 +67,11 @@ CHECKS: tuple[Check, ...] = (
 
 # What is said already, and by which checks it is said better.
 _REPLACED = {
-    reading.TRUTH_NOT_ENU: ('truth_turned', 'truth_ned', 'fixes_swapped'),
+    reading.TRUTH_NOT_ENU: ('truth_turned', 'truth_ned', 'truth_camera', 'fixes_swapped'),
     reading.TRUTH_CHECK: (
         'truth_turned',
         'truth_ned',
+        'truth_camera',
         'truth_scale',
         'truth_no_heading',
         'truth_heading',

@@ -37,7 +37,7 @@ MISSING = routine(
 )
 FEW_MESSAGES = routine(
     'check.few_messages',
-    '{count:d} messages of the {role} are too few to check its units, axes, delay and covariances',
+    'too few messages of the {role} ({count:d}) to check its units, axes, delay and covariances',
     'Nothing that the table does not show has been looked at.',
     'record {least:.0f} or more',
 )
@@ -120,11 +120,12 @@ TRUTH_OF_FIXES = assumed(
 )
 TRUTH_OF_SMOOTHED_FIXES = assumed(
     'check.truth_of_smoothed_fixes',
-    'fixes differ from the truth by {error:.1f mm}, and lack the slow errors that every receiver '
-    'has (their power is {share:.2g} of that of quick ones, not 1 or more): the truth was '
-    'probably made of the fixes, by interpolation or smoothing',
-    'Slow errors of the fixes are in the truth too, so the real GPS seems to be better than it '
-    'is. Against an independent truth, errors of a receiver are white or wander.',
+    'the truth was probably made of the fixes: they differ from it by {error:.1f mm}, with '
+    '{share:.1%} of the slow errors of independent ones',
+    'The slow errors of the fixes are in the truth too, so the real GPS seems to be better than '
+    'it is. Against an independent truth, errors of a receiver are white or wander: they have at '
+    'least as much power at low as at high frequencies. Interpolation or smoothing of the fixes '
+    'leaves the quick ones alone.',
     'trust the order of the models more than their distance, or take a truth from another source',
 )
 PESSIMISTIC = assumed(
@@ -145,6 +146,12 @@ MOVING_START = routine(
 TRUTH_NED = decisive(
     'check.truth_ned',
     'north-east-down: positions agree with the fixes once x and y are exchanged',
+    'ROS has x east, y north, z up, and x forward, y left, z up in the body.',
+    _key('truth: {{axes: {axes}}}'),
+)
+TRUTH_CAMERA = decisive(
+    'check.truth_camera',
+    'axes are those of a camera, right, down and forward: so read, positions agree with the fixes',
     'ROS has x east, y north, z up, and x forward, y left, z up in the body.',
     _key('truth: {{axes: {axes}}}'),
 )
@@ -201,7 +208,7 @@ SIDEWAYS_IMU = routine(
 )
 TRUTH_JUMPS = decisive(
     'check.truth_jumps',
-    '{count:d} jumps of up to {step:.2g m}',
+    'jumps of up to {step:.2g m} ({count:d}x)',
     'The truth lost its body, or passes from one solution to another.',
     'leave this part out, or smooth the truth with `truth: {{low_pass: HZ}}` in recording.yaml',
 )
@@ -222,7 +229,7 @@ FIXES_LATE, FIXES_LATE_LARGE = _levels(
 )
 FIX_JUMPS = routine(
     'check.fix_jumps',
-    '{count:d} jumps of up to {step:.1f m} against the truth',
+    'jumps of up to {step:.1f m} against the truth ({count:d}x)',
     'Multipath, or a change of the solution of the receiver.',
     'set a `rejection_threshold` of the judge, or leave this part out',
 )

@@ -15,7 +15,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.preflight import findings
 from sim2real_eval.preflight.evidence import SIGMAS, Delayed, Evidence, Track
 from sim2real_eval.preflight.outcome import Measure
-from sim2real_eval.recording.corrections import FixCorrection, corrected
+from sim2real_eval.recording.corrections import FixCorrection, TruthCorrection, corrected
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 
@@ -42,12 +42,17 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     Both are differenced over 2 s. A mirror image must explain the fixes better by more than
     chance, and leave less than half; a straight track does not tell a mirror from a turn.
     Latitude and longitude that are exchanged are a mirror too, but one that distorts: that they
-    are must leave less than a fifth.
+    are must leave less than a fifth. So must axes of a camera, which has the track upright.
     """
-    track = evidence.track
+    topic = evidence.recording.roles.get('truth', '')
+    track, of_camera = evidence.track, _of_camera(evidence)
+    if of_camera is not None and (track is None or of_camera.left < 0.2 * track.fitted.left):
+        total = evidence.correct('truth', axes='camera')
+        yield Measure(None, None, findings.TRUTH_CAMERA(topic, axes=total.axes), 'truth axes')
+        track = evidence.track
     if track is None:
         return
-    role, topic = 'truth', evidence.recording.roles['truth']
+    role = 'truth'
     found, mirror = track.fitted, track.in_mirror
     other = _exchanged(evidence)
     if other is not None and other.left < 0.2 * min(found.left, mirror.left):
@@ -81,6 +86,22 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
         key = f', speed_scale: {total.speed_scale:.6g}' if both else ''
         told = findings.TRUTH_SCALE(topic, scale=1.0 / back, set=total.position_scale, speeds=key)
     yield Measure(scale, math.exp(limit), told, f'{role} scale', 'ratio')
+
+
+def _of_camera(evidence: Evidence) -> Delayed | None:
+    """Return how the truth, its axes taken for those of a camera, explains the fixes; None where
+    it does not, or as it is it does.
+    """
+    track = evidence.track
+    if evidence.truth is None or evidence.fixes is None:
+        return None
+    if track is not None and track.fitted.explained > 0.5:
+        return None
+    other = Evidence(
+        corrected(evidence.recording, {'truth': TruthCorrection(axes='camera')}), evidence.base
+    )
+    found = None if other.track is None else other.track.fitted
+    return found if found is not None and found.explained > 0.8 else None
 
 
 def _exchanged(evidence: Evidence) -> Delayed | None:

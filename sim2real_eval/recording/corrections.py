@@ -33,6 +33,9 @@ _AXES = ('enu', 'ned')
 # North-east-down to east-north-up, and forward-right-down to forward-left-up.
 _WORLD = Rotation.from_matrix([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
 _BODY = Rotation.from_matrix(np.diag([1.0, -1.0, -1.0]))
+# Right-down-forward to forward-left-up.
+_CAMERA = Rotation.from_matrix([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
+_TURNS = {'ned': (_WORLD, _BODY), 'camera': (_CAMERA, _CAMERA)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,7 +170,11 @@ class TruthCorrection(_Correction):
     """
 
     axes: str = parameter(
-        'enu', '', 'ned: north-east-down, and forward-right-down in the body.', choices=_AXES
+        'enu',
+        '',
+        'ned: north-east-down, and forward-right-down in the body. camera: right-down-forward in '
+        'both, as in KITTI.',
+        choices=(*_AXES, 'camera'),
     )
     twist: str = parameter('body', '', 'Axes of the linear velocity.', choices=('body', 'world'))
     position_scale: float = parameter(1.0, '1', 'Factor to m: 0.001 for mm.', above=0.0)
@@ -187,9 +194,10 @@ class TruthCorrection(_Correction):
         velocity, rate = self.speed_scale * truth.linear_velocity, truth.angular_velocity
         if self.twist == 'world':
             velocity = rotations.rotate_back(orientation, velocity)
-        if self.axes == 'ned':
-            position, orientation = _WORLD.apply(position), _turned(orientation, _WORLD, _BODY)
-            velocity, rate = _BODY.apply(velocity), _BODY.apply(rate)
+        if self.axes != 'enu':
+            world, body = _TURNS[self.axes]
+            position, orientation = world.apply(position), _turned(orientation, world, body.inv())
+            velocity, rate = body.apply(velocity), body.apply(rate)
         back = Rotation.from_euler('z', -self.turn, degrees=True)
         own = Rotation.from_euler('z', -self.heading, degrees=True)
         yaw = Rotation.from_euler('z', self.body_yaw, degrees=True)
@@ -252,10 +260,11 @@ def corrected(recording: Recording, corrections: Mapping[str, Any]) -> Recording
 def _combined_axes(first: str, later: str) -> tuple[str, float]:
     """Return both axes as one, and the sign that a turn before has after the later ones.
 
-    Exchanged twice they are as they were, and what turns to the left about up turns to the right
+    North-east-down twice is what it was, and what turns to the left about up turns to the right
     about down.
     """
-    return ('enu' if first == later else 'ned'), (-1.0 if later == 'ned' else 1.0)
+    known = {('enu', later): later, (first, 'enu'): first, ('ned', 'ned'): 'enu'}
+    return known.get((first, later), later), (-1.0 if later == 'ned' else 1.0)
 
 
 def _combined_rotation(first: tuple[float, ...], later: tuple[float, ...]) -> tuple[float, ...]:

@@ -93,7 +93,7 @@ TRUTH_REPEATED = _dropped(
 )
 GAP = routine(
     'recording.gap',
-    '{count:d} gaps of up to {gap:.3f s}, the longest {after:.2f s} after the first message '
+    'gaps of up to {gap:.3f s} ({count:d}x), the longest {after:.2f s} after the first message '
     '(median period {period:.3f s}); nothing is filled in',
     'Messages are missing. A judge bridges the time by prediction.',
 )

@@ -237,7 +237,8 @@ def read_trajectory(path: Path) -> OdometryArray:
 
     TUM: `stamp x y z qx qy qz qw`, in seconds and metres. KITTI: the first three rows of the
     4 x 4 pose, and the seconds of each from `<name>_times.txt` or `times.txt` beside the file.
-    Axes are those of ROS: x forward, z up. What is not such a file is a RecordingError.
+    Axes are those of ROS, x forward and z up; those of a camera, as in KITTI, are for
+    `corrections` in recording.yaml. What is not such a file is a RecordingError.
     """
     rows = _rows(path)
     if not rows:

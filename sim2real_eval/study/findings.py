@@ -21,7 +21,7 @@ SHARED_IMU = assumed(
 )
 WARMUP = assumed(
     'study.warmup',
-    'the first {warmup:g s} are left out, as {count:d} recordings start at up to {most:.1f m/s}',
+    'the first {warmup:g s} are left out: recordings start at up to {most:.1f m/s} ({count:d}x)',
     'A judge that starts at rest has to find the speed first. In a study file '
     '`metric: {warmup: 0}` refuses it.',
     'to refuse: --warmup 0',
