@@ -37,11 +37,21 @@ IS_WHEEL = any('wheel' in word for word in sys.argv)
 
 setup(
     name=NAME,
-    version='0.1.0',
+    # A literal, and equal to that of package.xml: catkin_prepare_release of bloom sets both.
+    version='1.0.0',
     description='Simulated GPS and IMU sensors, and a judge of how far they are from real ones',
     author='The sim2real_sensors contributors',
     license='Apache-2.0',
     keywords=['ROS', 'robotics', 'simulation', 'IMU', 'GPS', 'sim2real'],
+    classifiers=[
+        'Development Status :: 5 - Production/Stable',
+        'Intended Audience :: Science/Research',
+        'Operating System :: POSIX :: Linux',
+        'Programming Language :: Python :: 3 :: Only',
+        *(f'Programming Language :: Python :: 3.{minor}' for minor in range(10, 14)),
+        'Topic :: Scientific/Engineering',
+        'Typing :: Typed',
+    ],
     packages=find_packages(include=['sim_sensors*', 'sim2real_eval*']),
     package_data={
         'sim_sensors': ['py.typed'],

@@ -34,7 +34,7 @@ def _run(module: str, arguments: Sequence[str], name: str) -> int:
             raise
         print(
             f'{name}: error: {missing} is not installed; source a ROS 2 '
-            "workspace, or install ROS 2 Jazzy's from PyPI: pip install '.[ros]'",
+            "workspace, or install ROS 2 Jazzy's from PyPI: pip install 'sim2real_sensors[ros]'",
             file=sys.stderr,
         )
         return 2

@@ -194,7 +194,7 @@ def test_without_gtsam_one_line_says_what_to_install(
     monkeypatch.setitem(sys.modules, 'gtsam', None)
     outcome = call(capsys, 'reference', blind, '--out', tmp_path / 'out')
     assert outcome.status == 2
-    assert "pip install '.[gtsam]'" in outcome.complaints[0]
+    assert "pip install 'sim2real_sensors[gtsam]'" in outcome.complaints[0]
     assert len(outcome.complaints) == 1
 
 

@@ -243,7 +243,7 @@ def test_what_is_not_installed_is_said_in_one_line(
     monkeypatch.setattr(external, 'find_spec', lambda name: None)
     outcome = call(capsys, *of_judge, 'judge_node')
     assert outcome.status == 2
-    assert "pip install '.[ros]'" in outcome.err
+    assert "pip install 'sim2real_sensors[ros]'" in outcome.err
     assert not out.exists()
 
 

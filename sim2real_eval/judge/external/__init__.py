@@ -29,7 +29,7 @@ class JudgeNode:
             request.refuse(
                 'judge',
                 f'{cls.kind!r} needs rclpy: source the setup file of ROS, or pip install '
-                "'.[ros]'; embedded needs nothing",
+                "'sim2real_sensors[ros]'; embedded needs nothing",
             )
         from sim2real_eval.judge.external.graph import GraphJudgeSetup
 

@@ -43,7 +43,8 @@ def load_gtsam() -> Any:
         gtsam = importlib.import_module('gtsam')
     except ImportError:
         raise JudgeError(
-            "judge gtsam: needs gtsam, which is not installed: pip install '.[gtsam]'"
+            'judge gtsam: needs gtsam, which is not installed: pip install '
+            "'sim2real_sensors[gtsam]'"
         ) from None
     if not hasattr(gtsam, 'GPSFactorArm'):
         raise JudgeError('judge gtsam: this gtsam is too old; must be 4.3 or later')
