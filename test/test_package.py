@@ -23,6 +23,9 @@ from sim_sensors.executables import run_node
 # What an import is called by pip and by rosdep; keys checked in ros/rosdistro, rosdep/python.yaml.
 LIBRARIES: dict[str, tuple[str, str | None]] = {
     'argcomplete': ('argcomplete', 'python3-argcomplete'),
+    # zstd, which rosbags brings along; from Python 3.14 on the standard library's `compression`.
+    'backports': ('rosbags', 'python3-rosbags-pip'),
+    'compression': ('rosbags', 'python3-rosbags-pip'),
     # Interactive plots of the report page; it ships the script that a browser needs.
     'bokeh': ('bokeh', 'python3-bokeh-pip'),
     'jinja2': ('Jinja2', 'python3-jinja2'),
