@@ -77,7 +77,8 @@ def experiment(context: LaunchContext) -> list:
 
     first, runs = int(value('first_run')), int(value('runs'))
     folder = Path(value('out'), Path(value('gps')).stem)
-    scenario = value('scenario').removeprefix('drive_')
+    # Of a class in a file, my_motion.py:MyMotion, the class.
+    scenario = value('scenario').rpartition(':')[2].removeprefix('drive_')
     bags = {number: folder / f'{scenario}_{number}' for number in range(first, first + runs)}
     for bag in bags.values():
         if bag.exists():

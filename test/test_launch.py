@@ -121,6 +121,12 @@ def test_a_file_has_to_be_there_when_one_is_given(tmp_path: Path) -> None:
         check('sensors_params_file', str(tmp_path / 'gone.yaml'))
 
 
+def test_a_scenario_is_a_name_or_a_class_in_a_file() -> None:
+    check('scenario', 'my_motion.py:Spiral')
+    with pytest.raises(ParameterError, match=r'did you mean drive_line'):
+        check('scenario', 'drive_lin')
+
+
 def test_every_default_is_allowed() -> None:
     for name, argument in ARGUMENTS.items():
         if argument.default is not None:

@@ -130,6 +130,21 @@ def test_another_study_is_refused(tmp_path: Path, changes: dict[str, Any], told:
         pass
 
 
+def test_plots_of_a_study_are_overwritten_and_those_of_others_beside_them_stay(
+    tmp_path: Path,
+) -> None:
+    plan, out = small_plan(tmp_path), tmp_path / 'out'
+    with held(out, plan):
+        pass
+    files = ('clean/rmse.png', 'clean/mine.png', 'old/a/ranking.png')
+    for name in files:
+        (out / 'plots' / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / 'plots' / name).write_text('')
+    with held(out, plan, overwrite=True):
+        left = {one.name for one in (out / 'plots').rglob('*')}
+    assert left == {'clean', 'mine.png'}
+
+
 def test_a_recording_with_other_content_makes_another_study(tmp_path: Path) -> None:
     stand_in, other = small_plan(tmp_path).recordings
     file = {'recordings': [{'path': 'bag'}]}

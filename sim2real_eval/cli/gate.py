@@ -68,13 +68,13 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.study.gate.result import GatedResult, judge_result, only
     from sim2real_eval.study.gate.verdict import junit_xml
 
+    result = GatedResult.read(options.result)
     if options.max_increase is not None and options.baseline is None:
         raise ParameterError('--max-increase', '', 'goes with --baseline only')
     if options.max_vepd is None and options.baseline is None:
         raise ParameterError('--max-vepd', '', 'is missing; must be given, or --baseline')
     if options.junit and Path(options.junit).is_dir():
         raise Sim2RealError(f'{options.junit}: is a folder; must be a file to write')
-    result = GatedResult.read(options.result)
     baseline = None if options.baseline is None else GatedResult.read(options.baseline)
     increase = options.max_increase
     if baseline is not None and increase is None:

@@ -131,9 +131,12 @@ class OptionSet(Generic[P]):
         return words
 
     def refuse(self, options: argparse.Namespace, problem: str, *names: str) -> None:
-        """Refuse the first option that was given, because of a problem; none: nothing is wrong."""
-        for name in self.given(options):
-            if not names or name in names:
+        """Refuse the first option that was given, because of a problem; none: nothing is wrong.
+
+        One that says what is so by default is not refused.
+        """
+        for name, value in self.given(options).items():
+            if value != self._declared.declared()[name].default and (not names or name in names):
                 raise ParameterError(self.flag(name), '', problem)
 
 

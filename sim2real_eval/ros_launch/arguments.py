@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.study.options import PROFILE, ComparedSensors, StudyOptions
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.parameters import Parameter, Parameters
+from sim_sensors.core.registry import is_in_file
 from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.motion.motions import motion_names
 from sim_sensors.ros.node_settings import PathFollowerSettings, SensorSettings, TrajectorySettings
@@ -65,7 +66,9 @@ ARGUMENTS: dict[str, Parameter] = {
     'params_file': _text('Parameter file of the node; it wins over the other arguments.'),
     # What moves.
     'scenario': _text(
-        'What moves: a drive, or an analytic scenario.', 'drive_circle', tuple(motion_names())
+        f'What moves: one of {", ".join(motion_names())}, or a class in a file, '
+        'my_motion.py:MyMotion.',
+        'drive_circle',
     ),
     **_of(TrajectorySettings, 'duration', 'factor', 'loop'),
     # What follows a path.
@@ -174,6 +177,9 @@ def check(name: str, text: str) -> None:
     one = ARGUMENTS[name]
     if (name.endswith('_file') or name == 'path') and text and not Path(text).is_file():
         raise ParameterError('launch', name, f'{text!r} is not a file that can be read')
+    if name == 'scenario' and not is_in_file(text) and text not in motion_names():
+        problem = not_among(f'{text!r} is unknown', text, motion_names())
+        raise ParameterError('launch', name, f'{problem}, or a class in a file')
     if name == 'sensors' and not re.fullmatch(r'\[\s*[^\[\],]+(,[^\[\],]+)*\]', text):
         problem = f'{text!r} is not allowed; must be a list such as [imu, front/gps]'
         raise ParameterError('launch', name, problem)

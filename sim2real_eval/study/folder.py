@@ -29,9 +29,12 @@ _FILE = 'study.yaml'
 _OURS = (
     _FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
     'sensitivity.csv', 'agreement.json', 'report.html', 'tables.md', 'tables.tex', 'metrics.png',
-    'findings.txt', 'plots', 'recordings', 'SYNTHETIC.txt', MARK,
+    'findings.txt', 'recordings', 'SYNTHETIC.txt', MARK,
 )  # fmt: skip
-"""All that a study writes, the mark last."""
+"""All that a study writes beside its plots, the mark last."""
+
+_PLOTS = ('rmse.png', 'entropy.png', 'ranking.png', 'velocity.png')
+"""In the folder plots, below those of judges and groups."""
 
 
 @contextlib.contextmanager
@@ -52,6 +55,7 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
         elif overwrite:
             # The mark last: killed on the way, it is still a study to overwrite. What somebody
             # else has put beside it stays.
+            _remove_plots(folder / 'plots')
             _remove(folder / name for name in _OURS)
         _sweep(folder)
         if (folder / MARK).is_file():
@@ -165,6 +169,16 @@ def _sweep(folder: Path) -> None:
     _remove(folder.glob('.*.tmp'))
     _remove((folder / RUNS).rglob('.*.tmp'))
     _remove((folder / 'series').glob('.*'))
+
+
+def _remove_plots(folder: Path) -> None:
+    """Remove the plots of a study, and folders that are then empty."""
+    if folder.is_symlink():
+        folder.unlink()
+    _remove(path for name in _PLOTS for path in folder.rglob(name))
+    for place in sorted((folder, *folder.rglob('*/')), reverse=True):
+        with contextlib.suppress(OSError):
+            place.rmdir()
 
 
 def _remove(paths: Iterable[Path]) -> None:
