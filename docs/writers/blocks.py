@@ -7,6 +7,7 @@ A block is what stands between `<!-- NAME: WORD -->` and `<!-- end -->` on a pag
 |---|---|
 | `parameters: GpsModel` | the table of a parameter set |
 | `set: Delivery` | its docstring and its table |
+| `additional: GpsSettings.SensorSettings` | what a set adds to the one that it derives from |
 | `models: imu`, `models: gps.noise` | docstring and parameters of every model |
 | `presets: gps` | the presets of a kind of sensor |
 | `launch: judge.launch.py` | the arguments of a launch file, read without ROS |
@@ -65,8 +66,8 @@ def shown() -> set[type[Parameters]]:
     found: set[type[Parameters]] = set()
     for path in pages():
         for _, name, word, _ in _BLOCK.findall(_text(path)):
-            if name in ('parameters', 'set'):
-                found.add(_sets()[word])
+            if name in ('parameters', 'set', 'additional'):
+                found.add(_sets()[word.partition('.')[0]])
             elif name == 'models':
                 for model in _models(word):
                     found |= {model, *(one for _, one in _parts(model))}
@@ -78,6 +79,12 @@ def shown() -> set[type[Parameters]]:
 
 def _table(word: str) -> list[str]:
     return table(_sets()[word].declared())
+
+
+def _additional(word: str) -> list[str]:
+    derived, base = (_sets()[name] for name in word.split('.'))
+    known = base.declared()
+    return table({name: one for name, one in derived.declared().items() if name not in known})
 
 
 def _set(word: str) -> list[str]:
@@ -238,6 +245,7 @@ def _assigned(module: ast.Module, value: ast.expr) -> ast.expr:
 BLOCKS: dict[str, Callable[[str], list[str]]] = {
     'parameters': _table,
     'set': _set,
+    'additional': _additional,
     'models': _model_sections,
     'presets': _presets,
     'launch': _launch,

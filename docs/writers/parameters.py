@@ -19,7 +19,8 @@ _HEAD = """\
 
 This page lists the declared options, one table per set. The keys of YAML files, the parameters
 of nodes and the options of the command all come from these declarations, which also check the
-values. Sensor models have pages of their own: [sensors](sensors/index.md).
+values. Those of [sensor models](sensors/index.md) and of [nodes](ros/nodes.md) are on pages of
+their own.
 
 - A set inside a set is a nested mapping in a YAML file and a prefix with a dot in ROS:
   `gyroscope: {std: 0.1}` in a file is the parameter `imu.gyroscope.std` of a node.
@@ -30,11 +31,9 @@ values. Sensor models have pages of their own: [sensors](sensors/index.md).
 """
 
 
-SENSORS = tuple(
-    f'sim_sensors.{room}'
-    for room in ('camera', 'gps', 'imu', 'magnetometer', 'noise', 'sensor', 'vision', 'wheels')
-)
-"""Folders whose sets are on the pages of the sensors."""
+_KINDS = ('camera', 'gps', 'imu', 'magnetometer', 'noise', 'sensor', 'vision', 'wheels')
+ELSEWHERE = (*(f'sim_sensors.{room}' for room in _KINDS), 'sim_sensors.ros', 'sim2real_eval.ros')
+"""Folders whose sets are on the pages of sensors and nodes."""
 
 
 def page() -> str:
@@ -42,7 +41,7 @@ def page() -> str:
     lines = [_HEAD]
     room = ''
     for one in declared_sets():
-        if one.__module__.startswith(SENSORS):
+        if one.__module__.startswith(ELSEWHERE):
             continue
         if (own := one.__module__.rpartition('.')[0]) != room:
             room = own
