@@ -12,7 +12,7 @@ import pytest
 SENSORS = ('index', 'imu', 'gps', 'magnetometer', 'camera', 'wheels', 'vision')
 ROS = ('launch', 'nodes', 'evaluation_node')
 NAMES = [
-    *('cli', 'findings', 'parameters'),
+    *('cli', 'findings', 'parameters', 'recordings'),
     *(f'sensors/{name}' for name in SENSORS),
     *(f'ros/{name}' for name in ROS),
 ]
@@ -36,7 +36,7 @@ def test_a_page_is_what_the_declarations_make_of_it(name: str, docs: Path) -> No
     assert written == writer.PAGES[name]()
 
 
-def test_every_parameter_of_sensors_and_nodes_is_on_a_page(docs: Path) -> None:
+def test_every_parameter_of_sensors_nodes_and_recordings_is_on_a_page(docs: Path) -> None:
     pytest.importorskip('rclpy', reason='the nodes declare parameters too')
     blocks = importlib.import_module('writers.blocks')
     parameters = importlib.import_module('writers.parameters')

@@ -19,8 +19,8 @@ _HEAD = """\
 
 This page lists the declared options, one table per set. The keys of YAML files, the parameters
 of nodes and the options of the command all come from these declarations, which also check the
-values. Those of [sensor models](sensors/index.md) and of [nodes](ros/nodes.md) are on pages of
-their own.
+values. Those of [sensor models](sensors/index.md), [nodes](ros/nodes.md) and
+[recordings](recordings.md) are on pages of their own.
 
 - A set inside a set is a nested mapping in a YAML file and a prefix with a dot in ROS:
   `gyroscope: {std: 0.1}` in a file is the parameter `imu.gyroscope.std` of a node.
@@ -32,8 +32,11 @@ their own.
 
 
 _KINDS = ('camera', 'gps', 'imu', 'magnetometer', 'noise', 'sensor', 'vision', 'wheels')
-ELSEWHERE = (*(f'sim_sensors.{room}' for room in _KINDS), 'sim_sensors.ros', 'sim2real_eval.ros')
-"""Folders whose sets are on the pages of sensors and nodes."""
+ELSEWHERE = (
+    *(f'sim_sensors.{room}' for room in (*_KINDS, 'ros')),
+    *(f'sim2real_eval.{room}' for room in ('ros', 'recording')),
+)
+"""Folders whose sets are on the pages of sensors, nodes and recordings."""
 
 
 def page() -> str:
