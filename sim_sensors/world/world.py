@@ -91,6 +91,8 @@ _RADIUS = Parameter(0.01, 'm', 'Radius of the dipoles.', minimum=0.0, minimum_ex
 
 @dataclasses.dataclass(frozen=True)
 class _Dipole(Parameters):
+    """A magnet."""
+
     position: tuple[float, float, float] = axes('m', 'Where it is.')
     rpy: tuple[float, float, float] = axes(
         'rad', 'Roll, pitch, yaw about fixed axes; the moment is along its z axis.'
@@ -100,6 +102,8 @@ class _Dipole(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class _Scattered(Parameters):
+    """Magnets at random places in a box."""
+
     count: int = parameter(0, '1', 'How many.', minimum=0.0, maximum=1e6)
     low: tuple[float, float, float] = axes('m', 'One corner of the box.')
     high: tuple[float, float, float] = axes('m', 'The opposite corner.')
@@ -115,12 +119,16 @@ class _Scattered(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class _Landmark(Parameters):
+    """A point that a camera can see."""
+
     id: int = parameter(0, '1', 'Its number, each once.')
     position: tuple[float, float, float] = axes('m', 'Where it is.')
 
 
 @dataclasses.dataclass(frozen=True)
 class _Chessboard(Parameters):
+    """A board whose inner corners are landmarks."""
+
     rows: int = parameter(3, '1', 'Inner corners along its z axis.', minimum=1.0, maximum=1e3)
     columns: int = parameter(3, '1', 'Inner corners along its y axis.', minimum=1.0, maximum=1e3)
     square: float = parameter(0.02, 'm', 'Edge of a square.', above=0.0)
@@ -138,6 +146,8 @@ class _Chessboard(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class _Tag(Parameters):
+    """A square tag."""
+
     id: int = parameter(0, '1', 'Its number, each once.')
     position: tuple[float, float, float] = axes('m', 'Of its centre.')
     rpy: tuple[float, float, float] = axes(
