@@ -66,7 +66,8 @@ def evaluation(context: LaunchContext) -> list:
     parameters: dict[str, Any] = {
         **{name: typed(name, str) for name in TEXTS},
         **{name: typed(name, kind) for name, kind in NUMBERS.items()},
-        **{name: boolean(name) for name in SWITCHES},
+        # What is given to the node does not follow from the recordings.
+        **{name: boolean(name) for name in SWITCHES if words(name) != ['false']},
         'params_file': typed('judge_params_file', str),
         'scenario': typed('label', str),
         # An empty list has no type; as a text, a folder called 12 stays one.

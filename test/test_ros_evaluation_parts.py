@@ -16,11 +16,14 @@ pytest.importorskip('rclpy', reason='no ROS')
 
 import numpy as np
 from nav_msgs.msg import Odometry
+from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from ros_evaluation_examples import bags_parameter, onlooker, short_bags
 from ros_examples import Graph
 
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.findings import NO_NUMBERS, NO_TRUTH
 from sim2real_eval.recording.reading import read_recording
@@ -28,6 +31,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation.bench import SensorBench, TwinSensorNode
 from sim2real_eval.ros.evaluation.run import first_difference
+from sim2real_eval.ros.evaluation.study import Study
 from sim2real_eval.ros.evaluation.tally import Pace, Stop, Stopped
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.simulation.twin import Twin
@@ -241,3 +245,25 @@ def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
     )
     graph.node.destroy_publisher(truth)
     assert kept.value
+
+
+def test_what_the_node_is_given_does_not_follow_from_recordings(
+    real_dir: Path, tmp_path: Path
+) -> None:
+    """Even a value that is the default one."""
+    bag = str(real_dir / 'drive0708/segments/drive0708_seg01/bag')
+    given = {'real': [bag], 'models': 'baseline', 'out': str(tmp_path / 'out')}
+    found = []
+    for more in ({}, {'match_rates': False, 'metric.warmup': 0.0}):
+        values = [Parameter(name, value=one) for name, one in {**given, **more}.items()]
+        with free_domain() as domain, private_context(domain) as context:
+            node = Node(
+                'evaluation_node',
+                context=context,
+                parameter_overrides=values,
+                automatically_declare_parameters_from_overrides=True,
+            )
+            options = Study.of(node).plan.file.options
+            node.destroy_node()
+        found.append((options.match_rates, options.metric.warmup, options.metric.rate))
+    assert found == [(True, 5.0, 4.0), (False, 0.0, 4.0)]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
@@ -74,7 +74,7 @@ class StudyOptions(Parameters):
             return ADAPTED if self.adapt == 'all' else ()
         return tuple(name.strip() for name in self.adapt.split(','))
 
-    def given(self, names: Iterable[str]) -> StudyOptions:
+    def given(self, names: Collection[str]) -> StudyOptions:
         """Return the options with some that were given, which then do not follow from data."""
         left = [name for name in self.adapts if name not in names]
         if len(left) == len(self.adapts):

@@ -96,7 +96,8 @@ class Study:
         settings = declared.declare(EvaluationSettings(), read_only=True)
         options = declared.declare(StudyOptions(), skip=('metric',), read_only=True)
         metric = declared.declare(MetricOptions(), 'metric', skip=('drop_zeros',), read_only=True)
-        options = dataclasses.replace(options, metric=metric)
+        given = [name.removeprefix('metric.') for name in declared.given]
+        options = dataclasses.replace(options, metric=metric).given(given)
         real = _texts(node, 'real', 'Real recordings with ground truth: paths of bags.')
         topics = _texts(node, 'topics', 'Topics of the imu, gps or truth, each ROLE=TOPIC.')
         declared.finish()
