@@ -134,6 +134,15 @@ def add_judge_kind(parser: argparse._ActionsContainer) -> None:
     _JUDGE.add(parser, 'judge_kind', 'navsat_node', kept=True)
 
 
+def add_published(parser: argparse._ActionsContainer) -> None:
+    """Add --published."""
+    rarely(
+        parser.add_argument(
+            '--published', action='store_true', help="show the paper's numbers beside ours"
+        )
+    )
+
+
 def judge_options(options: argparse.Namespace) -> Options:
     """Return what --filter, --correct, --latency, --transforms and --front-end say."""
     from sim2real_eval.cli.arguments import input_topics

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
-from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, named_judges
+from sim2real_eval.cli.judge_arguments import (
+    add_judge,
+    add_judge_kind,
+    add_published,
+    named_judges,
+)
 from sim2real_eval.cli.options import OptionSet, add_study_options, command_words, study_options
 from sim2real_eval.cli.output import complain, conclude, print_table, progress_bar, report_failures
 from sim2real_eval.study.options import PAPER_PROFILE
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
     from sim2real_eval.report.study_report import StudyReport
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
-    from sim2real_eval.study.sensitivity import SensitivityTable
     from sim2real_eval.study.study_file import Overrides
 
 HELP = 'a whole experiment from a file: recordings, models, judges, conditions'
@@ -116,6 +120,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
     )
     _IN_PLACE.add(parser, 'cluster')
+    add_published(parser)
     parser.set_defaults(parser=parser)
 
 
@@ -160,18 +165,21 @@ def carry_out(
     plan: StudyPlan,
     options: argparse.Namespace,
     *,
-    published: bool = False,
     explained: bool = False,
     finish: Callable[[StudyOutcome, Workers], None] | None = None,
 ) -> int:
     """Run a study into the folder --out, print it, and return the exit status.
 
-    `options` have out, overwrite, jobs, json, verbose and quiet, and cluster where there is one;
-    `published` and `explained`: see `print_study`; `finish` writes what else is to lie in the
-    folder, before the report.
+    `options` have out, overwrite, jobs, json, verbose and quiet, cluster and published where there
+    are such; `explained`: see `print_study`; `finish` writes what else is to lie in the folder,
+    before the report.
     """
     from sim2real_eval.study.run import told_failures
 
+    published = getattr(options, 'published', False)
+    if published and PAPER_PROFILE not in [judge.label for judge in plan.file.judges]:
+        problem = f'goes with --judge-config {PAPER_PROFILE}, whose numbers were printed'
+        raise ParameterError('--published', '', problem)
     try:
         outcome, report = _judged(plan, options, finish)
     except KeyboardInterrupt:
@@ -274,7 +282,9 @@ def print_study(
         _show_all(outcome, report, folder, published=published)
     elif not explained:
         judge = report.answer.view.judge
-        mine = [one for one in report.standings if one.judge == judge]
+        # The printed numbers stand beside the judge that they belong to, whoever answers.
+        shown_judges = (judge, PAPER_PROFILE) if published else (judge,)
+        mine = [one for one in report.standings if one.judge in shown_judges]
         for one in mine[:_MOST_TABLES]:
             _show_ranking(outcome, one, published=published)
     print(answer_text(report.answer))
@@ -355,7 +365,12 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     Of every judge and group the row over all scenarios is shown; the files have the others.
     """
     from sim2real_eval.metrics.distances import POOLED
-    from sim2real_eval.report.ranking_tables import metric_lines, ranking_pairs_table, ranks_table
+    from sim2real_eval.report.ranking_tables import (
+        metric_lines,
+        ranking_pairs_table,
+        ranks_table,
+        sensitivity_text,
+    )
     from sim2real_eval.report.study_plots import MOST_DRAWN
     from sim2real_eval.study.secondary_results import side_results
 
@@ -370,7 +385,7 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     if len(found) > MOST_DRAWN:
         print(f'{len(found) - MOST_DRAWN} more such tables: {folder / "metrics.csv"}\n')
     for table in results.overall_sensitivity:
-        print(_sensitivity(table))
+        print(sensitivity_text(table))
     scenarios = list(dict.fromkeys(pair.scenario for pair in results.rankings))
     chosen = POOLED if POOLED in scenarios else ''.join(scenarios[:1])
     pairs = [pair for pair in results.rankings if pair.scenario == chosen]
@@ -380,16 +395,3 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
             ranking_pairs_table(pairs, 'Do the rankings agree? (p-value: over all orders)')
         )
         print()
-
-
-def _sensitivity(table: SensitivityTable) -> str:
-    known = [row for row in table.rows[1:] if row.with_own.kendall is not None]
-    where = f'{table.judge}, {table.group}' if table.group else table.judge
-    if not known:
-        return f'{where}: the ranking cannot be compared with that by other metric options'
-    worst = min(known, key=lambda row: row.with_own.kendall or 0.0)
-    same = sum(row.with_own.kendall == 1.0 for row in known)
-    text = f'{where}: {same} of {len(known)} other metric options rank the models alike'
-    if same == len(known):
-        return text
-    return f'{text}; least alike {worst.label} (tau {worst.with_own.kendall:.2f})'

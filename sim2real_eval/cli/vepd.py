@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
-from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judges
+from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, add_published, judges
 from sim2real_eval.cli.options import (
     OptionSet,
     add_study_options,
@@ -23,7 +23,7 @@ from sim2real_eval.cli.study import carry_out, shown
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
-from sim2real_eval.study.options import PAPER_PROFILE, PROFILE, ComparedSensors
+from sim2real_eval.study.options import PROFILE, ComparedSensors
 from sim_sensors.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -83,11 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     output = parser.add_argument_group('output')
     add_out(output, 'folder of the result: tables, runs, series, plots and page', 'overwrite')
-    rarely(
-        output.add_argument(
-            '--published', action='store_true', help="show the paper's numbers beside ours"
-        )
-    )
+    add_published(output)
     add_shared(output, 'json', 'verbose', 'quiet')
     add_shared(parser, 'jobs')
     parser.set_defaults(parser=parser)
@@ -105,12 +101,6 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
-    if options.published and PAPER_PROFILE not in (options.config or [options.config_default]):
-        raise ParameterError(
-            '--published',
-            '',
-            f'goes with --judge-config {PAPER_PROFILE}, whose numbers were printed',
-        )
     from sim2real_eval.cli.models import twins
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.study.plan import StudyPlan
@@ -133,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
         judges=judges(options),
         command=_command(options),
     )
-    return carry_out(StudyPlan.of(file), options, published=options.published)
+    return carry_out(StudyPlan.of(file), options)
 
 
 def comparison_title(recordings: Sequence[Source], models: Sequence[Twin]) -> str:

@@ -45,6 +45,8 @@ def ranking_table(
     `rmse`: by component of speed the means of the runs of each model and of `real`; `real`: what
     those are called; `published`: VEPD of the paper by model.
     """
+    if published is not None and set(published.values()) <= {None}:
+        published = None
     order = known.order
     bounded = any(one.low is not None for one in order)
     tested = any(one.adjusted is not None for one in order)
@@ -274,3 +276,17 @@ def short_number(value: float) -> str:
 
 def _two(value: float | None) -> str:
     return '-' if value is None else f'{value:.2f}'
+
+
+def sensitivity_text(table: SensitivityTable) -> str:
+    """Say how many other options of the metric rank the models as the study does."""
+    known = [row for row in table.rows[1:] if row.with_own.kendall is not None]
+    where = f'{table.judge}, {table.group}' if table.group else table.judge
+    if not known:
+        return f'{where}: the ranking cannot be compared with that by other metric options'
+    worst = min(known, key=lambda row: row.with_own.kendall or 0.0)
+    same = sum(row.with_own.kendall == 1.0 for row in known)
+    text = f'{where}: {same} of {len(known)} other metric options rank the models alike'
+    if same == len(known):
+        return text
+    return f'{text}; least alike {worst.label} (tau {worst.with_own.kendall:.2f})'
