@@ -193,7 +193,8 @@ def _presets(kind: str) -> list[str]:
         own += [getattr(model, part).kind for part in getattr(model, 'varied', ())]
         star = ' \\*' if has_upstream(model) else ''
         about = file_comment(config_path(kind, f'{name}.yaml'))
-        lines.append(f'| `{name}`{star} | {", ".join(f"`{one}`" for one in own)} | {about} |')
+        links = ', '.join(f'[{one}](#{one})' for one in own)
+        lines.append(f'| `{name}`{star} | {links} | {about} |')
     return lines
 
 
