@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 DEMO_OUT ?= sim2real_demo
 DEMO_ARGS ?=
+SECONDS ?= 600
 
 # Real recordings and reference traces are not part of the repository; tests that need them skip.
 export SIM2REAL_REAL ?= $(abspath ../shared/real)
@@ -30,7 +31,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 .DEFAULT_GOAL := help
 # One step at a time, whatever -j says: each is built to fill two cores by itself.
 .NOTPARALLEL:
-.PHONY: help demo test lint format unit oldest colcon bench clean
+.PHONY: help demo test lint format unit oldest colcon bench fuzz clean
 
 help: ## show this list
 	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
@@ -67,6 +68,9 @@ colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch wor
 
 bench: $(VENV)/.installed-test ## measure speed; a few minutes
 	@set -e; for script in benchmarks/*_speed.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+fuzz: $(VENV)/.installed-test ## give every reader changed inputs for SECONDS=600; what breaks one is kept in fuzz_found/
+	$(BIN)/python test/fuzzing.py --seconds $(SECONDS)
 
 clean: ## remove the environment, caches and build results, not your outputs
 	rm -rf $(VENV) $(VENV)-oldest build install log dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from cli_examples import VERBS, call, check_refused, run_of, write_runs
+from cli_examples import VERBS, check_refused, run_of, write_runs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -179,11 +179,3 @@ def test_numbers_of_any_length_are_taken_or_refused(number: int, flag: str) -> N
         with pytest.raises(SystemExit) as stop:
             build_parser().parse_args(arguments)
         assert stop.value.code == 2
-
-
-def test_a_seed_of_400_digits_is_a_seed(place: Path, tmp_path: Path, capsys: Capture) -> None:
-    """Longer than a float can say."""
-    outcome = call(
-        capsys, 'simulate', '--truth', place / 'line_1', '--seed', '9' * 400, '--out', tmp_path
-    )
-    assert outcome.status == 0

@@ -99,7 +99,7 @@ def test_option_of_an_input_that_is_not_there_is_refused(tmp_path: Path) -> None
         ('frequency', 'fast', 'a number'),
         ('frequency', True, 'a number'),
         ('frequency', [30.0], 'a number'),
-        ('frequency', 10**400, 'a number'),
+        ('frequency', 10**18, 'a number'),
         ('sensor_timeout', -0.1, '>= 0'),
         ('control_timeout', 1e12, '<= 1e+09'),
         ('two_d_mode', 1, 'true or false'),

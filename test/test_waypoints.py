@@ -56,6 +56,18 @@ def test_a_jump_that_stays_is_kept_and_noted() -> None:
     assert 'a jump of the waypoints at 1.00 s asks for 499 m/s' in note
 
 
+@pytest.mark.parametrize('step', [-0.7, 0.0, 0.25])
+def test_the_course_on_a_circle_or_a_line_is_the_tangent_up_to_the_ends(step: float) -> None:
+    """Of 4 m radius, or straight: `step` rad of turn each second, at 1 m/s."""
+    t = np.arange(12.0)
+    heading = 0.3 + step * t
+    if step:
+        x, y = np.sin(heading) / step, -np.cos(heading) / step
+    else:
+        x, y = np.cos(0.3) * t, np.sin(0.3) * t
+    np.testing.assert_allclose(course(t, x, y), heading, atol=1e-12)
+
+
 def test_the_course_is_held_at_rest_and_never_jumps_by_a_turn() -> None:
     t = np.arange(0.0, 40.0, 0.5)
     angle = np.maximum(t - 5.0, 0.0) * 0.4

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.cli.options import STUDY, OptionSet
 from sim_sensors.core.errors import ParameterError, did_you_mean
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, number_of, parameter
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import Source
@@ -303,11 +303,8 @@ def _origin_of(text: str | None) -> LocalFrame | None:
         return None
     from sim_sensors.world.geodesy import LocalFrame
 
-    try:
-        values = [float(part) for part in text.split(',')]
-    except ValueError:
-        values = []
-    if len(values) not in (2, 3):
+    values = [number_of(part) for part in text.split(',')]
+    if len(values) not in (2, 3) or None in values:
         raise ParameterError(
             _ORIGIN, '', f'{text!r} is not allowed; must be latitude,longitude or '
             'latitude,longitude,altitude in degrees and m'
@@ -329,12 +326,9 @@ def motion_parameters(options: argparse.Namespace) -> dict[str, object]:
 
 def key_value(text: str) -> tuple[str, object]:
     """Return the parts of KEY=VALUE, the value as YAML has it."""
-    import yaml
+    from sim_sensors.core.config_files import parse_yaml
 
     key, equals, value = text.partition('=')
     if not equals:
         raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
-    try:
-        return key, yaml.safe_load(value)
-    except yaml.YAMLError:
-        return key, value
+    return key, parse_yaml(value, f'--set {key}')

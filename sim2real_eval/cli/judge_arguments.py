@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from sim2real_eval.cli.arguments import add_list, add_shared
 from sim2real_eval.cli.options import OptionSet, rarely
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, number_of, parameter
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
@@ -162,13 +162,11 @@ def judge_options(options: argparse.Namespace) -> Options:
         topic, equals, value = text.rpartition('=')
         if equals and topic.strip('/') in (known.strip('/') for known in seconds):
             raise ParameterError('--latency', '', f'{topic} is given twice; must be given once')
-        try:
-            if not equals:
-                raise ValueError
-            seconds[topic] = float(value)
-        except ValueError:
+        delay = number_of(value)
+        if not equals or delay is None:
             problem = f'{text!r} is not allowed; must be a topic, = and seconds'
-            raise ParameterError('--latency', '', problem) from None
+            raise ParameterError('--latency', '', problem)
+        seconds[topic] = delay
     return Options(
         unscented=None if options.filter_kind is None else options.filter_kind == 'ukf',
         correct=correct,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim2real_eval.common.findings import Finding, by_severity
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.core.heartbeat import heartbeat
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ Result = TypeVar('Result')
 
 def complain(message: str) -> None:
     """Print an error as one line on standard error."""
-    line = ' '.join(message.split())
-    print(f'sim2real: error: {line}', file=sys.stderr)
+    print(f'sim2real: error: {one_line(message)}', file=sys.stderr)
 
 
 def report_failures(failures: Sequence[str], *, of: int) -> None:

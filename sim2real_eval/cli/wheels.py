@@ -19,7 +19,7 @@ from sim2real_eval.cli.output import (
     report_failures,
 )
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, number_of, parameter
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.wheels.run import RecordedMotion
@@ -215,12 +215,9 @@ def _model(text: str) -> WheelOdometryModel:
     name, at, rate = text.rpartition('@')
     if not at:
         return load_wheels(text)
-    try:
-        value = float(rate)
-    except ValueError:
-        raise ParameterError(
-            '--models', '', f'{text!r} is not allowed; must be MODEL or MODEL@HZ'
-        ) from None
+    value = number_of(rate)
+    if value is None:
+        raise ParameterError('--models', '', f'{text!r} is not allowed; must be MODEL or MODEL@HZ')
     model = load_wheels(name)
     try:
         return dataclasses.replace(model, rate=value)

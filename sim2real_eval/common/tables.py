@@ -27,7 +27,8 @@ def format_field(value: Field) -> str:
     if value is None:
         return ''
     if isinstance(value, str):
-        return value
+        # A spreadsheet would compute it: a name comes from files, which others may have written.
+        return f"'{value}" if len(value) > 1 and value[0] in '=+-@\t\r' else value
     if isinstance(value, (bool, np.bool_)):
         return 'true' if value else 'false'
     return repr(int(value) if isinstance(value, (int, np.integer)) else float(value))

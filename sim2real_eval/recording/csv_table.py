@@ -141,11 +141,15 @@ def _parse(path: Path, name: str, column: Sequence[str], code: str) -> Any:
     convert: Any = float if code[0] == 'f' else int
     kind = np.float64 if convert is float else np.int64
     try:
+        text = ''.join(column)
+        if not text.isascii() or '_' in text:
+            raise ValueError
         values = np.array(list(map(convert, column)), kind)
     except (ValueError, OverflowError):
         for line, value in enumerate(column, 2):
             try:
-                np.array(convert(value), kind)
+                # Python alone takes 1_000 and the digits of all scripts.
+                np.array(convert(value if value.isascii() and '_' not in value else ''), kind)
             except (ValueError, OverflowError):
                 allowed = 'a 64-bit integer' if convert is int else 'a number'
                 raise RecordingError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -20,6 +19,7 @@ from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import number_of
 
 
 class FrameTree:
@@ -162,15 +162,12 @@ def _numbers(
     path: Path, name: str, origin: ElementTree.Element | None, key: str
 ) -> tuple[float, float, float]:
     text = '0 0 0' if origin is None else origin.get(key, '0 0 0')
-    try:
-        x, y, z = (float(part) for part in text.split())
-        if not math.isfinite(x + y + z):
-            raise ValueError
-    except ValueError:
+    numbers = [number for number in map(number_of, text.split()) if number is not None]
+    if len(numbers) != 3 or len(text.split()) != 3:
         raise RecordingError(
             f'{path}: {name}: {key} {text!r} is not allowed; must be 3 finite numbers'
-        ) from None
-    return x, y, z
+        )
+    return numbers[0], numbers[1], numbers[2]
 
 
 # Static transforms that the user gives in a file, in place of or beside a recording's own.

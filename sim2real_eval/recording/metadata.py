@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from sim2real_eval.recording.recording import (
 )
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
+from sim_sensors.core.parameters import LARGEST
 
-_LARGEST = sys.float_info.max  # YAML has larger integers
 _KEYS = (
     *('name', 'scenario', 'topics', 'arrival', 'base_frame', 'frames', 'lever_arms'),
     *('transforms', 'files', 'truth', 'corrections'),
@@ -180,7 +179,7 @@ def _truth(path: Path, content: object) -> tuple[float | None, ReferenceTruth | 
     cutoff = table.get('low_pass')
     if cutoff is not None:
         numeric = isinstance(cutoff, (int, float)) and not isinstance(cutoff, bool)
-        if not numeric or not 0.0 < cutoff <= _LARGEST:
+        if not numeric or not 0.0 < cutoff <= LARGEST:
             raise RecordingError(
                 f'{path}: truth.low_pass: {_short(cutoff)} is not allowed; must be a frequency '
                 'above 0 Hz'
@@ -260,7 +259,7 @@ def _text_or_none(path: Path, key: str, value: object) -> str | None:
 def _numbers(path: Path, key: str, value: object, count: int = 3) -> Any:
     entries = value if isinstance(value, list) else []
     if len(entries) != count or not all(
-        isinstance(entry, (int, float)) and not isinstance(entry, bool) and abs(entry) <= _LARGEST
+        isinstance(entry, (int, float)) and not isinstance(entry, bool) and abs(entry) <= LARGEST
         for entry in entries
     ):
         raise RecordingError(

@@ -24,6 +24,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
 )
+from sim_sensors.core.parameters import number_of
 from sim_sensors.core.rotations import rotate_back
 from sim_sensors.motion.odometry import OdometryMotion
 
@@ -285,15 +286,12 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _numbers(path: Path, line: int, row: Sequence[str], count: int) -> list[float]:
-    try:
-        numbers = [float(text) for text in row]
-        if len(numbers) != count or not np.isfinite(numbers).all():
-            raise ValueError
-    except ValueError:
+    numbers = [number for number in map(number_of, row) if number is not None]
+    if len(row) != count or len(numbers) != count:
         shown = ' '.join(row)[:60]
         raise RecordingError(
             f'{path}: line {line}: {shown!r} is not allowed; must be {count} finite numbers'
-        ) from None
+        )
     return numbers
 
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that people write, read strictly: every defect is named with its file and line."""
+"""Files that people write, read strictly: every defect is named with its file and line.
+
+They may come from strangers, so what they can cost is bounded: their size, how deep they nest, and
+how much their aliases stand for, of which a page can write out terabytes.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,12 @@ import yaml
 
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import float_of
+
+MOST_BYTES = 16 << 20
+"""The largest YAML file that is read; metadata.yaml of a bag of many files has less than 1 MiB."""
+
+_MOST_VALUES = 1_000_000
 
 
 def read_yaml(path: Path) -> Any:
@@ -26,18 +36,38 @@ def read_yaml(path: Path) -> Any:
     """
     where = str(path)
     try:
-        return yaml.load(path.read_text(encoding='utf-8'), Loader=_StrictLoader)
+        with path.open('rb') as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            problem = f'is larger than {MOST_BYTES >> 20} MiB, the most that is read as YAML'
+            raise ParameterError(where, '', problem)
+        return parse_yaml(content.decode(), where)
     except OSError as error:
         raise ParameterError(where, '', f'cannot be read: {error.strerror}') from None
     except UnicodeDecodeError as error:
         raise ParameterError(where, '', f'is not UTF-8 text at byte {error.start}') from None
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Return what a YAML text holds; `where` it stands, for the message.
+
+    Raises
+    ------
+    ParameterError
+        When it is no YAML, gives a key twice, or stands for more than anybody writes.
+
+    Examples
+    --------
+    >>> parse_yaml('{rate: 10}', 'gps.yaml')
+    {'rate': 10}
+    >>> parse_yaml('seed: 99999999999999999999', 'study.yaml')
+    Traceback (most recent call last):
+    sim_sensors.core.errors.ParameterError: study.yaml: line 1, column 7: not valid YAML: ...
+    """
+    try:
+        return yaml.load(text, Loader=_StrictLoader)
     except yaml.YAMLError as error:
         raise ParameterError(where, '', _say(error)) from None
-    except ValueError as error:
-        # A date that does not exist, or a number too long for Python.
-        raise ParameterError(
-            where, '', f'not valid YAML: {" ".join(str(error).split())}'
-        ) from None
     except RecursionError:
         raise ParameterError(where, '', 'is nested too deeply') from None
 
@@ -67,7 +97,31 @@ def _say(error: yaml.YAMLError) -> str:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Safe loader that refuses a key given twice, where YAML's would keep the last silently."""
+    """Safe loader that refuses a key given twice, where YAML's would keep the last silently.
+
+    It also refuses what cannot be made of its tag, integers of more than 64 bits, which neither
+    ROS nor numpy has, and aliases that stand for more than anybody writes.
+    """
+
+    def compose_document(self) -> yaml.Node | None:
+        root = super().compose_document()
+        if root is not None:
+            _check_size(root)
+        return root
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            made = super().construct_object(node, deep)
+        except (yaml.YAMLError, RecursionError):
+            raise
+        except Exception:
+            # PyYAML lets whatever happens to its conversions pass.
+            problem = f'{str(node.value)!r} is no {node.tag.rpartition(":")[2]}'
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+        if isinstance(made, int) and not -(2**63) <= made < 2**63:
+            problem = f'{node.value!r} has more than 64 bits'
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return made
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[object, int] = {}
@@ -78,6 +132,32 @@ class _StrictLoader(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
             seen[key] = key_node.start_mark.line + 1
         return super().construct_mapping(node, deep)
+
+
+def _check_size(root: yaml.Node) -> None:
+    """Refuse a document that stands for too many values, its aliases written out."""
+    sizes: dict[int, int] = {}
+    inside: set[int] = set()
+
+    def size(node: yaml.Node) -> int:
+        known = sizes.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in inside:
+            raise yaml.composer.ComposerError(None, None, 'refers to itself', node.start_mark)
+        inside.add(id(node))
+        parts = [] if isinstance(node, yaml.ScalarNode) else node.value
+        if isinstance(node, yaml.MappingNode):
+            parts = [part for pair in parts for part in pair]
+        total = 1 + sum(map(size, parts))
+        inside.discard(id(node))
+        if total > _MOST_VALUES:
+            problem = f'aliases stand for more than {_MOST_VALUES} values'
+            raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
+        sizes[id(node)] = total
+        return total
+
+    size(root)
 
 
 def read_columns(
@@ -118,10 +198,7 @@ def read_columns(
 
 
 def _number_in(text: str, name: str, where: str, finite: bool) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = None
+    number = float_of(text)
     if number is None or (finite and not math.isfinite(number)):
         allowed = 'a finite number' if finite else 'a number'
         raise MotionError(f'{where}: {name} {text!r} is not allowed; must be {allowed}')

@@ -14,6 +14,30 @@ class Sim2RealError(Exception):
     The command line prints it without a traceback and exits with status 2.
     """
 
+    def __init__(self, message: str = '') -> None:
+        super().__init__(one_line(message))
+
+
+_LONGEST_WORD, _LONGEST_LINE = 300, 2000
+
+
+def one_line(text: str) -> str:
+    r"""Return text as one printable line of bounded length, whatever was quoted in it.
+
+    Examples
+    --------
+    >>> one_line('imu.yaml: rate: \x1b[31m is\nnot allowed')
+    'imu.yaml: rate: \\x1b[31m is not allowed'
+    """
+    words = [_shortened(word, _LONGEST_WORD) for word in text.split()]
+    line = ''.join(one if one.isprintable() else repr(one)[1:-1] for one in ' '.join(words))
+    return _shortened(line, _LONGEST_LINE)
+
+
+def _shortened(text: str, longest: int) -> str:
+    half = longest // 2
+    return text if len(text) <= longest else f'{text[:half]} ... {text[-half:]}'
+
 
 class ParameterError(Sim2RealError):
     """A parameter is unknown, of the wrong type or out of range.

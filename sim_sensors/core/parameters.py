@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from inspect import isabstract
 from pathlib import Path
@@ -21,6 +22,14 @@ from sim_sensors.core.registry import Registry, file_of, is_in_file
 P = TypeVar('P', bound='Parameters')
 
 _KEY = 'sim2real.parameter'
+
+LARGEST = 1e15
+"""Size of any number that is taken: of no quantity is there more, and products of several such
+numbers are still numbers."""
+
+_NUMBER = re.compile(r'\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*', re.ASCII)
+_NOT_FINITE = re.compile(r'\s*[+-]?(nan|inf|infinity)\s*', re.ASCII | re.IGNORECASE)
+
 _NAMES = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a text'}
 
 
@@ -98,7 +107,8 @@ class Parameter:
         parsed = self._convert(value)
         if parsed is None or not self._inside(parsed):
             near = did_you_mean(value, self.choices)
-            problem = f'{value!r} is not allowed{near}; must be {self.allowed()}'
+            size = f', at most {LARGEST:g} in size' if _is_too_large(value) else ''
+            problem = f'{value!r} is not allowed{near}; must be {self.allowed()}{size}'
             raise ParameterError(where, key, problem)
         return parsed
 
@@ -107,14 +117,16 @@ class Parameter:
         if kind is bool or kind is str:
             return value if isinstance(value, kind) else None
         if kind is int:
-            return value if isinstance(value, int) and not isinstance(value, bool) else None
+            # ROS has integers of 64 bits.
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            return value if is_whole and -(2**63) <= value < 2**63 else None  # type: ignore[operator]
         if kind is float:
-            return _number(value)
+            return number_of(value)
         length = len(self.default)
         if not length and not isinstance(value, (list, tuple)):
             return None
         entries = list(value) if isinstance(value, (list, tuple)) else [value] * length
-        numbers = [_number(entry) for entry in entries]
+        numbers = [number_of(entry) for entry in entries]
         if (length and len(numbers) != length) or any(number is None for number in numbers):
             return None
         return tuple(numbers)
@@ -133,17 +145,30 @@ class Parameter:
         )
 
 
-def _number(value: object) -> float | None:
-    """Finite float of an int or float (YAML reads `1e-3` as text, so number-like texts count);
-    else None.
+def float_of(text: str) -> float | None:
+    """Return the number that a text is as other programs read it; None for any other text.
+
+    `float` also takes 1_000 and the digits of all scripts.
+    """
+    return float(text) if _NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
+
+
+def number_of(value: object) -> float | None:
+    """Return an int, a float or the text of a number as a float; None for all else.
+
+    YAML reads `1e-3` as text. None also for what is not finite or larger than `LARGEST`.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+    number = float_of(value) if isinstance(value, str) else value
+    # None of the comparisons holds for NaN.
+    return float(number) if number is not None and abs(number) <= LARGEST else None
+
+
+def _is_too_large(value: object) -> bool:
+    entries = value if isinstance(value, (list, tuple)) else [value]
+    numbers = [entry for entry in entries if isinstance(entry, (int, float))]
+    return any(LARGEST < abs(number) < math.inf for number in numbers)
 
 
 def parameter(

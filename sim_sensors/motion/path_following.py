@@ -15,7 +15,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.paths import CirclePath, LinePath, PlanarPath, half_sine_path
-from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.motion.trajectory import LONGEST, Trajectory
 from sim_sensors.motion.vehicles import ART, AckermannVehicle, VehicleCommand, VehicleState
 
 CONTROL_RATE = 10.0  # Hz, [ART]
@@ -150,8 +150,10 @@ def drive(
     MotionError
         For an unknown scenario or a duration that is not positive.
     """
-    if not (math.isfinite(duration) and duration > 0.0):
-        raise MotionError(f'duration {duration!r} is not allowed; must be a number > 0 [s]')
+    if not 0.0 < duration <= LONGEST:
+        raise MotionError(
+            f'duration {duration!r} is not allowed; must be a number > 0 and <= {LONGEST:g} [s]'
+        )
     vary = RunVariation() if variation is None else variation
 
     def draw(source: str, count: int = 1) -> list[float]:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion
 
 
+MOST_SAMPLES = 10**8
+"""Of one sensor in one run: a day at 1 kHz."""
+
+
 @dataclasses.dataclass(frozen=True)
 class SampleGrid:
     """Stamps of a sensor: the k-th is `start_ns + round(k * 1e9 / rate)`, so no error builds up.
@@ -28,6 +32,11 @@ class SampleGrid:
 
     def stamps(self, first: int, last: int) -> IntArray:
         """Return the stamps with index `first <= k < last`, int64 ns."""
+        if last - first > MOST_SAMPLES:
+            raise MotionError(
+                f'{last - first:.3g} samples at {self.rate:g} Hz are not allowed; must be at most '
+                f'{MOST_SAMPLES:g}: choose a shorter time or a lower rate'
+            )
         offsets = np.rint(np.arange(first, last) * 1e9 / self.rate)
         stamps: IntArray = offsets.astype(np.int64) + np.int64(self.start_ns)
         return stamps

@@ -19,7 +19,7 @@ from sim_sensors.motion.paths import (
     figure_eight_path,
     half_sine_path,
 )
-from sim_sensors.motion.trajectory import Trajectory, times_within
+from sim_sensors.motion.trajectory import LONGEST, Trajectory, times_within
 
 Progress = tuple[FloatArray, FloatArray, FloatArray]
 """Distance, speed and acceleration along a path, `(n,)` each."""
@@ -29,7 +29,7 @@ Progress = tuple[FloatArray, FloatArray, FloatArray]
 class TimedMotion(Parameters):
     """Base of the motions that are parameter sets themselves."""
 
-    duration: float = parameter(20.0, 's', 'Duration of the motion.', above=0.0)
+    duration: float = parameter(20.0, 's', 'Duration of the motion.', above=0.0, maximum=LONGEST)
 
     @property
     def start(self) -> float:

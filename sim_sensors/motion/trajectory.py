@@ -46,6 +46,10 @@ class Motion(Protocol):
         ...
 
 
+LONGEST = 1e6
+"""Duration of a motion that is simulated, s: eleven days."""
+
+
 def times_within(times: ArrayLike, start: float, end: float) -> FloatArray:
     """Return `times` as an array `(n,)`, or refuse them when any lies outside `start` .. `end`.
 

@@ -17,9 +17,10 @@ from sim_sensors.core import rotations
 from sim_sensors.core.config_files import read_columns
 from sim_sensors.core.errors import MotionError, Remark
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import LARGEST
 from sim_sensors.motion.planar import Pose
 from sim_sensors.motion.sampling import ahead_of_time
-from sim_sensors.motion.trajectory import Trajectory, times_within
+from sim_sensors.motion.trajectory import LONGEST, Trajectory, times_within
 
 _GAP_FACTOR = 2.5
 Plane = tuple[FloatArray, FloatArray]
@@ -117,7 +118,7 @@ def repaired_waypoints(
             notes.append(Remark(text, count=int((~mask).sum())))
             table = table[mask]
 
-    keep(np.all(np.isfinite(table), axis=1), 'not finite')
+    keep(np.all(np.abs(table) <= LARGEST, axis=1), 'not finite')
     keep(~ahead_of_time(table[:, 0]), 'their time is ahead of that of all the next')
     latest = np.maximum.accumulate(np.concatenate([[-np.inf], table[:-1, 0]]))
     keep(np.logical_not(table[:, 0] < latest), 'their time goes back')
@@ -125,6 +126,8 @@ def repaired_waypoints(
     keep(~_sticking_out(table, max_speed), f'faster than {max_speed:g} m/s from and to there')
     if len(table) < 2:
         raise MotionError(f'{where}: {len(table)} waypoints left; must be >= 2')
+    if (span := table[-1, 0] - table[0, 0]) > LONGEST:
+        raise MotionError(f'{where}: lasts {span:g} s; must be at most {LONGEST:g} s')
     steps = np.diff(table[:, 0])
     speeds = np.hypot(np.diff(table[:, 1]), np.diff(table[:, 2])) / steps
     for index in np.flatnonzero(speeds > max_speed)[:3]:
@@ -149,16 +152,27 @@ def course(
 ) -> FloatArray:
     """Return the course over ground, rad, unwrapped, from central differences.
 
+    At the ends it is that of the circle through the end point that has the course of the next
+    point: exact on lines and on circles, where a one-sided difference is half a step behind.
+
     Slower than `least_speed` the course of the latest faster point is held (of the first one,
     before it; 0 where there is none): at rest the differences are noise. A robot that drives
     backward has this course but not this heading.
     """
     vx, vy = np.gradient(x, time), np.gradient(y, time)
-    moving = np.flatnonzero(np.hypot(vx, vy) >= least_speed)
+    is_moving = np.hypot(vx, vy) >= least_speed
+    moving = np.flatnonzero(is_moving)
     if not len(moving):
         return np.zeros_like(x)
+    angle = np.arctan2(vy, vx)
+    for end, beside in ((0, 1), (-1, -2)):
+        if len(x) > 2 and is_moving[end] and is_moving[beside]:
+            # The chord, whose direction is that of the one-sided difference, halves the turn.
+            turn = math.remainder(angle[end] - angle[beside], math.tau)
+            if abs(turn) < math.pi / 4.0:
+                angle[end] += turn
     latest = np.clip(np.searchsorted(moving, np.arange(len(x)), side='right') - 1, 0, None)
-    return np.unwrap(np.arctan2(vy, vx)[moving[latest]])
+    return np.unwrap(angle[moving[latest]])
 
 
 def thinned(time: FloatArray, rate: float) -> NDArray[np.intp]:

@@ -75,7 +75,7 @@ class _Forwarded(logging.Handler):
 
 
 def _refuse(name: str, problem: str) -> int:
-    print(f'{name}: error: {problem.splitlines()[0]}', file=sys.stderr)
+    print(f'{name}: error: {problem}', file=sys.stderr)
     return 2
 
 

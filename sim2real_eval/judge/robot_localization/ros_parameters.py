@@ -13,6 +13,7 @@ import numpy as np
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import number_of
 
 
 def read_node_parameters(
@@ -29,12 +30,9 @@ def read_node_parameters(
     several.
     """
     where = str(path)
-    try:
-        tree = read_yaml(Path(path))
-        found = _nodes(tree, '') if isinstance(tree, Mapping) else ()
-        nodes = {name: _flat(entries, '') for name, entries in found}
-    except RecursionError:
-        raise ParameterError(where, '', 'refers to itself') from None
+    tree = read_yaml(Path(path))
+    found = _nodes(tree, '') if isinstance(tree, Mapping) else ()
+    nodes = {name: _flat(entries, '') for name, entries in found}
     if not nodes:
         raise ParameterError(where, '', 'has no `<node>: ros__parameters:` section')
     everyone = {name: entries for name, entries in nodes.items() if '*' in name}
@@ -145,7 +143,7 @@ class ParameterReader:
             self.ignore((name,))
             return default
         value = self._pop(name, default)
-        number = _as_float(value)
+        number = number_of(value)
         if number is None or not minimum <= number <= maximum:
             low = '' if minimum == -math.inf else f' >= {minimum:g}'
             high = '' if maximum == math.inf else f' <= {maximum:g}'
@@ -158,7 +156,7 @@ class ParameterReader:
         value = self._pop(name, None)
         if value is None:
             return np.array(default, dtype=np.float64)
-        entries = [_as_float(entry) for entry in value] if isinstance(value, list) else []
+        entries = [number_of(entry) for entry in value] if isinstance(value, list) else []
         if len(entries) != size or None in entries:
             raise self.refuse(name, value, f'a list of {size} numbers')
         return np.array(entries, dtype=np.float64)
@@ -206,17 +204,6 @@ class ParameterReader:
         for name in self._values:
             near = did_you_mean(name, sorted(self._requested))
             raise ParameterError(self.where, name, f'unknown parameter{near}')
-
-
-def _as_float(value: object) -> float | None:
-    """Finite float of a number; of a text too, since YAML 1.1 reads `1e-9` as one."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _shown(value: object) -> str:

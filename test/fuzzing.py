@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes inputs at random and holds every reader to its promise; `make fuzz` runs it for a time.
+
+A reader may take what it is given, or refuse it with a `Sim2RealError` of one printable line. It
+may not raise anything else, warn, or take longer than 10 s; nor may the process grow by 1 GB. What
+breaks that is kept in the folder `fuzz_found/`.
+
+    python test/fuzzing.py --seconds 60 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import hashlib
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from recording_examples import drive
+
+from sim2real_eval import read_recording, run_judge, write_recording
+from sim2real_eval.judge.inertial.settings import InertialSettings
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.preflight import check
+from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.poses import read_trajectory
+from sim2real_eval.study.study_file import StudyFile
+from sim_sensors import motion_of
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import MessageArray
+from sim_sensors.core.shipped import config_path
+from sim_sensors.motion.waypoints import read_waypoints
+from sim_sensors.sensor.catalogue import SensorKind, kinds
+from sim_sensors.world.world import load_world
+
+LONGEST_S = 10.0
+LARGEST_BYTES = 1 << 30
+
+_NUMBERS = (
+    *(b'0', b'-1', b'1e300', b'-1e308', b'1e-300', b'.inf', b'.nan', b'nan', b'1_000', b'0x10'),
+    *(b'9' * 400, b'1' + b'0' * 400, b'18446744073709551616', b'-9223372036854775809', b'1:30'),
+    *('١٢٣'.encode(), b'1e', b'+', b'0.0', b'1e15', b'3.5e38'),
+)
+_WORDS = (
+    *(b'!!timestamp 1', b'!!int ""', b'!!binary "?"', b'!!python/object:os.system x', b'null'),
+    *(b'&a [*a]', b'*a', b'&a', b'<<: *a', b'[', b'{', b'}', b']', b':', b'- ', b'\n', b'"', b"'"),
+    *(b'true', b'~', b'[]', b'{}', b'[1, 2, 3]', b'{a: 1}', b'=HYPERLINK("x")', b'%s', b'{0}'),
+    *(b'\x00', b'\x1b[31m', b'\xff\xfe', '\u202e'.encode(), b'A' * 5000, b'../../etc/passwd'),
+)
+
+
+def changed(data: bytes, rng: random.Random) -> bytes:
+    """Return data with a few random changes: of bits, of numbers, of words, of whole lines."""
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
+        at = rng.randrange(len(data) + 1)
+        match rng.randrange(8):
+            case 0 if data:
+                at = min(at, len(data) - 1)
+                data = data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
+            case 1:
+                data = data[:at] + data[at + rng.choice((1, 2, 8, 64)) :]
+            case 2:
+                data = data[:at] + rng.choice(_WORDS) + data[at:]
+            case 3:
+                lines = data.split(b'\n')
+                one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+                lines.insert(one, lines[other])
+                data = b'\n'.join(lines)
+            case 4:
+                lines = data.split(b'\n')
+                del lines[rng.randrange(len(lines))]
+                data = b'\n'.join(lines)
+            case _:
+                data = _with_another_value(data, rng)
+    return data
+
+
+def _with_another_value(data: bytes, rng: random.Random) -> bytes:
+    """Put something else in the place of a value: what stands between two separators."""
+    lines = data.split(b'\n')
+    index = rng.randrange(len(lines))
+    line = lines[index]
+    separators = [k for k, byte in enumerate(line) if byte in b':,[ ']
+    start = rng.choice(separators) + 1 if separators else 0
+    end = min([k for k in separators if k > start] or [len(line)])
+    value = rng.choice(_NUMBERS if rng.random() < 0.7 else _WORDS)
+    lines[index] = line[:start] + b' ' + value + line[end:]
+    return b'\n'.join(lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A reader, and inputs that it takes.
+
+    `seeds` are whole files, or folders of which one file is changed at a time.
+    """
+
+    name: str
+    seeds: Sequence[Path]
+    read: Callable[[Path], object]
+    weight: int = 1
+
+
+def targets(folder: Path) -> list[Target]:
+    """Return all readers; `folder` is for the recordings that they begin with."""
+    recording = drive(40)
+    for storage in ('mcap', 'sqlite3', 'csv'):
+        write_recording(recording, folder / storage, storage=storage)
+    (folder / 'csv' / 'recording.yaml').write_text(
+        'name: one\nscenario: line\nlever_arms: {imu: [0.1, 0, 0.2]}\n'
+        'corrections: {imu: {rate_scale: 0.5}}\ntruth: {low_pass: 12}\n'
+        'transforms:\n- {parent: base_link, child: imu_link, translation: [0, 0, 1]}\n'
+    )
+    texts = {
+        'way.csv': 't,x,y,theta\n' + ''.join(f'{t},{t * 0.5},{t * t},0.1\n' for t in range(9)),
+        'truth.tum': ''.join(f'{t}.5 {t} 0 1 0 0 0 1\n' for t in range(9)),
+        'truth.kitti': '1 0 0 1 0 1 0 2 0 0 1 3\n' * 5,
+        'robot.urdf': '<robot name="a"><link name="base_link"/><link name="imu_link"/><joint '
+        'name="j" type="fixed"><parent link="base_link"/><child link="imu_link"/>\n'
+        '<origin xyz="0 0 1" rpy="0 0.1 0"/></joint></robot>',
+        'transforms.yaml': '- parent: base_link\n  child: imu_link\n  translation: [0, 0, 1]\n'
+        '  rotation_xyzw: [0, 0, 0, 1]\n',
+        'case.yaml': 'latency: {/gps/fix: 0.2}\ncorrect: [gravity]\n',
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    files = {name: [folder / name] for name in texts}
+    motion = motion_of('circle', duration=2.2)
+    judges = shipped('judge')
+    return [
+        Target('mcap', [folder / 'mcap'], judged, 2),
+        Target('sqlite3', [folder / 'sqlite3'], judged),
+        Target('csv', [folder / 'csv'], judged, 2),
+        *(
+            Target(
+                f'{kind.name} model',
+                shipped(kind.name),
+                lambda path, kind=kind: measured(kind, path, motion),
+                2,
+            )
+            for kind in kinds()
+        ),
+        Target('world', shipped('worlds'), load_world, 2),
+        Target('filter', [p for p in judges if 'navsat' not in p.name], FilterConfig.from_file, 2),
+        Target('navsat', [p for p in judges if 'navsat' in p.name], NavsatConfig.from_file),
+        Target('study', shipped('studies'), StudyFile.read, 2),
+        Target('case', files['case.yaml'], ReplayOptions.from_file),
+        Target('inertial', shipped('inertial'), InertialSettings.load),
+        Target('waypoints', files['way.csv'], read_waypoints),
+        Target('trajectory', files['truth.tum'] + files['truth.kitti'], read_trajectory),
+        Target('urdf', files['robot.urdf'] + files['transforms.yaml'], TransformFile.from_file),
+    ]
+
+
+def shipped(kind: str) -> list[Path]:
+    """Return the configuration files of a kind."""
+    return sorted(config_path(kind).glob('*.yaml'))
+
+
+def judged(path: Path) -> None:
+    """Read a recording, check it, and let the default judge have it."""
+    recording = read_recording(path)
+    check(recording)
+    run_judge(recording)
+
+
+def measured(kind: SensorKind[Any, Any], path: Path, motion: Any) -> None:
+    """Load a model and measure with it: what is accepted has to give finite numbers."""
+    model = kind.load(path)
+    if getattr(model, 'rate', 1.0) > 2000.0:
+        return
+    world = 'tag_ring' if kind.name == 'vision' else 'default'
+    sees = kind.name in ('mag', 'camera', 'vision')
+    surroundings = {'world': load_world(world)} if sees else {}
+    found = kind.simulate(model, motion, seed=1, run='1', **surroundings)
+    if isinstance(found, MessageArray):
+        for field in dataclasses.fields(found):
+            values = getattr(found, field.name)
+            if isinstance(values, np.ndarray) and values.dtype.kind == 'f':
+                assert not np.isinf(values).any(), f'{field.name} is infinite'
+
+
+class _TooLong(BaseException):
+    """Raised within a reader by the alarm; no reader may catch it."""
+
+
+def _on_alarm(number: int, frame: FrameType | None) -> None:
+    raise _TooLong
+
+
+def run(target: Target, rng: random.Random, scratch: Path) -> tuple[str, Path]:
+    """Give a reader one changed input; return what is wrong with its answer, and the input."""
+    seed = rng.choice(target.seeds)
+    place = scratch / seed.name
+    if seed.is_dir():
+        shutil.copytree(seed, place)
+        file = rng.choice([one for one in sorted(place.rglob('*')) if one.is_file()])
+        file.write_bytes(changed(file.read_bytes(), rng))
+    else:
+        place.write_bytes(changed(seed.read_bytes(), rng))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    signal.setitimer(signal.ITIMER_REAL, LONGEST_S)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            target.read(place)
+    except Sim2RealError as error:
+        text = str(error)
+        if not text.isprintable() or not 0 < len(text) < 3000:
+            return f'not one clean line: {text[:200]!r}', place
+    except _TooLong:
+        return f'took longer than {LONGEST_S:g} s', place
+    except Exception:
+        return traceback.format_exc(), place
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    return (f'grew by {grown >> 20} MiB' if grown > LARGEST_BYTES else ''), place
+
+
+@contextlib.contextmanager
+def prepared() -> Iterator[list[Target]]:
+    """Provide all targets, with their recordings in a folder that is removed."""
+    shared = Path('/dev/shm')
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
+        yield targets(Path(folder))
+
+
+def fuzz(seconds: float, seed: int, keep: Path | None = None) -> tuple[Counter[str], list[str]]:
+    """Change inputs for a time; return how many of each kind, and what was wrong, each once."""
+    rng = random.Random(seed)
+    counts, problems = Counter[str](), dict[str, str]()
+    before = signal.signal(signal.SIGALRM, _on_alarm)
+    deadline = time.monotonic() + seconds
+    try:
+        with prepared() as known:
+            for one in known:
+                # What is compiled and imported at the first call is no reader's time.
+                one.read(one.seeds[0])
+            weights = [one.weight for one in known]
+            parent = known[0].seeds[0].parent
+            while time.monotonic() < deadline:
+                target = rng.choices(known, weights)[0]
+                with tempfile.TemporaryDirectory(dir=parent) as scratch:
+                    problem, place = run(target, rng, Path(scratch))
+                    counts[target.name] += 1
+                    # The same line of the same module is the same defect.
+                    where = problem.strip().splitlines()[-3:] if problem else []
+                    mark = hashlib.sha256(' '.join(where[:1]).encode()).hexdigest()[:8]
+                    if problem and mark not in problems:
+                        problems[mark] = f'{target.name}: {problem}'
+                        if keep is not None:
+                            _keep(place, keep / mark)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    return counts, list(problems.values())
+
+
+def _keep(place: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    if place.is_dir():
+        shutil.copytree(place, target / place.name, dirs_exist_ok=True)
+    else:
+        shutil.copy(place, target)
+
+
+def main() -> int:
+    """Fuzz for some seconds; return 1 where something was found."""
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('--seconds', type=float, default=60.0)
+    parser.add_argument('--seed', type=int, default=int(time.time()))
+    options = parser.parse_args()
+    counts, problems = fuzz(options.seconds, options.seed, Path('fuzz_found'))
+    for problem in problems:
+        print(f'{problem}\n')
+    print(f'seed {options.seed}: {sum(counts.values())} cases, {len(problems)} defects; ', end='')
+    print(', '.join(f'{name} {count}' for name, count in sorted(counts.items())))
+    return bool(problems)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
