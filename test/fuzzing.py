@@ -246,12 +246,12 @@ def fuzz(seconds: float, seed: int, keep: Path | None = None) -> tuple[Counter[s
     rng = random.Random(seed)
     counts, problems = Counter[str](), dict[str, str]()
     before = signal.signal(signal.SIGALRM, _on_alarm)
-    deadline = time.monotonic() + seconds
     try:
         with prepared() as known:
             for one in known:
                 # What is compiled and imported at the first call is no reader's time.
                 one.read(one.seeds[0])
+            deadline = time.monotonic() + seconds
             weights = [one.weight for one in known]
             parent = known[0].seeds[0].parent
             while time.monotonic() < deadline:
