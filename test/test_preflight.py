@@ -254,6 +254,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'truth turned': ('truth_turned_large', correction('truth', turn=40.0)),
     'truth in mm': ('truth_scale', correction('truth', position_scale=1e3, speed_scale=1e3)),
     'positions in mm': ('truth_scale', correction('truth', position_scale=1e3)),
+    'positions in km': ('truth_scale', correction('truth', position_scale=1e-3)),
     'speeds in km/h': ('speed_scale', correction('truth', speed_scale=3.6)),
     'twist in the world': ('twist_in_world', world_twist),
     'truth without orientation': (

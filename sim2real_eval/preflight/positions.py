@@ -28,6 +28,7 @@ _SPEED_SCALE = 0.15
 _HEADING_DEG = (5.0, 15.0)
 _SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28084: 'feet/s'}
 _SLOWEST = 0.2
+_MOVES = 0.5
 _JUMP_FACTOR = 10.0
 _JUMP_M = 0.5
 _FIX_JUMP_M = 2.0
@@ -159,13 +160,17 @@ def _velocities(
 
 
 def _speed_ratio(evidence: Evidence) -> float | None:
-    """Return the median ratio of recorded speeds and differences of positions, while moving."""
+    """Return the median ratio of recorded speeds and differences of positions, while either says
+    that it moves.
+    """
     found = _velocities(evidence)
     if found is None:
         return None
     _, moved, own, _ = found
     recorded, speed = np.linalg.norm(own, axis=1), np.linalg.norm(moved, axis=1)
     fast = speed > max(0.5 * float(np.quantile(speed, 0.8)), _SLOWEST)
+    if fast.sum() < 4:
+        fast = (recorded > max(0.5 * float(np.quantile(recorded, 0.8)), _MOVES)) & (speed > 0.0)
     ratio = float(np.median(recorded[fast] / speed[fast])) if fast.sum() >= 4 else 0.0
     return ratio if ratio > 0.0 else None
 
@@ -182,7 +187,7 @@ def speeds(evidence: Evidence) -> Iterator[Measure]:
     topic = evidence.recording.roles['truth']
     if abs(math.log(ratio)) > _SPEED_SCALE:
         near = [one for one in _SPEEDS if abs(ratio / one - 1.0) < _SCALE]
-        if evidence.track is None and ratio < 0.05:
+        if evidence.track is None and not 0.05 < ratio < 20.0:
             back = _plain(ratio)
             total = evidence.correct('truth', position_scale=back)
             told = findings.TRUTH_SCALE(
