@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import from_records
-from sim2real_eval.report.console import p_value_text
+from sim2real_eval.report.console import p_value_text, short_number
 from sim2real_eval.study.answer import Answer, View
 
 _MOST = 3
@@ -146,7 +146,7 @@ def _nearest(answer: Answer) -> str:
         interval = f', {100 * answer.level:g} % interval {ends}'
     recordings = _count(answer.recordings, 'recording')
     judge = f', judge {answer.view.label}' if answer.view.label else ''
-    vepd = f'VEPD {_number(answer.distance)}{interval}'
+    vepd = f'VEPD {short_number(answer.distance)}{interval}'
     return f'{answer.nearest}{phrase}{many}: {vepd} ({recordings}{judge})'
 
 
@@ -182,7 +182,7 @@ def _p_value(answer: Answer, p_value: float) -> str:
 
 def _against_next(answer: Answer) -> str:
     assert answer.gap is not None
-    said = f'{answer.next}, {_number(answer.gap)} farther'
+    said = f'{answer.next}, {short_number(answer.gap)} farther'
     if answer.gap_p_value is None or answer.gap_distinguishable is None:
         return said
     why = _p_value(answer, answer.gap_p_value)
@@ -241,10 +241,6 @@ def _listed(names: Sequence[str]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
-
-
-def _number(value: float) -> str:
-    return f'{value:#.3g}'.rstrip('.') if 1e-3 <= value < 1e3 else f'{value:.3g}'
 
 
 def _share(value: float) -> str:

@@ -122,3 +122,18 @@ def p_value_text(p_value: float | None, unknown: str = '-') -> str:
 def four_decimals(value: float | None) -> str:
     """Return a number for a table; a dash for none."""
     return '-' if value is None else f'{value:.4f}'
+
+
+def short_number(value: float | None) -> str:
+    """Return three significant digits, without an exponent where that is short; a dash for none.
+
+    Examples
+    --------
+    >>> [short_number(value) for value in (0.04, 123.4, 1234.0, -2e-5)]
+    ['0.0400', '123', '1234', '-2.0e-05']
+    """
+    if value is None:
+        return '-'
+    if 1e-3 <= abs(value) < 1e3:
+        return f'{value:#.3g}'.rstrip('.')
+    return f'{value:.0f}' if value == 0.0 or 1e3 <= abs(value) < 1e4 else f'{value:.1e}'

@@ -22,6 +22,7 @@ from sim2real_eval.report.console import (
     four_decimals,
     p_value_text,
     plain_table,
+    short_number,
 )
 from sim2real_eval.study.secondary_results import LEVEL, MetricTable
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
@@ -265,13 +266,6 @@ def _cell(value: float | None, rank: float | None, *, mark: bool) -> Text:
     return Text(
         f'{short_number(value)}{"*" if mark else " "}({rank:g})', style='bold' if rank == 1 else ''
     )
-
-
-def short_number(value: float) -> str:
-    """Return three significant digits, without an exponent where that stays short."""
-    if value == 0.0:
-        return '0'
-    return f'{value:#.3g}'.rstrip('.') if 1e-3 <= value < 1e4 else f'{value:.1e}'
 
 
 def _two(value: float | None) -> str:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from sim2real_eval.common.results import fresh_folder
 from sim2real_eval.common.tables import Field, write_csv, write_json
-from sim2real_eval.report.console import add_numbers, plain_table
+from sim2real_eval.report.console import add_numbers, plain_table, short_number
 from sim2real_eval.report.signal_plots import PLOTS, UNITS, save_signal_plots
 from sim2real_eval.signals.options import LIGORIO_2015
 
@@ -166,13 +166,8 @@ def _name(row: SignalRow) -> Text:
 
 
 def _number(value: float | None, unit: str) -> str:
-    """Return three digits in eight characters at most, of the unit that is shown."""
-    if value is None:
-        return _NONE
-    value *= UNITS.get(unit, (unit, 1.0))[1]
-    if value == 0.0 or 1e-3 <= abs(value) < 1e4:
-        return f'{value:.3g}'
-    return f'{value:.2e}'
+    """Return three digits, of the unit that is shown."""
+    return short_number(None if value is None else value * UNITS.get(unit, (unit, 1.0))[1])
 
 
 def _formatted(value: float | None, form: str) -> str:

@@ -17,8 +17,9 @@ from matplotlib.patches import Patch
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
+from sim2real_eval.report.console import short_number
 from sim2real_eval.report.page.ranking import Standing, differs
-from sim2real_eval.report.ranking_tables import RankLines, metric_lines, short_number
+from sim2real_eval.report.ranking_tables import RankLines, metric_lines
 from sim2real_eval.report.run_plots import ENTROPY, RMSE, Overlay, overlay_figure, scores_figure
 from sim2real_eval.report.style import (
     LIKE_REAL,

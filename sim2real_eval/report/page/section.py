@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.report.console import p_value_text
+from sim2real_eval.report.console import p_value_text, short_number
 from sim2real_eval.report.page.cells import MINUS, NONE, Column, DataTable, numeric
 from sim2real_eval.report.page.evidence import Evidence, RunEvidence, gather
 from sim2real_eval.report.page.figure import Plot, Source
@@ -22,12 +22,7 @@ from sim2real_eval.report.page.plots import (
 )
 from sim2real_eval.report.page.ranking import Ranking, Standing, differs, ranking
 from sim2real_eval.report.page.tables import by_scenario, consistency
-from sim2real_eval.report.ranking_tables import (
-    RankLines,
-    metric_lines,
-    sensitivity_lines,
-    short_number,
-)
+from sim2real_eval.report.ranking_tables import RankLines, metric_lines, sensitivity_lines
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults
 
