@@ -89,7 +89,7 @@ class HdopCovariance(PositionCovariance):
         P         = diag((k hdop)^2, (k hdop)^2, (vertical_factor k hdop)^2)   (eq. 5 of the paper)
 
     The defaults are the paper's calibration (`*_airsim`). Its east variance is 4.00 m^2 at the
-    first fix, 3.94 after 0.1 s, 0.814 after 10 s, 0.170 after 20 s and 1.07e-3 after 60 s; the
+    first fix, 3.94 after 0.1 s, 0.814 after 10 s, 0.170 after 20 s and 1.07e-3 after 60 s. The
     limit is 2.89e-4 (17 mm). A run of 20 s is therefore judged during the convergence.
 
     - `*_airsim_default` has AirSim's limit 0.1 and 0.9 s.

@@ -230,8 +230,8 @@ class GazeboPositionNoise(UpstreamNoise):
         e = N(mean, std) + b + d
 
     b = +-N(bias_mean, bias_std) is drawn once, with a random sign. d is a Gauss-Markov process
-    with the standard deviation dynamic_bias_std sqrt(dynamic_bias_time / 2) and the correlation
-    exp(-lag / dynamic_bias_time), from its stationary law.
+    from its stationary law. Its standard deviation is dynamic_bias_std sqrt(dynamic_bias_time /
+    2), its correlation exp(-lag / dynamic_bias_time).
 
     All defaults of Gazebo are zero; the numbers of the presets are ours. Classic has no d; its ROS
     2 plugin states std^2 with type diagonal_known, which leaves out b. ros_gz states nothing
@@ -241,8 +241,8 @@ class GazeboPositionNoise(UpstreamNoise):
     -----
     `as_upstream` repeats the defects of new Gazebo's NavSat; Gazebo classic has none of them:
 
-    - The numbers of the first axis are degrees, of latitude and of longitude alike, although SDF
-      says metres: 0.3 is 33 km.
+    - The numbers of the first axis are degrees, for latitude and for longitude, although SDF says
+      metres: 0.3 is 33 km.
     - One instance serves both, so latitude and longitude have the same b.
     - d never moves, because the sensor does not pass the time. (In the IMU, where it moves, it
       also lets bias_mean decay; here b is constant and d is added.)

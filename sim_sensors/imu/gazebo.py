@@ -40,7 +40,7 @@ class GazeboNoise(SampledImu):
 class GazeboRosImu(GazeboNoise):
     """GazeboRosIMU, the model plugin of Gazebo classic for ROS 1.
 
-    Per sample and axis, with s = gaussian_noise for rad/s and m/s^2 alike::
+    Per sample and axis, with s = gaussian_noise in rad/s and in m/s^2::
 
         y = truth + s w
 
@@ -79,7 +79,7 @@ class GazeboRosImu(GazeboNoise):
 class GazeboRosImuSensor(GazeboNoise):
     """GazeboRosImuSensor, the sensor plugin of Gazebo classic for ROS 1.
 
-    Per sample and axis, with s = gaussian_noise for rad/s and m/s^2 alike::
+    Per sample and axis, with s = gaussian_noise in rad/s and in m/s^2::
 
         y = truth + s w
 

@@ -147,9 +147,9 @@ class Orientation(OrientationModel):
         e[0] ~ N(0, std)
 
     The stated covariance diag(roll_pitch_std^2, roll_pitch_std^2, yaw_std^2) is that of e at every
-    rate and time. e does not depend on the errors of gyroscope and accelerometer, so a judge sees
-    no correlation between them, unlike with a real AHRS. The defaults (0.6 deg, 2 deg, 10 s, 60 s)
-    are ours, of the size that data sheets of MEMS AHRS state; the paper gives none.
+    rate and time. The error does not depend on the errors of gyroscope and accelerometer, so a
+    judge sees no correlation between them; a real AHRS has one. The defaults (0.6 deg, 2 deg, 10
+    s, 60 s) are ours, of the size that data sheets of MEMS AHRS state; the paper gives none.
 
     `fusion` runs the AHRS algorithm of [imufusion] without a magnetometer, sample by sample with
     the real intervals: like the fusion of a BNO055 in its IMU mode. Gravity corrects the tilt. The
