@@ -42,14 +42,14 @@ def independence(evidence: Evidence) -> Iterator[Measure]:
         return
     topic = evidence.recording.roles['truth']
     told = findings.TRUTH_OF_FIXES(topic, error=error * 1e3) if error < _FINEST_M else None
-    yield Measure(error, _FINEST_M, told, 'truth, gps', 'least')
+    yield Measure(error, _FINEST_M, told, 'gps', 'least')
     found = None if told is not None else _slow_share(evidence)
     if found is not None:
         share, limit, error = found
         stated = float(np.median(fixes.position_covariance[:, (0, 1), (0, 1)].mean(axis=1)))
         if share < limit and error**2 < stated:
             told = findings.TRUTH_OF_SMOOTHED_FIXES(topic, error=error * 1e3, share=share)
-        yield Measure(share, limit, told, 'slow errors, gps', 'least', unit='')
+        yield Measure(share, limit, told, 'gps slow errors', 'least', unit='')
     evidence.doubtful |= {'fix errors'} if told is not None else set()
 
 
