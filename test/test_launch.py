@@ -24,6 +24,8 @@ from sim_sensors.world.world import load_world
 
 # What to look with is the user's choice, and no dependency.
 VIEWERS = {'rviz2', 'plotjuggler', 'foxglove_bridge'}
+# rosbag2_storage_default_plugins brings it; Humble has no package of that name.
+UNNAMED = {'rosbag2_storage_sqlite3'}
 # What helpers of ros_launch take, beyond what a file names itself.
 TAKEN_BY = {
     'node': {'namespace', 'log_level', 'use_sim_time'},
@@ -141,7 +143,7 @@ def test_all_that_is_needed_is_a_dependency_and_looked_for_first(
     for judge, view in itertools.product(ARGUMENTS['judge'].choices, ARGUMENTS['view'].choices):
         for storage in ARGUMENTS['storage'].choices:
             given = {'judge': judge, 'view': view, 'storage': storage, 'sensor_transforms': 'true'}
-            assert set(needed(given)) <= depends | VIEWERS
+            assert set(needed(given)) <= depends | VIEWERS | UNNAMED
     # `ros2 launch` itself, too.
     assert 'ros2launch' in depends
     foreign = {package for package, _ in executables(tree(file))} - {'sim2real_sensors'}
