@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,9 +49,10 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.judge.protocol import JUDGES
     from sim2real_eval.judge.setup import profiles
     from sim2real_eval.study.metric import METRICS
+    from sim_sensors.core.config_files import file_phrase
     from sim_sensors.core.shipped import config_names, config_path
     from sim_sensors.motion.motions import SCENARIOS
-    from sim_sensors.sensor.catalogue import UPSTREAM, has_upstream, kinds
+    from sim_sensors.sensor.catalogue import KINDS, UPSTREAM, has_upstream, kinds
     from sim_sensors.world.world import world_names
 
     if options.name:
@@ -74,7 +74,11 @@ def run(options: argparse.Namespace) -> int:
             for name in found:
                 model = sensors[kind][name] if kind in sensors else None
                 mark = '*' if model is not None and has_upstream(model) else ' '
-                line = f'  {name:<{max(map(len, found))}} {mark} {_about(folder, name, model)}'
+                if kind not in sensors:
+                    about = file_phrase(folder / f'{name}.yaml')
+                else:
+                    about = KINDS.get(kind).phrase(name) if model else 'cannot be imported'
+                line = f'  {name:<{max(map(len, found))}} {mark} {about}'
                 print(line if len(line) <= _WIDTH else f'{line[: _WIDTH - 3].rstrip()}...')
         for title, meanings in classes.items():
             print(f'{title}:')
@@ -125,17 +129,6 @@ def _usable(kind: SensorKind[Any, Any], name: str) -> Parameters | None:
     except ParameterError:
         return None
     return model
-
-
-def _about(folder: Path, name: str, model: Parameters | None) -> str:
-    """Return the first sentence of the comment at the top of a preset's file, or of the class."""
-    if not (folder / f'{name}.yaml').exists():
-        return (type(model).__doc__ or '').partition('\n')[0] if model else 'cannot be imported'
-    from sim_sensors.core.config_files import file_comment
-
-    text = file_comment(folder / f'{name}.yaml').partition(' docs/')[0]
-    # Not at the point of a number, nor at one within a name.
-    return re.split(r'\.(?=\s+[A-Z])|\.$', text, maxsplit=1)[0]
 
 
 # Lists of models, as every verb takes them, and the simulated variants that they stand for.

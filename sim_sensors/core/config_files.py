@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,23 @@ def _number_in(text: str, name: str, where: str, finite: bool) -> float:
         allowed = 'a finite number' if finite else 'a number'
         raise MotionError(f'{where}: {name} {text!r} is not allowed; must be {allowed}')
     return number
+
+
+def file_phrase(path: Path) -> str:
+    """Return what the comment at the top of a file says first; see `first_phrase`."""
+    return first_phrase(file_comment(path))
+
+
+def first_phrase(text: str) -> str:
+    """Return what comes before the first semicolon or the end of the first sentence.
+
+    Examples
+    --------
+    >>> first_phrase('Receiver at 4.5 Hz; of gps.io.')
+    'Receiver at 4.5 Hz'
+    """
+    # Not at the point of a number, nor at one within a name.
+    return re.split(r'[.;](?=\s+[A-Za-z])|\.$', text, maxsplit=1)[0]
 
 
 def file_comment(path: Path) -> str:

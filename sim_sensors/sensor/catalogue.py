@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -146,17 +145,14 @@ class SensorKind(Generic[P, A]):
         >>> KINDS.get('gps').phrase('ch_rw')
         'Chrono random walk: smooth bounded drift'
         """
-        from sim_sensors.core.config_files import file_comment
+        from sim_sensors.core.config_files import file_phrase, first_phrase
 
         text = str(name).removesuffix(UPSTREAM)
         path = None if is_in_file(text) else self._path(text)
-        if path is None:
-            about = type(self.load(name, folder=folder)).__doc__ or ''
-            words = about.strip().partition('\n')[0]
-        else:
-            words = file_comment(Path(folder or '', path))
-        # Not at the point of a number, nor at one within a name.
-        return re.split(r'[.;](?=\s+[A-Za-z])|\.$', words, maxsplit=1)[0]
+        if path is not None:
+            return file_phrase(Path(folder or '', path))
+        about = type(self.load(name, folder=folder)).__doc__ or ''
+        return first_phrase(about.strip().partition('\n')[0])
 
     def simulate(
         self,
