@@ -106,6 +106,8 @@ setup(
         # The smoother (`--judge gtsam`, `sim2real reference`): 4.3 has lever arms of antennas, and
         # wheels from Python 3.11 on.
         'gtsam': [GTSAM],
+        # The site, `make docs`. MkDocs 2 cannot run Material.
+        'docs': ['mkdocs>=1.6,<2', 'mkdocs-material>=9.6', 'mkdocstrings[python]>=0.29'],
         # Linters and type checkers get upper bounds too: a new release may find new faults in old
         # code, and a fresh clone of an old commit has to pass its own checks.
         'test': [

@@ -254,4 +254,5 @@ def test_the_page_has_a_line_to_copy_and_lists_exactly_the_arguments(
         assert set(re.findall(r'(\w+):=', line)) <= set(declared(file))
     rows = re.findall(r'^\| `(\w+)` \|', section[1], re.M)
     assert rows == declared(file)
-    assert f'ros2 launch sim2real_sensors {file}' in (repository / 'README.md').read_text('utf-8')
+    howto = (repository / 'docs' / 'howto' / 'live_graph.md').read_text('utf-8')
+    assert f'ros2 launch sim2real_sensors {file}' in howto

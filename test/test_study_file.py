@@ -34,7 +34,7 @@ def test_shipped_studies_load_and_say_what_they_are_about(name: str) -> None:
 
 
 def test_the_shipped_studies_are_those_of_the_page() -> None:
-    page = (Path(__file__).parents[1] / 'docs' / 'howto' / 'study.md').read_text(encoding='utf-8')
+    page = (Path(__file__).parents[1] / 'docs' / 'reference' / 'study.md').read_text('utf-8')
     for name in (*STUDIES, *KEYS):
         assert f'`{name}`' in page, name
 
