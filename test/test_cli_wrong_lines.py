@@ -84,7 +84,7 @@ WRONG = {
     'vepd --real line_1 --out o --rate 0': "'0' must be a number > 0",
     'vepd --real line_1 --out o --rate nan': "'nan' must be a number > 0",
     'vepd --real line_1 --out o --rate 1e9': "'1e9' must be a number > 0 and <= 10000 [Hz]",
-    'vepd --real line_1 --out o --rate 0.01': 'must give 2 to',
+    'vepd --real line_1 --out o --rate 0.01 --models ch_rw': 'must give 2 to',
     'vepd --real line_1 --out o --warmup inf': "'inf' must be a number >= 0",
     'vepd --real line_1 --out o --warmup 60 --models ch_rw': 'leaves nothing of 6 s',
     'vepd --real line_1 --out o --window 9999 --models ch_rw': 'must be >= 9999',

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,6 +226,36 @@ def test_a_message_of_another_type_is_refused_by_name(tmp_path: Path) -> None:
     live = LiveJudge(everything(tmp_path), None, FrameTree((), assume_identity=True))
     with pytest.raises(JudgeError, match='wheel/odom: odom0 needs nav_msgs/Odometry'):
         live.receive('odom0', imu(stamps(10, 0.1)))
+
+
+@pytest.mark.parametrize(
+    ('field', 'value', 'words'),
+    [
+        ('orientation', [[0.0, 0.0, 0.0, 0.0]], 'its quaternion has the length 0; must be 1'),
+        ('position', [[math.nan, 0.0, 0.0]], 'a number is not finite'),
+        ('pose_covariance', np.full((1, 6, 6), math.inf), 'a number is not finite'),
+        ('pose_covariance', -np.eye(6)[None], 'a variance is negative'),
+    ],
+)
+def test_what_is_no_pose_is_refused_and_changes_nothing(
+    tmp_path: Path, field: str, value: Any, words: str
+) -> None:
+    config = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('vyaw'), two_d_mode=True)
+    live, other = (LiveJudge(config, None, FrameTree(MOUNTED)) for _ in range(2))
+    now = START_NS + 110_000_000
+    pose = PoseArray(
+        stamp_ns=[now], arrival_ns=[now], frame='odom', position=[[2.0, 0.0, 0.0]],
+        orientation=[[0.0, 0.0, 0.0, 1.0]], pose_covariance=np.eye(6)[None],
+    )  # fmt: skip
+    for one in (live, other):
+        one.receive('imu0', imu(stamps(100, 0.3)).take(slice(0, 10)))
+    with pytest.raises(JudgeError, match=words):
+        live.set_pose(dataclasses.replace(pose, **{field: value}), now)
+    found, expected = live.tick(now), other.tick(now)
+    assert found is not None
+    assert expected is not None
+    np.testing.assert_array_equal(found.pose_covariance, expected.pose_covariance)
+    np.testing.assert_array_equal(found.position, expected.position)
 
 
 def test_set_pose_moves_the_estimate_and_refuses_what_is_older(tmp_path: Path) -> None:

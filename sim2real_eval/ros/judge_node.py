@@ -52,6 +52,7 @@ _FIX = (NavSatFix, 'sensor_msgs/msg/NavSatFix')
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
 _FILTERED_GPS = 'gps/filtered'
 _FIRST_POLL_NS = 1_000_000
+_MOST_AHEAD_NS = 10 * 10**9
 
 
 class JudgeNode(Node):
@@ -149,7 +150,9 @@ class JudgeNode(Node):
             self.health.saw(name)
             try:
                 arrival = np.array([self._now()], dtype=np.int64)
-                use(decode(kind, [data], arrival, topic).array)
+                array = decode(kind, [data], arrival, topic).array
+                _check_stamp(array, topic)
+                use(array)
             except (JudgeError, RecordingError) as error:
                 if self.health.refused(name, str(error)):
                     self.get_logger().warning(str(error))
@@ -254,6 +257,16 @@ class JudgeNode(Node):
 
     def _send(self, publisher: Any, kind: MessageType, array: MessageArray) -> None:
         publisher.publish(encode(kind, array, publisher.topic_name)[0])
+
+
+def _check_stamp(array: MessageArray, topic: str) -> None:
+    """Refuse a message from the future: the filter would go there and take no other until then."""
+    ahead = int(array.stamp_ns[0] - array.arrival_ns[0])
+    if ahead > _MOST_AHEAD_NS and array.arrival_ns[0] > 0:
+        raise JudgeError(
+            f'{topic}: stamped {ahead * 1e-9:.3g} s ahead of the clock of this node; must be at '
+            f'most {_MOST_AHEAD_NS * 1e-9:g} s'
+        )
 
 
 def main(args: list[str] | None = None) -> int:

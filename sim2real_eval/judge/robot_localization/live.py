@@ -11,6 +11,7 @@ from collections.abc import Set
 
 import numpy as np
 
+from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import PartCount, part_counts, quaternions
 from sim2real_eval.judge.robot_localization.advice import (
@@ -58,6 +59,7 @@ from sim_sensors.core.measurements import (
     PoseArray,
     TwistArray,
 )
+from sim_sensors.core.parameters import LARGEST
 
 _FIRST_QUEUE = 256
 
@@ -287,8 +289,11 @@ class LiveJudge:
         Raises
         ------
         JudgeError
-            When nothing connects its frame to the world.
+            When nothing connects its frame to the world, or it is no pose: a number that is not
+            finite, a quaternion of no length, a variance below zero. A filter that took one would
+            never come back from it.
         """
+        _check_pose(pose)
         rotation, offset = self.frames.lookup(self.config.world_frame, pose.frame, 'set_pose')
         attitude, angles = np.zeros((3, 3)), np.zeros(3)
         matrix_from_quaternion(pose.orientation[-1], attitude)
@@ -335,3 +340,18 @@ class LiveJudge:
                 self._layout.table.no_attitude[number] = lacks
                 self._memory.seen[number] = 0
                 self._placed.pop(name, None)
+
+
+def _check_pose(pose: PoseArray) -> None:
+    """Refuse what is no pose with covariance."""
+    quaternion, covariance = pose.orientation[-1], pose.pose_covariance[-1]
+    values = np.concatenate([pose.position[-1], quaternion, covariance.ravel()])
+    if not (np.abs(values) <= LARGEST).all():
+        problem = 'a number is not finite'
+    elif not 0.9 < np.linalg.norm(quaternion) < 1.1:
+        problem = f'its quaternion has the length {np.linalg.norm(quaternion):.3g}; must be 1'
+    elif (covariance.diagonal() < 0.0).any():
+        problem = 'a variance is negative'
+    else:
+        return
+    raise JudgeError(f'set_pose is refused: {problem}')
