@@ -75,7 +75,7 @@ ARGUMENTS: dict[str, Parameter] = {
     **_of(PathFollowerSettings, 'path', 'controller', 'stamped'),
     'at_robot': dataclasses.replace(PathFollowerSettings.declared()['at_robot'], default=True),
     'feedback': _text(
-        'What the controller knows of the robot: its true odometry, or the estimate of a judge '
+        'What the controller gets: the true odometry of the robot, or the estimate of a judge '
         'that hears the sensors.',
         'truth',
         ('truth', 'judge'),

@@ -66,7 +66,7 @@ class CameraModel(MountedModel):
     missed: float = parameter(
         0.0,
         '1',
-        'Share of the visible features that are not found, anew in each frame.',
+        'Share of the visible features that are not found, drawn in each frame.',
         minimum=0.0,
         maximum=1.0,
     )

@@ -44,7 +44,7 @@ class Upstream(Parameters):
     variant: str = parameter(
         'exact',
         '',
-        'exact, or as_upstream: with the defects that the page of the model lists.',
+        'exact, or as_upstream: with the defects that the documentation of the model lists.',
         choices=('exact', 'as_upstream'),
     )
 

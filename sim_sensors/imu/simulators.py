@@ -219,7 +219,7 @@ class MatlabErrors(AxisParameters):
     resolution: float = parameter(0.0, '{u}', 'Resolution; 0: none.', minimum=0.0)
     constant_bias: tuple[float, float, float] = axes('{u}', 'ConstantBias.')
     axes_misalignment: tuple[float, float, float] = axes(
-        '%', 'AxesMisalignment: what of each axis the two others feel.'
+        '%', 'AxesMisalignment: share of each axis that the two others measure.'
     )
     noise_density: tuple[float, float, float] = axes('{u}/sqrt(Hz)', 'NoiseDensity.', minimum=0.0)
     bias_instability: tuple[float, float, float] = axes(

@@ -59,7 +59,7 @@ class SensorSettings(Parameters):
     longest_gap: float = setting(
         60.0,
         's',
-        'A gap up to this is bridged by interpolation; after a longer one the sensor starts anew.',
+        'A gap up to this is interpolated; after a longer one the sensor starts again.',
         above=0.0,
         maximum=1e6,
     )

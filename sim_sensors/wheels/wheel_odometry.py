@@ -55,14 +55,14 @@ class WheelOdometryModel(SensorModel, VariedParameters):
     rate: float = sample_rate(50.0, 'Odometry messages per second.')
     frame_id: str = parameter('odom', '', 'Frame of the poses.', read_only=True)
     child_frame_id: str = parameter(
-        'base_link', '', 'Frame of the body, whose motion is told.', read_only=True
+        'base_link', '', 'Frame of the body, whose motion is reported.', read_only=True
     )
     lever_arm: tuple[float, float, float] = lever_arm("drive's centre")
     initial_pose: str = parameter(
         'truth',
         '',
-        'Pose of the first message: truth: the true one, as a robot that is told where it starts; '
-        'origin: zero, as one that is not.',
+        'Pose of the first message. truth: the true one, if the robot knows where it starts; '
+        'origin: zero.',
         choices=('truth', 'origin'),
         read_only=True,
     )
