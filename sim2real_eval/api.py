@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sim2real_eval.common.findings import by_severity
 from sim2real_eval.evaluation import EvaluatedRun, VepdResult, vepd
-from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, load_judge
+from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, completed, load_judge
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
@@ -104,7 +104,7 @@ def simulate(
 
 def run_judge(
     recording: Recording,
-    judge: str | Path | Judge = PROFILE,
+    judge: object = PROFILE,
     *,
     component: str = 'horizontal',
     metric: MetricOptions | None = None,
@@ -115,9 +115,10 @@ def run_judge(
     ----------
     recording : Recording
         With truth.
-    judge : str, Path or Judge
+    judge : str, Path or object
         Shipped profile or parameter file of ekf_node or ukf_node; another judge by its name,
-        such as `error_state`, or as a class in a file, `my_filter.py:MyFilter`; or a judge.
+        such as `error_state`, or as a class in a file, `my_filter.py:MyFilter`; or an object with
+        `judge(recording)`.
     component : {'horizontal', 'forward', 'x', 'y'}
         Speed that is compared; see `sim2real_eval.metrics.speed`.
     metric : MetricOptions, optional
@@ -136,7 +137,7 @@ def run_judge(
     >>> run.score.rmse < 0.5
     True
     """
-    setup = _judge_of(judge) if isinstance(judge, str | Path) else judge
+    setup = _judge_of(judge) if isinstance(judge, str | Path) else completed(judge)
     maker = TwinMaker(recording, seed=0, base_frame=setup.base_link_frame)
     judged = setup.judge(maker.real, start_ns=maker.start_ns)
     series = velocity_series(

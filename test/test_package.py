@@ -165,7 +165,7 @@ def test_the_core_imports_without_ros_and_extras(repository: Path) -> None:
 
 def test_every_source_states_its_licence_and_stays_readable(repository: Path) -> None:
     paths = [repository / 'setup.py']
-    paths += sources(repository, *CORE, 'test', 'launch', 'benchmarks')
+    paths += sources(repository, *CORE, 'test', 'launch', 'benchmarks', 'examples')
     assert len(paths) > 10
     for path in paths:
         lines = path.read_text('utf-8').splitlines()
@@ -267,6 +267,7 @@ def test_the_installed_package_is_the_one_under_test(repository: Path) -> None:
 def test_links_between_the_documents_lead_somewhere(repository: Path) -> None:
     documents = [*repository.glob('*.md'), *repository.glob('docs/**/*.md')]
     documents += repository.glob('gazebo_ws_plugins/**/*.md')
+    documents += repository.glob('examples/**/*.md')
     checked = 0
     for document in documents:
         for target in re.findall(r'\]\(([^)#\s]+)[^)]*\)', document.read_text('utf-8')):

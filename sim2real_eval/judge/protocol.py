@@ -8,6 +8,7 @@ returns an `Estimate`; docs/howto/extend.md walks through one. `load_judge` comp
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import traceback
@@ -348,6 +349,28 @@ def _outside_judge(kind: Any, request: JudgeRequest) -> _OutsideJudge:
         path = Path(request.folder or Path.cwd(), Path(place).expanduser()).resolve()
         request = dataclasses.replace(request, judge=f'{path}:{name}', folder=None)
     return _OutsideJudge(request, model, label, files, request.transforms)
+
+
+def completed(judge: Any) -> Judge:
+    """Return an object with `judge(recording)`, such as a user's, as a judge.
+
+    Examples
+    --------
+    >>> class Still:
+    ...     def judge(self, recording):
+    ...         return Estimate(recording.gps.stamp_ns, np.zeros((len(recording.gps), 3)))
+    >>> completed(Still()).base_link_frame
+    'base_link'
+    """
+    if hasattr(judge, 'files'):
+        whole: Judge = judge
+        return whole
+    files: tuple[Path, ...] = ()
+    # There is none of a class that was typed into a notebook.
+    with contextlib.suppress(OSError, TypeError):
+        files = (Path(inspect.getfile(type(judge))),)
+    name = type(judge).__name__
+    return _OutsideJudge(JudgeRequest(name), judge, name, files, None)
 
 
 def _package(kind: type) -> str:
