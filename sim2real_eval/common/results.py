@@ -71,7 +71,21 @@ def _check_place(target: Path) -> None:
 
 _HELD: dict[Path, int] = {}
 """Places that this process holds, and the threads that do."""
+_DESCRIPTORS: set[int] = set()
 _OF_SYSTEMS_WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
+
+
+def _let_go() -> None:
+    """Close what a copy of this process has of its locks, which end with who took them.
+
+    A worker may live a moment longer than a command that was killed.
+    """
+    while _DESCRIPTORS:
+        os.close(_DESCRIPTORS.pop())
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 @contextlib.contextmanager
@@ -93,12 +107,14 @@ def hold(place: str | Path) -> Iterator[None]:
     lock = target.parent / f'.{target.name}.lock'
     descriptor = _locked(lock, target, str(place))
     _HELD[target] = threading.get_ident()
+    _DESCRIPTORS.add(descriptor)
     try:
         yield
     finally:
         del _HELD[target]
         with contextlib.suppress(OSError):
             lock.unlink()
+        _DESCRIPTORS.discard(descriptor)
         os.close(descriptor)
         with contextlib.suppress(OSError):
             for above in made:
