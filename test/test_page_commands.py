@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command of the tutorial, the how-to pages and the README, as a reader gives them.
+
+The commands of a page run in order in a folder of its own, beside the files that it shows. All
+pages have the recordings and the result of the tutorial. A block after `<!-- not run: why -->`
+needs ROS, Gazebo or much time: its lines must only be understood. howto/extend.md has a test of
+its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import io
+import re
+import shlex
+import shutil
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from sim2real_eval.cli.main import main
+from sim2real_eval.cli.parser import build_parser
+
+ROOT = Path(__file__).resolve().parent.parent
+TUTORIAL = ROOT / 'docs' / 'tutorial.md'
+PAGES = [ROOT / 'README.md', *sorted((ROOT / 'docs' / 'howto').glob('*.md'))]
+PAGES = [page for page in PAGES if page.stem != 'extend']
+_BLOCK = re.compile(
+    r'(?:^ *(?P<marker><!-- not run: [^>]+ -->)\n|`(?P<file>[\w/]+\.\w+)`:\n\n)?'
+    r'^(?P<indent> *)```(?P<kind>\w+)\n(?P<text>.*?)^(?P=indent)```$',
+    re.M | re.S,
+)
+# Fewer resamples, and no processes: the tests need the commands of the pages and no digits.
+_SMALL = ['--resamples=100', '--jobs=1']
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a block that are commands, without comments."""
+    found = [re.sub(r'(^|\s)#.*', '', line).strip() for line in textwrap.dedent(text).splitlines()]
+    return [line for line in found if line]
+
+
+def run(line: str) -> None:
+    """Run a line in this folder."""
+    words = [
+        one
+        for word in shlex.split(line)
+        for one in (sorted(glob.glob(word)) if '*' in word else [word])  # noqa: PTH207
+    ]
+    if words[0] == 'cp':
+        shutil.copy(*words[1:])
+        return
+    assert words[0] == 'sim2real', f'mark it as not run: {line}'
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            status = main([*words[1:], *(_SMALL if words[1] in ('vepd', 'study', 'fit') else [])])
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+    assert status == 0, f'{line}\n{out.getvalue()}'
+
+
+def follow(page: Path, folder: Path) -> None:
+    """Do what a page says, in a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for block in _BLOCK.finditer(page.read_text('utf-8')):
+            if block['file']:
+                Path(block['file']).write_text(textwrap.dedent(block['text']), 'utf-8')
+            elif block['kind'] == 'sh':
+                for line in lines_of(block['text']):
+                    if not block['marker']:
+                        run(line)
+                    elif line.startswith('sim2real '):
+                        words = shlex.split(line)[1:]
+                        build_parser(words[0]).parse_args(words)
+
+
+@pytest.fixture(scope='module')
+def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of somebody who has followed the tutorial."""
+    folder = tmp_path_factory.mktemp('tutorial')
+    follow(TUTORIAL, folder)
+    return folder
+
+
+def test_the_tutorial_leads_to_a_page(tutorial: Path) -> None:
+    assert len(list((tutorial / 'bags').iterdir())) == 6
+    assert 'zed_f9p_rtk' in (tutorial / 'result_gps' / 'report.html').read_text('utf-8')
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.stem)
+def test_the_commands_of_a_page(page: Path, tutorial: Path, tmp_path: Path) -> None:
+    (tmp_path / 'bags').symlink_to(tutorial / 'bags')
+    # A page that gives the command of the tutorial continues what is finished.
+    shutil.copytree(tutorial / 'result', tmp_path / 'result')
+    follow(page, tmp_path)
