@@ -88,8 +88,8 @@ ARGUMENTS: dict[str, Parameter] = {
     ),
     **{
         kind.name: _text(
-            f'{kind.title} model: a preset, which sim2real models lists, the path of a YAML file, '
-            'or a class in a file, my_model.py:MyModel.',
+            f'{kind.title[0].upper()}{kind.title[1:]} model: a preset, which sim2real models '
+            'lists, the path of a YAML file, or a class in a file, my_model.py:MyModel.',
             kind.preset,
         )
         for kind in kinds()
