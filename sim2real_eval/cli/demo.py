@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,13 +75,19 @@ def run(options: argparse.Namespace) -> int:
     plan = _plan(options.seed, options.runs, options.judge_config or [PROFILE])
     options.overwrite = _is_another(folder, plan)
 
-    def finish(outcome: StudyOutcome, workers: Workers) -> None:
+    @contextlib.contextmanager
+    def beside(outcome: StudyOutcome, workers: Workers) -> Iterator[None]:
         (folder / 'SYNTHETIC.txt').write_text(_LABEL, encoding='utf-8')
-        if not (folder / 'recordings').exists():
-            with new_folder(folder / 'recordings') as fresh:
-                workers.map(functools.partial(_write, folder=fresh), plan.recordings)
+        if (folder / 'recordings').exists():
+            yield
+            return
+        with new_folder(folder / 'recordings') as fresh:
+            write = functools.partial(_write, folder=fresh)
+            wait = workers.begin_map(write, plan.recordings)
+            yield
+            wait()
 
-    status = carry_out(plan, options, explained=True, finish=finish)
+    status = carry_out(plan, options, explained=True, beside=beside)
     if not (options.json or options.quiet) and status == 0:
         print('\nNext, with your own bags:')
         print('    sim2real vepd --real MY_BAGS/* --models paper --out result')

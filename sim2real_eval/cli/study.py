@@ -7,7 +7,7 @@ import argparse
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,13 +166,14 @@ def carry_out(
     options: argparse.Namespace,
     *,
     explained: bool = False,
-    finish: Callable[[StudyOutcome, Workers], None] | None = None,
+    beside: Callable[[StudyOutcome, Workers], contextlib.AbstractContextManager[None]]
+    | None = None,
 ) -> int:
     """Run a study into the folder --out, print it, and return the exit status.
 
     `options` have out, overwrite, jobs, json, verbose and quiet, cluster and published where there
-    are such; `explained`: see `print_study`; `finish` writes what else is to lie in the folder,
-    before the report.
+    are such; `explained`: see `print_study`; `beside`: see `Beside` of
+    `sim2real_eval.study.runner`, here with the workers.
     """
     from sim2real_eval.study.run import told_failures
 
@@ -181,7 +182,7 @@ def carry_out(
         problem = f'goes with --judge-config {PAPER_PROFILE}, whose numbers were printed'
         raise ParameterError('--published', '', problem)
     try:
-        outcome, report = _judged(plan, options, finish)
+        outcome, report = _judged(plan, options, beside)
     except KeyboardInterrupt:
         complain(
             f'interrupted; runs that were finished are in {options.out}, and the same command '
@@ -215,12 +216,13 @@ def carry_out(
 def _judged(
     plan: StudyPlan,
     options: argparse.Namespace,
-    finish: Callable[[StudyOutcome, Workers], None] | None,
+    beside: Callable[[StudyOutcome, Workers], contextlib.AbstractContextManager[None]] | None,
 ) -> tuple[StudyOutcome, StudyReport]:
     """Run a study and write all that there is of it."""
     from sim2real_eval.common.workers import Workers
 
     # Also what it imports is there when workers start, and they draw plots.
+    from sim2real_eval.report.study_plots import begin_plots
     from sim2real_eval.report.study_report import finish_study
     from sim2real_eval.study.runner import run_study
 
@@ -236,15 +238,17 @@ def _judged(
             advance.append(stack.enter_context(bar))
             return advance[0]
 
-        def write_rest(outcome: StudyOutcome) -> None:
+        @contextlib.contextmanager
+        def write_rest(outcome: StudyOutcome) -> Iterator[None]:
             advance[0]()
-            if finish is not None:
-                finish(outcome, workers)
-            reports.append(finish_study(outcome, options.out, workers=workers))
+            plots = begin_plots(Path(options.out), outcome, workers)
+            with contextlib.nullcontext() if beside is None else beside(outcome, workers):
+                yield
+                reports.append(finish_study(outcome, options.out, plots))
 
         outcome = run_study(
             plan, options.out, workers=workers, cluster=getattr(options, 'cluster', None),
-            overwrite=options.overwrite, begin=begin, finish=write_rest,
+            overwrite=options.overwrite, begin=begin, beside=write_rest,
         )  # fmt: skip
     return outcome, reports[0]
 

@@ -115,27 +115,43 @@ class Workers:
         progress: Callable[[], None] | None = None,
     ) -> list[R]:
         """Return `function(item)` of each item, see `map_in_processes`."""
-        results: list[R] = []
-        if self.jobs <= 1 or len(items) <= 1:
+        if len(items) > 1:
+            return self.begin_map(function, items, progress=progress)()
+        return Workers().begin_map(function, items, progress=progress)()
+
+    def begin_map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        progress: Callable[[], None] | None = None,
+    ) -> Callable[[], list[R]]:
+        """Begin `map` and return what waits for its results; this process can go on meanwhile."""
+        if self.jobs <= 1:
+            results: list[R] = []
             for item in items:
                 results.append(function(item))
                 if progress is not None:
                     progress()
-            return results
+            return lambda: results
         self.start()
         assert self._pool is not None
-        try:
-            with _interrupts_held(), single_threads():
-                futures = [self._pool.submit(_until_terminated, function, item) for item in items]
-            for done in concurrent.futures.as_completed(futures):
-                done.result()
-                if progress is not None:
-                    progress()
-            return [future.result() for future in futures]
-        except concurrent.futures.process.BrokenProcessPool:
-            raise Sim2RealError(
-                'a worker process died (out of memory?); fewer --jobs need less memory'
-            ) from None
+        with _interrupts_held(), single_threads():
+            futures = [self._pool.submit(_until_terminated, function, item) for item in items]
+
+        def wait() -> list[R]:
+            try:
+                for done in concurrent.futures.as_completed(futures):
+                    done.result()
+                    if progress is not None:
+                        progress()
+                return [future.result() for future in futures]
+            except concurrent.futures.process.BrokenProcessPool:
+                raise Sim2RealError(
+                    'a worker process died (out of memory?); fewer --jobs need less memory'
+                ) from None
+
+        return wait
 
 
 @contextlib.contextmanager

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from sim2real_eval.report.console import short_number
-from sim2real_eval.report.page.ranking import Standing, differs
+from sim2real_eval.report.page.ranking import Standing, differs, standings
 from sim2real_eval.report.ranking_tables import RankLines, metric_lines
 from sim2real_eval.report.run_plots import ENTROPY, RMSE, Overlay, overlay_figure, scores_figure
 from sim2real_eval.report.style import (
@@ -33,12 +34,12 @@ from sim2real_eval.report.style import (
     save_png,
     tidy,
 )
+from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.measurements import FloatArray
 
 if TYPE_CHECKING:
     from sim2real_eval.common.workers import Workers
     from sim2real_eval.study.outcome import StudyOutcome
-    from sim2real_eval.study.secondary_results import SideResults
 
 PLOTS = 'plots'
 """Folder of the plots in that of a study."""
@@ -47,14 +48,10 @@ MOST_DRAWN = 4
 """Judges, or judges and groups, of which there are plots."""
 
 
-def save_plots(
-    folder: Path,
-    outcome: StudyOutcome,
-    standing: list[Standing],
-    side: SideResults,
-    workers: Workers,
-) -> list[Path]:
-    """Draw a study into plots/ in its folder; return the files.
+def begin_plots(
+    folder: Path, outcome: StudyOutcome, workers: Workers
+) -> Callable[[], list[list[Path]]]:
+    """Begin to draw a study into plots/ in its folder; return what waits for the files.
 
     Of each of the first judges (and groups) RMSE and entropy of every run, the ranking and
     true and estimated speed; of all together the ranks by other metrics, in metrics.png.
@@ -64,8 +61,8 @@ def save_plots(
     real_label = 'stand-in (SYNTHETIC)' if synthetic else 'real'
     warmup = outcome.record['metric'].get('warmup', 0.0)
     left_out = f', first {warmup:g} s left out' if warmup else ''
-    figures: dict[Path, Figure] = {}
-    for one in standing[:MOST_DRAWN]:
+    figures: dict[Path, Callable[[], Figure]] = {}
+    for one in standings(outcome)[:MOST_DRAWN]:
         place = plots / one.judge / one.group
         place.mkdir(parents=True, exist_ok=True)
         labels: dict[str, str] = {'real_label': real_label}
@@ -76,21 +73,32 @@ def save_plots(
         }
         models = {found.model: scores[found.model] for found in one.known.order}
         for name, axis in (('rmse', RMSE), ('entropy', ENTROPY)):
-            figures[place / f'{name}.png'] = scores_figure(scores[REAL], models, axis, **labels)
-        figures[place / 'ranking.png'] = ranking_figure(one.uncertainty, about=about, **labels)
-        if overlays := _overlays(outcome, one):
-            figures[place / 'velocity.png'] = overlay_figure(
-                overlays, speed_label=f'{outcome.record["component"]} speed', about=about, **labels
+            figures[place / f'{name}.png'] = partial(
+                scores_figure, scores[REAL], models, axis, **labels
             )
-    if lines := [metric_lines(table) for table in side.overall_metrics[:MOST_DRAWN]]:
-        figures[folder / 'metrics.png'] = ranks_figure(lines)
-    # To draw a figure takes longer than to make it.
-    return workers.map(_save, list(figures.items()))
+        figures[place / 'ranking.png'] = partial(
+            ranking_figure, one.uncertainty, about=about, **labels
+        )
+        if overlays := _overlays(outcome, one):
+            figures[place / 'velocity.png'] = partial(
+                overlay_figure,
+                overlays,
+                speed_label=f'{outcome.record["component"]} speed',
+                about=about,
+                **labels,
+            )
+    # The slowest first.
+    waits = [workers.begin_map(_save, list(figures.items())[::-1])]
+    tables = side_results(outcome).overall_metrics[:MOST_DRAWN]
+    if lines := [metric_lines(table) for table in tables]:
+        ranks = (folder / 'metrics.png', partial(ranks_figure, lines))
+        waits.append(workers.begin_map(_save, [ranks]))
+    return lambda: [wait() for wait in waits]
 
 
-def _save(drawing: tuple[Path, Figure]) -> Path:
-    path, figure = drawing
-    return save_png(figure, path)
+def _save(drawing: tuple[Path, Callable[[], Figure]]) -> Path:
+    path, make = drawing
+    return save_png(make(), path)
 
 
 def _overlays(outcome: StudyOutcome, standing: Standing) -> dict[str, Overlay]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sim2real_eval.common.findings import Finding, by_severity, from_records
@@ -19,7 +19,7 @@ from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.ranking import Standing, ranking, standings
 from sim2real_eval.report.page.tables import by_scenario, overview
 from sim2real_eval.report.ranking_tables import pair_lines
-from sim2real_eval.report.study_plots import save_plots
+from sim2real_eval.report.study_plots import begin_plots
 from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults, side_results
@@ -103,19 +103,18 @@ def _findings(outcome: StudyOutcome, standings: Sequence[Standing]) -> list[Find
 
 
 def finish_study(
-    outcome: StudyOutcome, folder: str | Path, *, workers: Workers | None = None
+    outcome: StudyOutcome, folder: str | Path, plots: Callable[[], object] | None = None
 ) -> StudyReport:
     """Write the report into the folder of a study: page, tables for a paper and plots.
 
-    Plots are drawn by `workers`, by default in this process.
+    `plots` waits for plots that were begun; by default they are drawn in this process.
     """
     folder = Path(folder)
     report = study_report(outcome, folder=folder)
     write_report(report, folder / PAGE)
     lines = [f'{one.severity.name.lower()}: {one}\n' for one in report.findings]
     write_bytes(folder / FINDINGS, ''.join(lines).encode())
-    workers = Workers() if workers is None else workers
-    save_plots(folder, outcome, list(report.standings), side_results(outcome), workers)
+    (begin_plots(folder, outcome, Workers()) if plots is None else plots)()
     return report
 
 

@@ -132,6 +132,12 @@ def figure_legend(
 
 def save_png(figure: Figure, path: str | Path) -> Path:
     """Write the figure as PNG without metadata: equal figures give equal bytes."""
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        # Once, and not again while it is drawn: most of the time goes into measuring text.
+        layout.execute(figure)
+        figure.set_layout_engine('none')
     buffer = io.BytesIO()
-    figure.savefig(buffer, format='png', metadata={'Software': None})
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.print_png(buffer, metadata={'Software': None})
     return write_bytes(path, buffer.getvalue())

@@ -26,12 +26,12 @@ from std_msgs.msg import String
 from sim2real_eval.cli.study import print_study
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.report.study_report import StudyReport, finish_study
+from sim2real_eval.report.study_report import finish_study
 from sim2real_eval.ros.evaluation.run import Pass, first_difference
 from sim2real_eval.ros.evaluation.study import Study
 from sim2real_eval.ros.evaluation.tally import Pace, Stop, Stopped, Tally
 from sim2real_eval.study.folder import abandon, held
-from sim2real_eval.study.outcome import RunStore, StudyOutcome
+from sim2real_eval.study.outcome import RunStore
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import RunKey, told_failures
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
@@ -192,18 +192,12 @@ class EvaluationNode(Node):
 
     def write(self) -> int:
         """Write and print the result, an error when there is none; return the exit status."""
-        reports: list[StudyReport] = []
-
-        def finish(outcome: StudyOutcome) -> None:
-            reports.append(finish_study(outcome, self.folder))
-
-        outcome = conclude(
-            self.study.plan, self.folder, self._store, self.tally.failures, finish=finish
-        )
+        outcome = conclude(self.study.plan, self.folder, self._store, self.tally.failures)
+        report = finish_study(outcome, self.folder)
         failures = told_failures(outcome.record)
         for failure in failures:
             _complain(f'left out: {failure}')
-        print_study(outcome, reports[0], self.folder)
+        print_study(outcome, report, self.folder)
         return 1 if failures else 0
 
     def wait_for_subscribers(self) -> None:

@@ -9,6 +9,7 @@ versions of what shapes results, ends the study instead of changing it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -30,6 +31,11 @@ Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the number of runs, of those that are there already, and of the units that are left;
 returns what is to be called whenever a unit is done."""
 
+Beside = Callable[[StudyOutcome], contextlib.AbstractContextManager[object]]
+"""Called with the outcome, while the folder is still held against other processes. Within what it
+returns the outcome is written: it writes what else is to lie there, such as the report, the slow
+part by workers meanwhile."""
+
 _MOST_REASONS = 5
 
 
@@ -41,7 +47,7 @@ def run_study(
     cluster: str | None = None,
     overwrite: bool = False,
     begin: Begin | None = None,
-    finish: Callable[[StudyOutcome], None] | None = None,
+    beside: Beside | None = None,
 ) -> StudyOutcome:
     """Judge every run that the folder does not hold yet, and write what follows from all.
 
@@ -61,9 +67,8 @@ def run_study(
         Begin anew when the folder holds a study.
     begin : callable, optional
         See `Begin`.
-    finish : callable, optional
-        Called with the outcome when it is written, while the folder is still held against other
-        processes: writes what else is to lie there, such as the report.
+    beside : callable, optional
+        See `Beside`.
     """
     target = Path(folder)
     workers = Workers() if workers is None else workers
@@ -76,8 +81,9 @@ def run_study(
             for unit in plan.units(workers.jobs)
             if not unit.run_groups().keys() <= known.keys()
         ]
-        if cluster is None and units and workers.jobs > 1:
-            _compile(units[0])
+        if workers.jobs > 1:
+            if units and cluster is None:
+                _compile(units[0])
             # Before a thread shows progress: copies of this process need not load that again.
             workers.start()
         progress = None if begin is None else begin(len(groups), len(known), len(units))
@@ -89,7 +95,7 @@ def run_study(
                 units, cluster, stored=frozenset(known), store=store, progress=progress
             )
         failures = [failure for one in found for failure in one]
-        return conclude(plan, target, store, failures, finish=finish)
+        return conclude(plan, target, store, failures, beside=beside)
 
 
 def conclude(
@@ -98,7 +104,7 @@ def conclude(
     store: RunStore,
     failures: Iterable[StudyFailure],
     *,
-    finish: Callable[[StudyOutcome], None] | None = None,
+    beside: Beside | None = None,
 ) -> StudyOutcome:
     """Write what follows from the runs of a study that is held; see `run_study`.
 
@@ -140,9 +146,8 @@ def conclude(
         told = told_failures(record)
         more = [f'and {len(told) - _MOST_REASONS} more'] if len(told) > _MOST_REASONS else []
         raise Sim2RealError('; '.join([*told[:_MOST_REASONS], *more]))
-    write_study(folder, outcome)
-    if finish is not None:
-        finish(outcome)
+    with contextlib.nullcontext() if beside is None else beside(outcome):
+        write_study(folder, outcome)
     return outcome
 
 
