@@ -104,7 +104,8 @@ def test_signals_end_all_processes_and_leave_nothing_half_written(
         start_new_session=True, preexec_fn=_hear_interrupts,
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 60
+        # They start once everything is compiled.
+        deadline = time.monotonic() + 180
         while _workers(process.pid) < 2:
             assert process.poll() is None
             assert time.monotonic() < deadline

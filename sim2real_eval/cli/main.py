@@ -151,7 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        with interruptible(), single_threads(), logged(), _held_out(options):
+        log = contextlib.nullcontext() if getattr(options, 'quiet', False) else logged()
+        with interruptible(), single_threads(), log, _held_out(options):
             # A verb of another package may end without a status.
             status = int(options.run(options) or 0)
             # Here and not at exit, where nobody could hear that the reader has gone away.

@@ -160,11 +160,15 @@ def logged() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress_bar(total: int, what: str) -> Iterator[Callable[[], None]]:
-    """Yield a function that advances a progress bar, or in a pipe a line every 10 s."""
+def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
+    """Yield a function that advances a progress bar; in a pipe a line every 10 s, `quiet` none."""
     if not sys.stderr.isatty():
         done: list[None] = []
-        with heartbeat(_say, lambda: f'{what}: {len(done)} of {total}'):
+        with (
+            contextlib.nullcontext()
+            if quiet
+            else heartbeat(_say, lambda: f'{what}: {len(done)} of {total}')
+        ):
             yield lambda: done.append(None)
         return
     from rich.console import Console

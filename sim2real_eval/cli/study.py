@@ -234,7 +234,7 @@ def _judged(
         def begin(runs: int, known: int, units: int) -> Callable[[], None]:
             if known:
                 print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
-            bar = progress_bar(units + 2, 'judging, statistics and report')
+            bar = progress_bar(units + 2, 'judging, statistics and report', quiet=options.quiet)
             advance.append(stack.enter_context(bar))
             return advance[0]
 

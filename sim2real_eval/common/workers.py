@@ -252,7 +252,7 @@ def _begin(records: _Records | None) -> None:
 
     What it logs goes to `records`; None: nowhere.
     """
-    # A copy of its parent has its handlers.
+    # What a copy of its parent has of it.
     _LOG.handlers.clear()
     if records is not None:
         _LOG.addHandler(logging.handlers.QueueHandler(records))
