@@ -57,7 +57,7 @@ def held(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[
             # else has put beside it stays.
             _remove_plots(folder / 'plots')
             _remove(folder / name for name in _OURS)
-        _sweep(folder)
+        sweep(folder)
         if (folder / MARK).is_file():
             _check_same(folder, plan)
         else:
@@ -125,7 +125,6 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
             },
         )
     side_results(outcome).write(folder)
-    _sweep(folder)
     runs = [{**run.key._asdict(), **run.to_mapping()} for run in outcome.runs]
     answer = study_answer(outcome).to_mapping()
     _write_record(folder, {**outcome.record, 'answer': answer, 'runs': runs})
@@ -164,7 +163,7 @@ def _check_same(folder: Path, plan: StudyPlan) -> None:
         )
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Remove what a killed process left half-written."""
     _remove(folder.glob('.*.tmp'))
     _remove((folder / RUNS).rglob('.*.tmp'))

@@ -20,7 +20,7 @@ from sim2real_eval.common.findings import merge_models, shared_findings, to_reco
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
-from sim2real_eval.study.folder import abandon, held, write_study
+from sim2real_eval.study.folder import abandon, held, sweep, write_study
 from sim2real_eval.study.outcome import RunStore, StudyOutcome, encoded
 from sim2real_eval.study.plan import StudyPlan, StudyUnit
 from sim2real_eval.study.recordings import PathDrive, StudyRecording
@@ -146,6 +146,8 @@ def conclude(
         told = told_failures(record)
         more = [f'and {len(told) - _MOST_REASONS} more'] if len(told) > _MOST_REASONS else []
         raise Sim2RealError('; '.join([*told[:_MOST_REASONS], *more]))
+    # Before others write there as well.
+    sweep(folder)
     with contextlib.nullcontext() if beside is None else beside(outcome):
         write_study(folder, outcome)
     return outcome
