@@ -120,7 +120,10 @@ setup(
             'hypothesis>=6.100',
             'import-linter>=2.5,<3',
             'imufusion>=1.3',
+            # Runs the notebooks of the documentation, with nbclient.
+            'ipykernel>=6.29',
             'mypy>=2.4,<2.5',
+            'nbclient>=0.10',
             # An independent projection and pose, for the camera.
             'opencv-python-headless>=4.9',
             PANDAS,
