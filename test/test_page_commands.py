@@ -33,7 +33,8 @@ _BLOCK = re.compile(
     re.M | re.S,
 )
 # Fewer resamples, and no processes: the tests need the commands of the pages and no digits.
-_SMALL = ['--resamples=100', '--jobs=1']
+_FEW = ['--resamples=100', '--jobs=1']
+_SMALL = {'vepd': _FEW, 'study': _FEW, 'fit': _FEW, 'compare': ['--jobs=1']}
 
 
 def lines_of(text: str) -> list[str]:
@@ -56,7 +57,7 @@ def run(line: str) -> None:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:
-            status = main([*words[1:], *(_SMALL if words[1] in ('vepd', 'study', 'fit') else [])])
+            status = main([*words[1:], *_SMALL.get(words[1], [])])
         except SystemExit as stop:
             status = int(stop.code or 0)
     assert status == 0, f'{line}\n{out.getvalue()}'
