@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw report.png: the first screen of the page of `sim2real study b_gps_models`.
+"""Draw report.png: the first screen of the page that the tutorial leads to.
 
-Needs Chromium: python docs/images/draw_report.py STUDY/report.html
+Needs Chromium: python docs/images/draw_report.py result_gps/report.html
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
     if binary is None:
         raise SystemExit('no chromium on the path')
     with running_browser(binary) as browser:
-        browser.open(Path(sys.argv[1]), width=1180, height=1000)
+        browser.open(Path(sys.argv[1]), width=1080, height=640)
         browser.picture(HERE / 'report.png')
 
 

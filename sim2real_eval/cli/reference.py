@@ -27,8 +27,8 @@ DESCRIPTION = (
     'DIR/<name>, with reference.png inside.'
 )
 EPILOG = """\
-The reference is made from the recording's own IMU and GPS. It is no independent truth, the
-recording says so, and whoever reads it is told.
+The reference is made from the recording's own IMU and GPS. It is no independent truth; the
+recording says so, and every result that uses it repeats it as a finding.
 
 examples:
   sim2real reference my_bag --out with_reference
