@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import gzip
 import io
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -55,6 +58,8 @@ def test_any_finite_value_and_any_frame_survive_the_table(
         'arrival_ns': data.draw(hnp.arrays(np.int64, n, elements=stamps)),
         'frame': data.draw(texts) if n else '',
     }
+    if not kind.has_header:
+        fields |= {'stamp_ns': fields['arrival_ns'], 'frame': ''}
     if kind.has_child:
         fields['child_frame'] = data.draw(texts) if n else ''
     for name, _, shape, code in kind.fields:
@@ -70,6 +75,39 @@ def test_any_finite_value_and_any_frame_survive_the_table(
     again, notes = read_table(path, kind)
     assert arrays_equal(again, array)
     assert notes == ()
+
+
+@pytest.mark.parametrize('storage', ['csv', 'mcap', 'sqlite3'])
+def test_commands_without_a_header_have_the_time_of_their_arrival(
+    tmp_path: Path, storage: Literal['csv', 'mcap', 'sqlite3']
+) -> None:
+    """geometry_msgs/Twist, which most robots are driven by, has neither stamp nor frame."""
+    folder = tmp_path / 'line_1'
+    folder.mkdir()
+    (folder / 'teleop.csv').write_text(
+        'arrival_ns,vx,vy,vz,wx,wy,wz\n5000000000,1,0,0,0,0,0.5\n5100000000,2,0,0,0,0,0\n'
+    )
+    files = {'teleop.csv': {'topic': '/cmd_vel', 'type': 'geometry_msgs/Twist'}}
+    (folder / 'recording.yaml').write_text(yaml.safe_dump({'files': files}))
+    recording = read_recording(folder)
+    write_recording(recording, tmp_path / storage / 'line_1', storage=storage)
+    for found in (recording, read_recording(tmp_path / storage / 'line_1')):
+        assert found.ros_types == {'/cmd_vel': 'geometry_msgs/msg/Twist'}
+        assert not found.notes
+        commands = found.messages['/cmd_vel']
+        assert isinstance(commands, TwistArray)
+        assert (
+            commands.stamp_ns.tolist() == commands.arrival_ns.tolist() == [5 * 10**9, 51 * 10**8]
+        )
+        assert commands.linear_velocity[:, 0].tolist() == [1.0, 2.0]
+        assert commands.angular_velocity[:, 2].tolist() == [0.5, 0.0]
+        assert commands.frame == ''
+    # A stamp of its own, or a frame, is not lost.
+    late = dataclasses.replace(commands, frame='base_link', arrival_ns=commands.stamp_ns + 7)
+    own = dataclasses.replace(recording, messages={'/cmd_vel': late})
+    write_recording(own, tmp_path / 'own', storage=storage)
+    again = read_recording(tmp_path / 'own', arrival='recorded').messages['/cmd_vel']
+    assert arrays_equal(again, late)
 
 
 def column(path: Path, name: str) -> list[str]:

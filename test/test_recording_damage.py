@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from recording_examples import SUFFIX, write_bags
 
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.recording.mcap_checksums import check_checksums
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import read_recording
 
@@ -128,3 +129,28 @@ def test_the_digest_follows_content_and_not_place(bags: Path, tmp_path: Path) ->
     assert recording_digest(folder) != original
     with pytest.raises(RecordingError):
         recording_digest(tmp_path / 'nowhere')
+
+
+def test_no_flipped_bit_of_a_recording_of_ours_changes_data_unseen(
+    bags: Path, tmp_path: Path
+) -> None:
+    """One bit in every 97th byte and in each of the last 100: every byte is under a checksum, is
+    one, or is one of the first or last eight. A chunk is named by its own.
+    """
+    folder, file, data = damaged(bags, tmp_path, 'mcap')
+    places = [*range(0, len(data), 97), *range(len(data) - 100, len(data))]
+    for place in places:
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << place % 8
+        file.write_bytes(flipped)
+        with pytest.raises(RecordingError, match=r'line_3\.mcap: .*damaged'):
+            check_checksums(file)
+    file.write_bytes(data)
+    check_checksums(file)
+    half = len(data) // 3
+    file.write_bytes(data[:half] + bytes([data[half] ^ 4]) + data[half + 1 :])
+    for where in (folder, file):
+        with pytest.raises(
+            RecordingError, match=r'line_3\.mcap: damaged: the checksum of chunk 1 '
+        ):
+            read_recording(where)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _LITTLE = b'\x00\x01\x00\x00'
 _HEADER = 12  # encapsulation (4), sec (4), nanosec (4); the texts follow
+_BODY = len(_LITTLE)  # of messages without a header
 _NS = 1_000_000_000
 _SERVICE, _SERVICE_GPS = '_service', 1
 
@@ -56,14 +57,15 @@ def decode(kind: MessageType, data: Sequence[bytes], received_ns: IntArray, wher
         return _decode_each(kind, data, received_ns, where)
     if not data:
         nothing = np.zeros(0, _layout(kind, _HEADER, '<'))
-        return Decoded(_array(kind, nothing, received_ns, ('', '')), ())
+        return Decoded(_array(kind, nothing, received_ns, ()), ())
     keys = _keys(kind, data, where)
     counts = Counter(keys)
     texts = max(counts, key=lambda key: (counts[key], -keys.index(key)))
     chosen = [index for index, key in enumerate(keys) if key == texts]
     rows = data if len(chosen) == len(data) else [data[index] for index in chosen]
     order = '<' if rows[0][1] & 1 else '>'
-    layout = _layout(kind, _texts(rows[0], len(texts), order)[1], order)
+    end = _texts(rows[0], len(texts), order)[1] if texts else _BODY
+    layout = _layout(kind, end, order)
     size = layout.itemsize
     for index, row in zip(chosen, rows, strict=True):
         # A serialiser may pad the end to the alignment of the transport, never by 8 bytes.
@@ -82,21 +84,24 @@ def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
     A stamp that does not fit into the int32 seconds of a ROS header is a RecordingError.
     """
     seconds, nanoseconds = np.divmod(array.stamp_ns, _NS)
-    if len(array) and (seconds.min() < -(2**31) or seconds.max() >= 2**31):
+    if kind.has_header and len(array) and (seconds.min() < -(2**31) or seconds.max() >= 2**31):
         raise RecordingError(
             f'{where}: stamp {int(seconds.max())} s does not fit a ROS header; must be < 2^31 s'
         )
     if isinstance(array, (FeatureArray, CameraInfoArray)):
         return _encode_each(kind, array, seconds, nanoseconds)
-    prefix = bytearray(_LITTLE.ljust(_HEADER, b'\x00'))
-    _add_text(prefix, array.frame)
+    prefix = bytearray(_LITTLE)
+    if kind.has_header:
+        prefix += bytes(_HEADER - _BODY)
+        _add_text(prefix, array.frame)
     if isinstance(array, OdometryArray):
         _add_text(prefix, array.child_frame)
     layout = _layout(kind, len(prefix), '<')
     bytes_of = np.zeros((len(array), layout.itemsize), np.uint8)
     bytes_of[:, : len(prefix)] = np.frombuffer(bytes(prefix), np.uint8)
     records = bytes_of.view(layout)[:, 0]
-    records['sec'], records['nanosec'] = seconds, nanoseconds
+    if kind.has_header:
+        records['sec'], records['nanosec'] = seconds, nanoseconds
     for name, *_ in kind.fields:
         records[name or _SERVICE] = getattr(array, name) if name else _SERVICE_GPS
     return [row.tobytes() for row in bytes_of]
@@ -164,7 +169,7 @@ def _texts(
 
 def _keys(kind: MessageType, data: Sequence[bytes], where: str) -> list[tuple[str, ...]]:
     """Texts of every message; parsed anew only where the bytes differ from those seen before."""
-    number = 2 if kind.has_child else 1
+    number = kind.has_header + kind.has_child
     result: list[tuple[str, ...]] = []
     section, end = b'', 0
     key: tuple[str, ...] = ()
@@ -183,8 +188,9 @@ def _keys(kind: MessageType, data: Sequence[bytes], where: str) -> list[tuple[st
 
 def _layout(kind: MessageType, start: int, order: str) -> np.dtype[Any]:
     """Record type of whole messages whose texts end at byte `start`."""
-    names, offsets = ['sec', 'nanosec'], [4, 8]
-    specs: list[Any] = [f'{order}i4', f'{order}u4']
+    names, offsets, specs = list[str](), list[int](), list[Any]()
+    if kind.has_header:
+        names, offsets, specs = ['sec', 'nanosec'], [4, 8], [f'{order}i4', f'{order}u4']
     offset = start
     for name, _, shape, code in kind.fields:
         item = np.dtype(f'{order}{code}')
@@ -200,8 +206,11 @@ def _array(
     kind: MessageType, records: NDArray[Any], received_ns: IntArray, texts: tuple[str, ...]
 ) -> MessageArray:
     fields = {name: records[name] for name, *_ in kind.fields if name}
-    stamps = records['sec'].astype(np.int64) * _NS + records['nanosec'].astype(np.int64)
-    return kind.array_of(stamps, received_ns, texts[0], texts[-1], fields)
+    stamps = received_ns
+    if kind.has_header:
+        stamps = records['sec'].astype(np.int64) * _NS + records['nanosec'].astype(np.int64)
+    frame, child, *_ = *texts, '', ''
+    return kind.array_of(stamps, received_ns, frame, child, fields)
 
 
 # Messages whose layout differs from one to the next, through rosbags.

@@ -63,7 +63,7 @@ def check_messages(
         The truth must increase strictly in time and have an orientation; its covariances do not
         matter.
     has_covariance : bool
-        False for types whose messages carry none (TwistStamped).
+        False for types whose messages carry none (TwistStamped, Twist).
 
     Returns
     -------

@@ -81,7 +81,9 @@ def write_table(
     short = truth and isinstance(array, OdometryArray) and _is_plain_truth(array)
     count = len(array)
     columns: dict[str, list[Any]] = {'stamp_ns': array.stamp_ns.tolist()}
-    if not short:
+    if not kind.has_header:
+        columns = {'arrival_ns': array.arrival_ns.tolist()}
+    elif not short:
         columns = {'arrival_ns': array.arrival_ns.tolist(), **columns}
         columns['frame'] = [array.frame] * count
         if isinstance(array, OdometryArray):
@@ -121,6 +123,8 @@ def _check_header(path: Path, kind: MessageType, header: Sequence[str], truth: b
     labels = {'frame', 'child'} if kind.has_child else {'frame'}
     required = {'stamp_ns', kind.text or 'stamp_ns'} | (set() if truth else labels)
     allowed = required | labels | {'arrival_ns'}
+    if not kind.has_header:
+        required, allowed = {'arrival_ns'}, {'arrival_ns'}
     for field in kind.fields:
         allowed.update(field.columns)
         # The covariances of a truth are whole or missing.
@@ -188,7 +192,7 @@ def _array(
     frame, child, text = texts
     if kind.text:
         fields[kind.text] = text
-    stamps = table['stamp_ns']
+    stamps = table['stamp_ns' if kind.has_header else 'arrival_ns']
     return kind.array_of(stamps, table.get('arrival_ns', stamps), frame, child, fields)
 
 

@@ -59,6 +59,8 @@ class MessageType:
         Array class that holds messages of this type.
     fields : tuple of Field
         In CDR order, after the header and the child frame.
+    has_header : bool
+        False when there is neither stamp nor frame: the time of arrival is the stamp.
     has_child : bool
         True when a `child_frame_id` follows the header.
     text : str
@@ -68,8 +70,14 @@ class MessageType:
     name: str
     array: type[MessageArray]
     fields: tuple[Field, ...] = ()
+    has_header: bool = True
     has_child: bool = False
     text: str = ''
+
+    @property
+    def has_covariance(self) -> bool:
+        """Whether messages say how sure they are."""
+        return any(field.attribute.endswith('covariance') for field in self.fields)
 
     @property
     def csv_fields(self) -> list[Field]:
@@ -166,6 +174,7 @@ _ALL = (
         (*_TWIST, matrix('twist_covariance', 'cov', 6, 6)),
     ),
     MessageType(CMD_VEL_TYPE, TwistArray, _TWIST),
+    MessageType('geometry_msgs/msg/Twist', TwistArray, _TWIST, has_header=False),
 )
 
 MESSAGE_TYPES: dict[str, MessageType] = {kind.name: kind for kind in _ALL}

@@ -19,7 +19,7 @@ from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.corrections import FixCorrection
 from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
 from sim2real_eval.recording.frames import TransformFile
-from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
+from sim2real_eval.recording.message_types import MESSAGE_TYPES, known_type
 from sim2real_eval.recording.metadata import Metadata, find_metadata, read_metadata
 from sim2real_eval.recording.poses import TRAJECTORY_SUFFIXES, truth_of_poses, with_velocities
 from sim2real_eval.recording.recording import (
@@ -222,7 +222,7 @@ def _check_topics(
                 topic,
                 content.messages[topic],
                 is_truth=is_truth,
-                has_covariance=content.ros_types[topic] != CMD_VEL_TYPE,
+                has_covariance=known_type(content.ros_types[topic]).has_covariance,
             )
         except RecordingError as error:
             role = next((each for each, name in roles.items() if name == topic), None)

@@ -20,6 +20,7 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording import findings
 from sim2real_eval.recording.cdr import decode, decode_transforms, typestore
 from sim2real_eval.recording.checks import MAXIMUM_BROKEN
+from sim2real_eval.recording.mcap_checksums import check_checksums
 from sim2real_eval.recording.message_types import (
     GPS_FIX,
     MESSAGE_TYPES,
@@ -179,9 +180,11 @@ def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
         raise ValueError(f'reader must be auto, rosbags or rosbag2_py, got {reader!r}')
     if reader == 'auto':
         reader = 'rosbags' if importlib.util.find_spec('rosbags') else 'rosbag2_py'
-    for file in [path] if path.is_file() else sorted(path.glob('*.db3')):
+    for file in [path] if path.is_file() else sorted(path.glob('*.*')):
         if file.suffix == '.db3':
             _check_sqlite_file(file)
+        elif file.suffix == '.mcap':
+            check_checksums(file)
     try:
         return (_read if reader == 'rosbags' else _read_native)(path, wanted)
     except RecordingError:

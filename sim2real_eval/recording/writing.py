@@ -16,7 +16,14 @@ from sim2real_eval.common.results import new_folder
 from sim2real_eval.recording.cdr import encode, encode_transforms, typestore
 from sim2real_eval.recording.csv_folder import DEFAULT_FILES, write_camera_info, write_features
 from sim2real_eval.recording.csv_table import write_table
-from sim2real_eval.recording.message_types import MESSAGE_TYPES, TF_TYPE, MessageType, default_type
+from sim2real_eval.recording.mcap_checksums import write_checksums
+from sim2real_eval.recording.message_types import (
+    CMD_VEL_TYPE,
+    MESSAGE_TYPES,
+    TF_TYPE,
+    MessageType,
+    default_type,
+)
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
 from sim_sensors.camera.features import FeatureArray
@@ -100,7 +107,13 @@ def write_recording(
 def _type_of(recording: Recording, topic: str) -> MessageType:
     array = recording.messages[topic]
     kind = MESSAGE_TYPES.get(recording.ros_types.get(topic, ''))
-    return kind if kind is not None and kind.array is type(array) else default_type(array)
+    if kind is None or kind.array is not type(array):
+        return default_type(array)
+    if not kind.has_header and (
+        array.frame or not np.array_equal(array.stamp_ns, array.arrival_ns)
+    ):
+        return MESSAGE_TYPES[CMD_VEL_TYPE]
+    return kind
 
 
 def _bag_topics(recording: Recording, where: str) -> Iterator[BagTopic]:
@@ -140,6 +153,8 @@ def write_bag(
             ]
         for time, _, connection, message in sorted(rows, key=lambda row: row[:2]):
             writer.write(connection, time, message)
+    if storage == 'mcap':
+        write_checksums(folder / f'{folder.name}.mcap')
 
 
 def _write_csv(recording: Recording, folder: Path, compress: bool) -> None:
