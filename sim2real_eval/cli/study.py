@@ -55,8 +55,7 @@ def EPILOG() -> str:  # noqa: N802 - one of the names that a verb may have
     lines = ['shipped studies:']
     for path in sorted(config_path('studies').glob('*.yaml')):
         # Without YAML, which is too slow for help.
-        text = path.read_text(encoding='utf-8').splitlines()
-        title = next(line for line in text if line.startswith('title:')).partition(':')[2]
+        title = path.read_text(encoding='utf-8').partition('\ntitle:')[2].partition('\n')[0]
         lines.append(f'  {path.stem:<22}' + title.strip(' \'"').replace("''", "'"))
     return '\n'.join([*lines, '', _EXAMPLES])
 
