@@ -4,10 +4,11 @@
 FROM python:3.12-slim AS build
 WORKDIR /src
 COPY . .
-# hadolint ignore=DL3013,DL3042
 RUN pip wheel --no-cache-dir --wheel-dir /wheels .
 
 FROM python:3.12-slim
+# The version is that of the tree; hadolint sees a package of an index.
+# hadolint ignore=DL3013
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     pip install --no-cache-dir --no-index --find-links=/wheels sim2real_sensors
 # Loops are compiled once per machine; mount a volume here to keep them between runs.
