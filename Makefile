@@ -32,3 +32,85 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 # One step at a time, whatever -j says: each is built to fill two cores by itself.
 .NOTPARALLEL:
 .PHONY: help demo test lint format unit docs oldest colcon bench fuzz clean
+
+help: ## show this list
+	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 16
+
+demo: $(VENV)/.installed ## set up and run the small built-in study, plots included
+	$(BIN)/sim2real demo --out $(DEMO_OUT) $(DEMO_ARGS)
+
+test: lint docs unit colcon ## set up and run linters, type check, docs, tests, colcon build and colcon test
+
+lint: $(VENV)/.installed-test ## ruff, mypy and the order of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
+
+format: $(VENV)/.installed-test ## let ruff format the sources and fix what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+unit: $(VENV)/.installed-test $(VENV)/.installed-ros ## the test suite; narrow it with ARGS='test/test_x.py -k name'
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=10 $(ARGS)
+
+# Strict: a dead link, or a page that is missing or outside the navigation, fails.
+docs: $(VENV)/.installed-docs ## build the documentation into site/, without network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo 'Documentation: site/index.html'
+
+# The last Python that the oldest numpy and numba support.
+oldest: ## the test suite with the oldest libraries that setup.py allows; Python <= 3.11
+	$(PYTHON) -m venv $(VENV)-oldest
+	sed -n "/install_requires/,/\]/s/^ *'\(.*\)>=\(.*\)',/\1==\2/p" setup.py > $(VENV)-oldest/constraints.txt
+	$(VENV)-oldest/bin/python -m pip --disable-pip-version-check -qq install \
+	  --constraint $(VENV)-oldest/constraints.txt --editable '.[test]'
+	$(VENV)-oldest/bin/python -m pytest $(ARGS)
+
+colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch workspace
+	PATH="$(abspath $(BIN)):$$PATH" bash .ci/colcon
+
+bench: $(VENV)/.installed-test ## measure speed; a few minutes
+	@set -e; for script in benchmarks/*_speed.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+fuzz: $(VENV)/.installed-test ## give every reader changed inputs for SECONDS=600; what breaks one is kept in fuzz_found/
+	$(BIN)/python test/fuzzing.py --seconds $(SECONDS)
+
+clean: ## remove the environment, caches and build results, not your outputs
+	rm -rf $(VENV) $(VENV)-oldest build install log dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find sim_sensors sim2real_eval test launch benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are written last, so an interrupted set-up is done again.
+$(VENV)/.installed: $(SETUP_FILES) | $(VENV)/.created
+	@echo 'Installing sim2real_sensors into $(VENV) (once, from PyPI) ...'
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(SETUP_FILES) | $(VENV)/.created
+	@echo 'Installing sim2real_sensors and its test tools into $(VENV) (once, from PyPI) ...'
+	@$(PIP) install --editable '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: $(SETUP_FILES) | $(VENV)/.created
+	@echo 'Installing sim2real_sensors and MkDocs into $(VENV) (once, from PyPI) ...'
+	@$(PIP) install --editable '.[docs]'
+	@touch $@ $(VENV)/.installed
+
+# Built for some Pythons and Linux only, so the tests of the nodes skip where they cannot be had.
+$(VENV)/.installed-ros: setup.py | $(VENV)/.installed-test
+	@echo 'Installing rclpy and Fast DDS into $(VENV) for the tests of the nodes (once, from PyPI) ...'
+	@$(PIP) install --editable '.[ros]' >/dev/null 2>&1 || \
+	  echo 'make: PyPI has no rclpy for this Python and machine; the tests of the nodes are skipped'
+	@touch $@
+
+# Debian and Ubuntu ship python3 without what makes a usable environment; say so in one line.
+$(VENV)/.created:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo 'make: no $(PYTHON) found; install Python 3.10 or later, or say make PYTHON=/path/to/python' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "make: $$($(PYTHON) --version) is too old, 3.10 is needed; say make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo 'make: $(PYTHON) has no venv; run apt-get install python3-venv, or say make PYTHON=/path/to/python' >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@touch $(VENV)/COLCON_IGNORE $@
