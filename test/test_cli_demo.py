@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,11 @@ def test_demo_replaces_an_older_one_and_says_that_it_is_synthetic(
         assert 'SYNTHETIC' in said
         assert 'real sensors' not in said
     assert [one.name for one in tmp_path.iterdir()] == ['demo']
+    # Of recordings, too, what was complete when a demo was ended stays, and the rest is made.
+    shutil.rmtree(out / 'recordings' / 'circle_1')
+    kept = (out / 'recordings' / 'line_1').stat().st_mtime_ns
     again = call(capsys, *command)
+    assert (out / 'recordings' / 'line_1').stat().st_mtime_ns == kept
     assert '18 of 18 runs were there already' in again.err
     assert contents(out) == files
 

@@ -88,7 +88,7 @@ def _hear_interrupts() -> None:
     ('name', 'to_group', 'status', 'said'),
     [
         ('SIGINT', True, 130, ['interrupted; runs that were finished are in ']),
-        ('SIGTERM', False, 143, []),
+        ('SIGTERM', False, 143, ['interrupted; runs that were finished are in ']),
         ('SIGKILL', False, -9, None),
     ],
 )  # fmt: skip

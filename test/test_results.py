@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +16,8 @@ from pathlib import Path
 import pytest
 from cli_examples import call_process, command, contents, environment
 
-from sim2real_eval.common.results import fresh_folder, hold, new_folder
+from sim2real_eval.common.locks import Scratch, hold
+from sim2real_eval.common.results import fresh_folder, new_folder
 from sim_sensors.core.errors import Sim2RealError
 
 MARK = 'result.json'
@@ -141,6 +144,55 @@ def test_a_file_with_the_name_of_one_of_ours_survives_in_its_place(tmp_path: Pat
         write(out, 'second', overwrite=True, meanwhile='table.csv')
     assert b'first' in contents(out)[MARK]
     assert contents(out)['table.csv'] == b'theirs'
+
+
+def killed(target: Path, write: str) -> None:
+    """Kill a process that writes a new folder, in the middle of it."""
+    code = (
+        'import os, pathlib, signal, sys\n'
+        'from sim2real_eval.common.results import new_folder\n'
+        'target = pathlib.Path(sys.argv[1])\n'
+        f'with new_folder(target, lambda: True) as fresh:\n    {write}\n'
+        '    os.kill(os.getpid(), signal.SIGKILL)\n'
+    )
+    done = subprocess.run([sys.executable, '-c', code, target], env=environment(), check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_what_a_killed_command_has_left_goes_with_the_next_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    """Neither what another command is writing, nor what only has such a name."""
+    out = tmp_path / 'out'
+    killed(out, '(fresh / "runs").mkdir(parents=True)')
+    (left,) = tmp_path.iterdir()
+    theirs = tmp_path / '.out.backup.tmp'
+    theirs.mkdir()
+    (theirs / 'thesis.tex').write_text('theirs')
+    with Scratch(tmp_path, '.out.') as writing:
+        write(out, 'ours')
+        assert not left.exists()
+        assert set(tmp_path.iterdir()) == {out, theirs, writing}
+    assert (theirs / 'thesis.tex').read_text() == 'theirs'
+
+
+def test_an_older_result_survives_a_kill_while_it_gives_way(tmp_path: Path) -> None:
+    """It is back before the next command looks whether there is one."""
+    out = tmp_path / 'out'
+    write(out, 'first')
+    whole = contents(out)
+    killed(out, 'fresh.mkdir(); target.rename(fresh.parent / "out.old")')
+    assert not out.exists()
+    with pytest.raises(Sim2RealError, match='exists; choose another --out'):
+        write(out, 'second')
+    assert contents(out) == whole
+    assert list(tmp_path.iterdir()) == [out]
+    # Where something has come in its place both stay.
+    killed(out, 'fresh.mkdir(); target.rename(fresh.parent / "out.old")')
+    out.mkdir()
+    write(out, 'third', overwrite=True)
+    (left,) = (path for path in tmp_path.iterdir() if path != out)
+    assert contents(left / 'out.old') == whole
 
 
 def test_a_place_is_held_by_one_thread_and_freed_with_what_was_made_for_it(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report import study_plots, study_report
 from sim2real_eval.study import runner
 from sim2real_eval.study.folder import held
+from sim2real_eval.study.runner import run_study
 from sim_sensors.core.errors import Sim2RealError
 
 FOUR = {'recordings': [{'stand_in': {'scenarios': ['line'], 'runs': 4, 'duration': 4.0}}]}
@@ -195,6 +196,22 @@ def test_two_at_a_time_are_refused_and_nothing_is_written_over_what_is_no_study(
         assert done.status == 2
         assert len(done.complaints) == 1
     assert contents(theirs) == before
+
+
+def test_what_somebody_puts_into_a_study_while_it_runs_stays(tmp_path: Path) -> None:
+    """A user lost a file that was put beside the results in this way."""
+    out = tmp_path / 'out'
+
+    def begin(runs: int, known: int, units: int) -> Callable[[], None]:
+        for name in ('precious.txt', 'series/thesis.tex'):
+            (out / name).parent.mkdir(exist_ok=True)
+            (out / name).write_text('theirs')
+        return lambda: None
+
+    run_study(small_plan(tmp_path), out, begin=begin)
+    for name in ('precious.txt', 'series/thesis.tex'):
+        assert (out / name).read_text() == 'theirs'
+    assert (out / 'vepd.csv').is_file()
 
 
 def test_whatever_is_written_into_a_study_is_written_while_it_is_held(

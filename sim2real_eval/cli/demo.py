@@ -69,7 +69,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.cli.study import carry_out
-    from sim2real_eval.common.results import new_folder
 
     folder = Path(options.out)
     plan = _plan(options.seed, options.runs, options.judge_config or [PROFILE])
@@ -78,14 +77,13 @@ def run(options: argparse.Namespace) -> int:
     @contextlib.contextmanager
     def beside(outcome: StudyOutcome, workers: Workers) -> Iterator[None]:
         (folder / 'SYNTHETIC.txt').write_text(_LABEL, encoding='utf-8')
-        if (folder / 'recordings').exists():
-            yield
-            return
-        with new_folder(folder / 'recordings') as fresh:
-            write = functools.partial(_write, folder=fresh)
-            wait = workers.begin_map(write, plan.recordings)
-            yield
-            wait()
+        place = folder / 'recordings'
+        place.mkdir(exist_ok=True)
+        # Each appears when it is complete, and stays if the demo is interrupted.
+        missing = [one for one in plan.recordings if not (place / one.name).exists()]
+        wait = workers.begin_map(functools.partial(_write, folder=place), missing)
+        yield
+        wait()
 
     status = carry_out(plan, options, explained=True, beside=beside)
     if not (options.json or options.quiet) and status == 0:

@@ -180,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _held_out(options: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
     """Hold what --out names, whatever the verb, for as long as it works."""
-    from sim2real_eval.common.results import hold
+    from sim2real_eval.common.locks import hold
 
     out = getattr(options, 'out', None)
     return hold(out) if isinstance(out, str) else contextlib.nullcontext()

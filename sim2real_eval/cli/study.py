@@ -182,12 +182,13 @@ def carry_out(
         raise ParameterError('--published', '', problem)
     try:
         outcome, report = _judged(plan, options, beside)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as end:
         complain(
             f'interrupted; runs that were finished are in {options.out}, and the same command '
             'continues'
         )
-        return 130
+        # Of Ctrl-C, or of SIGTERM.
+        return 130 if isinstance(end, KeyboardInterrupt) else 143
     from sim2real_eval.study.secondary_results import uncertainty_records
 
     failures = told_failures(outcome.record)

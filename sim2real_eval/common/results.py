@@ -4,25 +4,18 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import importlib.metadata
 import json
-import os
 import platform
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from sim2real_eval.common.locks import Scratch, check_place, hold, left_scratches
 from sim_sensors.core.errors import Sim2RealError
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 # What may be written.
 
@@ -34,7 +27,7 @@ def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> No
     as well, as far as that shows before the work is done.
     """
     target = Path(folder)
-    _check_place(target)
+    check_place(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
@@ -49,7 +42,7 @@ def check_result_files(folder: str | Path, names: Sequence[str], *, overwrite: b
     For results that may lie beside other files.
     """
     target = Path(folder)
-    _check_place(target)
+    check_place(target)
     if target.exists() and not target.is_dir():
         raise Sim2RealError(f'{target}: exists and is no folder; choose another --out')
     for name in names:
@@ -57,99 +50,6 @@ def check_result_files(folder: str | Path, names: Sequence[str], *, overwrite: b
             raise Sim2RealError(
                 f'{target / name}: exists; choose another --out or give --overwrite'
             )
-
-
-def _check_place(target: Path) -> None:
-    above = next(each for each in target.absolute().parents if each.exists())
-    if not above.is_dir():
-        raise Sim2RealError(f'{target}: cannot be made; {above} is a file')
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise Sim2RealError(f'{target}: cannot be made; {above} may not be written')
-
-
-# Who may write: one command at a time.
-
-_HELD: dict[Path, int] = {}
-"""Places that this process holds, and the threads that do."""
-_DESCRIPTORS: set[int] = set()
-_OF_SYSTEMS_WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
-
-
-def _let_go() -> None:
-    """Close what a copy of this process has of its locks, which end with who took them.
-
-    A worker may live a moment longer than a command that was killed.
-    """
-    while _DESCRIPTORS:
-        os.close(_DESCRIPTORS.pop())
-
-
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(after_in_child=_let_go)
-
-
-@contextlib.contextmanager
-def hold(place: str | Path) -> Iterator[None]:
-    """Hold a folder or file of results against other commands and threads.
-
-    The lock is on a hidden file beside it, `.NAME.lock`, and ends with the process, however that
-    ends. Where nothing can be written beside it, the lock is on the folder itself; a file system
-    without locks (some network ones) is taken as it is. A thread may hold a place twice. The place
-    need not exist; one that is held already, or cannot be made, is a Sim2RealError.
-    """
-    target = Path(place).resolve()
-    if fcntl is None or _HELD.get(target) == threading.get_ident():
-        yield
-        return
-    if not target.exists():
-        _check_place(target)
-    made = [above for above in target.parents if not above.exists()]
-    lock = target.parent / f'.{target.name}.lock'
-    descriptor = _locked(lock, target, str(place))
-    _HELD[target] = threading.get_ident()
-    _DESCRIPTORS.add(descriptor)
-    try:
-        yield
-    finally:
-        del _HELD[target]
-        with contextlib.suppress(OSError):
-            lock.unlink()
-        _DESCRIPTORS.discard(descriptor)
-        os.close(descriptor)
-        with contextlib.suppress(OSError):
-            for above in made:
-                above.rmdir()
-
-
-def _locked(lock: Path, target: Path, shown: str) -> int:
-    """Return the descriptor of a lock that is had."""
-    while True:
-        try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-        except FileNotFoundError:
-            continue  # a command that ends has removed the folder above
-        except OSError as error:
-            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not target.is_dir():
-                raise
-            lock, descriptor = target, os.open(target, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Not the file that the last holder has removed meanwhile.
-            if os.path.samestat(os.fstat(descriptor), lock.stat()):
-                return descriptor
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            if error.errno in _OF_SYSTEMS_WITHOUT_LOCKS:
-                return descriptor
-            os.close(descriptor)
-            if isinstance(error, BlockingIOError):
-                raise Sim2RealError(
-                    f'{shown}: another command is writing there; wait, or choose another --out'
-                ) from None
-            raise
-        os.close(descriptor)
 
 
 # How a folder is written: beside its place, to appear as a whole.
@@ -171,6 +71,7 @@ def fresh_folder(
     """
     target = Path(folder)
     with hold(folder):
+        _recover(target.resolve())
         check_result_folder(folder, mark, overwrite=overwrite)
         is_ours = (target / mark).is_file()
         globs: list[str] = []
@@ -207,8 +108,9 @@ def new_folder(
     before = _files(target)
     stale = set[Path]().union(*(_matches(target, glob) for glob in older))
     target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f'.{target.name}.', suffix='.tmp', dir=target.parent))
-    fresh, old = scratch / target.name, scratch / f'{target.name}.old'
+    _recover(target)
+    scratch = Scratch(target.parent, f'.{target.name}.')
+    fresh, old = _parts(scratch.path, target)
     try:
         yield fresh
         if replaces():
@@ -224,7 +126,26 @@ def new_folder(
     finally:
         if old.exists() and not target.exists():
             old.rename(target)
-        shutil.rmtree(scratch)
+        scratch.remove()
+
+
+def _parts(scratch: Path, target: Path) -> tuple[Path, Path]:
+    """Return where the new folder is made, and where the older one is while they change places."""
+    return scratch / target.name, scratch / f'{target.name}.old'
+
+
+def _recover(target: Path) -> None:
+    """Remove what killed commands have left beside a place, but no result.
+
+    One that was killed while an older result gave way to its own had that put back; where
+    something else has come meanwhile, both stay.
+    """
+    for left in left_scratches(target.parent, f'.{target.name}.'):
+        fresh, old = _parts(left, target)
+        if old.exists() and not target.exists():
+            old.rename(target)
+        if not (old.exists() and fresh.exists()):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _appear(fresh: Path, target: Path, shown: str) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.common.results import check_result_folder, hold
+from sim2real_eval.common.locks import hold
+from sim2real_eval.common.results import check_result_folder
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty.assessment import UNCERTAINTY_COLUMNS, uncertainty_fields

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import numpy as np
 import yaml
 
 from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.locks import Scratch, left_scratches
 from sim2real_eval.judge.external.senders import input_topics
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.ros_parameters import read_node_parameters
@@ -260,10 +262,13 @@ def _ros_arguments(file: Path, name: str, space: str, *, own_transforms: bool) -
     return ['--ros-args', '--params-file', str(file), *words]
 
 
-def node_folder() -> tempfile.TemporaryDirectory[str]:
+def node_folder() -> Scratch:
     """Return a folder for the files that a node reads when it starts."""
+    where, prefix = Path(tempfile.gettempdir()), 'sim2real_judge_'
+    for left in left_scratches(where, prefix):
+        shutil.rmtree(left, ignore_errors=True)
     with signals_held():
-        return tempfile.TemporaryDirectory(prefix='sim2real_judge_')
+        return Scratch(where, prefix)
 
 
 def filter_command(

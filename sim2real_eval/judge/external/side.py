@@ -8,7 +8,6 @@ import dataclasses
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from rclpy.node import Node
@@ -129,7 +128,7 @@ class Side:
 
     def _enter(self) -> None:
         node, space, config, files = self._node, self._space, self._setup.filter, node_folder()
-        self._stack.callback(files.cleanup)
+        self._stack.callback(files.remove)
         # In this order: once the node answers, it has also heard of what was made before.
         self._senders = self._opened(Senders(node, space, config, self._takers, self._frames))
         self._static = self._opened(StaticFrames(node, space, self._recording, self._moved))
@@ -140,7 +139,7 @@ class Side:
         self._questions = self._opened(Questions(node, f'{space}/{NODE_NAME}'))
         self._files = files
         command = filter_command(
-            self._kind, Path(files.name), space, self._setup, self._recording, self._lockstep
+            self._kind, files.path, space, self._setup, self._recording, self._lockstep
         )
         self._start(self.name, command)
 
@@ -182,7 +181,7 @@ class Side:
         yield Wait(lambda: bool(self._filtered.publishers), FILTERED_TOPIC)
         yield from questions.matched()
         # It has read them; so nothing is left when this process is killed.
-        self._files.cleanup()
+        self._files.remove()
         yield from self._alone()
         if not self._real:
             heard = {f'{self._space}/{topic}' for topic in (FILTERED_TOPIC, NAVSAT_TOPIC)}
@@ -335,7 +334,7 @@ class PacedSide(Side):
         node, space = self._node, self._space
         self._positions = self._opened(OdometryInbox(node, f'{space}/{NAVSAT_TOPIC}'))
         self._navsat_questions = self._opened(Questions(node, f'{space}/{NAVSAT_NAME}'))
-        command = navsat_command(Path(self._files.name), space, self._setup)
+        command = navsat_command(self._files.path, space, self._setup)
         self._start(f'navsat_transform_node in {space}', command)
 
     @property
