@@ -239,6 +239,8 @@ class Evaluation:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # Not what readline, once imported, hands on behind Python's back: COLUMNS=80.
+            env=dict(os.environ),
         )
 
     def end(self, timeout_s: float = PATIENCE_S) -> tuple[int, str, str]:
