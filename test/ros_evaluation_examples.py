@@ -37,7 +37,7 @@ from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.shipped import config_path
 
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 _UNSTEADY = 'delivery: {jitter: 0.01, drop_out: 0.05, drop_out_length: 0.3}\n'
 SENSORS = ('/sensors_node', '/imu_node', '/gps_node')
 _TOPICS = {

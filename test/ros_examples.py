@@ -39,7 +39,7 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import messages_of, stamp_ns, time_message
 
-TIMEOUT = 60.0
+TIMEOUT = 180.0
 # Long enough for a busy machine to answer the first time.
 _AGAIN_S = 3.0
 # Of the latest graphs. They stay held for a while, as DDS takes what was killed for alive so long.

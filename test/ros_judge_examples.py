@@ -30,7 +30,7 @@ from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 _AGAIN_S = 0.5
 # What takes a message: topic, message type, and the name under which the node counts it.
 TAKERS: dict[str, tuple[str, Any, str]] = {

@@ -22,7 +22,7 @@ from sim2real_eval.cli.main import interruptible
 
 def wait():
     print('ready', flush=True)
-    time.sleep(60)
+    time.sleep(600)
 
 class Ending:
     def __del__(self):
@@ -33,7 +33,7 @@ try:
         ctypes.CFUNCTYPE(None)(wait)() if sys.argv[1] == 'ctypes' else Ending()
         print('goes on', flush=True)
         while True:
-            sum(range(1000)) if sys.argv[2] == 'busy' else time.sleep(60)
+            sum(range(1000)) if sys.argv[2] == 'busy' else time.sleep(600)
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -98,7 +98,7 @@ def test_a_dropped_signal_ends_what_goes_on(
             assert process.stdout.readline() == 'ready\n'
             time.sleep(0.05)
             process.send_signal(number)
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=180)
         finally:
             process.kill()
     assert (process.returncode, out, err) == (status, 'goes on\n', '')

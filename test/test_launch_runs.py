@@ -50,7 +50,7 @@ def run_all(
 WAITING = """
 try:
     log.write('begun\\n')
-    time.sleep(60)
+    time.sleep(600)
 except KeyboardInterrupt:
     log.write('{number}-over\\n')
 """
@@ -74,7 +74,7 @@ def test_a_run_begins_when_all_of_the_one_before_has_ended(tmp_path: Path) -> No
     ('leader', 'other', 'last'),
     [
         ('raise SystemExit(3)', WAITING, 'pass'),
-        ('time.sleep(60)', 'raise SystemExit(3)', 'pass'),
+        ('time.sleep(600)', 'raise SystemExit(3)', 'pass'),
         ('pass', WAITING, 'raise SystemExit(3)'),
     ],
 )
@@ -89,7 +89,7 @@ def test_what_ends_out_of_turn_ends_the_launch(
 # What ends when it is told to, well or not, once it has begun.
 KEEPING = """
 try:
-    time.sleep(60)
+    time.sleep(600)
 except KeyboardInterrupt:
     raise SystemExit({status})
 """

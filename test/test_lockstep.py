@@ -261,7 +261,7 @@ def foreign(node: Node, topic: str, message: type) -> Iterator[None]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30.0
+    end = time.monotonic() + 180.0
     while not condition():
         assert time.monotonic() < end, 'waited in vain'
         time.sleep(0.02)

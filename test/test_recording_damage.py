@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import shutil
 import sqlite3
 from pathlib import Path
@@ -11,12 +12,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from recording_examples import SUFFIX, write_bags
+from recording_examples import SUFFIX, drive, write_bags
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.mcap_checksums import check_checksums
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.writing import Storage, write_recording
 
 
 @pytest.fixture(scope='module')
@@ -154,3 +156,18 @@ def test_no_flipped_bit_of_a_recording_of_ours_changes_data_unseen(
             RecordingError, match=r'line_3\.mcap: damaged: the checksum of chunk 1 '
         ):
             read_recording(where)
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3', 'csv'])
+def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(
+    tmp_path: Path, storage: Storage
+) -> None:
+    """Files of at most 20 kB: writing fails in the middle, as where no space is left."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+        with pytest.raises(RecordingError, match=r'line_3: cannot be written: [^\n]+$'):
+            write_recording(drive(), tmp_path / 'line_3', storage=storage)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())

@@ -202,7 +202,7 @@ def test_a_world_without_anything_to_see_is_one_line_and_status_2(
     graph: Graph, world: str, problem: str
 ) -> None:
     process = graph.start('camera_node', f'world:={world}')
-    _, told = process.communicate(timeout=60.0)
+    _, told = process.communicate(timeout=180.0)
     assert process.returncode == 2
     assert problem in told
     assert 'Traceback' not in told

@@ -112,7 +112,7 @@ def test_what_is_wrong_is_one_line_and_status_2(
     graph: Graph, parameter: str, problem: str
 ) -> None:
     process = graph.start('magnetometer_node', parameter)
-    _, said = process.communicate(timeout=60.0)
+    _, said = process.communicate(timeout=180.0)
     assert process.returncode == 2
     assert len([line for line in said.splitlines() if 'error' in line]) == 1
     assert problem in said

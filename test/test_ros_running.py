@@ -43,7 +43,7 @@ def ended(first: str) -> subprocess.CompletedProcess[str]:
         }
         return subprocess.run(
             [sys.executable, '-c', PROGRAM.format(first=first)],
-            env=environment, capture_output=True, text=True, timeout=60, check=False,
+            env=environment, capture_output=True, text=True, timeout=180, check=False,
         )  # fmt: skip
 
 

@@ -171,7 +171,7 @@ def test_what_is_wrong_is_one_line_and_status_2(
 ) -> None:
     model = ('model:=differential',) if 'half_track' in parameter else ()
     process = graph.start(node, parameter, *model)
-    _, said = process.communicate(timeout=60.0)
+    _, said = process.communicate(timeout=180.0)
     assert process.returncode == 2
     assert len([line for line in said.splitlines() if 'error' in line]) == 1
     assert problem in said

@@ -261,7 +261,7 @@ def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
     while not _judged(out) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    streams = process.communicate(timeout=60)
+    streams = process.communicate(timeout=180)
     assert process.returncode == 130
     (line,) = streams[1].splitlines()
     assert str(out) in line

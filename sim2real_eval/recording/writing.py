@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -100,8 +101,9 @@ def write_recording(
                 topics = _bag_topics(recording, folder.name)
                 write_bag(folder, topics, storage=storage, scenario=recording.scenario)
             _write_metadata(recording, folder, storage, compress)
-    except OSError as error:
-        raise RecordingError(f'{path}: cannot be written: {error.strerror}') from None
+    except (OSError, sqlite3.Error) as error:
+        reason = getattr(error, 'strerror', None) or error
+        raise RecordingError(f'{path}: cannot be written: {reason}') from None
 
 
 def _type_of(recording: Recording, topic: str) -> MessageType:
