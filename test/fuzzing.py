@@ -54,7 +54,8 @@ LARGEST_BYTES = 1 << 30
 _NUMBERS = (
     *(b'0', b'-1', b'1e300', b'-1e308', b'1e-300', b'.inf', b'.nan', b'nan', b'1_000', b'0x10'),
     *(b'9' * 400, b'1' + b'0' * 400, b'18446744073709551616', b'-9223372036854775809', b'1:30'),
-    *('١٢٣'.encode(), b'1e', b'+', b'0.0', b'1e15', b'3.5e38'),
+    *('١٢٣'.encode(), b'1e', b'+', b'0.0', b'1e15', b'3.5e38', b'1' * 100_000 + b'x'),
+    *(b'1:' * 50_000 + b'1', b'0.' + b'1' * 100_000),
 )
 _WORDS = (
     *(b'!!timestamp 1', b'!!int ""', b'!!binary "?"', b'!!python/object:os.system x', b'null'),
@@ -214,7 +215,8 @@ def run(target: Target, rng: random.Random, scratch: Path) -> tuple[str, Path]:
     else:
         place.write_bytes(changed(seed.read_bytes(), rng))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    signal.setitimer(signal.ITIMER_REAL, LONGEST_S)
+    # Of this process alone: another may have the machine.
+    signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter('error')
@@ -228,7 +230,7 @@ def run(target: Target, rng: random.Random, scratch: Path) -> tuple[str, Path]:
     except Exception:
         return traceback.format_exc(), place
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     return (f'grew by {grown >> 20} MiB' if grown > LARGEST_BYTES else ''), place
 
@@ -245,7 +247,7 @@ def fuzz(seconds: float, seed: int, keep: Path | None = None) -> tuple[Counter[s
     """Change inputs for a time; return how many of each kind, and what was wrong, each once."""
     rng = random.Random(seed)
     counts, problems = Counter[str](), dict[str, str]()
-    before = signal.signal(signal.SIGALRM, _on_alarm)
+    before = signal.signal(signal.SIGVTALRM, _on_alarm)
     try:
         with prepared() as known:
             for one in known:
@@ -261,13 +263,15 @@ def fuzz(seconds: float, seed: int, keep: Path | None = None) -> tuple[Counter[s
                     counts[target.name] += 1
                     # The same line of the same module is the same defect.
                     where = problem.strip().splitlines()[-3:] if problem else []
-                    mark = hashlib.sha256(' '.join(where[:1]).encode()).hexdigest()[:8]
+                    mark = hashlib.sha256(
+                        ' '.join([target.name, *where[:1]]).encode()
+                    ).hexdigest()[:8]
                     if problem and mark not in problems:
                         problems[mark] = f'{target.name}: {problem}'
                         if keep is not None:
                             _keep(place, keep / mark)
     finally:
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGVTALRM, before)
     return counts, list(problems.values())
 
 

@@ -77,14 +77,18 @@ def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> N
         assert outcome.status == status, (limit, by, outcome.out)
 
 
-def test_what_cannot_be_told_is_not_sure_to_be_kept(capsys: Capture, tmp_path: Path) -> None:
+def test_a_limit_is_not_kept_by_an_interval_that_is_unknown(
+    capsys: Capture, tmp_path: Path
+) -> None:
     """Of one run each there is no interval."""
     result = write_result(tmp_path / 'r', {'m': 0.0}, scenarios=('line',), runs=1)
     assert gate(capsys, result, '--max-vepd', 1).status == 0
-    assert gate(capsys, result, '--max-vepd', 1, '--by', 'low').status == 0
+    outcome = gate(capsys, result, '--max-vepd', 1, '--by', 'low')
+    assert outcome.status == 2
+    assert 'must have one for --by low' in outcome.err
     outcome = gate(capsys, result, '--max-vepd', 1, '--by', 'high')
     assert outcome.status == 1
-    assert 'cannot be told' in outcome.out
+    assert 'intervals are unknown' in outcome.out
 
 
 def test_a_baseline_may_not_be_exceeded(capsys: Capture, tmp_path: Path) -> None:

@@ -73,6 +73,20 @@ def test_the_page_is_in_the_folder_and_the_answer_on_the_terminal(
     assert contents(study) == first
 
 
+def test_code_that_a_result_names_runs_only_when_asked(capsys: Capture, study: Path) -> None:
+    """Results are passed on; whoever opens one has not read its metrics."""
+    (study.parent / 'theirs.py').write_text("open('ran', 'w').close()\nclass Theirs: pass\n")
+    record = json.loads((study / 'study.json').read_text('utf-8'))
+    record['more_metrics'] = ['theirs.py:Theirs']
+    (study / 'study.json').write_text(json.dumps(record), 'utf-8')
+    outcome = call(capsys, 'report', study)
+    assert outcome.status == 0
+    assert 'left out: metric theirs.py:Theirs, whose code would run' in outcome.err
+    assert not (study.parent / 'ran').exists()
+    call(capsys, 'report', study, '--run-metrics')
+    assert (study.parent / 'ran').exists()
+
+
 def test_paths_and_answer_as_json_and_bags_beside(capsys: Capture, study: Path) -> None:
     outcome = call(capsys, 'report', study, '--out', 'paper/page.html', '--mcap', 'bags', '--json')
     told = json.loads(outcome.out)

@@ -234,7 +234,7 @@ def test_a_message_of_another_type_is_refused_by_name(tmp_path: Path) -> None:
         ('orientation', [[0.0, 0.0, 0.0, 0.0]], 'its quaternion has the length 0; must be 1'),
         ('position', [[math.nan, 0.0, 0.0]], 'a number is not finite'),
         ('pose_covariance', np.full((1, 6, 6), math.inf), 'a number is not finite'),
-        ('pose_covariance', -np.eye(6)[None], 'a variance is negative'),
+        ('pose_covariance', -np.eye(6)[None], 'its covariance is not positive semidefinite'),
     ],
 )
 def test_what_is_no_pose_is_refused_and_changes_nothing(

@@ -53,7 +53,7 @@ def test_a_model_with_errors_of_another_size_is_distinguishable_even_if_it_is_th
 
 
 def test_whether_the_judge_errs_less_or_more_with_the_model_is_said() -> None:
-    for sigma, verdict in ((0.005, 'too good by'), (0.3, 'too bad by')):
+    for sigma, verdict in ((0.005, 'too small by'), (0.3, 'too large by')):
         outcome = drawn_study(judges=('clean',), runs=6, models={'one': sigma})
         answer = study_answer(outcome)
         assert answer.rmse is not None

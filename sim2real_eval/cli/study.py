@@ -302,7 +302,7 @@ def print_study(
         print(wrapped(str(finding), '- '))
     print()
     if rest > 0:
-        print(f'{rest} more findings: {folder / FINDINGS}')
+        print(f'{rest} more finding{"" if rest == 1 else "s"}: {folder / FINDINGS}')
     print(f'Report: {folder / PAGE}' + ('' if verbose else '; more tables: -v'))
 
 

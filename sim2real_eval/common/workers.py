@@ -100,7 +100,7 @@ class Workers:
         self._pool = concurrent.futures.ProcessPoolExecutor(
             self.jobs, mp_context=context, initializer=_begin, initargs=(queue,)
         )
-        with _interrupts_held(), single_threads():
+        with _interrupts_held(), single_threads(), _deaths_told():
             # With the first task the pool makes all copies.
             self._pool.submit(int)
         if queue is not None:
@@ -136,22 +136,29 @@ class Workers:
             return lambda: results
         self.start()
         assert self._pool is not None
-        with _interrupts_held(), single_threads():
+        with _interrupts_held(), single_threads(), _deaths_told():
             futures = [self._pool.submit(_until_terminated, function, item) for item in items]
 
         def wait() -> list[R]:
-            try:
+            with _deaths_told():
                 for done in concurrent.futures.as_completed(futures):
                     done.result()
                     if progress is not None:
                         progress()
                 return [future.result() for future in futures]
-            except concurrent.futures.process.BrokenProcessPool:
-                raise Sim2RealError(
-                    'a worker process died (out of memory?); fewer --jobs need less memory'
-                ) from None
 
         return wait
+
+
+@contextlib.contextmanager
+def _deaths_told() -> Iterator[None]:
+    """Say that a worker died in a `Sim2RealError`."""
+    try:
+        yield
+    except concurrent.futures.process.BrokenProcessPool:
+        raise Sim2RealError(
+            'a worker process died (out of memory?); fewer --jobs need less memory'
+        ) from None
 
 
 @contextlib.contextmanager

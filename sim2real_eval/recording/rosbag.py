@@ -203,7 +203,7 @@ def _read_undefined(path: Path, wanted: Wanted) -> RawBag:
     rosbags refuses together with the rest of the bag.
     """
     bag = RawBag()
-    for file in [path] if path.is_file() else sorted(path.glob('*.db3*')):
+    for file in [path] if path.is_file() else _databases(path):
         with _database(file) as database:
             known = set(
                 database.execute(
@@ -223,6 +223,11 @@ def _read_undefined(path: Path, wanted: Wanted) -> RawBag:
                     chosen[number].data.append(_unpacked(data) if packed else bytes(data))
                     chosen[number].received_ns.append(operator.index(received_ns))
     return bag
+
+
+def _databases(folder: Path) -> list[Path]:
+    """Return the files of a bag, without what SQLite itself has beside them."""
+    return sorted(file for file in folder.iterdir() if file.name.endswith(('.db3', '.db3.zstd')))
 
 
 _ZSTANDARD = b'\x28\xb5\x2f\xfd'

@@ -148,17 +148,24 @@ class JudgeNode(Node):
 
         def take(data: bytes) -> None:
             self.health.saw(name)
-            try:
-                arrival = np.array([self._now()], dtype=np.int64)
-                array = decode(kind, [data], arrival, topic).array
-                _check_stamp(array, topic)
-                use(array)
-            except (JudgeError, RecordingError) as error:
-                if self.health.refused(name, str(error)):
-                    self.get_logger().warning(str(error))
+            self._use(name, lambda: use(self._checked(kind, data, topic)))
 
         qos = QoSProfile(depth=depth, reliability=reliability)
         self._inputs[name] = self.create_subscription(message, topic, take, qos, raw=True)
+
+    def _checked(self, kind: MessageType, data: bytes, topic: str) -> MessageArray:
+        arrival = np.array([self._now()], dtype=np.int64)
+        array = decode(kind, [data], arrival, topic).array
+        _check_stamp(array, topic)
+        return array
+
+    def _use(self, name: str, use: Callable[[], None]) -> None:
+        """Use a message; one that cannot be used is counted, and a new reason is logged."""
+        try:
+            use()
+        except (JudgeError, RecordingError) as error:
+            if self.health.refused(name, str(error)):
+                self.get_logger().warning(str(error))
 
     def receive_transforms(self, data: bytes) -> None:
         """Take a serialised tf2_msgs/TFMessage of static transforms."""
@@ -181,16 +188,15 @@ class JudgeNode(Node):
         self.health.saw('cmd_vel')
         now = np.array([self._now()], dtype=np.int64)
         linear, angular = command.linear, command.angular
-        self.live.receive_command(
-            TwistArray(
-                stamp_ns=now,
-                arrival_ns=now,
-                frame='',
-                linear_velocity=np.array([[linear.x, linear.y, linear.z]]),
-                angular_velocity=np.array([[angular.x, angular.y, angular.z]]),
-                twist_covariance=np.zeros((1, 6, 6)),
-            )
+        commands = TwistArray(
+            stamp_ns=now,
+            arrival_ns=now,
+            frame='',
+            linear_velocity=np.array([[linear.x, linear.y, linear.z]]),
+            angular_velocity=np.array([[angular.x, angular.y, angular.z]]),
+            twist_covariance=np.zeros((1, 6, 6)),
         )
+        self._use('cmd_vel', lambda: self.live.receive_command(commands))
 
     def _on_timer(self) -> None:
         now = self._now()

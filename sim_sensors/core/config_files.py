@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import float_of
 
-MOST_BYTES = 16 << 20
-"""The largest YAML file that is read; metadata.yaml of a bag of many files has less than 1 MiB."""
+MOST_BYTES = 4 << 20
+"""The largest YAML file that is read."""
 
-_MOST_VALUES = 1_000_000
+_MOST_VALUES = 100_000
+_LONGEST_NUMBER = 400  # characters
 
 
 def read_yaml(path: Path) -> Any:
@@ -104,6 +105,32 @@ class _StrictLoader(yaml.SafeLoader):
     ROS nor numpy has, and aliases that stand for more than anybody writes.
     """
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._composed = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._composed += 1
+        if self._composed > _MOST_VALUES:
+            problem = f'holds more than {_MOST_VALUES} values'
+            mark = self.get_mark()
+            raise yaml.composer.ComposerError(None, None, problem, mark)
+        return super().compose_node(parent, index)
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: dict[str, int] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                continue
+            if key_node.value in seen:
+                problem = (
+                    f'key {key_node.value!r} was already given on line {seen[key_node.value]}'
+                )
+                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+            seen[key_node.value] = key_node.start_mark.line + 1
+        return node
+
     def compose_document(self) -> yaml.Node | None:
         root = super().compose_document()
         if root is not None:
@@ -111,28 +138,22 @@ class _StrictLoader(yaml.SafeLoader):
         return root
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        kind = node.tag.rpartition(':')[2]
+        if kind in ('int', 'float') and len(str(node.value)) > _LONGEST_NUMBER:
+            problem = f'a number of more than {_LONGEST_NUMBER} characters'
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         try:
             made = super().construct_object(node, deep)
         except (yaml.YAMLError, RecursionError):
             raise
         except Exception:
             # PyYAML lets whatever happens to its conversions pass.
-            problem = f'{str(node.value)!r} is no {node.tag.rpartition(":")[2]}'
+            problem = f'{str(node.value)!r} is no {kind}'
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
         if isinstance(made, int) and not -(2**63) <= made < 2**63:
             problem = f'{node.value!r} has more than 64 bits'
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         return made
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: dict[object, int] = {}
-        for key_node, _ in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else id(key_node)
-            if key in seen:
-                problem = f'key {key!r} was already given on line {seen[key]}'
-                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
-            seen[key] = key_node.start_mark.line + 1
-        return super().construct_mapping(node, deep)
 
 
 def _check_size(root: yaml.Node) -> None:
@@ -153,7 +174,7 @@ def _check_size(root: yaml.Node) -> None:
         total = 1 + sum(map(size, parts))
         inside.discard(id(node))
         if total > _MOST_VALUES:
-            problem = f'aliases stand for more than {_MOST_VALUES} values'
+            problem = f'holds more than {_MOST_VALUES} values, with what its aliases stand for'
             raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
         sizes[id(node)] = total
         return total

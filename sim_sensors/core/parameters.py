@@ -27,7 +27,7 @@ LARGEST = 1e15
 """Size of any number that is taken: of no quantity is there more, and products of several such
 numbers are still numbers."""
 
-_NUMBER = re.compile(r'\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*', re.ASCII)
+_NUMBER = re.compile(r'\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*', re.ASCII)
 _NOT_FINITE = re.compile(r'\s*[+-]?(nan|inf|infinity)\s*', re.ASCII | re.IGNORECASE)
 
 _NAMES = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a text'}

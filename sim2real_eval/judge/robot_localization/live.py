@@ -207,9 +207,11 @@ class LiveJudge:
             self._heading = imu
 
     def receive_command(self, commands: TwistArray) -> None:
-        """Take velocity commands, which act from their stamps."""
+        """Take velocity commands, which act from their stamps; JudgeError if one is not finite."""
         if len(commands) and self.config.control_mask.any():
             twist = np.append(commands.linear_velocity[-1], commands.angular_velocity[-1])
+            if not (np.abs(twist) <= LARGEST).all():
+                raise JudgeError('cmd_vel is refused: a number is not finite')
             receive_command(self._memory, self._filter, int(commands.stamp_ns[-1]), twist)
 
     def tick(self, now_ns: int) -> OdometryArray | None:
@@ -347,11 +349,11 @@ def _check_pose(pose: PoseArray) -> None:
     quaternion, covariance = pose.orientation[-1], pose.pose_covariance[-1]
     values = np.concatenate([pose.position[-1], quaternion, covariance.ravel()])
     if not (np.abs(values) <= LARGEST).all():
-        problem = 'a number is not finite'
+        problem = f'a number is not finite or larger than {LARGEST:g}'
     elif not 0.9 < np.linalg.norm(quaternion) < 1.1:
         problem = f'its quaternion has the length {np.linalg.norm(quaternion):.3g}; must be 1'
-    elif (covariance.diagonal() < 0.0).any():
-        problem = 'a variance is negative'
+    elif np.linalg.eigvalsh(0.5 * (covariance + covariance.T))[0] < -1e-9 * covariance.trace():
+        problem = 'its covariance is not positive semidefinite'
     else:
         return
     raise JudgeError(f'set_pose is refused: {problem}')

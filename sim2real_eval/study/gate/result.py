@@ -173,8 +173,15 @@ def judge_result(
         ]
     if not any(not case.skipped for case in cases):
         raise Sim2RealError(f'{result.path}: nothing is in it and in {baseline and baseline.path}')
-    if options.by != 'estimate' and any(case.low is None for case in cases if case.vepd):
-        notes.append('Some intervals cannot be told: too few recordings, or no runs.csv')
+    unknown = [case.cell for case in cases if case.vepd is not None and case.low is None]
+    if unknown and options.by == 'low':
+        # Nothing would break a limit, whatever it is.
+        raise Sim2RealError(
+            f'{result.path}: {unknown[0]} has no interval: too few recordings, or no runs.csv; '
+            'must have one for --by low (--by estimate takes the number itself)'
+        )
+    if unknown and options.by == 'high':
+        notes.append('Some intervals are unknown: too few recordings, or no runs.csv')
     if baseline is not None and _others(result, baseline):
         notes.append(
             'The real runs are not those of the baseline, so that part of a change may be theirs'
@@ -242,7 +249,7 @@ def _breaks(
     if limit is None or value is None:
         return False
     bound = {'estimate': value, 'low': low, 'high': high}[by]
-    # An upper bound that cannot be told is not sure to be kept.
+    # Nothing shows that an unknown upper bound is kept.
     return by == 'high' if bound is None else bound > limit
 
 
