@@ -77,9 +77,7 @@ def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> N
         assert outcome.status == status, (limit, by, outcome.out)
 
 
-def test_a_limit_is_not_kept_by_an_interval_that_is_unknown(
-    capsys: Capture, tmp_path: Path
-) -> None:
+def test_an_unknown_interval_keeps_no_limit(capsys: Capture, tmp_path: Path) -> None:
     """Of one run each there is no interval."""
     result = write_result(tmp_path / 'r', {'m': 0.0}, scenarios=('line',), runs=1)
     assert gate(capsys, result, '--max-vepd', 1).status == 0

@@ -220,8 +220,6 @@ def _judged(
 ) -> tuple[StudyOutcome, StudyReport]:
     """Run a study and write all that there is of it."""
     from sim2real_eval.common.workers import Workers
-
-    # Also what it imports is there when workers start, and they draw plots.
     from sim2real_eval.report.study_plots import begin_plots
     from sim2real_eval.report.study_report import finish_study
     from sim2real_eval.study.runner import run_study
