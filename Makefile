@@ -58,7 +58,7 @@ unit: $(VENV)/.installed-test $(VENV)/.installed-ros ## the test suite; narrow i
 # Strict: a dead link, or a page that is missing or outside the navigation, fails.
 docs: $(VENV)/.installed-docs ## build the documentation into site/, without network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo 'Documentation: site/index.html'
+	@echo 'Documentation: site/index.html (search needs a server: $(BIN)/python -m http.server -d site)'
 
 # The last Python that the oldest numpy and numba support.
 oldest: ## the test suite with the oldest libraries that setup.py allows; Python <= 3.11
@@ -78,7 +78,7 @@ fuzz: $(VENV)/.installed-test ## give every reader changed inputs for SECONDS=60
 	$(BIN)/python test/fuzzing.py --seconds $(SECONDS)
 
 clean: ## remove the environment, caches and build results, not your outputs
-	rm -rf $(VENV) $(VENV)-oldest build install log dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build install log dist site fuzz_found *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find sim_sensors sim2real_eval test launch benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are written last, so an interrupted set-up is done again.

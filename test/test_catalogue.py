@@ -189,7 +189,7 @@ def test_what_is_not_given_takes_its_default(tmp_path):
         ('model: [1]\n', r'model: \[1\] is not allowed; must be one of'),
         (
             'model: airsim\nrate: fast\n',
-            r"rate: 'fast' is not allowed; must be a number > 0 and <= 100000 \[Hz\]",
+            r"rate: 'fast' is not allowed; must be a number >= 1e-06 and <= 100000 \[Hz\]",
         ),
         ('model: airsim\nrate: .nan\n', 'rate: nan is not allowed'),
         ('model: airsim\nraet: 3\n', r'raet: unknown parameter \(did you mean rate\?\); must be'),

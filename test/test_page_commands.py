@@ -38,8 +38,9 @@ _SMALL = {'vepd': _FEW, 'study': _FEW, 'fit': _FEW, 'compare': ['--jobs=1']}
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a block that are commands, without comments."""
-    found = [re.sub(r'(^|\s)#.*', '', line).strip() for line in textwrap.dedent(text).splitlines()]
+    """Return the lines of a block that are commands, without comments, those cut by \\ whole."""
+    joined = textwrap.dedent(text).replace('\\\n', ' ')
+    found = [re.sub(r'(^|\s)#.*', '', line).strip() for line in joined.splitlines()]
     return [line for line in found if line]
 
 

@@ -10,6 +10,7 @@ messages that came late.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
 )
+from sim_sensors.core.parameters import LARGEST
 from sim_sensors.motion.sampling import ahead_of_time
 
 MAXIMUM_BROKEN = 0.2
@@ -207,7 +209,9 @@ def _check_finite(state: _Topic) -> None:
     for field in dataclasses.fields(state.array):
         values = getattr(state.array, field.name)
         if isinstance(values, np.ndarray) and values.dtype == np.float64:
-            finite = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
+            # Drivers write the largest number there is for a covariance that they do not know.
+            largest = sys.float_info.max if field.name.endswith('covariance') else LARGEST
+            finite = (np.abs(values) <= largest).all(axis=tuple(range(1, values.ndim)))
             state.drop(np.asarray(~finite, np.bool_), findings.NOT_FINITE, field=field.name)
 
 

@@ -64,7 +64,9 @@ NORM = routine(
     'quaternion has norm {norm:g} ({count:d}x); normalised',
     'A rotation has norm 1. robot_localization normalises as well.',
 )
-NOT_FINITE = _dropped('not_finite', '{field} is not finite', 'NaN or infinity in a message.')
+NOT_FINITE = _dropped(
+    'not_finite', '{field} is not finite', 'NaN, infinity or a number beyond 1e15 in a message.'
+)
 OUT_OF_RANGE = _dropped(
     'out_of_range',
     '{field} {value:g deg} is outside -{limit:g} .. {limit:g}',

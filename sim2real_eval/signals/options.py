@@ -83,7 +83,7 @@ class SignalOptions(Parameters):
     level: float = parameter(
         0.05,
         '',
-        'Chance of calling a row of a table unlike when all are alike.',
+        'Probability that a row of a table is called different although no row differs.',
         minimum=0.0,
         minimum_excluded=True,
         maximum=0.5,

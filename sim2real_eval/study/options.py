@@ -143,8 +143,8 @@ class GateOptions(Parameters):
         'estimate',
         '',
         'What is held against a limit: estimate, VEPD itself; low, the lower bound of its '
-        'interval, which breaks a limit only when that is sure; high, the upper bound, which '
-        'breaks it unless it is sure to be kept.',
+        'interval, so that only a significant excess breaks it; high, the upper bound, so that '
+        'VEPD must be shown to be below it.',
         choices=('estimate', 'low', 'high'),
     )
     confidence: float = parameter(0.95, '1', 'Level of the intervals.', minimum=0.5, maximum=0.999)

@@ -75,13 +75,13 @@ LONGEST_DELAY = 1e6
 """Of a message that still arrives, s."""
 
 
-HIGHEST_RATE = 1e5
-"""Of any sensor, Hz: ten times what the fastest inertial sensors have."""
+LOWEST_RATE, HIGHEST_RATE = 1e-6, 1e5
+"""Of any sensor, Hz: a measurement in eleven days, and ten times what the fastest IMUs do."""
 
 
 def sample_rate(default: float, doc: str) -> Any:
     """Declare how often a sensor measures, Hz."""
-    return parameter(default, 'Hz', doc, above=0.0, maximum=HIGHEST_RATE, read_only=True)
+    return parameter(default, 'Hz', doc, minimum=LOWEST_RATE, maximum=HIGHEST_RATE, read_only=True)
 
 
 def lever_arm(what: str, default: float | Axes = 0.0) -> Any:

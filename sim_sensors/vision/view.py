@@ -55,9 +55,15 @@ class TagDistance(VisionLaw):
         0.01, 'rad', 'Standard deviation of the rotation about an axis, one tag 1 m away.',
         minimum=0.0,
     )  # fmt: skip
-    distance_power: float = parameter(2.0, '1', 'a: power of the distance.', minimum=0.0)
+    distance_power: float = parameter(
+        2.0, '1', 'a: power of the distance.', minimum=0.0, maximum=10.0
+    )
     count_power: float = parameter(
-        0.5, '1', 'b: power of the number of tags; 0.5: they err independently.', minimum=0.0
+        0.5,
+        '1',
+        'b: power of the number of tags; 0.5: they err independently.',
+        minimum=0.0,
+        maximum=10.0,
     )
 
     def deviations(self, distance: FloatArray, count: IntArray) -> FloatArray:
