@@ -164,6 +164,17 @@ def test_what_is_to_be_set_counts_what_is_set_already(role: str, given: dict[str
         assert codes(corrected(good(), {role: CORRECTIONS[role](**made)})) == set()
 
 
+def test_a_deviation_that_is_set_and_then_scaled_is_the_product() -> None:
+    first = CORRECTIONS['imu'](acceleration_std=0.1, rate_std=0.2)
+    later = CORRECTIONS['imu'](acceleration_scale=-9.8, rate_std=0.3)
+    imu = good().require('imu')
+    twice, once = later.applied(first.applied(imu)), first.followed_by(later).applied(imu)
+    for name in ('linear_acceleration', 'angular_velocity'):
+        np.testing.assert_allclose(
+            getattr(once, f'{name}_covariance'), getattr(twice, f'{name}_covariance')
+        )
+
+
 def test_a_factor_is_one_of_what_is_stated_too() -> None:
     imu = corrected(good(), {'imu': CORRECTIONS['imu'](acceleration_scale=2.0)}).imu
     np.testing.assert_allclose(

@@ -122,8 +122,10 @@ class ImuCorrection(_Correction):
             rotation=_combined_rotation(self.rotation, later.rotation),
             axes=axes,
             heading=sign * self.heading + later.heading,
-            acceleration_std=_latest(self.acceleration_std, later.acceleration_std),
-            rate_std=_latest(self.rate_std, later.rate_std),
+            acceleration_std=_latest(
+                _scaled(self.acceleration_std, later.acceleration_scale), later.acceleration_std
+            ),
+            rate_std=_latest(_scaled(self.rate_std, later.rate_scale), later.rate_std),
         )
 
 
@@ -275,6 +277,10 @@ def _combined_rotation(first: tuple[float, ...], later: tuple[float, ...]) -> tu
     x, y, z, w = operator.mul(*turns).as_quat().tolist()
     angles = np.degrees(rotations.euler_from_quaternion([x, y, z, w]))
     return tuple(np.round(angles, 6).tolist())
+
+
+def _scaled(std: float | None, scale: float) -> float | None:
+    return None if std is None else abs(scale) * std
 
 
 def _latest(first: float | None, later: float | None) -> float | None:
