@@ -97,7 +97,10 @@ class Study:
         options = declared.declare(StudyOptions(), skip=('metric',), read_only=True)
         metric = declared.declare(MetricOptions(), 'metric', skip=('drop_zeros',), read_only=True)
         given = [name.removeprefix('metric.') for name in declared.given]
-        options = dataclasses.replace(options, metric=metric).given(given)
+        asked = dataclasses.replace(options, metric=metric)
+        options = asked.given(given)
+        # What is not the default says so itself, and --adapt need not.
+        said = asked if asked.given(_changed(asked)) == options else options
         real = _texts(node, 'real', 'Real recordings with ground truth: paths of bags.')
         topics = _texts(node, 'topics', 'Topics of the imu, gps or truth, each ROLE=TOPIC.')
         declared.finish()
@@ -130,7 +133,7 @@ class Study:
             recordings=of_sources(recordings),
             twins=variants,
             judges=(StudyJudge(label, kind, setup),),
-            command=_command(settings, options, real, topics),
+            command=_command(settings, said, real, topics),
         )
         plan = StudyPlan.of(file)
         out, overwrite = settings.out, settings.overwrite
@@ -142,6 +145,14 @@ class Study:
                 problem = f'{out}: exists; must be another folder, unless overwrite is true'
             raise ParameterError(name, 'out', problem) from None
         return cls(settings, plan)
+
+
+def _changed(options: StudyOptions) -> list[str]:
+    """Return the names of options, and of those of the metric, that are not the default."""
+    now, default = (
+        {**one.to_mapping(), **one.metric.to_mapping()} for one in (options, StudyOptions())
+    )
+    return [name for name, value in now.items() if value != default[name]]
 
 
 def _command(
