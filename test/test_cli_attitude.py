@@ -113,7 +113,7 @@ def test_what_makes_no_sense_is_refused(capsys: Capture, tmp_path: Path) -> None
         ("--initial-std: '1e-200' must be a number >= 1e-09", ['--initial-std', '1e-200']),
         ("--acceleration: '1e200' must be a number >= 0", ['--acceleration', '1e200']),
         ('no such file or folder', [tmp_path / 'nothing']),
-        ('not enough memory; choose a shorter time', ['--duration', '1e9', '--camera', 'none']),
+        ('must be a number > 0 and <= 1e+06 [s]', ['--duration', '1e9', '--camera', 'none']),
     ):
         outcome = call(capsys, 'attitude', *words)
         assert outcome.status == 2, words

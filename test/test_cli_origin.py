@@ -97,7 +97,7 @@ WRONG = {
     'simulate --motion line --out o --origin a,b': "'a,b' is not allowed",
     'simulate --motion line --out o --origin 1,2,3,4': "'1,2,3,4' is not allowed",
     'simulate --motion line --out o --origin 91,0': '--origin: latitude_deg: 91.0 is not allowed',
-    'simulate --motion line --out o --origin nan,0': '--origin: latitude_deg: nan is not allowed',
+    'simulate --motion line --out o --origin nan,0': "--origin: 'nan,0' is not allowed",
     'simulate --truth {bag} --gps real --out o --origin 1,2': 'not with --gps real',
     'follow {bag} --origin 1,2': '--origin: goes with --gps or --mag, and --out, only',
 }

@@ -56,7 +56,7 @@ WRONG = {
     'vepd --real gone --out o': 'gone: no such file or folder',
     'vepd --real empty --out o': 'empty: not a recording',
     'vepd --real file.txt --out o': 'file.txt: not a trajectory: line 1',
-    'vepd --real cut --out o': 'cut: not a readable bag',
+    'vepd --real cut --out o': 'cut/cut.mcap: cut short or damaged',
     'vepd --real torn --out o': 'torn/torn.db3: file is cut short',
     'vepd --real blind --out o': 'blind: no truth topic',
     'vepd --real line_1 --models nope --out o': "'nope' is unknown",
@@ -173,7 +173,8 @@ def test_no_words_make_a_traceback(words: list[str], verb: str) -> None:
 @given(st.integers(), st.sampled_from(['--seed', '--jobs']))
 def test_numbers_of_any_length_are_taken_or_refused(number: int, flag: str) -> None:
     arguments = ['vepd', '--real', 'x', '--out', 'y', f'{flag}={number}']
-    if number >= (flag == '--jobs'):
+    # Integers have 64 bits, as in ROS.
+    if (flag == '--jobs') <= number < 2**63:
         assert getattr(build_parser().parse_args(arguments), flag[2:]) == number
     else:
         with pytest.raises(SystemExit) as stop:

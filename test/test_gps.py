@@ -260,7 +260,10 @@ def test_antenna_can_be_placed_by_a_static_transform():
 @pytest.mark.parametrize(
     ('mapping', 'message'),
     [
-        ({'rate': 0}, r'f.yaml: rate: 0 is not allowed; must be a number > 0 \[Hz\]'),
+        (
+            {'rate': 0},
+            r'f.yaml: rate: 0 is not allowed; must be a number >= 1e-06 and <= 100000 \[Hz\]',
+        ),
         ({'nois': {}}, r'f.yaml: nois: unknown parameter .did you mean noise\?'),
         ({'noise': 3}, r'f.yaml: noise: 3 is not allowed; must be a mapping'),
         ({'noise': {'std': 1}}, r'noise.model: is missing; must be one of .*none, gaussian'),

@@ -34,7 +34,7 @@ def test_without_the_library_models_are_listed_all_the_same(monkeypatch, capsys)
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
     assert main(['models']) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if 'bno055_fusion' in line)
-    assert 'needs imufusion' in line
+    assert 'needs the library imufusion' in line
     assert main(['models', '--json']) == 0
     found = json.loads(capsys.readouterr().out)['imu']
     assert found['bno055_fusion'] is None

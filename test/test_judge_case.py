@@ -54,7 +54,7 @@ def test_case_file_states_delivery_order_clock_and_topics(tmp_path: Path) -> Non
         ('clock: {start_ns: 1.5}', 'clock.start_ns'),
         ('clock: {start_ns: -1}', 'clock.start_ns'),
         ('clock: {start_ns: true}', 'clock.start_ns'),
-        ('clock: {start_ns: 10000000000000000000}', 'clock.start_ns'),
+        ('clock: {start_ns: 9223372036854775807}', 'clock.start_ns'),
         ('clock: {period_ns: 0}', 'clock.period_ns'),
         ('clock: {filter_timer_period_ns: 0}', 'clock.filter_timer_period_ns'),
         ('inputs: [a]', 'inputs'),

@@ -138,7 +138,7 @@ def test_what_is_not_allowed_is_said_in_a_line(
 @pytest.mark.parametrize(
     ('case', 'complaint'),
     [
-        ('latency: {odom: 1' + 400 * '0' + '}', 'is not allowed; must be a number from 0 to'),
+        ('latency: {odom: 1' + 18 * '0' + '}', 'is not allowed; must be a number from 0 to'),
         ('latency: {odom: .nan}', 'latency.odom: nan is not allowed'),
         ('correct: gravity', "correct: 'gravity' is not allowed; must be a list"),
         (

@@ -237,7 +237,7 @@ def test_parameters_describe_themselves(graph: Graph) -> None:
     rate, std, mode, seed, gravity = found
     assert rate.description == 'Measurements per second. [Hz]'
     assert rate.read_only
-    assert rate.floating_point_range[0].from_value == 0.0
+    assert rate.floating_point_range[0].from_value == 1e-6
     assert std.type == ParameterType.PARAMETER_DOUBLE_ARRAY
     assert not std.read_only
     assert 'one of absent, truth, heading, ahrs, fusion' in mode.additional_constraints
@@ -248,7 +248,7 @@ def test_parameters_describe_themselves(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ('command', 'reason'),
     [
-        ('imu_node imu.rate:=-1', 'imu.rate: -1 is not allowed; must be a number > 0 [Hz]'),
+        ('imu_node imu.rate:=-1', 'imu.rate: -1 is not allowed; must be a number >= 1e-06'),
         ('imu_node imu.gyroscope.std:=loud', "imu.gyroscope.std: 'loud' is not allowed"),
         ('imu_node model:=ch_rw', "imu model: 'ch_rw' is a GPS model"),
         ('imu_node seed:=-1', 'seed: -1 is not allowed; must be an integer >= 0'),

@@ -253,7 +253,7 @@ def test_it_is_a_judge_with_files_and_settings(tmp_path: Path) -> None:
 
 def test_without_gtsam_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'gtsam', None)
-    with pytest.raises(JudgeError, match=r"pip install '\.\[gtsam\]'"):
+    with pytest.raises(JudgeError, match=r"pip install 'sim2real_sensors\[gtsam\]'"):
         SmootherJudge.load()
 
 

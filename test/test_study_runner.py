@@ -162,10 +162,26 @@ def test_what_fails_is_left_out_and_told(
     assert contents(tmp_path / 'out') == before
 
 
+BEYOND = """
+import dataclasses
+from sim_sensors.core.errors import SensorError
+from sim_sensors.gps.gps import GpsModel
+
+@dataclasses.dataclass(frozen=True)
+class Beyond(GpsModel):
+    'A receiver on its way to the Moon.'
+    kind = 'beyond'
+
+    def start(self, *labels, **surroundings):
+        raise SensorError('not near the Earth')
+"""
+
+
 def test_a_model_that_always_fails_takes_no_recording_from_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    beyond = {'base': 'ch_gauss', 'noise': {'std': 1e300}}  # metres: not near the Earth
+    (tmp_path / 'beyond.py').write_text(BEYOND, 'utf-8')
+    beyond = str(tmp_path / 'beyond.py:Beyond')
     models = [
         {'label': name, 'gps': gps, 'imu': 'chrono'}
         for name, gps in (('beyond', beyond), ('ch_rw', 'ch_rw'))

@@ -77,7 +77,8 @@ def run(options: argparse.Namespace) -> int:
                 if kind not in sensors:
                     about = file_phrase(folder / f'{name}.yaml')
                 else:
-                    about = KINDS.get(kind).phrase(name) if model else 'cannot be imported'
+                    own = KINDS.get(kind)
+                    about = own.phrase(name) if model else _why_not(own, name)
                 line = f'  {name:<{max(map(len, found))}} {mark} {about}'
                 print(line if len(line) <= _WIDTH else f'{line[: _WIDTH - 3].rstrip()}...')
         for title, meanings in classes.items():
@@ -120,6 +121,15 @@ def _page(name: str) -> str:
         return '\n'.join([f'{name}: {kind.one} model', inspect.getdoc(model) or '', *rows])
     assert problem is not None
     raise problem
+
+
+def _why_not(kind: SensorKind[Any, Any], name: str) -> str:
+    """Return why a preset cannot be loaded."""
+    try:
+        kind.load(name)
+    except ParameterError as error:
+        return error.problem
+    return ''
 
 
 def _usable(kind: SensorKind[Any, Any], name: str) -> Parameters | None:
