@@ -200,7 +200,7 @@ def test_verb_shows_and_writes_every_run(capsys: Capture, tmp_path: Path) -> Non
         (('--models', 'swerve@fast'), "'swerve@fast' is not allowed; must be MODEL or MODEL@HZ"),
         (
             ('--models', 'swerve@-5'),
-            '--models: swerve@-5: rate: -5.0 is not allowed; must be a number > 0',
+            '--models: swerve@-5: rate: -5.0 is not allowed; must be a number >= 1e-06',
         ),
         (('--models', 'swerve,swerve'), "'swerve' is named twice"),
         (('--models', 'errors,errors'), "'squared' is named twice"),
