@@ -16,10 +16,18 @@ from pathlib import Path
 from writers import blocks, command, findings, parameters
 
 FOLDER = Path(__file__).with_name('reference')
+_LATE_IN_SEARCH = '---\nsearch:\n  boost: 0.3\n---\n\n'
+"""Head of long lists, before which the search finds what explains and tells how."""
+
+
+def _list(page: Callable[[], str]) -> Callable[[], str]:
+    return lambda: _LATE_IN_SEARCH + page()
+
+
 PAGES: dict[str, Callable[[], str]] = {
     'cli': command.page,
-    'findings': findings.page,
-    'parameters': parameters.page,
+    'findings': _list(findings.page),
+    'parameters': _list(parameters.page),
     **{name: functools.partial(blocks.page, name) for name in blocks.pages()},
 }
 """What makes each page, by its name."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import yaml
 from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
 from launch.substitutions import LaunchConfiguration
@@ -21,6 +20,7 @@ from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 from sim2real_eval.ros_launch.arguments import check_packages, declare
 from sim2real_eval.ros_launch.nodes import ended_badly, node, static_transform
 from sim2real_eval.ros_launch.sensors import odometry_qos, of_models, world_configuration
+from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.shipped import config_path
 from sim_sensors.sensor.catalogue import KINDS
 
@@ -49,7 +49,7 @@ def sensors(context: LaunchContext) -> list[Node]:
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
 
-    names = [str(name) for name in yaml.safe_load(value('sensors'))]
+    names = [str(name) for name in parse_yaml(value('sensors'), 'sensors')]
     # Before the node, which would be left alone by what is wrong here.
     transforms = publishers(names, value) if value('sensor_transforms') == 'true' else []
     context.launch_configurations.update(world_configuration(value('world')))

@@ -11,11 +11,6 @@ from collections.abc import Iterator
 from sim2real_eval.common.findings import FindingKind, declared_kinds
 
 _INTRODUCTION = """\
----
-search:
-  boost: 0.3
----
-
 <!-- Made by `python docs/write_reference.py`; change the declarations instead. -->
 # Findings
 

@@ -14,11 +14,6 @@ import sim_sensors
 from sim_sensors.core.parameters import Parameter, Parameters, VariedParameters
 
 _HEAD = """\
----
-search:
-  boost: 0.3
----
-
 <!-- Made by `python docs/write_reference.py`; change the declarations instead. -->
 # Parameters
 

@@ -58,12 +58,15 @@ def run(options: argparse.Namespace) -> int:
     if options.name:
         print(_page(options.name))
         return 0
-    sensors = {kind.name: {name: _usable(kind, name) for name in kind.names()} for kind in kinds()}
+    sensors = {kind.name: {name: _loaded(kind, name) for name in kind.names()} for kind in kinds()}
     files = {'worlds': world_names(), 'judge': profiles(), 'inertial': config_names('inertial')}
     registries = {'judges': JUDGES, 'metrics': METRICS, 'scenarios': SCENARIOS}
     classes = {title: _meanings(registry) for title, registry in registries.items()}
     models = {
-        kind: {name: model and model.to_mapping() for name, model in found.items()}
+        kind: {
+            name: None if isinstance(one, ParameterError) else one.to_mapping()
+            for name, one in found.items()
+        }
         for kind, found in sensors.items()
     }
 
@@ -72,13 +75,14 @@ def run(options: argparse.Namespace) -> int:
             folder = config_path() / kind
             print(f'{kind}: files in {folder}' if folder.is_dir() else f'{kind}:')
             for name in found:
-                model = sensors[kind][name] if kind in sensors else None
-                mark = '*' if model is not None and has_upstream(model) else ' '
-                if kind not in sensors:
+                mark, one = ' ', sensors.get(kind, {}).get(name)
+                if isinstance(one, ParameterError):
+                    about = one.problem
+                elif one is None:
                     about = file_phrase(folder / f'{name}.yaml')
                 else:
-                    own = KINDS.get(kind)
-                    about = own.phrase(name) if model else _why_not(own, name)
+                    mark = '*' if has_upstream(one) else ' '
+                    about = KINDS.get(kind).phrase(name)
                 line = f'  {name:<{max(map(len, found))}} {mark} {about}'
                 print(line if len(line) <= _WIDTH else f'{line[: _WIDTH - 3].rstrip()}...')
         for title, meanings in classes.items():
@@ -123,21 +127,12 @@ def _page(name: str) -> str:
     raise problem
 
 
-def _why_not(kind: SensorKind[Any, Any], name: str) -> str:
-    """Return why a preset cannot be loaded."""
-    try:
-        kind.load(name)
-    except ParameterError as error:
-        return error.problem
-    return ''
-
-
-def _usable(kind: SensorKind[Any, Any], name: str) -> Parameters | None:
-    """Return a preset; None where an optional library is missing, which its line names."""
+def _loaded(kind: SensorKind[Any, Any], name: str) -> Parameters | ParameterError:
+    """Return a preset; what is wrong where an optional library is missing."""
     try:
         model: Parameters = kind.load(name)
-    except ParameterError:
-        return None
+    except ParameterError as error:
+        return error
     return model
 
 

@@ -315,7 +315,7 @@ class _OutsideJudge:
             # The judge's own code, which may raise anything: it ends this run, and no other.
             line = traceback.extract_tb(error.__traceback__)[-1]
             told = f'{type(error).__name__}: {error} ({Path(line.filename).name}:{line.lineno})'
-            raise JudgeError(f'{self.name}: {" ".join(told.split())}') from error
+            raise JudgeError(f'{self.name}: {told}') from error
         if not isinstance(run, JudgedRun):
             raise JudgeError(f'{self.name}: returned {type(run).__name__}; must be an Estimate')
         if start_heading is not None and 'start_heading' not in taken:

@@ -144,16 +144,20 @@ def _parse(path: Path, name: str, column: Sequence[str], code: str) -> Any:
     """Return the numbers of a column that is `code` in a message; that of `u4` is held to it."""
     convert: Any = float if code[0] == 'f' else int
     kind = np.float64 if convert is float else np.int64
-    try:
-        text = ''.join(column)
-        if not text.isascii() or '_' in text:
+
+    def numbers(texts: Sequence[str]) -> Any:
+        joined = ''.join(texts)
+        if not joined.isascii() or '_' in joined:
+            # Python alone takes 1_000 and the digits of all scripts.
             raise ValueError
-        values = np.array(list(map(convert, column)), kind)
+        return np.array(list(map(convert, texts)), kind)
+
+    try:
+        values = numbers(column)
     except (ValueError, OverflowError):
         for line, value in enumerate(column, 2):
             try:
-                # Python alone takes 1_000 and the digits of all scripts.
-                np.array(convert(value if value.isascii() and '_' not in value else ''), kind)
+                numbers([value])
             except (ValueError, OverflowError):
                 allowed = 'a 64-bit integer' if convert is int else 'a number'
                 raise RecordingError(

@@ -112,7 +112,7 @@ def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
     except (ElementTree.ParseError, LookupError, ValueError) as error:
-        raise RecordingError(f'{path}: is no XML: {" ".join(str(error).split())}') from None
+        raise RecordingError(f'{path}: is no XML: {error}') from None
     # A declared name space that nothing uses, as xacro leaves it behind, does not show here.
     if any('xacro' in str(one.tag).rpartition('}')[0] for one in root.iter()) or any(
         '${' in value for one in root.iter() for value in one.attrib.values()

@@ -97,10 +97,10 @@ def _errors(answer: Answer) -> str:
     if answer.rmse is None or answer.real_rmse is None:
         return ''
     said = f'; RMSE {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f} m/s'
-    verdict = {1: 'too large', -1: 'too small'}.get(_direction(answer))
     if not answer.distinguishable:
         # What may be chance has no direction.
         return said
+    verdict = {1: 'too large', -1: 'too small'}.get(_direction(answer))
     gap = abs(answer.rmse - answer.real_rmse)
     return f'{said}: {verdict} by {gap:.3f} m/s' if verdict else said
 

@@ -36,7 +36,7 @@ from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run import RunKey, told_failures
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.runner import conclude
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 
@@ -256,7 +256,7 @@ def _refuse(problem: str) -> int:
 
 
 def _complain(problem: str) -> None:
-    print(f'{_NAME}: error: {" ".join(problem.split())}', file=sys.stderr, flush=True)
+    print(f'{_NAME}: error: {one_line(problem)}', file=sys.stderr, flush=True)
 
 
 if __name__ == '__main__':

@@ -19,6 +19,8 @@ from typing import Any
 import yaml
 
 from sim_sensors.camera.camera import CameraModel
+from sim_sensors.core.config_files import read_yaml
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.rotations import euler_from_quaternion, quaternion_from_euler
 from sim_sensors.sensor.catalogue import KINDS, kinds
 from sim_sensors.world.world import load_world
@@ -166,12 +168,12 @@ def miscount(bag: Path, expected: Mapping[str, int]) -> str:
     published, which `expected` counts by topic, are in it.
     """
     try:
-        content: Any = yaml.safe_load((bag / 'metadata.yaml').read_text(encoding='utf-8'))
+        content = read_yaml(bag / 'metadata.yaml')
         counts = {
             entry['topic_metadata']['name']: int(entry['message_count'])
             for entry in content['rosbag2_bagfile_information']['topics_with_message_count']
         }
-    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+    except (ParameterError, KeyError, TypeError, ValueError) as error:
         return f'{bag} is not complete: metadata.yaml cannot be read ({error})'
     wrong = [
         f'{counts.get(topic, 0)} of {number} messages of {topic}'

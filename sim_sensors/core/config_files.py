@@ -95,7 +95,7 @@ def _say(error: yaml.YAMLError) -> str:
         mark = error.problem_mark or error.context_mark
         place = f'line {mark.line + 1}, column {mark.column + 1}: ' if mark else ''
         return f'{place}not valid YAML: {error.problem or error.context}'
-    return f'not valid YAML: {" ".join(str(error).split())}'
+    return f'not valid YAML: {error}'
 
 
 class _StrictLoader(yaml.SafeLoader):
