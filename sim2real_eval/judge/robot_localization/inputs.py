@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a recording and a configuration to the arrays that the compiled event loop reads."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
 from typing import Any

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """A study as one HTML page."""
 
-from __future__ import annotations
-
 __all__: list[str] = []
