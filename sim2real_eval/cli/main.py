@@ -2,7 +2,9 @@
 """The `sim2real` command: how it runs and ends, and its exit statuses."""
 
 import argparse
+import atexit
 import contextlib
+import gc
 import os
 import re
 import signal
@@ -130,6 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import argcomplete
 
         argcomplete.autocomplete(build_parser())
+    if arguments is None:
+        # At its end the interpreter would look through all that compilers have left: 0.5 s.
+        atexit.register(gc.freeze)
     given = _with_negative_lists(sys.argv[1:] if arguments is None else arguments)
     verb = given[0] if given and not given[0].startswith('-') else None
     try:
