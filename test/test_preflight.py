@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from sim2real_eval.recording.corrections import CORRECTIONS, corrected
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
+from sim_sensors.core import rotations
 from sim_sensors.world.geodesy import LocalFrame
 
 
@@ -162,6 +164,42 @@ def test_what_is_to_be_set_counts_what_is_set_already(role: str, given: dict[str
     assert shown.keys() == given.keys()
     for made in (shown, run.corrections.get(role, {})):
         assert codes(corrected(good(), {role: CORRECTIONS[role](**made)})) == set()
+
+
+def test_two_corrections_of_an_imu_are_one() -> None:
+    """Also where both turn axes, and worlds between them."""
+    kind, random, imu = CORRECTIONS['imu'], np.random.default_rng(11), good().require('imu')
+
+    def drawn() -> Any:
+        return kind(
+            axes=str(random.choice(['enu', 'ned'])),
+            heading=random.uniform(-180.0, 180.0),
+            rotation=tuple(random.uniform(-80.0, 80.0, 3)),
+            orientation_rotation=tuple(random.uniform(-80.0, 80.0, 3)),
+            rate_scale=random.uniform(0.5, 2.0),
+            rate_bias=tuple(random.uniform(-0.1, 0.1, 3)),
+        )
+
+    for _ in range(20):
+        first, later = drawn(), drawn()
+        twice, once = later.applied(first.applied(imu)), first.followed_by(later).applied(imu)
+        assert rotations.between(twice.orientation, once.orientation).max() < 1e-6
+        for name in ('angular_velocity', 'linear_acceleration'):
+            np.testing.assert_allclose(getattr(once, name), getattr(twice, name), atol=1e-6)
+
+
+@pytest.mark.parametrize('frd', [('orientation',), ('orientation', 'measurements')])
+def test_an_imu_of_north_east_down_is_put_right(frd: tuple[str, ...]) -> None:
+    """Whether all of it is of forward-right-down, or the orientation alone."""
+    half = (180.0, 0.0, 0.0)
+    rotation = half if 'measurements' in frd else (0.0, 0.0, 0.0)
+    own = (0.0, 0.0, 0.0) if 'measurements' in frd else half
+    wrong = CORRECTIONS['imu'](axes='ned', rotation=rotation, orientation_rotation=own)
+    run = check(corrected(good(), {'imu': wrong}))
+    made = CORRECTIONS['imu'](**run.corrections.get('imu', {}))
+    put_right = made.applied(good().require('imu'))
+    assert rotations.between(put_right.orientation, good().imu.orientation).max() < math.radians(3)
+    assert 'orientation_tilt' not in codes(corrected(good(), {'imu': made}))
 
 
 def test_a_deviation_that_is_set_and_then_scaled_is_the_product() -> None:

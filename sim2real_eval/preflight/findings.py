@@ -311,7 +311,7 @@ ORIENTATION_NED = decisive(
     'check.orientation_ned',
     'the published heading counts from north, clockwise: the orientation is north-east-down',
     'sensor_msgs/Imu and robot_localization have x east, y north, z up (REP 103).',
-    _key('imu: {{axes: {axes}}}'),
+    _key('imu: {{axes: {axes}, orientation_rotation: [{rotation}]}}'),
 )
 ORIENTATION_YAW, ORIENTATION_YAW_LARGE = _levels(
     'orientation_yaw',

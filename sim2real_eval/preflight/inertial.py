@@ -357,8 +357,12 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
         down = float(np.mean(_vertical_of(imu.orientation))) < 0.0
         true_down = float(np.mean(_vertical_of(ideal.orientation))) < 0.0
         if (abs(opposite) > 0.95 and abs(same) < 0.8) or down != true_down:
-            total = evidence.correct('imu', axes='ned')
-            yield Measure(None, None, findings.ORIENTATION_NED(topic, axes=total.axes), 'imu axes')
+            # Either it is of forward-right-down, or of the axes measured in.
+            own = (180.0, 0.0, 0.0) if down == true_down else (0.0, 0.0, 0.0)
+            total = evidence.correct('imu', axes='ned', orientation_rotation=own)
+            more = ', '.join(f'{one:g}' for one in total.orientation_rotation)
+            world = findings.ORIENTATION_NED(topic, axes=total.axes, rotation=more)
+            yield Measure(None, None, world, 'imu axes')
             assert evidence.imu is not None
             imu = evidence.imu
             same = complex(np.mean(np.exp(1j * (rotations.heading(imu.orientation) - true))))

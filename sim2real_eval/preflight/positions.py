@@ -93,8 +93,11 @@ def _of_camera(evidence: Evidence) -> Delayed | None:
     """Return how the truth, its axes taken for those of a camera, explains the fixes; None where
     it does not, or as it is it does.
     """
-    track = evidence.track
+    track, known = evidence.track, evidence.recording.corrections.get('truth', TruthCorrection())
     if evidence.truth is None or evidence.fixes is None:
+        return None
+    if known.axes != 'enu' or known.turn or known.heading or known.body_yaw:
+        # Axes come before turns: both together would not be one correction.
         return None
     if track is not None and track.fitted.explained > 0.5:
         return None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -77,6 +76,12 @@ class ImuCorrection(_Correction):
         _NO_TURN, 'deg', 'Roll, pitch, yaw of the axes measured in, in the frame of the messages.'
     )
     axes: str = parameter('enu', '', 'World of the published orientation.', choices=_AXES)
+    orientation_rotation: tuple[float, ...] = parameter(
+        _NO_TURN,
+        'deg',
+        'Roll, pitch, yaw of the axes measured in, in those that the orientation is of: 180, 0, 0 '
+        'where only that is of forward-right-down.',
+    )
     heading: float = parameter(0.0, 'deg', 'Error of the published heading; taken off.')
     acceleration_std: float | None = parameter(
         None, 'm/s^2', 'Stated instead of the covariance.', minimum=0.0, optional=float
@@ -87,15 +92,15 @@ class ImuCorrection(_Correction):
 
     def applied(self, imu: ImuArray) -> ImuArray:
         """Return the messages put right."""
-        turn = Rotation.from_euler('xyz', self.rotation, degrees=True)
+        turn, own = _rotation(self.rotation), _rotation(self.orientation_rotation)
         rate = self.rate_scale * imu.angular_velocity
         force = self.acceleration_scale * imu.linear_acceleration
-        orientation = imu.orientation
+        world = Rotation.from_euler('z', -self.heading, degrees=True)
         if self.axes == 'ned':
-            orientation = _turned(orientation, _WORLD, _BODY)
-        about_up = Rotation.from_euler('z', -self.heading, degrees=True)
-        orientation = _turned(orientation, about_up, turn.inv())
-        changes: dict[str, Any] = {'orientation': orientation}
+            world = world * _WORLD
+        changes: dict[str, Any] = {
+            'orientation': _turned(imu.orientation, world, own * turn.inv())
+        }
         changes['angular_velocity'] = turn.apply(rate) - np.asarray(self.rate_bias)
         changes['linear_acceleration'] = turn.apply(force)
         for quantity, scale, std in (
@@ -112,15 +117,18 @@ class ImuCorrection(_Correction):
     def followed_by(self, later: ImuCorrection) -> ImuCorrection:
         """Return the one correction that does what this one and then a later one do."""
         axes, sign = _combined_axes(self.axes, later.axes)
-        turn = Rotation.from_euler('xyz', later.rotation, degrees=True)
+        first, turn = _rotation(self.rotation), _rotation(later.rotation)
+        # What comes later turns the orientation behind the first rotation.
+        own = first.inv() * _rotation(later.orientation_rotation) * first
         bias = later.rate_scale * turn.apply(self.rate_bias) + later.rate_bias
         return ImuCorrection(
             delay=round(self.delay + later.delay, 9),
             acceleration_scale=self.acceleration_scale * later.acceleration_scale,
             rate_scale=self.rate_scale * later.rate_scale,
             rate_bias=tuple(bias.tolist()),
-            rotation=_combined_rotation(self.rotation, later.rotation),
+            rotation=_angles(turn * first),
             axes=axes,
+            orientation_rotation=_angles(_rotation(self.orientation_rotation) * own),
             heading=sign * self.heading + later.heading,
             acceleration_std=_latest(
                 _scaled(self.acceleration_std, later.acceleration_scale), later.acceleration_std
@@ -269,14 +277,14 @@ def _combined_axes(first: str, later: str) -> tuple[str, float]:
     return known.get((first, later), later), (-1.0 if later == 'ned' else 1.0)
 
 
-def _combined_rotation(first: tuple[float, ...], later: tuple[float, ...]) -> tuple[float, ...]:
-    """Return roll, pitch, yaw, deg, of one rotation and then another."""
-    if first == _NO_TURN or later == _NO_TURN:
-        return later if first == _NO_TURN else first
-    turns = (Rotation.from_euler('xyz', one, degrees=True) for one in (later, first))
-    x, y, z, w = operator.mul(*turns).as_quat().tolist()
-    angles = np.degrees(rotations.euler_from_quaternion([x, y, z, w]))
-    return tuple(np.round(angles, 6).tolist())
+def _rotation(angles: tuple[float, ...]) -> Rotation:
+    return Rotation.from_euler('xyz', angles, degrees=True)
+
+
+def _angles(rotation: Rotation) -> tuple[float, ...]:
+    """Return roll, pitch, yaw, deg."""
+    angles = np.degrees(rotations.euler_from_quaternion(rotation.as_quat().tolist()))
+    return tuple((np.round(angles, 6) + 0.0).tolist())
 
 
 def _scaled(std: float | None, scale: float) -> float | None:
