@@ -18,7 +18,8 @@ from sim2real_eval.judge.robot_localization.configuration import (
     NavsatConfig,
     with_front_end,
 )
-from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.embedded import judge, prepare
+from sim2real_eval.judge.robot_localization.inputs import WorldPoses, world_poses
 from sim2real_eval.judge.robot_localization.replay_options import Options, ReplayOptions
 from sim2real_eval.judge.robot_localization.state import YAW
 from sim2real_eval.judge.robot_localization.topics import route
@@ -182,6 +183,10 @@ class JudgeSetup:
     def batch_run(self, recording: Recording) -> JudgedRun:
         """Return what the embedded judge says, whoever else carries the set-up out."""
         return judge(recording, self.filter, self.navsat, self.case)
+
+    def world_poses(self, recording: Recording) -> WorldPoses:
+        """Return the poses that the filter fuses as they are, which define its world."""
+        return world_poses(prepare(recording, self.filter, self.navsat, self.case).inputs)
 
     def started(
         self: Setup, *, start_ns: int | None = None, start_heading: float | None = None

@@ -26,7 +26,13 @@ from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.error_curves import effective_samples
-from sim2real_eval.metrics.normalised_squares import Squares, nees, nis, truth_in_world
+from sim2real_eval.metrics.normalised_squares import (
+    Squares,
+    WorldFrameTruth,
+    nees,
+    nis,
+    truth_in_world,
+)
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_of_base
@@ -94,7 +100,7 @@ def consistency(squares: Squares, probability: float = 0.95) -> Consistency:
         nothing = (np.nan,) * 4
         return Consistency(squares.name, n, 0.0, *nothing, probability, np.nan)
     effective = effective_samples(values / squares.freedom) if squares.correlated else float(n)
-    if squares.correlated and effective < FEWEST:
+    if squares.shared or (squares.correlated and effective < FEWEST):
         effective = 1.0
     lower, upper = ratio_bounds(np.array([total / n * effective]), probability)
     return Consistency(
@@ -170,6 +176,7 @@ def _joined(same: Sequence[Squares]) -> Squares:
         stamp_ns=times,
         squares=np.sum([one.squares[i] for one, i in rows], axis=0),
         freedom=np.sum([one.freedom[i] for one, i in rows], axis=0),
+        shared=any(one.shared for one in same),
     )
 
 
@@ -180,13 +187,6 @@ class Checked(NamedTuple):
     """NIS of each part, and NEES of each quantity if there is truth; and how they were made."""
 
     squares: list[Squares]
-    notes: tuple[Finding, ...]
-
-
-class WorldFrameTruth(NamedTuple):
-    """Truth of the base frame in a judge's world frame, and how it came there."""
-
-    truth: OdometryArray
     notes: tuple[Finding, ...]
 
 
@@ -205,9 +205,9 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     elif not judged.finite.any():
         notes.append(findings.NO_NUMBERS())
     else:
-        world, said = judged_world(judge, recording, truth, judged)
-        notes += said
-        squares += nees(judged, world, *known_axes(judge))
+        world = judged_world(judge, recording, truth, judged)
+        notes += world.notes
+        squares += nees(judged, world.truth, *known_axes(judge), alignment=world.alignment)
     return Checked(squares, tuple(notes))
 
 
@@ -238,4 +238,7 @@ def judged_world(
     fixes, antenna = recording.gps, np.zeros(3)
     if fixes is not None and len(judged.gps_stamp_ns):
         antenna = frames.lookup(base, fixes.frame, 'gps')[1]
-    return WorldFrameTruth(*truth_in_world(judged, truth, fixes, antenna))
+    poses = None
+    if isinstance(judge, JudgeSetup):
+        poses = functools.partial(judge.world_poses, recording)
+    return truth_in_world(judged, truth, fixes, antenna, poses)

@@ -62,8 +62,9 @@ NO_NUMBERS = decisive(
 )
 WORLD_FROM_START = routine(
     'consistency.world_from_start',
-    'the judge passed on no fixes that define its world, so the truth is aligned with the first '
-    'estimate: errors in x, y, z and yaw start at zero',
+    'no input of the judge defines its world in {axes}, so the truth is aligned with its first '
+    'estimate there: errors start at zero, and what their covariance has from the start is left '
+    'out',
     'Only errors since the start are seen.',
 )
 TRUTH_ALIGNED = routine(
@@ -71,6 +72,12 @@ TRUTH_ALIGNED = routine(
     'the truth is turned by {turn:.1f degrees}, as the judge turned the fixes, and aligned with '
     '{fixes:d} of them',
     'The constant error of the fixes is not seen.',
+)
+TRUTH_ON_INPUTS = routine(
+    'consistency.truth_on_inputs',
+    'the truth is aligned with {positions:d} positions and {headings:d} headings that the judge '
+    'was given, and turned by {turn:.1f degrees}',
+    'The constant error of these inputs is not seen.',
 )
 INCOMPLETE = routine(
     'series.incomplete',

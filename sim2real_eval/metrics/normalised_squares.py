@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +14,24 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.inputs import WorldPoses
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
 from sim2real_eval.metrics import findings
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.recording.truth import frame_remarks, truth_origin, turn_between, valid_fixes
+from sim2real_eval.recording.truth import (
+    frame_remarks,
+    truth_at,
+    truth_origin,
+    turn_between,
+    valid_fixes,
+)
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
-from sim_sensors.core.rotations import between, conjugate, exp, from_heading, log, multiply, rotate
+from sim_sensors.core.rotations import conjugate, from_heading, heading, log, multiply, rotate
 from sim_sensors.world.geodesy import LocalFrame
+
+# Linearisation and rounding leave less of a variance than of the part of it that is subtracted.
+_LEAST_SHARE = 0.9
+_MOST_TURNED = 5.0
 
 QUANTITIES = ('position', 'orientation', 'velocity', 'angular velocity')
 
@@ -39,6 +52,8 @@ class Squares:
     correlated : bool
         Whether samples depend on each other even if the filter is consistent: errors do,
         innovations do not.
+    shared : bool
+        Whether all samples have one error in common, that of the first estimate.
     """
 
     name: str
@@ -46,6 +61,7 @@ class Squares:
     squares: FloatArray
     freedom: IntArray
     correlated: bool
+    shared: bool = False
 
     def __len__(self) -> int:
         return len(self.stamp_ns)
@@ -53,8 +69,27 @@ class Squares:
     def after(self, stamp_ns: int) -> Squares:
         """Return those at and after a stamp."""
         late = self.stamp_ns >= stamp_ns
-        kept = (self.stamp_ns[late], self.squares[late], self.freedom[late])
-        return Squares(self.name, *kept, correlated=self.correlated)
+        return dataclasses.replace(
+            self,
+            stamp_ns=self.stamp_ns[late],
+            squares=self.squares[late],
+            freedom=self.freedom[late],
+        )
+
+
+class Alignment(NamedTuple):
+    """What the errors share because the truth was aligned with what the judge knew.
+
+    Attributes
+    ----------
+    covariance : (6, 6) float
+        Of the aligned x, y, z, roll, pitch and yaw; zero where nothing is known of it.
+    centre : (3,) float
+        About which the truth was turned, in the judge's world.
+    """
+
+    covariance: FloatArray
+    centre: FloatArray
 
 
 def nis(judged: JudgedRun, *, two_d: bool = False) -> list[Squares]:
@@ -79,6 +114,7 @@ def nees(
     truth: OdometryArray,
     axes: tuple[int, ...] = (0, 1, 2),
     turns: tuple[int, ...] | None = None,
+    alignment: Alignment | None = None,
 ) -> list[Squares]:
     """Return the normalised estimation error squares of each quantity where there is truth.
 
@@ -91,6 +127,8 @@ def nees(
         Which of x, y, z count.
     turns : tuple of int or None
         Which of roll, pitch, yaw count; None: as `axes`. (0, 1) and (2,) for two_d_mode.
+    alignment : Alignment or None
+        What aligning the truth took off the errors; None: nothing.
 
     Returns
     -------
@@ -103,7 +141,9 @@ def nees(
         & (judged.stamp_ns >= truth.stamp_ns[0])
         & (judged.stamp_ns <= truth.stamp_ns[-1])
     )
-    return nees_at(judged, inside, truth_at(truth, judged.stamp_ns[inside]), axes, turns)
+    return nees_at(
+        judged, inside, truth_at(truth, judged.stamp_ns[inside]), axes, turns, alignment
+    )
 
 
 def nees_at(
@@ -112,11 +152,16 @@ def nees_at(
     true: OdometryArray,
     axes: tuple[int, ...] = (0, 1, 2),
     turns: tuple[int, ...] | None = None,
+    alignment: Alignment | None = None,
 ) -> list[Squares]:
     """Return what `nees` does, of the estimates `inside` whose truth, `true`, is known."""
     turns = axes if turns is None else turns
     stamps = judged.stamp_ns[inside]
     pose, twist = judged.pose_covariance[inside], judged.twist_covariance[inside]
+    shared = False
+    if alignment is not None and alignment.covariance.any():
+        rows = np.array([*axes, *(3 + turn for turn in turns)])
+        pose, shared = _without(alignment, pose, judged.position[inside], rows)
     errors = (
         judged.position[inside] - true.position,
         _turned(judged.orientation[inside], true.orientation, about_axes=judged.about_axes),
@@ -125,8 +170,9 @@ def nees_at(
     )
     blocks = (pose[:, :3, :3], pose[:, 3:, 3:], twist[:, :3, :3], twist[:, 3:, 3:])
     found = []
-    for name, error, block, kept in zip(
-        QUANTITIES, errors, blocks, (axes, turns, axes, turns), strict=True
+    shares = (shared, shared, False, False)
+    for name, error, block, kept, common in zip(
+        QUANTITIES, errors, blocks, (axes, turns, axes, turns), shares, strict=True
     ):
         rows, columns = np.ix_(kept, kept)
         covariance = block[:, rows, columns]
@@ -138,8 +184,32 @@ def nees_at(
         solved = np.linalg.solve(covariance[sound], part[..., None])[..., 0]
         squares = np.sum(part * solved, axis=1)
         freedom = np.full(len(squares), len(kept))
-        found.append(Squares(f'NEES {name}', stamps[sound], squares, freedom, correlated=True))
+        found.append(Squares(f'NEES {name}', stamps[sound], squares, freedom, True, common))
     return found
+
+
+def _without(
+    alignment: Alignment, pose: FloatArray, position: FloatArray, kept: IntArray
+) -> tuple[FloatArray, bool]:
+    """Return the covariances of aligned errors, and whether these share one; see the derivation.
+
+    Of the covariances, (n, 6, 6), the rows `kept` count.
+    """
+    moves = np.tile(np.eye(6), (len(pose), 1, 1))
+    away = np.nan_to_num(position - alignment.centre)
+    moves[:, 0, 5], moves[:, 1, 5] = -away[:, 1], away[:, 0]
+    common = moves @ alignment.covariance @ moves.transpose(0, 2, 1)
+    stated, least = (np.diagonal(one, axis1=1, axis2=2)[:, kept] for one in (pose, common))
+    if np.any(stated < _LEAST_SHARE * least):
+        return pose + common, True
+    since = pose - common
+    # How far a turn of the start moves a position is known to some per cent only.
+    turned = alignment.covariance[5, 5] * np.sum(away[:, :2] ** 2, axis=1)
+    # Of two eigenvalues the smaller is at least the determinant over the trace.
+    level = since[:, :2, :2]
+    least = _MOST_TURNED * np.linalg.det(level)
+    since[turned * np.trace(level, axis1=1, axis2=2) > least, :3, :3] = np.nan
+    return since, False
 
 
 def _turned(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> FloatArray:
@@ -153,49 +223,73 @@ def _turned(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> Flo
     return np.asarray((angles + np.pi) % (2.0 * np.pi) - np.pi)
 
 
-def truth_at(truth: OdometryArray, stamps: IntArray) -> OdometryArray:
-    """Return the truth at (n,) stamps inside it.
-
-    Linear in position and velocities, by the shortest rotation in orientation.
-    """
-    at = (stamps - truth.stamp_ns[0]) * 1e-9
-    time = (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9
-
-    after = np.clip(np.searchsorted(time, at), 1, len(time) - 1)
-    before = after - 1
-    share = ((at - time[before]) / (time[after] - time[before]))[:, None]
-
-    def interpolated(values: FloatArray) -> FloatArray:
-        return np.asarray(values[before] + share * (values[after] - values[before]))
-
-    first = truth.orientation[before]
-    orientation = multiply(first, exp(share * between(first, truth.orientation[after])))
-    return dataclasses.replace(
-        truth.take(np.zeros(len(stamps), dtype=np.int64)),
-        stamp_ns=stamps,
-        position=interpolated(truth.position),
-        orientation=orientation,
-        linear_velocity=interpolated(truth.linear_velocity),
-        angular_velocity=interpolated(truth.angular_velocity),
-    )
-
-
 # The truth in the world frame of a judge, whose origin and axes are its own.
 #
-# navsat_transform puts the fixes into the filter's world by a turn about the vertical and a shift.
-# Both are read off its result: the turn from the fixes, moved from the antenna to base_link,
-# before and after, which is exact; the shift between the world and the truth as the mean over all
-# fixes, because no recording says where on the Earth its truth begins. The constant part of the
-# fixes' error is therefore not seen. A judge without fixes knows its position from where it began
-# only: the truth is then laid through its first estimate.
+# What the judge was given in its world says where that is. navsat_transform puts the fixes there
+# by a turn about the vertical and a shift: the turn is read off the fixes, moved from the antenna
+# to base_link, before and after, which is exact. Other poses that the filter fuses as they are
+# tell the turn from the true positions or headings. The shift is the mean between positions and
+# truth, because no recording says where on the Earth its truth begins. What no input defines is
+# taken from the first estimate.
+#
+# An alignment has an error, c: of x, y, z and yaw, with covariance C. It moves the truth by G c:
+# a shift, and a turn about a point d away, G = [[I, z x d], [0, 1]]. Aligned errors are thus
+# a(t) = e(t) - G c. The same error is in the estimate. A filter that nothing tells its position or
+# yaw since its first estimate, of covariance C, propagates that error likewise, e(t) = G c + later
+# noise; and one that takes its position from inputs follows their mean error, c, of covariance
+# (sum of R^-1)^-1 if they are independent. Either way cov(e(t), c) = G C, and a(t) has
+# P(t) - G C G' ([BarShalom2001], section 5.4, for the NEES; [Zhang2018] for what cannot be
+# observed).
+# Of fixes C counts as zero, as their errors drift: their mean error is not seen. A variance below
+# that of G C G' belongs to a filter that is overconfident or knows more than its inputs say. Its
+# errors then count as independent of c, P(t) + G C G', and as all samples share c, as one sample.
 
 _LEAST_EXTENT_M = 1.0
 _LEAST_ARMS = 10.0
+_LEAST_VARIANCE = 1e-9
+_AXES = {0: 'x', 1: 'y', 2: 'z', 5: 'yaw'}
+
+
+class WorldFrameTruth(NamedTuple):
+    """Truth of the base frame in a judge's world frame, and how it came there."""
+
+    truth: OdometryArray
+    notes: tuple[Finding, ...]
+    alignment: Alignment
+
+
+class _Places(NamedTuple):
+    """Positions, (n, 3), of base_link that a judge was given; NaN where an axis was not.
+
+    `before` they entered its world, whose horizontal part tells the turn if they extend further
+    than `least` metres; `after`; and the `true` ones.
+    """
+
+    before: FloatArray
+    after: FloatArray
+    true: FloatArray
+    weight: FloatArray
+    least: float
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        return np.asarray(np.average(values, axis=0, weights=self.weight))
+
+    def turn(self) -> tuple[float | None, float]:
+        """Return the turn from before to after, None if they tell none, and its variance."""
+        if np.hypot(*np.ptp(self.after[:, :2], axis=0)) < self.least:
+            return None, 0.0
+        root = np.sqrt(self.weight)[:, None]
+        before, after = (root * (one - self.mean(one))[:, :2] for one in self[:2])
+        return turn_between(before, after), 1.0 / float(np.sum(after**2))
 
 
 def truth_in_world(
-    judged: JudgedRun, truth: OdometryArray, fixes: FixArray | None, antenna: FloatArray
-) -> tuple[OdometryArray, tuple[Finding, ...]]:
+    judged: JudgedRun,
+    truth: OdometryArray,
+    fixes: FixArray | None,
+    antenna: FloatArray,
+    poses: Callable[[], WorldPoses] | None = None,
+) -> WorldFrameTruth:
     """Express the truth in the world frame of a judge; body velocities stay as they were.
 
     The findings say how it was done, and what follows for the errors. A judge without an estimate
@@ -204,37 +298,72 @@ def truth_in_world(
     Parameters
     ----------
     truth : OdometryArray
-        Of the base frame; its axes are taken as east, north and up.
+        Of the base frame; its axes are taken as east, north and up where there are fixes.
     fixes : FixArray or None
         Those that the judge was given.
     antenna : (3,) float
         Position of the antenna in the base frame, metres.
+    poses : callable or None
+        Returns what else it was given in its world, which counts where fixes tell nothing.
     """
-    known = None
+    inside = (judged.stamp_ns >= truth.stamp_ns[0]) & (judged.stamp_ns <= truth.stamp_ns[-1])
+    inside &= judged.finite
+    if not inside.any():
+        raise MetricError('consistency: no estimate that is a number lies within the truth')
+    first = int(np.argmax(inside))
+    frame, places, headings = None, None, 0
     if fixes is not None:
         fixes = valid_fixes(fixes)
-        known = _of_fixes(judged, truth, fixes, antenna)
-    if known is not None:
-        turn, shift, count, frame = known
-        angle = round(math.degrees(turn), 1) + 0.0
-        said = findings.TRUTH_ALIGNED(turn=angle, fixes=count)
-        remarks = (said, *frame_remarks(truth, fixes, frame))
-    else:
-        turn, shift = _of_first_estimate(judged, truth)
-        remarks = (findings.WORLD_FROM_START(),)
+        places, frame = _of_fixes(judged, truth, fixes, antenna)
+    turn, variance = (None, 0.0) if places is None else places.turn()
+    if turn is not None:
+        variance = 0.0
+    elif poses is not None:
+        given = poses()
+        places = places or _of_poses(truth, given)
+        turn, variance, headings = _turn_of(truth, given, None if frame else places)
+    start = truth_at(truth, judged.stamp_ns[first : first + 1])
+    centre = judged.position[first]
+    unknown = np.array([True, True, True, False, False, turn is None])
+    if turn is None:
+        turn = float((heading(judged.orientation[[first]]) - heading(start.orientation))[0])
     about = from_heading(np.array([turn]))
+    shift = centre - rotate(about, start.position)[0]
+    common = np.zeros((6, 6))
+    if places is not None:
+        seen = places.mean(places.after - rotate(about, places.true))
+        unknown[:3] = np.isnan(seen)
+        shift = np.where(unknown[:3], shift, seen)
+        centre = np.where(unknown[:3], centre, places.mean(places.after))
+        if frame is None:
+            common[:3, :3] = np.eye(3) / np.sum(places.weight)
+    common[5, 5] = variance
+    own = np.ix_(unknown, unknown)
+    common[unknown] = common[:, unknown] = 0.0
+    common[own] = np.nan_to_num(judged.pose_covariance[first])[own]
+    notes: tuple[Finding, ...] = ()
+    count = 0 if places is None else len(places.weight)
+    angle = round(math.degrees(turn), 1) + 0.0
+    if frame is not None and not unknown[5] and not headings:
+        said = findings.TRUTH_ALIGNED(turn=angle, fixes=count)
+        notes = (said, *frame_remarks(truth, fixes, frame))
+    elif count + headings:
+        notes = (findings.TRUTH_ON_INPUTS(turn=angle, positions=count, headings=headings),)
+    if unknown.any():
+        axes = ', '.join(_AXES[axis] for axis in np.flatnonzero(unknown).tolist())
+        notes = (*notes, findings.WORLD_FROM_START(axes=axes))
     moved = dataclasses.replace(
         truth,
         position=rotate(about, truth.position) + shift,
         orientation=multiply(about, truth.orientation),
     )
-    return moved, remarks
+    return WorldFrameTruth(moved, notes, Alignment(common, centre))
 
 
 def _of_fixes(
     judged: JudgedRun, truth: OdometryArray, fixes: FixArray, antenna: FloatArray
-) -> tuple[float, FloatArray, int, LocalFrame] | None:
-    """Return turn, shift, how many fixes told, and the truth's frame; None if they do not tell."""
+) -> tuple[_Places | None, LocalFrame | None]:
+    """Return the places that fixes gave, and the frame of the truth; None if they gave none."""
     stamps = judged.gps_stamp_ns
     inside = (stamps >= truth.stamp_ns[0]) & (stamps <= truth.stamp_ns[-1])
     # A position needs the filter's attitude, which may be no number.
@@ -245,31 +374,47 @@ def _of_fixes(
     found = (number >= 0) & (fixes.stamp_ns[number] == stamps)
     number, stamps, world = number[found], stamps[found], world[found]
     if len(stamps) < 2:
-        return None
+        return None, None
     true = truth_at(truth, stamps)
     frame = truth_origin(truth, fixes)
     given = fixes.take(number)
-    arms = rotate(true.orientation, antenna[None])
     east = frame.to_enu(given.latitude, given.longitude, given.altitude)
-    east -= arms
-    before = (east - east.mean(axis=0))[:, :2]
-    after = (world - world.mean(axis=0))[:, :2]
+    east -= rotate(true.orientation, antenna[None])
     least = max(_LEAST_EXTENT_M, _LEAST_ARMS * float(np.hypot(antenna[0], antenna[1])))
-    if np.hypot(*np.ptp(after, axis=0)) < least:
+    return _Places(east, world, true.position, np.ones(len(stamps)), least), frame
+
+
+def _of_poses(truth: OdometryArray, poses: WorldPoses) -> _Places | None:
+    known = _within(truth, poses) & np.isfinite(poses.position[:, 0])
+    if np.count_nonzero(known) < 2:
         return None
-    turn = turn_between(before, after)
-    turned = rotate(from_heading(np.array([turn])), true.position)
-    return turn, np.mean(world - turned, axis=0), len(stamps), frame
+    true = truth_at(truth, poses.stamp_ns[known]).position
+    weight = 1.0 / np.maximum(poses.variance[known, 0], _LEAST_VARIANCE)
+    return _Places(true, poses.position[known], true, weight, _LEAST_EXTENT_M)
 
 
-def _of_first_estimate(judged: JudgedRun, truth: OdometryArray) -> tuple[float, FloatArray]:
-    inside = (judged.stamp_ns >= truth.stamp_ns[0]) & (judged.stamp_ns <= truth.stamp_ns[-1])
-    inside &= judged.finite
-    if not inside.any():
-        raise MetricError('consistency: no estimate that is a number lies within the truth')
-    first = int(np.argmax(inside))
-    true = truth_at(truth, judged.stamp_ns[first : first + 1])
-    estimated = Rotation.from_quat(judged.orientation[first]).as_euler('xyz')
-    turn = float(estimated[2] - Rotation.from_quat(true.orientation[0]).as_euler('xyz')[2])
-    turned = Rotation.from_euler('z', turn).apply(true.position[0])
-    return turn, judged.position[first] - turned
+def _turn_of(
+    truth: OdometryArray, poses: WorldPoses, places: _Places | None
+) -> tuple[float | None, float, int]:
+    """Return the turn that headings and places tell, its variance, and how many headings do.
+
+    It is their mean, weighted by variances; None if neither tells one.
+    """
+    turn, variance = (None, 0.0) if places is None else places.turn()
+    known = _within(truth, poses) & np.isfinite(poses.yaw)
+    if not known.any():
+        return turn, variance, 0
+    turns = poses.yaw[known] - heading(truth_at(truth, poses.stamp_ns[known]).orientation)
+    weight = 1.0 / np.maximum(poses.variance[known, 1], _LEAST_VARIANCE)
+    mean = math.atan2(float(weight @ np.sin(turns)), float(weight @ np.cos(turns)))
+    spread = 1.0 / float(np.sum(weight))
+    if turn is None:
+        return mean, spread, len(turns)
+    share = variance / (variance + spread)
+    turn += share * math.remainder(mean - turn, math.tau)
+    return turn, variance * (1.0 - share), len(turns)
+
+
+def _within(truth: OdometryArray, poses: WorldPoses) -> NDArray[np.bool_]:
+    stamps = poses.stamp_ns
+    return np.asarray((stamps >= truth.stamp_ns[0]) & (stamps <= truth.stamp_ns[-1]))

@@ -46,6 +46,33 @@ def truth_of_base(truth: OdometryArray, base: str, frames: FrameTree) -> Odometr
     )
 
 
+def truth_at(truth: OdometryArray, stamps: IntArray) -> OdometryArray:
+    """Return the truth at (n,) stamps inside it.
+
+    Linear in position and velocities, by the shortest rotation in orientation.
+    """
+    at = (stamps - truth.stamp_ns[0]) * 1e-9
+    time = (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9
+
+    after = np.clip(np.searchsorted(time, at), 1, len(time) - 1)
+    before = after - 1
+    share = ((at - time[before]) / (time[after] - time[before]))[:, None]
+
+    def interpolated(values: FloatArray) -> FloatArray:
+        return np.asarray(values[before] + share * (values[after] - values[before]))
+
+    first = truth.orientation[before]
+    turned = share * rotations.between(first, truth.orientation[after])
+    return dataclasses.replace(
+        truth.take(np.zeros(len(stamps), dtype=np.int64)),
+        stamp_ns=stamps,
+        position=interpolated(truth.position),
+        orientation=rotations.multiply(first, rotations.exp(turned)),
+        linear_velocity=interpolated(truth.linear_velocity),
+        angular_velocity=interpolated(truth.angular_velocity),
+    )
+
+
 def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
     """Return the local frame in which the truth's positions are, as far as the fixes tell.
 

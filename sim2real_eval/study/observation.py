@@ -12,11 +12,12 @@ from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.metrics.consistency import inside_share, judged_world, known_axes, planar
 from sim2real_eval.metrics.error_curves import correlation_time
-from sim2real_eval.metrics.normalised_squares import QUANTITIES, Squares, nees_at, nis, truth_at
+from sim2real_eval.metrics.normalised_squares import QUANTITIES, Squares, nees_at, nis
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import resample
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.truth import truth_at
 from sim2real_eval.signals.agreement import wrap
 from sim2real_eval.study.run import EstimateSignals
 from sim_sensors.core.measurements import FloatArray, OdometryArray
@@ -68,7 +69,7 @@ def observe(
     truth = recording.require('truth')
     assert isinstance(truth, OdometryArray)
     origin_ns = int(truth.stamp_ns[0])
-    world = judged_world(judge, recording, truth, judged).truth
+    world, _, alignment = judged_world(judge, recording, truth, judged)
     inside = np.flatnonzero(
         (judged.stamp_ns >= world.stamp_ns[0]) & (judged.stamp_ns <= world.stamp_ns[-1])
     )
@@ -95,7 +96,7 @@ def observe(
     values |= _nis_values(judged, recording, innovations, since_ns)
     if len(inside):
         values |= _error_values(signals, inside, true)
-        values |= _nees_values(nees_at(judged, inside, true, *known_axes(judge)))
+        values |= _nees_values(nees_at(judged, inside, true, *known_axes(judge), alignment))
     return signals, {name: value for name, value in values.items() if value == value}
 
 

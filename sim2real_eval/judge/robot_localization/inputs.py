@@ -2,11 +2,13 @@
 """From a recording and a configuration to the arrays that the compiled event loop reads."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.robot_localization.configuration import (
@@ -30,6 +32,7 @@ from sim2real_eval.judge.robot_localization.parts import (
     Parts,
     PartTable,
 )
+from sim2real_eval.judge.robot_localization.state import YAW
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import (
     FixArray,
@@ -41,6 +44,7 @@ from sim_sensors.core.measurements import (
     PoseArray,
     TwistArray,
 )
+from sim_sensors.core.rotations import conjugate, heading, multiply, rotate, rotate_back
 
 _TYPES: Mapping[str, type[MessageArray]] = {
     'odom': OdometryArray,
@@ -264,3 +268,60 @@ def _imu_part(kind: int, imu: ImuArray, value: FloatArray) -> FloatArray:
         return imu.angular_velocity_covariance
     value[:, :3], value[:, 3:] = imu.linear_acceleration, imu.orientation
     return imu.linear_acceleration_covariance
+
+
+class WorldPoses(NamedTuple):
+    """Poses of base_link in the world frame that a filter fuses as they are.
+
+    Attributes
+    ----------
+    stamp_ns : (n,) int64
+    position : (n, 3) float
+        Metres; NaN for axes that are not fused, and for x and y if one of them is not.
+    yaw : (n,) float
+        Rad; NaN where it is not fused.
+    variance : (n, 2) float
+        Of the horizontal position, m^2, mean of both axes, and of yaw, rad^2.
+    """
+
+    stamp_ns: IntArray
+    position: FloatArray
+    yaw: FloatArray
+    variance: FloatArray
+
+
+def world_poses(inputs: Inputs) -> WorldPoses:
+    """Return the poses that define a filter's world: neither differential nor of navsat_transform.
+
+    They are prepared as `preparation.prepare` does it, which no state of the filter is needed for.
+    """
+    parts, messages, found = inputs.parts, inputs.messages, []
+    for p in np.flatnonzero((parts.kind == POSE) & (parts.differential == 0)):
+        mine = messages.part == p
+        value, mask = messages.value[mine], parts.mask[p] > 0.0
+        position, q = value[:, :3], value[:, 3:]
+        turn = math.atan2(parts.rotation[p, 1, 0], parts.rotation[p, 0, 0])
+        if parts.of_child[p]:
+            q = multiply(q, Rotation.from_matrix(parts.child_turn[p]).inv().as_quat()[None])
+            position = position - rotate(q, parts.child_at[p][None])
+        if parts.relative[p] and len(q):
+            position, q = rotate_back(q[:1], position - position[0]), multiply(conjugate(q[:1]), q)
+        if parts.imu[p]:
+            turn = -turn
+        else:
+            position = position @ parts.rotation[p].T + parts.offset[p]
+        seen = mask[:3] & mask[:2].all()
+        covariance = messages.covariances[messages.covariance[mine]]
+        spread = 0.5 * (covariance[:, 0, 0] + covariance[:, 1, 1]), covariance[:, 5, 5]
+        found.append(
+            WorldPoses(
+                messages.stamp_ns[mine],
+                np.where(seen, position, np.nan),
+                heading(q) + turn if mask[YAW] else np.full(len(q), np.nan),
+                np.stack(spread, axis=1),
+            )
+        )
+    nothing = WorldPoses(
+        np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 2))
+    )
+    return WorldPoses(*(np.concatenate(each) for each in zip(nothing, *found, strict=True)))
