@@ -50,10 +50,9 @@ class Squares:
     freedom : (n,) int64
         With so many degrees of freedom.
     correlated : bool
-        Whether samples depend on each other even if the filter is consistent: errors do,
-        innovations do not.
+        Whether samples depend on each other even in a consistent filter: errors do.
     shared : bool
-        Whether all samples have one error in common, that of the first estimate.
+        Whether all samples have one error in common, that of the alignment.
     """
 
     name: str
@@ -69,12 +68,8 @@ class Squares:
     def after(self, stamp_ns: int) -> Squares:
         """Return those at and after a stamp."""
         late = self.stamp_ns >= stamp_ns
-        return dataclasses.replace(
-            self,
-            stamp_ns=self.stamp_ns[late],
-            squares=self.squares[late],
-            freedom=self.freedom[late],
-        )
+        kept = (self.stamp_ns[late], self.squares[late], self.freedom[late])
+        return Squares(self.name, *kept, correlated=self.correlated, shared=self.shared)
 
 
 class Alignment(NamedTuple):
@@ -136,11 +131,7 @@ def nees(
         Position, orientation, velocity, angular velocity; the last two in the body frame.
         Estimates that are not numbers, or whose covariance is not positive definite, are left out.
     """
-    inside = np.flatnonzero(
-        judged.finite
-        & (judged.stamp_ns >= truth.stamp_ns[0])
-        & (judged.stamp_ns <= truth.stamp_ns[-1])
-    )
+    inside = np.flatnonzero(judged.finite & _within(truth, judged.stamp_ns))
     return nees_at(
         judged, inside, truth_at(truth, judged.stamp_ns[inside]), axes, turns, alignment
     )
@@ -169,8 +160,7 @@ def nees_at(
         judged.angular_velocity[inside] - true.angular_velocity,
     )
     blocks = (pose[:, :3, :3], pose[:, 3:, 3:], twist[:, :3, :3], twist[:, 3:, 3:])
-    found = []
-    shares = (shared, shared, False, False)
+    shares, found = (shared, shared, False, False), []
     for name, error, block, kept, common in zip(
         QUANTITIES, errors, blocks, (axes, turns, axes, turns), shares, strict=True
     ):
@@ -203,9 +193,8 @@ def _without(
     if np.any(stated < _LEAST_SHARE * least):
         return pose + common, True
     since = pose - common
-    # How far a turn of the start moves a position is known to some per cent only.
+    # How far a turn moves a position is known to some per cent; det / trace is the least variance.
     turned = alignment.covariance[5, 5] * np.sum(away[:, :2] ** 2, axis=1)
-    # Of two eigenvalues the smaller is at least the determinant over the trace.
     level = since[:, :2, :2]
     least = _MOST_TURNED * np.linalg.det(level)
     since[turned * np.trace(level, axis1=1, axis2=2) > least, :3, :3] = np.nan
@@ -226,23 +215,20 @@ def _turned(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> Flo
 # The truth in the world frame of a judge, whose origin and axes are its own.
 #
 # What the judge was given in its world says where that is. navsat_transform puts the fixes there
-# by a turn about the vertical and a shift: the turn is read off the fixes, moved from the antenna
-# to base_link, before and after, which is exact. Other poses that the filter fuses as they are
-# tell the turn from the true positions or headings. The shift is the mean between positions and
-# truth, because no recording says where on the Earth its truth begins. What no input defines is
-# taken from the first estimate.
+# by a turn, which is read off the fixes before and after, and a shift: the mean between them and
+# the truth, as no recording says where on the Earth its truth begins. Other poses that a filter
+# fuses as they are tell both, too. What no input defines is taken from the first estimate.
 #
 # An alignment has an error, c: of x, y, z and yaw, with covariance C. It moves the truth by G c:
-# a shift, and a turn about a point d away, G = [[I, z x d], [0, 1]]. Aligned errors are thus
+# a shift, and a turn about a point d away, G = [[I, z x d], [0, 1]], so that aligned errors are
 # a(t) = e(t) - G c. The same error is in the estimate. A filter that nothing tells its position or
 # yaw since its first estimate, of covariance C, propagates that error likewise, e(t) = G c + later
-# noise; and one that takes its position from inputs follows their mean error, c, of covariance
+# noise; one that takes its position from inputs follows their mean error, c, of covariance
 # (sum of R^-1)^-1 if they are independent. Either way cov(e(t), c) = G C, and a(t) has
-# P(t) - G C G' ([BarShalom2001], section 5.4, for the NEES; [Zhang2018] for what cannot be
-# observed).
-# Of fixes C counts as zero, as their errors drift: their mean error is not seen. A variance below
-# that of G C G' belongs to a filter that is overconfident or knows more than its inputs say. Its
-# errors then count as independent of c, P(t) + G C G', and as all samples share c, as one sample.
+# P(t) - G C G' ([BarShalom2001], section 5.4; [Zhang2018] for what cannot be observed). Of fixes C
+# counts as zero, as their errors drift: their mean error is not seen. A variance below that of
+# G C G' belongs to a filter that is overconfident or knows more than its inputs say. Its errors
+# count as independent of c, P(t) + G C G', and as all samples share c, as one sample.
 
 _LEAST_EXTENT_M = 1.0
 _LEAST_ARMS = 10.0
@@ -259,11 +245,7 @@ class WorldFrameTruth(NamedTuple):
 
 
 class _Places(NamedTuple):
-    """Positions, (n, 3), of base_link that a judge was given; NaN where an axis was not.
-
-    `before` they entered its world, whose horizontal part tells the turn if they extend further
-    than `least` metres; `after`; and the `true` ones.
-    """
+    """Positions, (n, 3), before and after they entered a judge's world; NaN where not given."""
 
     before: FloatArray
     after: FloatArray
@@ -306,8 +288,7 @@ def truth_in_world(
     poses : callable or None
         Returns what else it was given in its world, which counts where fixes tell nothing.
     """
-    inside = (judged.stamp_ns >= truth.stamp_ns[0]) & (judged.stamp_ns <= truth.stamp_ns[-1])
-    inside &= judged.finite
+    inside = _within(truth, judged.stamp_ns) & judged.finite
     if not inside.any():
         raise MetricError('consistency: no estimate that is a number lies within the truth')
     first = int(np.argmax(inside))
@@ -345,8 +326,8 @@ def truth_in_world(
     count = 0 if places is None else len(places.weight)
     angle = round(math.degrees(turn), 1) + 0.0
     if frame is not None and not unknown[5] and not headings:
-        said = findings.TRUTH_ALIGNED(turn=angle, fixes=count)
-        notes = (said, *frame_remarks(truth, fixes, frame))
+        notes = frame_remarks(truth, fixes, frame)
+        notes = (findings.TRUTH_ALIGNED(turn=angle, fixes=count), *notes)
     elif count + headings:
         notes = (findings.TRUTH_ON_INPUTS(turn=angle, positions=count, headings=headings),)
     if unknown.any():
@@ -365,7 +346,7 @@ def _of_fixes(
 ) -> tuple[_Places | None, LocalFrame | None]:
     """Return the places that fixes gave, and the frame of the truth; None if they gave none."""
     stamps = judged.gps_stamp_ns
-    inside = (stamps >= truth.stamp_ns[0]) & (stamps <= truth.stamp_ns[-1])
+    inside = _within(truth, stamps)
     # A position needs the filter's attitude, which may be no number.
     inside &= np.isfinite(judged.gps_position).all(axis=1)
     stamps, world = stamps[inside], judged.gps_position[inside]
@@ -385,7 +366,7 @@ def _of_fixes(
 
 
 def _of_poses(truth: OdometryArray, poses: WorldPoses) -> _Places | None:
-    known = _within(truth, poses) & np.isfinite(poses.position[:, 0])
+    known = _within(truth, poses.stamp_ns) & np.isfinite(poses.position[:, 0])
     if np.count_nonzero(known) < 2:
         return None
     true = truth_at(truth, poses.stamp_ns[known]).position
@@ -401,7 +382,7 @@ def _turn_of(
     It is their mean, weighted by variances; None if neither tells one.
     """
     turn, variance = (None, 0.0) if places is None else places.turn()
-    known = _within(truth, poses) & np.isfinite(poses.yaw)
+    known = _within(truth, poses.stamp_ns) & np.isfinite(poses.yaw)
     if not known.any():
         return turn, variance, 0
     turns = poses.yaw[known] - heading(truth_at(truth, poses.stamp_ns[known]).orientation)
@@ -415,6 +396,5 @@ def _turn_of(
     return turn, variance * (1.0 - share), len(turns)
 
 
-def _within(truth: OdometryArray, poses: WorldPoses) -> NDArray[np.bool_]:
-    stamps = poses.stamp_ns
+def _within(truth: OdometryArray, stamps: IntArray) -> NDArray[np.bool_]:
     return np.asarray((stamps >= truth.stamp_ns[0]) & (stamps <= truth.stamp_ns[-1]))
