@@ -37,7 +37,7 @@ def graph() -> Iterator[Graph]:
 
 @pytest.fixture(scope='module')
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return short_bags(tmp_path_factory.mktemp('bags'), line=1.5, circle=6.0)
+    return short_bags(tmp_path_factory.mktemp('bags'), line=1.0, circle=4.0)
 
 
 def refused(capfd: pytest.CaptureFixture[str], *parameters: str) -> str:
