@@ -98,7 +98,7 @@ def interruptible() -> Iterator[None]:
     heard.listen(numbers)
     hook = sys.unraisablehook
 
-    def quiet(dropped: 'sys.UnraisableHookArgs') -> None:
+    def quiet(dropped: sys.UnraisableHookArgs) -> None:
         if heard.error is None or not _comes_of(dropped.exc_value, heard.error):
             hook(dropped)
         else:
