@@ -25,7 +25,6 @@ from ros_evaluation_examples import (
     start_judge,
     told,
     wait,
-    write_bag,
 )
 from ros_examples import Graph
 
@@ -112,7 +111,7 @@ def test_the_graph_measures_what_the_batch_run_measures(recorded: Recorded) -> N
 
 
 def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
-    """at twice real time on a busy machine it may miss ticks, but not the motion."""
+    """At twice real time on a busy machine it may miss ticks, but not the motion."""
     for motion, found in recorded.items():
         estimate, truth = found['odometry/filtered'], found['ground_truth/odometry']
         assert isinstance(estimate, OdometryArray)

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `sim2real` command: thin verbs over the library."""
 
+from __future__ import annotations
+
 __all__: list[str] = []

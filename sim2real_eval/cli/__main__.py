@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m sim2real_eval.cli`."""
 
+from __future__ import annotations
+
 import sys
 
 from sim2real_eval.cli.main import main

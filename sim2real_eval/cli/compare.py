@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sim2real compare`: signals of real sensors against those of simulated ones."""
 
+from __future__ import annotations
+
 import argparse
 import dataclasses
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sim2real fit`: parameters of a sensor model tuned on real recordings."""
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import dataclasses

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sim2real gate`: a result held against limits, for the CI of a simulator."""
 
+from __future__ import annotations
+
 import argparse
 import datetime
 from pathlib import Path

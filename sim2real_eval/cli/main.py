@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `sim2real` command: how it runs and ends, and its exit statuses."""
 
+from __future__ import annotations
+
 import argparse
 import atexit
 import contextlib

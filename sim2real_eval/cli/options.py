@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of the command line, made from the declarations of parameters."""
 
+from __future__ import annotations
+
 import argparse
 import dataclasses
 from collections.abc import Callable

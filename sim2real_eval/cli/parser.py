@@ -7,6 +7,8 @@ verbs; `run(options)`, which returns the exit status; and, where it wants them,
 heavy is imported before it runs, so that `--help`, completion and a mistyped option are quick.
 """
 
+from __future__ import annotations
+
 import argparse
 import logging
 import textwrap

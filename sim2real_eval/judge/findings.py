@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the error-state filter, the smoother and judges in other processes may find."""
 
+from __future__ import annotations
+
 from sim2real_eval.common.findings import assumed, decisive, routine
 
 DIVERGED = decisive(

@@ -6,6 +6,8 @@ returns an `Estimate`; docs/howto/extend.md walks through one. `load_judge` comp
 `Judge` that the rest of the package works with.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import inspect

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allan deviations: table of noise terms, log-log plot, and the folder of `sim2real allan`."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence

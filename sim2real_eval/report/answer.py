@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer of a study in at most six lines of text."""
 
+from __future__ import annotations
+
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence

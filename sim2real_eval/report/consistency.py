@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """NIS and NEES as a table and as a plot."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables for the terminal, all with the same look."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from typing import Any
 

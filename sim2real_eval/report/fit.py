@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fit: tables, plot, and the folder that `sim2real fit` writes."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

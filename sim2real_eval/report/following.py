@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A followed path: table, plot and result folder."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping, Sequence
 from glob import escape

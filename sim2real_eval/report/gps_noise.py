@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A characterised GPS: tables and plot."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Literal

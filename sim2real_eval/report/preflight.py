@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pre-flight of recordings as a table and as a picture."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables for the terminal: uncertainty of distances, and rankings by other metrics."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

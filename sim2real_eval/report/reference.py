@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The picture of a reference trajectory: where it went, with its uncertainty."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import numpy as np

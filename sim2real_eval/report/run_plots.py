@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plots of runs: their scores, and their speeds."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scenario run: tables, plot and result folder."""
 
+from __future__ import annotations
+
 import math
 from pathlib import Path
 from typing import Any

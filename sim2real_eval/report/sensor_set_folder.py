@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder that `sim2real characterize` writes: models, report and plots."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence

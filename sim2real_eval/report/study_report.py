@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a study: its page, its tables for a paper, and what to say of it in a line."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 import shlex

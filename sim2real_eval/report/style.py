@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all plots share: colours, one per model, and PNG files with the same bytes every time."""
 
+from __future__ import annotations
+
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A wheel study: table, plot and result folder."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A world on the terminal and as a map: table, magnetic field, landmarks."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

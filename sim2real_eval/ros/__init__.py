@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ROS 2 nodes of the judge."""
 
+from __future__ import annotations
+
 __all__: list[str] = []

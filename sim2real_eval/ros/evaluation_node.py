@@ -4,6 +4,8 @@
 See docs/reference/ros/evaluation_node.md for topics, parameters and what is written.
 """
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import Sequence

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """judge_node: the embedded judge in the place of robot_localization's nodes."""
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Callable

@@ -5,6 +5,8 @@ An argument that is a parameter of a node is declared with the node. The table i
 only `declare`, `boolean` and `check_packages` do.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import os
 import re

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launch actions that several launch files share, and one run after another within a launch."""
 
+from __future__ import annotations
+
 import dataclasses
 import signal
 from collections.abc import Callable, Iterable, Mapping

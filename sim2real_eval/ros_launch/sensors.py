@@ -5,6 +5,8 @@ TF is told for everybody, and judge_node in a file: it reads /tf_static too, but
 before its first message, and where tf2_msgs is not installed.
 """
 
+from __future__ import annotations
+
 import atexit
 import dataclasses
 import json

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options that follow from the real recordings of a study, unless they are given."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer of a study: which model is nearest to reality, how sure, and why to doubt it."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of a study as rosbag2 folders with mcap, for Foxglove, PlotJuggler and ROS 2."""
 
+from __future__ import annotations
+
 import itertools
 import re
 import struct

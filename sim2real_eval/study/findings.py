@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a study sets because its recordings demand it."""
 
+from __future__ import annotations
+
 from sim2real_eval.common.findings import assumed
 
 TRUTH_RATE = assumed(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder of a study: held by one process at a time, continued after a kill."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import shutil

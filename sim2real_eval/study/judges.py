@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges in a study file."""
 
+from __future__ import annotations
+
 import dataclasses
 from pathlib import Path
 from typing import Any, NoReturn

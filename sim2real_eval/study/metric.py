@@ -5,6 +5,8 @@ The least that a metric can be is a class with a name, a unit, a meaning and `of
 run; docs/howto/extend.md walks through one.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import itertools

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of a judged run is kept beside its score: signals, and numbers that VEPD does not see."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings of a study: of paths and globs, synthetic stand-ins, and drives."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import glob

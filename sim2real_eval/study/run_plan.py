@@ -4,6 +4,8 @@
 Who judges, and how, is the caller's: a batch run over arrays, or nodes on a live graph.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import math

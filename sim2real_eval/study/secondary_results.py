@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All that is said of a study beside VEPD and its uncertainty: does VEPD hide something?"""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import logging

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the ranking depends on the options of the metric: VEPD once more, one option changed."""
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
 from collections.abc import Sequence

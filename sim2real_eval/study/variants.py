@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sensor models in a study file, and the simulated variants that they make."""
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
 from collections.abc import Mapping

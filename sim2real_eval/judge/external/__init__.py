@@ -4,6 +4,8 @@
 The judges are declared here, where ROS need not be installed.
 """
 
+from __future__ import annotations
+
 from importlib.util import find_spec
 from typing import ClassVar
 

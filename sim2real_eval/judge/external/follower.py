@@ -4,6 +4,8 @@
 The one says what the node is to publish, and when; the other is held against it.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import struct

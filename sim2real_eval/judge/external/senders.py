@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ends of topics and services of a judge node: its inputs, transforms and odometry, questions."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import time

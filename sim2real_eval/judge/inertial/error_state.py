@@ -5,6 +5,8 @@ Equations: [Sola2017], chapters 5 to 7; [Groves2013], chapter 14. docs/explanati
 them in the form used here.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a recording to arrays for the inertial judges: everything in base_link and in one plane."""
 
+from __future__ import annotations
+
 import dataclasses
 
 import numpy as np

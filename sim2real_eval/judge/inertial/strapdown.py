@@ -13,6 +13,8 @@ Within an interval rate w and force f are constant in the body, which is then ex
     v <- v + (g + R Gamma_1 (f - a)) dt              R <- R Exp(phi)
 """
 
+from __future__ import annotations
+
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.compiled_rotations import (
     coefficients,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Correction of the error-state filter by up to three measured numbers; compiled."""
 
+from __future__ import annotations
+
 import math
 
 from sim2real_eval.judge.inertial.strapdown import (

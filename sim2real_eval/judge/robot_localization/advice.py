@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the judge did with its inputs that changes what its estimate means."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence, Set
 
 import numpy as np

@@ -7,6 +7,8 @@ matrix is formed. P stays symmetric to the bit: one triangle is computed, the ot
 image.
 """
 
+from __future__ import annotations
+
 import math
 
 from sim2real_eval.judge.robot_localization.matrices import (

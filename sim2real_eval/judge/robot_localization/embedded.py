@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The embedded judge: ekf_node and navsat_transform_node on a recording, offline."""
 
+from __future__ import annotations
+
 import concurrent.futures
 import dataclasses
 import os

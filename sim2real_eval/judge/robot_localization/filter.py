@@ -7,6 +7,8 @@ in floating point as exact where it matters, see `correct`. The textbook's unsce
 corrects so too: the transform of points drawn anew is exact for what is linear in the state.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What robot_localization did with its inputs that changes what its estimate means."""
 
+from __future__ import annotations
+
 from sim2real_eval.common.findings import assumed, decisive, routine
 
 DIFFERENTIAL = assumed(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """navsat_transform around its kernels: fixes and sensors laid out for the loop, or live."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import threading

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a recording and a configuration to the arrays that the compiled event loop reads."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence, Set

@@ -5,6 +5,8 @@ It runs the kernels of the batch loop on the same state, so that the same messag
 the same order give the same bits as `judge()`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Set
 
 import numpy as np

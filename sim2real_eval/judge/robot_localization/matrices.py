@@ -10,6 +10,8 @@ operations in the same order, no fused multiply-add.
 Matrices are (n, 16) float64, contiguous. Neither row numbers nor shapes are checked.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from llvmlite import ir

@@ -6,6 +6,8 @@ world frame once, and from then on turns the latest fix into an odometry message
 its timer. Fixes that are overtaken by a newer one before a tick are lost.
 """
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the nodes publish, and how odometry/gps gets from the one to the other."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts that messages have: their configuration, mounting and memory, and their table."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence, Set

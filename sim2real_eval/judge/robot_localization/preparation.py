@@ -6,6 +6,8 @@ and memory. A part is prepared when its message arrives: lever arms and gravity 
 state of that moment, `differential` and `relative` use the part's previous messages.
 """
 
+from __future__ import annotations
+
 import math
 
 from sim2real_eval.judge.robot_localization.parts import POSE, TWIST, Parts, PartState

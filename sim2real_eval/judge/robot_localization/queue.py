@@ -7,6 +7,8 @@ order is part of the behaviour to reproduce: it decides which measurement initia
 and, in an unscented filter, the result itself.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -6,6 +6,8 @@ timer is due; tick navsat_transform when its timer is due; deliver the odometry/
 Only clock steps at which something happens are visited.
 """
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The 15 states of the filter, its memory, settings and timing as the compiled loops see them."""
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which topic of a recording feeds which input of the judge, in what order, and how late."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping
 

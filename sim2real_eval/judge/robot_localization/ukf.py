@@ -12,6 +12,8 @@ The mean of angles is that of their directions. What is peculiar (docs/explanati
 - The control input does not act.
 """
 
+from __future__ import annotations
+
 import math
 
 from sim2real_eval.judge.robot_localization.ekf import (

@@ -8,6 +8,8 @@ P_(i,i+1) = -R^-1 S P_(i+1). Normal equations would lose the weak directions of 
 fixes: informations there span more than the 16 digits of a double.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Any
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run in GTSAM: IMU between nodes, fixes at them, what is known before, and the solution."""
 
+from __future__ import annotations
+
 import dataclasses
 import importlib
 from typing import Any

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reference trajectory for a recording that has no truth: the smoother's estimate, labelled."""
 
+from __future__ import annotations
+
 import dataclasses
 import importlib.metadata
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A study as one HTML page."""
 
+from __future__ import annotations
+
 __all__: list[str] = []

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What plots of a page show, as plain data: the page carries Bokeh's script, which draws them."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import importlib.util

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One HTML page about a study: no file beside it, no network, the same bytes every time."""
 
+from __future__ import annotations
+
 import base64
 import dataclasses
 import functools

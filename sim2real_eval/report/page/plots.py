@@ -4,6 +4,8 @@
 `sources` are the models and `real`, in the order in which they are drawn.
 """
 
+from __future__ import annotations
+
 from collections.abc import Container, Iterable, Mapping
 from typing import Literal
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the models stand under one judge: distances with what resampling says of them."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping
 

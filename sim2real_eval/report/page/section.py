@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sections of a page: one judge, and the other metrics, options and judges."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sensors of a twin on the graph, given the truth as fast as they measure it."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import math

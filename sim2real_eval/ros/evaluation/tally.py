@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far an evaluation is: runs done, VEPD so far, what failed."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import json

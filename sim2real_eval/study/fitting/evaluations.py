@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates judged: each is simulated on every recording with the very same random draws."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import itertools

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What fitting the parameters of a model may find."""
 
+from __future__ import annotations
+
 from sim2real_eval.common.findings import assumed, decisive, routine
 
 _GAIN = '{before:.4g} became {after:.4g} on the recordings of the fit'

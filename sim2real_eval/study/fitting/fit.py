@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fit from recordings to a model: judge, search, validate, and say what is known."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -5,6 +5,8 @@ Every real run has the same number of simulated ones, so that the Wasserstein di
 coordinate is the mean difference of sorted values, for thousands of parameter values at once.
 """
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Callable, Mapping
 

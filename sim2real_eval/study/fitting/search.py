@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which candidates are judged: some all over the bounds, then where the best ones should be."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which parameters of a model are tuned, between which bounds and on which scale."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import re

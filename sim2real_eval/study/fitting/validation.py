@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a fit is to be believed: on other recordings, and parameter by parameter."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 

@@ -6,6 +6,8 @@ Ant's JUnitReport (the schema that most readers are written for): attributes and
 testsuite as required there, in its order.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import datetime
 import math
