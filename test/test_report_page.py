@@ -15,7 +15,7 @@ import pytest
 from report_examples import HOSTILE, hostile_study, renamed, small_study, with_record
 
 from sim2real_eval.report.answer import answer_lines
-from sim2real_eval.report.page.cells import decimal, span
+from sim2real_eval.report.console import decimal, span
 from sim2real_eval.report.page.evidence import gather
 from sim2real_eval.report.page.figure import library, thinned
 from sim2real_eval.report.page.page import study_page

@@ -20,7 +20,7 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge.inertial.settings import InertialSettings, Smoother
 from sim2real_eval.judge.protocol import Judge
-from sim2real_eval.judge.smoother.smoother import SmootherJudge, smooth
+from sim2real_eval.judge.smoother.smoother import SmootherJudge
 from sim2real_eval.metrics.consistency import check_consistency
 from sim2real_eval.metrics.normalised_squares import nees
 from sim2real_eval.metrics.series import velocity_series
@@ -37,6 +37,12 @@ MOTIONS: tuple[Scenario, ...] = (
     HalfSine(duration=12.0, speed=5.0),
 )
 WAVY = HalfSine(duration=12.0, speed=5.0)
+
+
+def smooth(
+    recording: Recording, settings: InertialSettings, *, start_heading: float | None = None
+) -> JudgedRun:
+    return SmootherJudge('gtsam', (), settings).judge(recording, start_heading=start_heading)
 
 
 def position_errors(run: JudgedRun, recording: Recording) -> np.ndarray:

@@ -7,14 +7,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.characterization.options import AllanOptions, TableOptions
-from sim2real_eval.cli.arguments import (
-    add_list,
-    add_out,
-    add_recordings,
-    add_shared,
-    given_once,
-    topic_roles,
-)
+from sim2real_eval.cli import arguments
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import attempted, conclude, print_notes, print_table, progress_bar
 from sim2real_eval.common.findings import Finding
@@ -52,9 +45,11 @@ UNITS = ('gyroscope_unit', 'accelerometer_unit')
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('input')
-    add_recordings(inputs, 'bags, CSV folders, or tables of numbers: .csv, .txt, .npy, .npz')
-    add_shared(inputs, 'topic')
-    add_list(inputs, '--axis', 'NAME', 'axis such as gyroscope_z (default: all)')
+    arguments.add_recordings(
+        inputs, 'bags, CSV folders, or tables of numbers: .csv, .txt, .npy, .npz'
+    )
+    arguments.add_shared(inputs, 'topic')
+    arguments.add_list(inputs, '--axis', 'NAME', 'axis such as gyroscope_z (default: all)')
     inputs.add_argument(
         '--columns',
         metavar='LIST',
@@ -63,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     TABLE.add(inputs)
     screening = parser.add_argument_group('screening')
-    add_shared(screening, 'motion')
+    arguments.add_shared(screening, 'motion')
     ALLAN.add(screening, 'outliers', 'factor')
     estimate = parser.add_argument_group('estimate')
     ALLAN.add(estimate, 'points', 'fit_from', 'weights')
@@ -71,8 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--no-check', action='store_true', help='do not simulate and re-identify the model'
     )
     output = parser.add_argument_group('output')
-    add_out(output, 'folder for curves, terms, plot and model files', 'overwrite', 'json')
-    add_shared(parser, 'seed')
+    arguments.add_out(
+        output, 'folder for curves, terms, plot and model files', 'overwrite', 'json'
+    )
+    arguments.add_shared(parser, 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -83,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.recording.recording import DEFAULT_TOPICS
     from sim2real_eval.report.allan import FILES, allan_record, write_allan_folder
 
-    given_once(options.recordings)
+    arguments.given_once(options.recordings)
     if options.out:
         check_result_files(options.out, FILES, overwrite=options.overwrite)
     settings = ALLAN.make(options, reject_motion=options.motion == 'reject')
@@ -99,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         with progress_bar(blocks(fitted.samples), 'simulating the model') as advance:
             again = reidentify(model, terms, fitted.samples, seed=options.seed, progress=advance)
     record = allan_record(results, terms, model.rate, settings, again, options.seed)
-    topic = dict(topic_roles(options.topic)).get('imu', DEFAULT_TOPICS['imu'])
+    topic = dict(arguments.topic_roles(options.topic)).get('imu', DEFAULT_TOPICS['imu'])
     if options.out:
         write_allan_folder(options.out, results, terms, model, record, again, topic)
 
@@ -119,7 +116,7 @@ def _signals(options: argparse.Namespace, path: str) -> Signals:
 
     columns = tuple(options.columns.split(',')) if options.columns else ()
     table = TABLE.make(options, columns=columns)
-    signals = read_signals(path, table, dict(topic_roles(options.topic)))
+    signals = read_signals(path, table, dict(arguments.topic_roles(options.topic)))
     return signals.only(tuple(options.axis)) if options.axis else signals
 
 

@@ -143,9 +143,6 @@ def add_scenario(parser: argparse._ActionsContainer, where: str = '') -> None:
     parser.add_argument('--scenario', type=label, metavar='LABEL', help=about)
 
 
-# Recordings, and which topics of them count.
-
-
 def topic_roles(given: Sequence[str], *, inputs: bool = False) -> tuple[tuple[str, str], ...]:
     """Return the (role, topic) pairs of --topic; with `inputs` there may be others beside them.
 

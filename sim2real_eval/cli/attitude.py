@@ -7,14 +7,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.benches.settings import AttitudeSettings, SimulationSettings
-from sim2real_eval.cli.arguments import (
-    add_out,
-    add_recordings,
-    add_shared,
-    motion_parameters,
-    sources,
-    world_of,
-)
+from sim2real_eval.cli import arguments
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import attempted, conclude, print_notes, print_table, progress_bar
 from sim2real_eval.common.findings import Finding
@@ -62,10 +55,10 @@ _FILTER = OptionSet(
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     about = 'bags or CSV folders with IMU and truth; none: simulate'
-    add_recordings(parser, about, nargs='*')
+    arguments.add_recordings(parser, about, nargs='*')
     simulation = parser.add_argument_group('simulation')
     _SIMULATION.add(simulation)
-    add_shared(simulation, 'set')
+    arguments.add_shared(simulation, 'set')
     simulation.add_argument(
         '--world',
         metavar='WORLD',
@@ -73,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f'{_WORLD}); with recordings the field that the filter expects (default: that measured '
         'in the first 2 s)',
     )
-    add_shared(parser, 'topic', 'base_frame')
+    arguments.add_shared(parser, 'topic', 'base_frame')
     of_filter = parser.add_argument_group('filter')
     of_filter.add_argument(
         '--without',
@@ -84,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _FILTER.add(of_filter)
     about = 'folder for plots, record and errors'
-    add_out(parser, about, 'overwrite', 'json', 'seed', 'jobs')
+    arguments.add_out(parser, about, 'overwrite', 'json', 'seed', 'jobs')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -146,7 +139,7 @@ def _simulated(
     if options.topic:
         raise ParameterError('--topic', '', 'goes with recordings only')
     chosen = _SIMULATION.make(options)
-    given = motion_parameters(options)
+    given = arguments.motion_parameters(options)
     motion = motion_of(
         chosen.motion,
         seed=options.seed,
@@ -182,8 +175,8 @@ def _recorded(
     _SIMULATION.refuse(options, 'goes without recordings only')
     if options.set:
         raise ParameterError('--set', '', 'goes without recordings only')
-    world = world_of(options)
-    found = sources(options.recordings, options.topic)
+    world = arguments.world_of(options)
+    found = arguments.sources(options.recordings, options.topic)
 
     def attempt(source: Source) -> AttitudeRun:
         return recorded_run(

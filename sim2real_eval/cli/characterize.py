@@ -9,23 +9,9 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sim2real_eval.cli import arguments, output
 from sim2real_eval.cli.allan import ALLAN, TABLE, UNITS
-from sim2real_eval.cli.arguments import (
-    add_out,
-    add_recordings,
-    add_shared,
-    given_once,
-    topic_roles,
-)
 from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import (
-    attempted,
-    complain,
-    conclude,
-    print_notes,
-    print_table,
-    progress_bar,
-)
 from sim_sensors.core.parameters import Parameters, parameter
 
 if TYPE_CHECKING:
@@ -68,16 +54,16 @@ _OF_UNITS = ('check.acceleration_unit', 'check.gravity_scale', 'check.gravity_sc
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     about = 'bags or CSV folders of one vehicle, standing still all the time or in parts'
-    add_recordings(parser, about)
-    add_shared(parser, 'topic')
+    arguments.add_recordings(parser, about)
+    arguments.add_shared(parser, 'topic')
     _COVARIANCE.add(parser)
-    add_shared(parser, 'base_frame')
+    arguments.add_shared(parser, 'base_frame')
     inertial = parser.add_argument_group('IMU, as of `sim2real allan`')
     TABLE.add(inertial, *UNITS)
-    add_shared(inertial, 'motion')
+    arguments.add_shared(inertial, 'motion')
     ALLAN.add(inertial, 'fit_from')
     about = 'folder for models, plots and characterization.json'
-    add_out(parser, about, 'overwrite', 'json', 'seed')
+    arguments.add_out(parser, about, 'overwrite', 'json', 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -93,12 +79,12 @@ def run(options: argparse.Namespace) -> int:
         write_calibration,
     )
 
-    given_once(options.recordings)
+    arguments.given_once(options.recordings)
     if options.out:
         check_result_files(options.out, FILES, overwrite=options.overwrite)
-    read = functools.partial(read_recording, topics=dict(topic_roles(options.topic)))
-    recordings, failures = attempted(options.recordings, read, 'reading')
-    with progress_bar(3, 'characterizing') as advance:
+    read = functools.partial(read_recording, topics=dict(arguments.topic_roles(options.topic)))
+    recordings, failures = output.attempted(options.recordings, read, 'reading')
+    with output.progress_bar(3, 'characterizing') as advance:
         found = calibrate(
             recordings,
             k=_COVARIANCE.make(options).k,
@@ -109,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
             progress=advance,
         )
     for problem in found.problems:
-        complain(f'not characterised: {problem}')
+        output.complain(f'not characterised: {problem}')
     record = calibration_record(found)
     told = [
         one
@@ -127,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
             print(f'Models, plots and report: {options.out}')
             print('Next:', next_command(found, options.out, _drive(recordings)))
 
-    return conclude(options, record, tell, failures=[*failures, *found.problems])
+    return output.conclude(options, record, tell, failures=[*failures, *found.problems])
 
 
 def _print(found: Calibration, told: Sequence[Finding]) -> None:
@@ -141,10 +127,10 @@ def _print(found: Calibration, told: Sequence[Finding]) -> None:
             gps_statistics_table,
         )
 
-        print_table(gps_noise_table(found.gps))
+        output.print_table(gps_noise_table(found.gps))
         if (consistency := gps_consistency_table(found.gps)) is not None:
-            print_table(consistency)
-        print_table(gps_statistics_table(found.simulated_statistics))
+            output.print_table(consistency)
+        output.print_table(gps_statistics_table(found.simulated_statistics))
         notes += [note.of('GPS') for note in found.gps.notes]
         notes += [
             GPS_NOT_RECOVERED(axis, name=name, given=given, found=again).of('GPS')
@@ -155,14 +141,16 @@ def _print(found: Calibration, told: Sequence[Finding]) -> None:
         from sim2real_eval.report.allan import allan_console_table, units_legend
 
         imu = found.imu
-        print_table(allan_console_table(imu.terms, imu.results, imu.again.recovered_parameters))
+        output.print_table(
+            allan_console_table(imu.terms, imu.results, imu.again.recovered_parameters)
+        )
         print(units_legend(imu.terms))
         notes += [note.of('IMU') for note in imu.notes]
         notes += [
             NOT_RECOVERED(terms=f'{one.axis} {one.coefficient}').of('IMU')
             for one in imu.again.lost
         ]
-    print_notes(notes)
+    output.print_notes(notes)
 
 
 def _drive(recordings: list[Recording]) -> str:

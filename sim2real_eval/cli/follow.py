@@ -9,16 +9,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import (
-    add_list,
-    add_other_sensors,
-    add_out,
-    add_shared,
-    key_value,
-    other_kinds,
-    sources,
-    surroundings,
-)
+from sim2real_eval.cli import arguments
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import attempted, conclude, print_notes, print_table, progress_bar
 from sim_sensors.core.errors import MotionError, ParameterError, not_among
@@ -92,22 +83,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'source', nargs='+', metavar='RECORDING|CSV', help='where the waypoints come from'
     )
     _FOLLOW.add(parser, kept=True)
-    add_list(parser, '--set', 'KEY=VALUE', 'one of its parameters, such as robot.slip=0.02')
-    add_other_sensors(
+    arguments.add_list(
+        parser, '--set', 'KEY=VALUE', 'one of its parameters, such as robot.slip=0.02'
+    )
+    arguments.add_other_sensors(
         parser,
         world='beginning at the first waypoint (default: standard gravity, the Earth alone)',
         origin='where the first waypoint lies, for --gps and --mag (default: where it lay on the '
         'recorded drive; without recorded fixes that of the world, 43.07,-89.4,260)',
     )
-    add_shared(parser, 'storage')
-    add_out(parser, 'folder for tables, plots and recordings (default: none)', 'overwrite')
+    arguments.add_shared(parser, 'storage')
+    arguments.add_out(
+        parser, 'folder for tables, plots and recordings (default: none)', 'overwrite'
+    )
     parser.add_argument(
         '--compare',
         action='store_true',
         help='hold the simulated IMU against the recorded one, as `sim2real compare` does: yaw '
         'error, trend, spectra; in DIR/compare',
     )
-    add_shared(parser, 'topic', 'json', 'seed')
+    arguments.add_shared(parser, 'topic', 'json', 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -132,12 +127,12 @@ def run(options: argparse.Namespace) -> int:
 
     controllers = _controllers(options.controllers)
     settings = _settings(options)
-    for name in ('imu', 'gps', *other_kinds(), 'world'):
+    for name in ('imu', 'gps', *arguments.other_kinds(), 'world'):
         if getattr(options, name) and not options.out:
             raise ParameterError(f'--{name}', '', 'goes with --out only')
     if options.origin is not None and not (options.gps or options.mag):
         raise ParameterError('--origin', '', 'goes with --gps or --mag, and --out, only')
-    origin, world, others = surroundings(options)
+    origin, world, others = arguments.surroundings(options)
     if options.compare and not options.imu:
         raise ParameterError('--compare', '', 'goes with --imu and --out only')
     twin = Twin(
@@ -169,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
         names.append(one.name)
         return one, followed
 
-    done, failures = attempted(sources(options.source, options.topic), attempt, 'runs')
+    done, failures = attempted(arguments.sources(options.source, options.topic), attempt, 'runs')
     followed, runs = [one for one, _ in done], [run for _, run in done]
     told = merge_findings(('followed', waypoint_findings(one.waypoints)) for one in followed)
     record = following_record(runs, settings, seed=options.seed, notes=told)
@@ -252,7 +247,7 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
     mapping: dict[str, Any] = read_yaml_mapping(Path(options.config)) if options.config else {}
     settings = FollowSettings.from_mapping(mapping, options.config or 'follow')
     for text in options.set:
-        key, value = key_value(text)
+        key, value = arguments.key_value(text)
         whole = settings.to_mapping()
         place: Any = whole
         *above, last = key.split('.')

@@ -184,9 +184,6 @@ def _check_target(target: Path, written: set[Path], *, overwrite: bool) -> None:
         raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
 
 
-# `--consistency`: table and plot of one run, and a table over several.
-
-
 def _plot_path(estimate: Path) -> Path:
     return estimate.with_name(f'{estimate.stem}_consistency.png')
 

@@ -136,9 +136,6 @@ def _loaded(kind: SensorKind[Any, Any], name: str) -> Parameters | ParameterErro
     return model
 
 
-# Lists of models, as every verb takes them, and the simulated variants that they stand for.
-
-
 def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     """Return the variants that lists of GPS and IMU models stand for.
 

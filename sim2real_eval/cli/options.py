@@ -186,8 +186,6 @@ def _parser(one: Parameter) -> Callable[[str], Any]:
     return parse
 
 
-# Options of a study, which file, command and node take alike.
-
 STUDY = OptionSet(
     StudyOptions,
     start_heading='--start-heading --no-start-heading',

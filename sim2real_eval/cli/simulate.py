@@ -9,14 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import (
-    add_other_sensors,
-    add_out,
-    add_shared,
-    motion_parameters,
-    sources,
-    surroundings,
-)
+from sim2real_eval.cli import arguments
 from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.cli.output import attempted_in_steps, conclude, print_notes, report_failures
 from sim2real_eval.common.findings import from_records, to_records
@@ -75,16 +68,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         '--truth', nargs='+', metavar='PATH', help='recordings whose true motion is measured anew'
     )
-    add_shared(parser, 'set')
+    arguments.add_shared(parser, 'set')
     _SIMULATE.add(parser, 'duration', 'runs', 'gps', 'imu')
-    add_other_sensors(
+    arguments.add_other_sensors(
         parser,
         world='origin (default: standard gravity, the Earth alone)',
         origin='where the coordinates of the motion begin (default that of the world, '
         '43.07,-89.4,260; with --truth where the recorded fixes say)',
     )
-    add_shared(parser, 'topic', 'storage')
-    add_out(parser, 'folder for the recordings', 'json', 'seed', required=True)
+    arguments.add_shared(parser, 'topic', 'storage')
+    arguments.add_out(parser, 'folder for the recordings', 'json', 'seed', required=True)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -97,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     if chosen.gps == _NONE and chosen.imu == REAL_SENSOR:
         raise ParameterError('--imu', '', "'real' does not go with --gps none; must be a model")
     variants = twins(REAL_SENSOR if chosen.gps == _NONE else chosen.gps, chosen.imu)
-    origin, world, others = surroundings(options)
+    origin, world, others = arguments.surroundings(options)
     if len(variants) > 1:
         raise ParameterError('--gps, --imu', '', 'name several models; must name one each')
     if chosen.motion and REAL_SENSOR in (chosen.gps, chosen.imu):
@@ -151,7 +144,7 @@ def _motion(
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')
     assert chosen.motion is not None
-    name, parameters = chosen.motion, motion_parameters(options)
+    name, parameters = chosen.motion, arguments.motion_parameters(options)
     scenario = name.removeprefix('drive_')
     origin = origin or (DEFAULT_ORIGIN if world is None else world.frame)
     names = [f'{scenario}_{number}' for number in range(1, chosen.runs + 1)]
@@ -198,4 +191,4 @@ def _twins(
                 recording = dataclasses.replace(recording, name=name)
             yield recording
 
-    return [runs(source) for source in sources(options.truth, options.topic)]
+    return [runs(source) for source in arguments.sources(options.truth, options.topic)]

@@ -9,15 +9,9 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sim2real_eval.cli import output
 from sim2real_eval.cli.arguments import add_out, add_shared, motion_parameters, sources
 from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import (
-    attempted_in_steps,
-    conclude,
-    print_notes,
-    print_table,
-    report_failures,
-)
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.parameters import Parameters, number_of, parameter
 
@@ -121,19 +115,21 @@ def run(options: argparse.Namespace) -> int:
         return drive_variants(setup, drive(), step)
 
     each = setup.runs * (len(setup.variants) + 1)
-    driven, failures = attempted_in_steps(drives, attempt, 'runs', each)
-    report_failures(failures, of=len(drives))
+    driven, failures = output.attempted_in_steps(drives, attempt, 'runs', each)
+    output.report_failures(failures, of=len(drives))
     study = study_of(setup, driven)
     if options.out:
         write_wheels(options.out, study, overwrite=options.overwrite)
     record = wheel_record(study)
-    return conclude(options, record, lambda: _show(study), 'Plot, record and runs', failures)
+    return output.conclude(
+        options, record, lambda: _show(study), 'Plot, record and runs', failures
+    )
 
 
 def _show(study: WheelStudy) -> None:
     from sim2real_eval.report.wheels import wheel_table
 
-    print_table(wheel_table(study))
+    output.print_table(wheel_table(study))
     first = next(iter(study.setup.variants))
     print(f'VEPD: distance from runs of {first} that stand for the real robot.')
     frames, in_view, poses, taken = (
@@ -145,7 +141,7 @@ def _show(study: WheelStudy) -> None:
         f'Camera: a tag in view in {in_view} of {frames} frames; {poses:.0f} poses passed its '
         f'gate, the judge took {taken:.0f}; none for {blind:.1f} s at most.'
     )
-    print_notes(study.notes())
+    output.print_notes(study.notes())
 
 
 def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[], RecordedMotion]:

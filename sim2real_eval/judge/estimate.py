@@ -37,49 +37,33 @@ ODOMETRY_FIELDS = (
 
 @dataclasses.dataclass(frozen=True)
 class PartCount:
-    """What became of one part (pose, twist or acceleration) of one input.
+    """What became of one part (pose, twist or acceleration) of one input."""
 
-    Attributes
-    ----------
-    name, topic : str
-        Such as `imu0 twist` and `/imu/data`.
-    received, older, unusable, fused, rejected : int
-        Messages in; refused because an earlier one had a later stamp; yielding no measurement;
-        fused; refused, by the Mahalanobis gate or as `singular`.
-    singular : int
-        Of those refused, how many because the covariance of their innovation was singular or not
-        a number, which no gate is needed for.
-    """
-
+    # Such as `imu0 twist` and `/imu/data`.
     name: str
     topic: str
+    # Messages in; refused because an earlier one had a later stamp; yielding no measurement;
+    # fused; refused, by the Mahalanobis gate or as `singular`.
     received: int
     older: int
     unusable: int
     fused: int
     rejected: int
+    # Of those refused, how many because the covariance of their innovation was singular or not a
+    # number, which no gate is needed for.
     singular: int = 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Corrections:
-    """Measurements that the filter compared with its state, in the order in which it did.
+    """Measurements that the filter compared with its state, in the order in which it did."""
 
-    Attributes
-    ----------
-    part : (n,) int64
-        Index into `JudgedRun.parts`.
-    stamp_ns : (n,) int64
-    states : (n,) int64
-        How many states each measured, those included that `two_d_mode` holds at zero.
-    nis : (n,) float
-        Normalised innovation squared, refused measurements included: the squared Mahalanobis
-        distance that the gate looks at.
-    """
-
-    part: IntArray
-    stamp_ns: IntArray
+    part: IntArray  # (n,) Index into `JudgedRun.parts`
+    stamp_ns: IntArray  # (n,)
+    # (n,) How many states each measured, those included that `two_d_mode` holds at zero.
     states: IntArray
+    # (n,) Normalised innovation squared, refused measurements included: the squared Mahalanobis
+    # distance that the gate looks at.
     nis: FloatArray
 
     @classmethod

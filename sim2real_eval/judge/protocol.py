@@ -263,9 +263,6 @@ def _to_body(orientation: FloatArray, matrices: FloatArray) -> FloatArray:
     return np.stack(columns, axis=2)
 
 
-# A class of somebody else's, completed to a judge.
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class _OutsideJudge:
     """A `Judge` from a class with `judge(recording)`."""

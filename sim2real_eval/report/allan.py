@@ -40,15 +40,8 @@ from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.tables import Field, write_bytes, write_csv, write_json
+from sim2real_eval.report import style
 from sim2real_eval.report.console import add_numbers, add_words, plain_table
-from sim2real_eval.report.style import (
-    figure_legend,
-    legend_line,
-    model_colours,
-    save_png,
-    small_multiples,
-    tidy,
-)
 from sim_sensors.imu.chain import ImuChain
 
 _WORDS = {
@@ -131,8 +124,6 @@ def units_legend(terms: Mapping[str, NoiseTerms]) -> str:
     )
 
 
-# Allan deviations on log-log axes: measured with bands, fitted, and each fitted term.
-
 # Colours are for recordings.
 _FIT_COLOUR = '#222222'
 _LETTERS = {name: words[-1] for name, words in _WORDS.items()}
@@ -149,8 +140,8 @@ def allan_figure(
     The curves of the recordings have one-sigma bands; several take a colour each. Those of the
     simulated sensor, `twins` by axis, are drawn as dots.
     """
-    figure, panels = small_multiples(len(terms), 3, (3.5, 3.0), (0.0, 0.8), narrowest=4.8)
-    colours = model_colours([result.name for result in results])
+    figure, panels = style.small_multiples(len(terms), 3, (3.5, 3.0), (0.0, 0.8), narrowest=4.8)
+    colours = style.model_colours([result.name for result in results])
     for panel, axis in zip(panels, terms, strict=True):
         factor, unit = _SCALES[quantity_of(axis)]
         for result in results:
@@ -164,7 +155,9 @@ def allan_figure(
             dots[0].set(markersize=4.0, markerfacecolor='white', markeredgewidth=0.8)
         _decorate(panel, axis, terms[axis], unit)
     figure.supxlabel('averaging time [s]', fontsize=9)
-    figure_legend(figure, _handles(results, colours, bool(twins)), 4 if len(terms) > 1 else 2)
+    style.figure_legend(
+        figure, _handles(results, colours, bool(twins)), 4 if len(terms) > 1 else 2
+    )
     return figure
 
 
@@ -209,7 +202,7 @@ def _draw_terms(panel: Axes, terms: NoiseTerms, factor: float) -> None:
 def _decorate(panel: Axes, axis: str, terms: NoiseTerms, unit: str) -> None:
     panel.set_xscale('log')
     panel.set_yscale('log')
-    tidy(panel)
+    style.tidy(panel)
     panel.tick_params(which='minor', labelsize=7)
     panel.grid(visible=True, which='major', color='#e0e0e0', linewidth=0.6)
     quantity = quantity_of(axis)
@@ -234,19 +227,18 @@ def _handles(
     results: Sequence[RecordingResult], colours: Mapping[str, str], twins: bool
 ) -> list[Artist]:
     handles: list[Artist] = [
-        legend_line(result.name, colours[result.name], linewidth=1.3) for result in results[:6]
+        style.legend_line(result.name, colours[result.name], linewidth=1.3)
+        for result in results[:6]
     ]
     # The band has the colour of its curve; that of several is said in grey.
     band = colours[results[0].name] if len(results) == 1 else 'grey'
     handles.append(Patch(color=band, alpha=0.25, linewidth=0, label='68 % band'))
-    handles.append(legend_line('fit and its terms', _FIT_COLOUR, linewidth=1.2))
+    handles.append(style.legend_line('fit and its terms', _FIT_COLOUR, linewidth=1.2))
     if twins:
         dots = {'marker': 'o', 'linestyle': 'none', 'markersize': 4, 'markerfacecolor': 'white'}
-        handles.append(legend_line('simulated from the fit', _FIT_COLOUR, **dots))
+        handles.append(style.legend_line('simulated from the fit', _FIT_COLOUR, **dots))
     return handles
 
-
-# The folder that `sim2real allan` writes: curves, terms, plot, and models made of them.
 
 FILES = ('allan.csv', 'allan.json', 'allan.png', 'imu.yaml', 'kalibr_imu.yaml', 'noise.sdf')
 _HEADER = (
@@ -334,7 +326,7 @@ def write_allan_folder(
     target = Path(folder)
     write_csv(target / 'allan.csv', _HEADER, _rows(results))
     figure = allan_figure(results, terms, again.curves if again else None)
-    save_png(figure, target / 'allan.png')
+    style.save_png(figure, target / 'allan.png')
     about = [
         'A sensor model made by `sim2real allan` from: '
         + ', '.join(f'{one.name} ({one.seconds:.0f} s at {one.rate:.6g} Hz)' for one in results),

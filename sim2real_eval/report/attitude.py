@@ -22,17 +22,9 @@ from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
 from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.report import style
 from sim2real_eval.report.consistency import consistency_figure
 from sim2real_eval.report.console import add_numbers, plain_table
-from sim2real_eval.report.style import (
-    BLUE,
-    TRUTH_COLOUR,
-    figure_legend,
-    legend_line,
-    new_figure,
-    save_png,
-    tidy,
-)
 
 
 def attitude_table(study: AttitudeStudy, title: str) -> Table:
@@ -55,8 +47,6 @@ def attitude_table(study: AttitudeStudy, title: str) -> Table:
     return table
 
 
-# Errors of an estimated attitude over time: quaternion components in their bounds, and angles.
-
 _POINTS = 4000
 # Scalar part first, as in figure 7 of [Ligorio2015].
 _COMPONENTS = (('w', 3), ('x', 0), ('y', 1), ('z', 2))
@@ -70,41 +60,39 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
     errors = run.errors
     step = max(1, len(errors.stamp_ns) // _POINTS)
     time = errors.time[::step]
-    figure = new_figure(11.0, 7.2)
+    figure = style.new_figure(11.0, 7.2)
     panels = figure.subplots(4, 2, sharex=True)
     settled = errors.time >= 0.1 * errors.time[-1]
     for (name, i), panel in zip(_COMPONENTS, panels[:, 0], strict=True):
         bound = BOUND * errors.quaternion_std[:, i]
         for side in (-bound, bound):
-            panel.plot(time, side[::step], color=TRUTH_COLOUR, linewidth=0.7)
-        panel.plot(time, errors.quaternion[::step, i], color=BLUE, linewidth=0.7)
+            panel.plot(time, side[::step], color=style.TRUTH_COLOUR, linewidth=0.7)
+        panel.plot(time, errors.quaternion[::step, i], color=style.BLUE, linewidth=0.7)
         inside = 100.0 * errors.inside[i]
         panel.set_title(f'q{name}: {inside:.1f} % inside', fontsize=9)
         most = np.concatenate([bound[settled], np.abs(errors.quaternion[settled, i])]).max()
         panel.set_ylim(-1.4 * most, 1.4 * most)
     for i, name in enumerate(ANGLES):
         panel = panels[i, 1]
-        panel.plot(time, np.degrees(errors.angles[::step, i]), color=BLUE, linewidth=0.7)
-        panel.axhline(0.0, color=TRUTH_COLOUR, linewidth=0.5)
+        panel.plot(time, np.degrees(errors.angles[::step, i]), color=style.BLUE, linewidth=0.7)
+        panel.axhline(0.0, color=style.TRUTH_COLOUR, linewidth=0.5)
         panel.set_title(f'{name} [deg]: RMSE {np.degrees(errors.rmse[i]):.3f}', fontsize=9)
         most = np.degrees(np.abs(errors.angles[settled, i]).max())
         # Of the whole rotation there is an angle without a sign.
         panel.set_ylim(-1.4 * most if name != 'rotation' else 0.0, 1.4 * most)
     for panel in panels.flat:
-        tidy(panel, grid=True)
+        style.tidy(panel, grid=True)
         panel.locator_params(axis='y', nbins=5)
     handles = [
-        legend_line('estimated - true', BLUE),
-        legend_line('99 % bounds of the filter', TRUTH_COLOUR, linewidth=0.7),
+        style.legend_line('estimated - true', style.BLUE),
+        style.legend_line('99 % bounds of the filter', style.TRUTH_COLOUR, linewidth=0.7),
     ]
-    figure_legend(figure, handles, 2, title)
+    style.figure_legend(figure, handles, 2, title)
     figure.supxlabel(
         'time since the first sample [s]; scales are those after the first tenth', fontsize=9
     )
     return figure
 
-
-# The folder that `sim2real attitude` writes: errors, record and plots.
 
 MARK = 'attitude.json'
 """File that every result of this kind holds."""
@@ -164,8 +152,8 @@ def write_attitude(
         write_csv(fresh / 'errors.csv', tuple(columns), np.column_stack([*columns.values()]))
         write_json(fresh / MARK, record)
         figure = attitude_figure(first, f'Attitude errors of {first.name}')
-        save_png(figure, fresh / 'errors.png')
-        save_png(consistency_figure([nees, *nis], title=title), fresh / 'consistency.png')
+        style.save_png(figure, fresh / 'errors.png')
+        style.save_png(consistency_figure([nees, *nis], title=title), fresh / 'consistency.png')
     return Path(folder)
 
 

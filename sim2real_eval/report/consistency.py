@@ -17,16 +17,8 @@ from rich.text import Text
 from sim2real_eval.metrics.consistency import Consistency, consistency, ratio_bounds
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.report import style
 from sim2real_eval.report.console import add_numbers, add_words, plain_table
-from sim2real_eval.report.style import (
-    BLUE,
-    REAL_COLOUR,
-    VERMILION,
-    figure_legend,
-    legend_line,
-    small_multiples,
-    tidy,
-)
 from sim_sensors.core.measurements import FloatArray, IntArray
 
 _STYLES = {'consistent': 'green', 'overconfident': 'red', 'underconfident': 'yellow'}
@@ -63,8 +55,6 @@ def short_ratio(ratio: float) -> str:
     return f'{ratio:.2f}' if 0.1 <= ratio < 1e4 else f'{ratio:.2g}'
 
 
-# NIS and NEES over time, a panel each, with the bounds that a consistent filter keeps.
-
 _WINDOWS = 20
 _LEAST_WINDOW = 5
 # More than a panel has pixels.
@@ -88,7 +78,7 @@ def consistency_figure(
     shown = [squares for squares in series if len(squares)]
     if not shown:
         raise MetricError('consistency: no samples to plot')
-    figure, panels = small_multiples(len(shown), 2, (5.0, 1.9), (0.0, 0.9), sharex=True)
+    figure, panels = style.small_multiples(len(shown), 2, (5.0, 1.9), (0.0, 0.9), sharex=True)
     start = min(int(squares.stamp_ns[0]) for squares in shown)
     for panel, squares in zip(panels, shown, strict=True):
         _draw(panel, squares, start, probability)
@@ -96,12 +86,12 @@ def consistency_figure(
     figure.supylabel('square / degrees of freedom [1]', fontsize=9)
     percent = f'{100.0 * probability:g} %'
     handles: list[Artist] = [
-        legend_line('sample', REAL_COLOUR, marker='.', linestyle=''),
-        legend_line(f'{percent} of samples', BLUE, linewidth=0.9, linestyle='--'),
-        legend_line('running mean', VERMILION, linewidth=1.3),
-        Patch(color=BLUE, alpha=0.2, label=f'{percent} of running means'),
+        style.legend_line('sample', style.REAL_COLOUR, marker='.', linestyle=''),
+        style.legend_line(f'{percent} of samples', style.BLUE, linewidth=0.9, linestyle='--'),
+        style.legend_line('running mean', style.VERMILION, linewidth=1.3),
+        Patch(color=style.BLUE, alpha=0.2, label=f'{percent} of running means'),
     ]
-    figure_legend(figure, handles, 4, title)
+    style.figure_legend(figure, handles, 4, title)
     return figure
 
 
@@ -125,15 +115,15 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     panel.yaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_locator(LogLocator(numticks=6))
     panel.plot(
-        time, np.clip(values / freedom, _LEAST, _MOST), '.', color=REAL_COLOUR, markersize=1.5,
-        alpha=0.5, rasterized=True,
+        time, np.clip(values / freedom, _LEAST, _MOST), '.', color=style.REAL_COLOUR,
+        markersize=1.5, alpha=0.5, rasterized=True,
     )  # fmt: skip
     turns = np.flatnonzero(np.diff(freedom))
     corners = np.unique(np.concatenate([[0], turns, turns + 1, [n - 1]]))
     for bound in ratio_bounds(freedom[corners], probability):
-        panel.plot(time[corners], bound, color=BLUE, linewidth=0.9, linestyle='--')
-    panel.fill_between(middle, low, high, color=BLUE, alpha=0.2, linewidth=0)
-    panel.plot(middle, np.clip(mean / total, _LEAST, _MOST), color=VERMILION, linewidth=1.3)
+        panel.plot(time[corners], bound, color=style.BLUE, linewidth=0.9, linestyle='--')
+    panel.fill_between(middle, low, high, color=style.BLUE, alpha=0.2, linewidth=0)
+    panel.plot(middle, np.clip(mean / total, _LEAST, _MOST), color=style.VERMILION, linewidth=1.3)
     panel.axhline(1.0, color='black', linewidth=0.6)
     title = f'{squares.name}: ratio {short_ratio(found.ratio)}, {found.verdict}'
     beyond = int(np.sum(values / freedom > _MOST))
@@ -147,7 +137,7 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
         near = MaxNLocator(5) if top < 5.0 * bottom else LogLocator(subs=(1.0, 2.0, 5.0))
         panel.yaxis.set_major_locator(near)
         panel.yaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
-    tidy(panel, grid=True)
+    style.tidy(panel, grid=True)
 
 
 def _running(values: FloatArray, window: int, places: IntArray) -> FloatArray:

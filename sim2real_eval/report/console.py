@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables for the terminal, all with the same look."""
+"""Tables for the terminal, all with the same look; tables of text for pages; numbers in both."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE
@@ -137,3 +139,65 @@ def short_number(value: float | None) -> str:
     if 1e-3 <= abs(value) < 1e3:
         return f'{value:#.3g}'.rstrip('.')
     return f'{value:.0f}' if value == 0.0 or 1e3 <= abs(value) < 1e4 else f'{value:.1e}'
+
+
+MINUS = '\N{MINUS SIGN}'
+NONE = '\N{EN DASH}'
+"""Stands where there is no number."""
+
+_NEGLIGIBLE = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A column; numbers are aligned on the right and sorted as numbers."""
+
+    label: str
+    unit: str = ''
+    numeric: bool = False
+
+    @property
+    def head(self) -> str:
+        """Label with unit."""
+        return f'{self.label} [{self.unit}]' if self.unit else self.label
+
+
+def numeric(label: str, unit: str = '') -> Column:
+    """Return a column of numbers."""
+    return Column(label, unit, numeric=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataTable:
+    """Rows under columns, of as many cells as there are columns."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    headed: bool = True  # whether the first cell of a row names it
+    kind: str = 'plain'  # class of the table in a page: `runs` can be filtered, `sorted` sorted
+    # Text of a cell to the class of the colour that stands before it.
+    colours: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+
+def decimal(value: float | None, digits: int = 4) -> str:
+    """Return a number for a table: fixed decimals, an exponent where they would show nothing."""
+    if value is None or value != value:
+        return NONE
+    if math.isinf(value):
+        return '∞' if value > 0 else '\N{MINUS SIGN}∞'
+    if value == 0.0:
+        text = '0'
+    elif not 0.5 * 10.0**-digits <= abs(value) < 1e5:
+        text = f'{value:.2g}'
+    else:
+        text = f'{value:.{digits}f}'
+    return text.replace('-', MINUS)
+
+
+def span(low: float, high: float) -> str:
+    """Return an interval; a lower end that rounding makes of zero, next to the upper one, as 0."""
+    return f'{decimal(low if low > _NEGLIGIBLE * high else 0.0)} to {decimal(high)}'

@@ -20,17 +20,9 @@ from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.report import style
 from sim2real_eval.report.console import add_numbers, add_words, four_decimals, plain_table
 from sim2real_eval.report.run_plots import save_scores
-from sim2real_eval.report.style import (
-    BLUE,
-    REAL_COLOUR,
-    VERMILION,
-    figure_legend,
-    save_png,
-    small_multiples,
-    tidy,
-)
 from sim2real_eval.study.fitting.fit import Fit
 from sim2real_eval.study.fitting.objective import METRICS
 from sim2real_eval.study.fitting.tuned import model_yaml
@@ -86,8 +78,6 @@ def fit_gain_table(fit: Fit) -> Table:
     return table
 
 
-# The objective over each tuned parameter, with what resampling makes of it.
-
 _STEEP = 20.0
 
 
@@ -98,10 +88,10 @@ def profile_figure(fit: Fit) -> Figure:
     what 90 % of the resamples say of how much worse than the fit it is. A flat profile inside its
     band is a parameter of which the recordings say nothing.
     """
-    figure, panels = small_multiples(len(fit.parameters), 2, (5.2, 3.3), (0.4, 0.9))
+    figure, panels = style.small_multiples(len(fit.parameters), 2, (5.2, 3.3), (0.4, 0.9))
     for panel, one in zip(panels, fit.parameters, strict=True):
         _draw(panel, one, fit)
-    figure_legend(figure, panels[0].get_legend_handles_labels()[0], 3, below=True)
+    style.figure_legend(figure, panels[0].get_legend_handles_labels()[0], 3, below=True)
     validation = fit.validation
     held = '' if validation.held_out is None else f', held out {validation.held_out:.3g}'
     figure.suptitle(
@@ -114,16 +104,21 @@ def profile_figure(fit: Fit) -> Figure:
 
 
 def _draw(panel: Axes, one: Identified, fit: Fit) -> None:
-    tidy(panel, grid=True)
+    style.tidy(panel, grid=True)
     level = f'{fit.options.uncertainty.level:.0%}'
     panel.axvspan(
-        one.low, one.high, color=VERMILION, alpha=0.10, linewidth=0.0, label=f'{level} interval'
+        one.low,
+        one.high,
+        color=style.VERMILION,
+        alpha=0.10,
+        linewidth=0.0,
+        label=f'{level} interval',
     )
     panel.fill_between(
-        one.values, *np.maximum(one.band, 1e-9), color=BLUE, alpha=0.20, linewidth=0.0,
+        one.values, *np.maximum(one.band, 1e-9), color=style.BLUE, alpha=0.20, linewidth=0.0,
         label='90 % of resamples',
     )  # fmt: skip
-    panel.plot(one.values, one.profile, color=BLUE, linewidth=1.4, label='profile')
+    panel.plot(one.values, one.profile, color=style.BLUE, linewidth=1.4, label='profile')
     evaluations = fit.evaluations
     kept = evaluations.usable & evaluations.tells
     if len(fit.parameters) == 1:
@@ -132,10 +127,10 @@ def _draw(panel: Axes, one: Identified, fit: Fit) -> None:
             evaluations.values[kept, 0], values, 'o', color='black', markersize=3,
             label='judged',
         )  # fmt: skip
-    panel.axvline(one.value, color=VERMILION, linewidth=1.2, label='fitted')
+    panel.axvline(one.value, color=style.VERMILION, linewidth=1.2, label='fitted')
     if one.tuned.low <= one.tuned.start <= one.tuned.high:
         panel.axvline(
-            one.tuned.start, color=REAL_COLOUR, linewidth=1.2, linestyle='--', label='start'
+            one.tuned.start, color=style.REAL_COLOUR, linewidth=1.2, linestyle='--', label='start'
         )
     if one.tuned.log:
         panel.set_xscale('log')
@@ -249,7 +244,7 @@ def write_fit(
                 write_bytes(fresh / f'{sensor}.yaml', text.encode())
         _write_candidates(fresh / 'candidates.csv', fit)
         _write_runs(fresh / 'runs.csv', fit)
-        save_png(profile_figure(fit), fresh / 'profiles.png')
+        style.save_png(profile_figure(fit), fresh / 'profiles.png')
         simulated = fit.validation.points.items()
         scores = {name: _scores(points.reshape(-1, 2)) for name, points in simulated}
         save_scores(fresh, _scores(fit.real.points), scores)

@@ -19,16 +19,9 @@ from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import Field, write_csv, write_json
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import BAG_FILES, Storage, write_recording
+from sim2real_eval.report import style
 from sim2real_eval.report.console import add_numbers, add_words, plain_table
 from sim2real_eval.report.signal_plots import PLOTS
-from sim2real_eval.report.style import (
-    TRUTH_COLOUR,
-    figure_legend,
-    model_colours,
-    new_figure,
-    save_png,
-    tidy,
-)
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.following.follower import FollowSettings
 from sim_sensors.following.reference import ErrorStatistics
@@ -56,8 +49,6 @@ def following_console_table(
     return table
 
 
-# Plot of a followed run: the paths on a plan, and each error over time.
-
 _LABELS = {
     'distance': 'distance [m]\n(from 1 mm on)',
     'across': 'to the left [m]',
@@ -73,27 +64,27 @@ def following_figure(run: FollowedRun) -> Figure:
     A controller that leaves the reference by far more than its size is cut off on the plan; its
     distance over time, on a logarithmic axis, says how far.
     """
-    figure = new_figure(11.0, 6.2)
+    figure = style.new_figure(11.0, 6.2)
     plan, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.0, 1.15))[0]
     axes = plan.subplots()
-    tidy(axes, grid=True)
+    style.tidy(axes, grid=True)
     w = run.reference.waypoints
-    axes.plot(w.x, w.y, color=TRUTH_COLOUR, linewidth=1.0, label='reference', zorder=5)
-    axes.plot(w.x[0], w.y[0], 'o', color=TRUTH_COLOUR, markersize=4, zorder=6)
+    axes.plot(w.x, w.y, color=style.TRUTH_COLOUR, linewidth=1.0, label='reference', zorder=5)
+    axes.plot(w.x[0], w.y[0], 'o', color=style.TRUTH_COLOUR, markersize=4, zorder=6)
     panels = right.subplots(len(_LABELS), 1, sharex=True)
-    colours = model_colours(run.drives)
+    colours = style.model_colours(run.drives)
     for controller, drive in run.drives.items():
-        style = {'color': colours[controller], 'linewidth': 1.2}
-        axes.plot(drive.poses[:, 0], drive.poses[:, 1], label=controller, **style)
+        line = {'color': colours[controller], 'linewidth': 1.2}
+        axes.plot(drive.poses[:, 0], drive.poses[:, 1], label=controller, **line)
         for panel, name in zip(panels, _LABELS, strict=True):
             values = getattr(drive.errors, name)
             shown = np.degrees(values) if name == 'yaw' else values
             if name == 'distance':
                 # The robot starts on the reference; the logarithm of that says nothing.
                 shown = np.where(shown > _LEAST_DISTANCE, shown, np.nan)
-            panel.plot(drive.time, shown, **style)
+            panel.plot(drive.time, shown, **line)
     for panel, label in zip(panels, _LABELS.values(), strict=True):
-        tidy(panel, grid=True)
+        style.tidy(panel, grid=True)
         panel.set_ylabel(label, fontsize=8)
     panels[0].set_yscale('log')
     panels[-1].set_xlabel('time since the first waypoint [s]', fontsize=9)
@@ -105,12 +96,10 @@ def following_figure(run: FollowedRun) -> Figure:
     axes.set_xlabel('x [m]', fontsize=9)
     axes.set_ylabel('y [m]', fontsize=9)
     title = f'{run.name}: reference (dot: start) and simulated robot'
-    figure_legend(plan, axes.get_legend_handles_labels()[0], 3, title)
+    style.figure_legend(plan, axes.get_legend_handles_labels()[0], 3, title)
     right.suptitle('errors of the robot against the reference', fontsize=10)
     return figure
 
-
-# The folder that `sim2real follow` leaves behind: tables, series, plots and recordings.
 
 MARK = 'follow.json'
 """File that every result of this kind holds."""
@@ -214,7 +203,7 @@ def _write_run(folder: Path, run: FollowedRun) -> None:
         write_csv(
             folder / 'series' / f'{run.name}_{controller}.csv', _SERIES, zip(*columns, strict=True)
         )
-    save_png(following_figure(run), folder / f'{run.name}.png')
+    style.save_png(following_figure(run), folder / f'{run.name}.png')
 
 
 def _rows(runs: Sequence[FollowedRun]) -> list[list[Field]]:

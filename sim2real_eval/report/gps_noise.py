@@ -119,8 +119,6 @@ def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
     return table
 
 
-# A receiver at standstill: its fixes, their autocorrelation and stated covariance.
-
 _COLOURS = (BLUE, VERMILION, GREEN)
 _FIT = '#222222'
 _MOST_DOTS = 5000

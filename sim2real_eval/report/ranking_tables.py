@@ -157,9 +157,6 @@ def pair_lines(known: Uncertainty, scenario: str) -> list[Finding]:
     return [NOT_SIGNIFICANT(pairs='; '.join(shown)).of(where)]
 
 
-# Tables beside VEPD on the terminal: a line per metric or option, a column per model.
-
-
 class RankLine(NamedTuple):
     """One way to rank the models: values and ranks model by model, marks of those significant, and
     the agreement with the ranking that all are compared with.

@@ -15,17 +15,7 @@ from matplotlib.figure import Figure
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.report.style import (
-    REAL_COLOUR,
-    TRUTH_COLOUR,
-    figure_legend,
-    is_wide,
-    legend_line,
-    model_colours,
-    new_figure,
-    save_png,
-    tidy,
-)
+from sim2real_eval.report import style
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,17 +71,17 @@ def scores_figure(
     """
     if not sim or not real:
         raise MetricError('no runs to plot; need real runs and at least one model')
-    colours = {real_label: REAL_COLOUR, **model_colours(sim)}
+    colours = {real_label: style.REAL_COLOUR, **style.model_colours(sim)}
     values = {
         name: np.array([float(getattr(score, axis.field)) for score in scores])
         for name, scores in [(real_label, real), *sim.items()]
     }
-    figure = new_figure(7.2, 1.2 + _ROW * len(values))
+    figure = style.new_figure(7.2, 1.2 + _ROW * len(values))
     panel = figure.subplots()
-    if is_wide(np.concatenate(list(values.values())).tolist()):
+    if style.is_wide(np.concatenate(list(values.values())).tolist()):
         panel.set_xscale('log')
     lowest, highest = values[real_label].min(), values[real_label].max()
-    panel.axvspan(lowest, highest, color=REAL_COLOUR, alpha=0.15, linewidth=0)
+    panel.axvspan(lowest, highest, color=style.REAL_COLOUR, alpha=0.15, linewidth=0)
     for row, (name, found) in enumerate(values.items()):
         panel.plot([np.median(found)] * 2, [row - 0.36, row + 0.36], color=colours[name])
         panel.plot(found, np.full(len(found), row), 'o', color=colours[name], alpha=0.55,
@@ -99,7 +89,7 @@ def scores_figure(
     labels = [f'{name} ({len(found)})' for name, found in values.items()]
     panel.set_yticks(range(len(values)), labels, fontsize=8)
     panel.set_ylim(len(values) - 0.4, -0.6)
-    tidy(panel, grid=True)
+    style.tidy(panel, grid=True)
     panel.tick_params(axis='y', length=0)
     panel.set_xlabel(axis.label, fontsize=9)
     figure.suptitle(f'{axis.title}: a dot per run, a line at the median', fontsize=10)
@@ -115,12 +105,10 @@ def save_scores(
 ) -> list[Path]:
     """Write `rmse.png` and `entropy.png`; return their paths."""
     return [
-        save_png(scores_figure(real, sim, axis, real_label=real_label), Path(folder) / name)
+        style.save_png(scores_figure(real, sim, axis, real_label=real_label), Path(folder) / name)
         for name, axis in (('rmse.png', RMSE), ('entropy.png', ENTROPY))
     ]
 
-
-# True and estimated speed, a row of panels per scenario and a column per model.
 
 _ACROSS = 5
 _RANGES = 2.0
@@ -155,19 +143,19 @@ def overlay_figure(
     models = list(dict.fromkeys(model for overlay in overlays.values() for model in overlay.sim))
     if not models:
         raise MetricError('no runs to plot; need at least one overlay with one model')
-    colours = model_colours(models)
+    colours = style.model_colours(models)
     # Many models are wrapped, so that the page keeps a readable width.
     columns = min(len(models), _ACROSS)
     blocks = [models[i : i + columns] for i in range(0, len(models), columns)]
     rows = len(overlays) * len(blocks)
-    figure = new_figure(max(2.5 * columns + 0.4, 5.2), 1.9 * rows + 1.1)
+    figure = style.new_figure(max(2.5 * columns + 0.4, 5.2), 1.9 * rows + 1.1)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     lines = [(*item, block) for block in blocks for item in overlays.items()]
     own_truth = False
     for line, (label, overlay, block) in enumerate(lines):
         for column, model in enumerate(block):
             panel: Axes = panels[line][column]
-            tidy(panel, grid=True)
+            style.tidy(panel, grid=True)
             panel.tick_params(labelbottom=True)
             if line % len(overlays) == 0:
                 panel.set_title(model, fontsize=9, loc='left')
@@ -181,14 +169,16 @@ def overlay_figure(
     figure.supylabel(f'{speed_label} [m/s]', fontsize=9)
     simulated = 'estimate, simulated sensors (colour of the model)'
     handles = [
-        legend_line('truth', TRUTH_COLOUR, linewidth=1.1),
-        legend_line(f'estimate, {real_label} sensors', REAL_COLOUR, linewidth=1.6),
-        legend_line(simulated, colours[models[0]], linewidth=1.1),
+        style.legend_line('truth', style.TRUTH_COLOUR, linewidth=1.1),
+        style.legend_line(f'estimate, {real_label} sensors', style.REAL_COLOUR, linewidth=1.6),
+        style.legend_line(simulated, colours[models[0]], linewidth=1.1),
     ]
     if own_truth:
-        handles.append(legend_line('truth, simulated', 'black', linewidth=0.9, linestyle='--'))
+        handles.append(
+            style.legend_line('truth, simulated', 'black', linewidth=0.9, linestyle='--')
+        )
     title = f'True and estimated speed{", " if about else ""}{about}'
-    figure_legend(figure, handles, len(handles) if columns > 2 else 2, title)
+    style.figure_legend(figure, handles, len(handles) if columns > 2 else 2, title)
     return figure
 
 
@@ -196,8 +186,8 @@ def _draw(panel: Axes, overlay: Overlay, model: str, colour: str) -> bool:
     """Draw one panel; say whether the simulated run has a truth of its own."""
     real, sim = overlay.real, overlay.sim.get(model)
     # Truth lies on top but thin, so that an estimate that follows it stays visible around it.
-    _plot_estimate(panel, real, color=REAL_COLOUR, linewidth=1.8, zorder=2)
-    panel.plot(real.gt_time, real.gt_vel, color=TRUTH_COLOUR, linewidth=0.9, zorder=4)
+    _plot_estimate(panel, real, color=style.REAL_COLOUR, linewidth=1.8, zorder=2)
+    panel.plot(real.gt_time, real.gt_vel, color=style.TRUTH_COLOUR, linewidth=0.9, zorder=4)
     if sim is None:
         panel.text(0.5, 0.5, 'no run', transform=panel.transAxes, ha='center', fontsize=8)
         return False
@@ -235,7 +225,7 @@ def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
         panels[0][0].set_ylim(min(seen) - margin, max(seen) + 2.0 * margin)
 
 
-def _plot_estimate(panel: Axes, series: VelocitySeries, **style: Any) -> None:
+def _plot_estimate(panel: Axes, series: VelocitySeries, **look: Any) -> None:
     """Plot an estimate as far as there is truth; beyond it the judge only predicts."""
     known = series.se_time <= series.gt_time[-1]
-    panel.plot(series.se_time[known], series.se_vel[known], **style)
+    panel.plot(series.se_time[known], series.se_vel[known], **look)

@@ -17,17 +17,8 @@ from scipy.stats import chi2
 from sim2real_eval.benches.preintegration.study import ScenarioStudy
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.report import style
 from sim2real_eval.report.console import add_numbers, plain_table
-from sim2real_eval.report.style import (
-    BLUE,
-    REAL_COLOUR,
-    VERMILION,
-    figure_legend,
-    legend_line,
-    new_figure,
-    save_png,
-    tidy,
-)
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.nav_state import NavState
 
@@ -106,20 +97,20 @@ def scenario_figure(study: ScenarioStudy) -> Figure:
     walking = len(study.components) == 15
     pairs = _PAIRS + (_BIAS_PAIRS if walking else ())
     rows = len(pairs) // 3
-    figure = new_figure(9.0, 2.7 * rows + 0.7)
+    figure = style.new_figure(9.0, 2.7 * rows + 0.7)
     panels = figure.subplots(rows, 3, squeeze=False)
     for panel, pair in zip(panels.flat, pairs, strict=True):
         _draw(panel, study, list(pair))
     handles = [
-        legend_line('a run', REAL_COLOUR, marker='.', linestyle=''),
-        legend_line('95 %, predicted', BLUE, linewidth=1.6),
-        legend_line('95 %, found', VERMILION, linewidth=1.6, linestyle='--'),
+        style.legend_line('a run', style.REAL_COLOUR, marker='.', linestyle=''),
+        style.legend_line('95 %, predicted', style.BLUE, linewidth=1.6),
+        style.legend_line('95 %, found', style.VERMILION, linewidth=1.6, linestyle='--'),
     ]
     title = (
         f'{study.setup.name}: prediction errors after {study.pim.delta_tij():g} s, '
         f'{study.setup.runs} runs, in the axes of the body at the end'
     )
-    figure_legend(figure, handles, 3, title)
+    style.figure_legend(figure, handles, 3, title)
     return figure
 
 
@@ -128,12 +119,12 @@ def _draw(panel: Axes, study: ScenarioStudy, pair: list[int]) -> None:
     predicted, found = study.predicted_covariance[block], study.estimated_covariance[block]
     errors = study.errors[:, pair]
     panel.plot(
-        errors[:, 0], errors[:, 1], '.', color=REAL_COLOUR, markersize=2, alpha=0.5,
+        errors[:, 0], errors[:, 1], '.', color=style.REAL_COLOUR, markersize=2, alpha=0.5,
         rasterized=True,
     )  # fmt: skip
-    panel.plot(*_ellipse(predicted), color=BLUE, linewidth=1.6)
+    panel.plot(*_ellipse(predicted), color=style.BLUE, linewidth=1.6)
     middle = errors.mean(axis=0)[:, None]
-    panel.plot(*_ellipse(found) + middle, '--', color=VERMILION, linewidth=1.6)
+    panel.plot(*_ellipse(found) + middle, '--', color=style.VERMILION, linewidth=1.6)
     title = 'no predicted ellipse: no variance'
     if np.linalg.matrix_rank(predicted, hermitian=True) == 2:
         distance = np.sum(errors * np.linalg.solve(predicted, errors.T).T, axis=1)
@@ -143,7 +134,7 @@ def _draw(panel: Axes, study: ScenarioStudy, pair: list[int]) -> None:
     for axis, i in zip((panel.xaxis, panel.yaxis), pair, strict=True):
         axis.set_label_text(_LABELS[i // 3].format('xyz'[i % 3]), fontsize=8)
     panel.locator_params(nbins=5)
-    tidy(panel, grid=True)
+    style.tidy(panel, grid=True)
 
 
 def _ellipse(covariance: FloatArray) -> FloatArray:
@@ -154,8 +145,6 @@ def _ellipse(covariance: FloatArray) -> FloatArray:
     size = np.sqrt(chi2.ppf(_SHARE, 2) * np.maximum(values, 0.0))
     return np.asarray((vectors * size) @ circle)
 
-
-# The folder that `sim2real scenario` writes: measurements, errors, record and plot.
 
 MARK = 'scenario.json'
 """File that every result of this kind holds."""
@@ -211,7 +200,7 @@ def write_scenario(folder: str | Path, study: ScenarioStudy, *, overwrite: bool)
         )
         write_csv(fresh / 'errors.csv', study.components, study.errors.tolist())
         write_json(fresh / MARK, scenario_record(study))
-        save_png(scenario_figure(study), fresh / 'scenario.png')
+        style.save_png(scenario_figure(study), fresh / 'scenario.png')
     return Path(folder)
 
 

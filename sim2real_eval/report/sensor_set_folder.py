@@ -21,8 +21,6 @@ from sim2real_eval.report.style import save_png
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.gps.gps import GpsModel
 
-# A characterised GPS as model files that `simulate` and `vepd` take.
-
 
 def gps_yaml(
     model: GpsModel, about: Sequence[str] = (), remarks: Mapping[str, str] | None = None

@@ -5,32 +5,18 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from sim2real_eval.report.style import (
-    REAL_COLOUR,
-    TRUTH_COLOUR,
-    figure_legend,
-    legend_line,
-    model_colours,
-    new_figure,
-    save_png,
-    small_multiples,
-    tidy,
-)
-
-if TYPE_CHECKING:
-    from sim2real_eval.signals.comparison import SignalComparison
-    from sim2real_eval.signals.prepared import PreparedQuantity
+from sim2real_eval.report import style
+from sim2real_eval.signals.comparison import SignalComparison
+from sim2real_eval.signals.prepared import PreparedQuantity
 
 UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
 """Units as they are shown, and how many of them are one: ticks in tesla would need exponents."""
-
-# Real and simulated signals over time and against each other, as in [Ligorio2015], figure 5.
 
 _QUANTITIES = ('angular_rate', 'specific_force', 'magnetic_field')
 
@@ -42,7 +28,7 @@ def save_series_plots(folder: str | Path, comparison: SignalComparison) -> list[
         for model, found in comparison.prepared.items():
             if quantity in found:
                 figure = series_figure(found[quantity], model, comparison.names['real'][0])
-                written.append(save_png(figure, Path(folder) / f'signals_{quantity}.png'))
+                written.append(style.save_png(figure, Path(folder) / f'signals_{quantity}.png'))
                 break
     return written
 
@@ -55,8 +41,8 @@ def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
     """
     real, simulated = ready.real[0].sampled, ready.simulated[0].sampled
     labels = ready.quantity.labels()
-    colour = model_colours([model])[model]
-    figure = new_figure(10.0, 2.2 * len(labels) + 0.9)
+    colour = style.model_colours([model])[model]
+    figure = style.new_figure(10.0, 2.2 * len(labels) + 0.9)
     panels = figure.subplots(len(labels), 2, squeeze=False, width_ratios=[3.0, 1.0])
     unit, scale = UNITS.get(ready.quantity.unit, (ready.quantity.unit, 1.0))
     step = max(1, len(real.time) // _POINTS)
@@ -65,24 +51,24 @@ def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
         series, dots = panels[column]
         measured = scale * real.measured[::step, column]
         other = scale * np.interp(time, simulated.time, simulated.measured[:, column])
-        series.plot(time, measured, color=REAL_COLOUR, linewidth=0.8)
+        series.plot(time, measured, color=style.REAL_COLOUR, linewidth=0.8)
         series.plot(time, other, color=colour, linewidth=0.8, alpha=0.7)
         true = scale * real.true[::step, column]
-        series.plot(time, true, '--', color=TRUTH_COLOUR, linewidth=0.8)
+        series.plot(time, true, '--', color=style.TRUTH_COLOUR, linewidth=0.8)
         series.set_title(f'{label} [{unit}]', fontsize=9)
         dots.plot(measured, other, '.', color=colour, markersize=1.5, alpha=0.5)
         centre = float(measured[0])
-        dots.axline((centre, centre), slope=1.0, color=TRUTH_COLOUR, linewidth=0.7)
+        dots.axline((centre, centre), slope=1.0, color=style.TRUTH_COLOUR, linewidth=0.7)
         dots.set_title('simulated over real', fontsize=9)
         dots.locator_params(nbins=4)
         for panel in (series, dots):
-            tidy(panel, grid=True)
+            style.tidy(panel, grid=True)
     handles = [
-        legend_line('real', REAL_COLOUR),
-        legend_line(f'simulated: {model}', colour),
-        legend_line('truth', TRUTH_COLOUR, linewidth=0.8, linestyle='--'),
+        style.legend_line('real', style.REAL_COLOUR),
+        style.legend_line(f'simulated: {model}', colour),
+        style.legend_line('truth', style.TRUTH_COLOUR, linewidth=0.8, linestyle='--'),
     ]
-    figure_legend(figure, handles, 3, f'{name}: real and simulated on the same true motion')
+    style.figure_legend(figure, handles, 3, f'{name}: real and simulated on the same true motion')
     figure.supxlabel('time since the start of the truth [s]', fontsize=9)
     return figure
 
@@ -105,11 +91,11 @@ def save_signal_plots(folder: str | Path, comparison: SignalComparison) -> list[
     found = [name for ready in comparison.prepared.values() for name in ready]
     written = []
     if 'yaw' in found:
-        written.append(save_png(yaw_figure(comparison), target / 'yaw_error.png'))
+        written.append(style.save_png(yaw_figure(comparison), target / 'yaw_error.png'))
     for kind, name in _KINDS.items():
-        written.append(save_png(psd_figure(comparison, kind), target / f'psd_{name}.png'))
+        written.append(style.save_png(psd_figure(comparison, kind), target / f'psd_{name}.png'))
     if 'angular_rate' in found:
-        written.append(save_png(scatter_figure(comparison), target / 'scatter.png'))
+        written.append(style.save_png(scatter_figure(comparison), target / 'scatter.png'))
     if 'magnetic_field' in found:
         written += save_series_plots(target, comparison)
     return written
@@ -127,7 +113,7 @@ def _panels(
 
 
 def _colours(comparison: SignalComparison) -> dict[str, str]:
-    return {'real': REAL_COLOUR, **model_colours(comparison.models)}
+    return {'real': style.REAL_COLOUR, **style.model_colours(comparison.models)}
 
 
 def yaw_figure(comparison: SignalComparison) -> Figure:
@@ -147,7 +133,7 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
     # A panel without any error fits every scale.
     errors = [one for one in largest if one > 1e-9] or [0.0]
     shared = max(errors) <= _OWN_SCALE * min(errors)
-    figure, axes = small_multiples(
+    figure, axes = style.small_multiples(
         len(panels), columns, (3.2, 2.7), (0.0, 0.7), narrowest=6.4, sharex=True, sharey=shared
     )
     colours = _colours(comparison)
@@ -156,7 +142,7 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
         window = ready.trend_window(comparison.options)
         windows.add(f'{window} samples ({window / ready.rate:.2g} s)')
         runs = ready.runs(side)
-        dark = TRUTH_COLOUR if side == 'real' else colours[label]
+        dark = style.TRUTH_COLOUR if side == 'real' else colours[label]
         for run in runs:
             step = max(1, len(run.even.time) // _LINE_POINTS)
             error = np.degrees(np.abs(run.even.error[::step, 0]))
@@ -167,7 +153,7 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
         title = f'{label} ({len(runs)} run{"s" if len(runs) > 1 else ""})'
         panel.set_title(title, fontsize=9, color=dark)
         panel.tick_params(labelbottom=True, labelleft=True)
-        tidy(panel, grid=True)
+        style.tidy(panel, grid=True)
     for panel, highest in zip(axes, largest, strict=True):
         panel.set_ylim(0.0, 1.05 * math.degrees(max(largest) if shared else highest) or 1.0)
     scales = '' if shared else '; each panel has its own scale'
@@ -187,7 +173,7 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     `kind` is `error`, or `signal`, with which the truth of the real runs is drawn too, dashed.
     """
     signals = list(dict.fromkeys(row.signal for row in comparison.rows))
-    figure, axes = small_multiples(len(signals), 3, (3.3, 2.3), (0.0, 0.8), sharex=True)
+    figure, axes = style.small_multiples(len(signals), 3, (3.3, 2.3), (0.0, 0.8), sharex=True)
     # Quantities of three axes fill a row each, the single one the end.
     order = sorted(signals, key=lambda signal: (signal == 'yaw', signals.index(signal)))
     panels = dict(zip(order, axes, strict=True))
@@ -197,7 +183,12 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     }
     styles['real'] |= {'linewidth': 2.2, 'zorder': 1.9}
     if kind == 'signal':
-        styles[_TRUTH] = {'color': TRUTH_COLOUR, 'linewidth': 0.8, 'linestyle': '--', 'zorder': 1}
+        styles[_TRUTH] = {
+            'color': style.TRUTH_COLOUR,
+            'linewidth': 0.8,
+            'linestyle': '--',
+            'zorder': 1,
+        }
     units = {row.signal: _unit(row.unit) for row in comparison.rows}
     for label, side, ready in comparison.sides():
         drawn = {label: ready.density(kind, side)}
@@ -220,12 +211,12 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         # Between labelled powers of ten there is no room for others, and they are slow to place.
         panel.minorticks_off()
         panel.tick_params(labelbottom=True)
-        tidy(panel, grid=True)
+        style.tidy(panel, grid=True)
     # Models of one sensor on several drives have one curve.
     hidden = '; where models coincide, the last is on top' if len(colours) > 2 else ''
     title = f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs){hidden}'
-    handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
-    figure_legend(figure, handles, min(len(styles), 5), title)
+    handles = [Line2D([], [], label=name, **look) for name, look in styles.items()]
+    style.figure_legend(figure, handles, min(len(styles), 5), title)
     figure.supxlabel('frequency [Hz]', fontsize=9)
     return figure
 
@@ -242,7 +233,7 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
     """
     rates = _panels(comparison, 'angular_rate')
     forces = _panels(comparison, 'specific_force')
-    figure = new_figure(12.0, 2.0 * len(rates) + 0.8)
+    figure = style.new_figure(12.0, 2.0 * len(rates) + 0.8)
     axes = figure.subplots(len(rates), 6, squeeze=False, sharex='col', sharey='col')
     colours = _colours(comparison)
     for row, pair in enumerate(zip(rates, forces, strict=True)):
@@ -261,7 +252,7 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                 # Through a point of the data, so that the origin need not be in sight.
                 centre = float(runs[0].sampled.true[0, column])
                 panel.axline(
-                    (centre, centre), slope=1.0, color=TRUTH_COLOUR, linewidth=0.7, zorder=3
+                    (centre, centre), slope=1.0, color=style.TRUTH_COLOUR, linewidth=0.7, zorder=3
                 )
                 found = _correlation(comparison, label, signal)
                 text = 'R -' if found is None else f'R {found:.3f}'
@@ -270,7 +261,7 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                     panel.set_title(f'{signal} [{_unit(ready.quantity.unit)}]', fontsize=8)
                 if block == column == 0:
                     panel.set_ylabel(label, fontsize=9)
-                tidy(panel)
+                style.tidy(panel)
     several = any(len(ready.runs(side)) > 1 for _, ready, side in rates)
     about = 'mean of that of each run' if several else 'correlation coefficient'
     figure.suptitle(

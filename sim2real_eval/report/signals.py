@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Group
 from rich.table import Table
@@ -17,10 +17,8 @@ from sim2real_eval.common.results import fresh_folder
 from sim2real_eval.common.tables import Field, write_csv, write_json
 from sim2real_eval.report.console import add_numbers, plain_table, short_number
 from sim2real_eval.report.signal_plots import PLOTS, UNITS, save_signal_plots
+from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.options import LIGORIO_2015
-
-if TYPE_CHECKING:
-    from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 
 
 def signal_tables(comparison: SignalComparison, *, published: bool = False) -> Group:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -15,31 +15,18 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
+from sim2real_eval.report import style
 from sim2real_eval.report.console import short_number
 from sim2real_eval.report.page.ranking import Standing, differs, standings
 from sim2real_eval.report.ranking_tables import RankLines, metric_lines
 from sim2real_eval.report.run_plots import ENTROPY, RMSE, Overlay, overlay_figure, scores_figure
-from sim2real_eval.report.style import (
-    LIKE_REAL,
-    REAL_COLOUR,
-    UNKNOWN,
-    UNLIKE_REAL,
-    figure_legend,
-    is_wide,
-    legend_line,
-    new_figure,
-    save_png,
-    tidy,
-)
+from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.measurements import FloatArray
-
-if TYPE_CHECKING:
-    from sim2real_eval.common.workers import Workers
-    from sim2real_eval.study.outcome import StudyOutcome
 
 PLOTS = 'plots'
 """Folder of the plots in that of a study."""
@@ -98,7 +85,7 @@ def begin_plots(
 
 def _save(drawing: tuple[Path, Callable[[], Figure]]) -> Path:
     path, make = drawing
-    return save_png(make(), path)
+    return style.save_png(make(), path)
 
 
 def _overlays(outcome: StudyOutcome, standing: Standing) -> dict[str, Overlay]:
@@ -125,10 +112,8 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> dict[str, Overlay]:
     return overlays
 
 
-# Distances with intervals, the closest model on top.
-
 _ROW = 0.3  # inches
-_VERDICTS = {True: UNLIKE_REAL, False: LIKE_REAL, None: UNKNOWN}
+_VERDICTS = {True: style.UNLIKE_REAL, False: style.LIKE_REAL, None: style.UNKNOWN}
 
 
 def ranking_figure(
@@ -141,10 +126,10 @@ def ranking_figure(
     """
     panels = {name: one for name, one in known.items() if name != POOLED or len(known) > 2}
     rows = [len(one.models) for one in panels.values()]
-    figure = new_figure(7.2, 1.5 + _ROW * sum(rows) + 0.5 * len(rows))
+    figure = style.new_figure(7.2, 1.5 + _ROW * sum(rows) + 0.5 * len(rows))
     axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)
     distances = [m.distance for one in panels.values() for m in one.models if m.distance > 0.0]
-    if is_wide(distances):
+    if style.is_wide(distances):
         axes.flat[0].set_xscale('log')
         nulls = [m.null_high for one in panels.values() for m in one.models if m.null_high]
         left = min([*distances, *nulls]) / 1.6
@@ -161,20 +146,24 @@ def ranking_figure(
     axes.flat[0].set_xlim(left=left)
     axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if left else ''), fontsize=9)
     handles: list[Artist] = [
-        legend_line(f'no significant difference from {real_label}', LIKE_REAL, **_dot(LIKE_REAL)),
-        legend_line('differs significantly', UNLIKE_REAL, **_dot(UNLIKE_REAL)),
-        legend_line('too few runs to tell', UNKNOWN, **_dot(UNKNOWN)),
-        legend_line(f'true VEPD, {level:.3g} interval', REAL_COLOUR, linewidth=1.6),
-        Patch(color=REAL_COLOUR, alpha=0.3, label=f'identical sensors, up to {level:.3g}'),
+        style.legend_line(
+            f'no significant difference from {real_label}',
+            style.LIKE_REAL,
+            **_dot(style.LIKE_REAL),
+        ),
+        style.legend_line('differs significantly', style.UNLIKE_REAL, **_dot(style.UNLIKE_REAL)),
+        style.legend_line('too few runs to tell', style.UNKNOWN, **_dot(style.UNKNOWN)),
+        style.legend_line(f'true VEPD, {level:.3g} interval', style.REAL_COLOUR, linewidth=1.6),
+        Patch(color=style.REAL_COLOUR, alpha=0.3, label=f'identical sensors, up to {level:.3g}'),
     ]
-    figure_legend(figure, handles, 3, below=True)
+    style.figure_legend(figure, handles, 3, below=True)
     figure.suptitle(f'Distance from {real_label}{", " if about else ""}{about}', fontsize=10)
     return figure
 
 
 def _dot(colour: str) -> dict[str, Any]:
     """Return the style of the dot of a model: filled where it differs from reality."""
-    inside = colour if colour == UNLIKE_REAL else 'white'
+    inside = colour if colour == style.UNLIKE_REAL else 'white'
     return {'marker': 'o', 'markersize': 6, 'markerfacecolor': inside, 'linewidth': 0}
 
 
@@ -182,7 +171,7 @@ def _panel(axis: Axes, known: Uncertainty, left: float) -> None:
     order = list(known.order)
     for row, one in enumerate(order):
         if one.null_high is not None:
-            axis.barh(row, one.null_high - left, height=0.9, left=left, color=REAL_COLOUR,
+            axis.barh(row, one.null_high - left, height=0.9, left=left, color=style.REAL_COLOUR,
                       alpha=0.3, linewidth=0)  # fmt: skip
         colour = _VERDICTS[differs(known, one)]
         if one.low is not None and one.high is not None:
@@ -191,7 +180,7 @@ def _panel(axis: Axes, known: Uncertainty, left: float) -> None:
     axis.set_yticks(range(len(order)), [one.model for one in order], fontsize=8)
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.grid(axis='x', alpha=0.3)
-    tidy(axis)
+    style.tidy(axis)
     axis.tick_params(axis='y', length=0)
 
 
@@ -212,7 +201,7 @@ def ranks_figure(panels: Sequence[RankLines]) -> Figure:
     """
     across = max(len(panel.lines) for panel in panels)
     heights = [1.6 + 0.24 * len(panel.models) for panel in panels]
-    figure = new_figure(2.0 + 0.78 * across, sum(heights))
+    figure = style.new_figure(2.0 + 0.78 * across, sum(heights))
     grid = figure.subplots(len(panels), squeeze=False, height_ratios=heights)
     for axes, panel in zip(grid.flat, panels, strict=True):
         _draw(axes, panel)

@@ -14,7 +14,7 @@ from sim2real_eval.common.tables import write_bytes
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
 from sim2real_eval.report.answer import answer_lines
-from sim2real_eval.report.page.cells import MINUS, NONE, Column, DataTable, numeric
+from sim2real_eval.report.console import MINUS, NONE, Column, DataTable, numeric
 from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.ranking import Standing, ranking, standings
 from sim2real_eval.report.page.tables import by_scenario, overview
@@ -128,8 +128,6 @@ def write_report(report: StudyReport, page: str | Path) -> tuple[Path, Path, Pat
         write_bytes(latex, report.latex.encode()),
     )
 
-
-# Tables for a paper: Markdown, and LaTeX with booktabs.
 
 _LATEX = {
     '\\': r'\textbackslash{}',

@@ -14,17 +14,8 @@ from sim2real_eval.benches.wheels.study import Driven, WheelStudy
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.report import style
 from sim2real_eval.report.console import add_numbers, plain_table
-from sim2real_eval.report.style import (
-    BLUE,
-    REAL_COLOUR,
-    VERMILION,
-    figure_legend,
-    legend_line,
-    new_figure,
-    save_png,
-    tidy,
-)
 from sim_sensors.core.parameters import to_variant
 
 
@@ -56,20 +47,17 @@ def _rms(values: list[float]) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
-# Drift of wheels alone and with a camera: the way of one run, and the error of all over time.
-
-
 def wheel_figure(study: WheelStudy) -> Figure:
     """Return a column per variant: the first run from above, below it the errors of all runs."""
     count = len(study.variants)
-    figure = new_figure(max(2.6 * count, 5.2) + 0.6, 5.9)
+    figure = style.new_figure(max(2.6 * count, 5.2) + 0.6, 5.9)
     panels = figure.subplots(2, count, squeeze=False, sharey='row')
     motion = study.driven[0].drive.motion
     time = np.linspace(motion.start, motion.end, 2000)
     true = motion.at(time).position
     for ways, errors, variant in zip(*panels, study.variants, strict=True):
-        ways.plot(true[:, 0], true[:, 1], color=REAL_COLOUR, linewidth=2.5, alpha=0.5)
-        for drifts, colour in ((variant.odometry, VERMILION), (variant.fused, BLUE)):
+        ways.plot(true[:, 0], true[:, 1], color=style.REAL_COLOUR, linewidth=2.5, alpha=0.5)
+        for drifts, colour in ((variant.odometry, style.VERMILION), (variant.fused, style.BLUE)):
             place = drifts[0].position
             ways.plot(place[:, 0], place[:, 1], color=colour, linewidth=0.9)
             for drift in drifts:
@@ -80,21 +68,19 @@ def wheel_figure(study: WheelStudy) -> Figure:
         ways.set_xlabel('x [m]', fontsize=8)
         errors.set_xlabel('time [s]', fontsize=8)
         for axes in (ways, errors):
-            tidy(axes, grid=True)
+            style.tidy(axes, grid=True)
     first = 'first run' if len(study.driven) == 1 else f'first run of {study.driven[0].drive.name}'
     panels[0, 0].set_ylabel(f'y [m], {first}', fontsize=8)
     panels[1, 0].set_ylabel('error of the place [m], all runs', fontsize=8)
     handles = [
-        legend_line('true', REAL_COLOUR, linewidth=2.5, alpha=0.5),
-        legend_line('wheels alone', VERMILION),
-        legend_line('wheels and camera', BLUE),
+        style.legend_line('true', style.REAL_COLOUR, linewidth=2.5, alpha=0.5),
+        style.legend_line('wheels alone', style.VERMILION),
+        style.legend_line('wheels and camera', style.BLUE),
     ]
     title = f'{study.title}, {len(study.variants[0].runs)} runs of each'
-    figure_legend(figure, handles, 3, title)
+    style.figure_legend(figure, handles, 3, title)
     return figure
 
-
-# The folder that `sim2real wheels` writes: a row per run, record and plot.
 
 MARK = 'wheels.json'
 """File that every result of this kind holds."""
@@ -137,7 +123,7 @@ def write_wheels(folder: str | Path, study: WheelStudy, *, overwrite: bool) -> P
     with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(fresh / 'runs.csv', _COLUMNS, _rows(study))
         write_json(fresh / MARK, wheel_record(study))
-        save_png(wheel_figure(study), fresh / 'wheels.png')
+        style.save_png(wheel_figure(study), fresh / 'wheels.png')
     return Path(folder)
 
 

@@ -86,8 +86,6 @@ def _place(position: Sequence[float]) -> str:
     return f'({position[0]:.3g}, {position[1]:.3g})'
 
 
-# Dipoles, landmarks, chessboards and tags, drawn into the map of a world.
-
 _DIPOLE = '#E69F00'
 # Ids of more would cover each other.
 _NUMBERED = 40

@@ -92,37 +92,21 @@ class JudgeHealth:
         }
 
 
-# What judge_node is told: the parameters of ekf_node or ukf_node, and a few of its own.
-
 _QUEUE_SIZE = 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class JudgeParameters:
-    """Parameters of one judge_node, read once when it starts.
+    """Parameters of one judge_node, read once when it starts."""
 
-    Attributes
-    ----------
-    config : FilterConfig
-        Those of ekf_node or, with `filter: ukf`, of ukf_node.
-    navsat : NavsatConfig or None
-        From `navsat_params_file`; with `front_end: enu` those of the plain front end.
-    correct : frozenset of str
-        Deviations of robot_localization that are corrected.
-    transforms : tuple of StaticTransform
-        From `static_transforms_file`.
-    assume_identity : bool
-        `assume_identity_frames`: frames that nothing connects coincide.
-    topics, queue_sizes : mapping
-        By input: its topic as given, so that a leading slash keeps its meaning, and the depth of
-        its subscription.
-    """
-
-    config: FilterConfig
+    config: FilterConfig  # those of ekf_node or, with `filter: ukf`, of ukf_node
+    # From `navsat_params_file`; with `front_end: enu` those of the plain front end.
     navsat: NavsatConfig | None
-    correct: frozenset[str]
-    transforms: tuple[StaticTransform, ...]
-    assume_identity: bool
+    correct: frozenset[str]  # deviations of robot_localization that are corrected
+    transforms: tuple[StaticTransform, ...]  # from `static_transforms_file`
+    assume_identity: bool  # `assume_identity_frames`: frames that nothing connects coincide
+    # By input: its topic as given, so that a leading slash keeps its meaning, and the depth of its
+    # subscription.
     topics: Mapping[str, str]
     queue_sizes: Mapping[str, int]
 

@@ -141,27 +141,16 @@ _INTERRUPTED = (0, signal.SIGINT, -signal.SIGINT)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Run:
-    """What one run consists of.
+    """What one run consists of."""
 
-    Attributes
-    ----------
-    leader : launch.actions.ExecuteProcess
-        Process whose end is the end of the run.
-    actions : list of launch actions
-        That start everything, the leader too.
-    last : list of launch.actions.ExecuteProcess
-        Short processes that come after the leader, while the others still run.
-    recorder : launch.actions.ExecuteProcess or None
-        Process that has to end well when it is told to; how the others end does not matter then.
-    check : callable
-        Asked when all have ended, with a function that gives what a process wrote: what is wrong
-        with the run; empty when nothing is.
-    """
-
-    leader: Any
-    actions: list[Any]
+    leader: Any  # process whose end is the end of the run
+    actions: list[Any]  # that start everything, the leader too
+    # Short processes that come after the leader, while the others still run.
     last: list[Any] = dataclasses.field(default_factory=list)
+    # Process that has to end well when it is told to; how the others end does not matter then.
     recorder: Any = None
+    # Asked when all have ended, with a function that gives what a process wrote: what is wrong
+    # with the run; empty when nothing is.
     check: Callable[[Callable[[Any], str]], str] = lambda wrote: ''
 
 

@@ -77,8 +77,6 @@ def transforms_file(mountings: Sequence[Mounting]) -> Path:
     return scratch_file('static_transforms', content)
 
 
-# What of a world each sensor of a launch is told.
-
 _OWN = {kind.name: kind.world for kind in kinds() if kind.world}
 
 

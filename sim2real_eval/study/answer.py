@@ -27,39 +27,23 @@ Table = TypeVar('Table', MetricTable, SensitivityTable)
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What one judge says, in one group of recordings.
+    """What one judge says, in one group of recordings."""
 
-    Attributes
-    ----------
-    judge, group : str
-        The group is empty in a study without groups.
-    nearest : str
-        Model with the smallest VEPD under this judge.
-    p_value : float or None
-        Whether the model of the answer, which may be another, differs from the real sensors by
-        VEPD; adjusted for the number of models. None where so few runs cannot tell.
-    distinguishable : bool or None
-        The same, at the level of the study.
-    tested : int
-        Other metrics that can tell whether that model differs.
-    distinguished_by : tuple of str
-        Those by which it does, adjusted for the number of metrics.
-    other_metrics, other_options : mapping of str to str
-        Metrics, and options of VEPD such as `warmup 5`, under which another model is nearest;
-        with that model.
-    metrics, options : int
-        Other metrics, and other options of VEPD, that rank the models.
-    """
-
+    # The group is empty in a study without groups.
     judge: str
     group: str
-    nearest: str
+    nearest: str  # model with the smallest VEPD under this judge
+    # Whether the model of the answer, which may be another, differs from the real sensors by VEPD;
+    # adjusted for the number of models. None where so few runs cannot tell.
     p_value: float | None
-    distinguishable: bool | None
-    tested: int
-    distinguished_by: tuple[str, ...]
+    distinguishable: bool | None  # the same, at the level of the study
+    tested: int  # other metrics that can tell whether that model differs
+    distinguished_by: tuple[str, ...]  # those by which it does, adjusted for the number of metrics
+    # Metrics, and options of VEPD such as `warmup 5`, under which another model is nearest; with
+    # that model.
     other_metrics: Mapping[str, str]
     other_options: Mapping[str, str]
+    # Other metrics, and other options of VEPD, that rank the models.
     metrics: int
     options: int
 
@@ -74,60 +58,32 @@ class Answer:
     """The answer of a study, under its first judge; what other judges and metrics say of it.
 
     Distances have the unit of VEPD. None stands for what so few runs cannot tell.
-
-    Attributes
-    ----------
-    nearest, phrase : str
-        Model with the smallest VEPD, and what it is in a few words, empty where nobody says.
-    models, recordings : int
-        How many were compared, and on how many real motions.
-    distance, low, high : float
-        VEPD of the nearest model and its interval.
-    level : float
-        Of the interval; a p-value is significant at 1 - level.
-    next : str or None
-        Model that follows; None with a single one.
-    gap : float or None
-        How much farther that is.
-    gap_p_value : float or None
-        Whether the two differ, adjusted for all pairs of models.
-    gap_distinguishable : bool or None
-        The same, at the level of the study.
-    more_motions : str
-        How many more recordings would make the two distinguishable.
-    probability : float or None
-        Share of resampled studies in which the model is nearest.
-    views : tuple of View
-        Of every judge and group; the first is that of the answer.
-    doubts : tuple of Finding
-        Decisive findings about the answer, the worst first.
-    is_synthetic : bool
-        Whether stand-ins take the place of real sensors.
-    rmse, real_rmse : float or None
-        Mean RMSE of speed with the nearest model and with the real sensors, m/s.
-    caveat : Finding or None
-        What was assumed of the recordings that counts most, where nothing is decisive.
     """
 
+    # Model with the smallest VEPD, and what it is in a few words, empty where nobody says.
     nearest: str
     phrase: str
+    # How many were compared, and on how many real motions.
     models: int
     recordings: int
+    # VEPD of the nearest model and its interval.
     distance: float
     low: float | None
     high: float | None
-    level: float
-    next: str | None
-    gap: float | None
-    gap_p_value: float | None
-    gap_distinguishable: bool | None
-    more_motions: str
-    probability: float | None
-    views: tuple[View, ...]
-    doubts: tuple[Finding, ...]
-    is_synthetic: bool
+    level: float  # of the interval; a p-value is significant at 1 - level
+    next: str | None  # model that follows; None with a single one
+    gap: float | None  # how much farther that is
+    gap_p_value: float | None  # whether the two differ, adjusted for all pairs of models
+    gap_distinguishable: bool | None  # the same, at the level of the study
+    more_motions: str  # how many more recordings would make the two distinguishable
+    probability: float | None  # share of resampled studies in which the model is nearest
+    views: tuple[View, ...]  # of every judge and group; the first is that of the answer
+    doubts: tuple[Finding, ...]  # decisive findings about the answer, the worst first
+    is_synthetic: bool  # whether stand-ins take the place of real sensors
+    # Mean RMSE of speed with the nearest model and with the real sensors, m/s.
     rmse: float | None = None
     real_rmse: float | None = None
+    # What was assumed of the recordings that counts most, where nothing is decisive.
     caveat: Finding | None = None
 
     @property

@@ -208,9 +208,6 @@ def all_metrics(more: Sequence[str] = ()) -> list[Metric]:
     return found
 
 
-# Those of this package.
-
-
 class _OfValues(Metric):
     """W1 of numbers that every run of a study has, or may have."""
 

@@ -299,9 +299,6 @@ class StudyOutcome:
         return vepd_table(found.pop(REAL), found)
 
 
-# Estimated and true speed of a run of a study, from its signals.
-
-
 def speed_series(signals: EstimateSignals, name: str = '') -> dict[str, VelocitySeries]:
     """Return estimated and true speed, whole, by component (`sim2real_eval.metrics.speed`)."""
     estimated = all_speeds(signals.velocity, signals.orientation)

@@ -18,49 +18,30 @@ from sim_sensors.core.measurements import FloatArray
 
 
 class RunKey(NamedTuple):
-    """What tells a run from all others of its study.
+    """What tells a run from all others of its study."""
 
-    Attributes
-    ----------
-    judge : str
-        Label of the judge.
-    recording : str
-        Name of the recording whose true motion it follows. Runs that share it are paired.
-    model : str
-        `real` or the label of a simulated variant.
-    repetition : int
-        From 1; 1 for the real run.
-    """
-
-    judge: str
+    judge: str  # label of the judge
+    # Name of the recording whose true motion it follows. Runs that share it are paired.
     recording: str
-    model: str
-    repetition: int
+    model: str  # `real` or the label of a simulated variant
+    repetition: int  # from 1; 1 for the real run
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyRun:
-    """Numbers of one judged run; its signals are in a file, see `StudyOutcome.signals`.
-
-    Attributes
-    ----------
-    group : str
-        Label of the study file for what recordings have in common (a surface, a condition); empty
-        if there is none.
-    values : mapping
-        Numbers by name. Always there: those of `RunScore` (`rmse`, `entropy_gt`, `entropy_se`,
-        `entropy_difference`, `n_samples`, `duration`), `forward_rmse` (m/s), `estimates` and
-        `fixes_used`. Others, such as `position_rmse`, where they can be had: a run without truth
-        of position has none.
-    notes : tuple of Finding
-        What the user should know, most important first.
-    """
+    """Numbers of one judged run; its signals are in a file, see `StudyOutcome.signals`."""
 
     key: RunKey
     scenario: str
+    # Label of the study file for what recordings have in common (a surface, a condition); empty if
+    # there is none.
     group: str
+    # Numbers by name. Always there: those of `RunScore` (`rmse`, `entropy_gt`, `entropy_se`,
+    # `entropy_difference`, `n_samples`, `duration`), `forward_rmse` (m/s), `estimates` and
+    # `fixes_used`. Others, such as `position_rmse`, where they can be had: a run without truth of
+    # position has none.
     values: Mapping[str, float]
-    notes: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()  # what the user should know, most important first
 
     @property
     def is_real(self) -> bool:
@@ -100,9 +81,6 @@ def scored_runs(runs: Sequence[StudyRun]) -> ScoredRuns:
     )
 
 
-# What a judge estimated in one run, and what was true, over time.
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class EstimateSignals:
     """Estimate and truth of one run; times in seconds since the first stamp of the truth.
@@ -139,8 +117,6 @@ class EstimateSignals:
     true_velocity: FloatArray
     true_orientation: FloatArray
 
-
-# What failed in a study, and which runs do not count because of it.
 
 _MOST = 0.5
 

@@ -174,8 +174,6 @@ def _absent(values: FloatArray) -> tuple[float | None, ...]:
     return tuple(None if value != value else float(value) for value in values)
 
 
-# All of it, and its files.
-
 METRIC_COLUMNS = (
     'judge', 'group', 'scenario', 'model', 'metric', 'unit', 'distance', 'rank', 'p_value',
     'adjusted',
@@ -265,9 +263,6 @@ def side_results(outcome: StudyOutcome) -> SideResults:
         tuple(sensitivity_tables(outcome, options)),
         tuple(ranking_pairs(outcome)),
     )
-
-
-# Uncertainty of the distances of a study, by judge, group and scenario.
 
 
 @functools.lru_cache(maxsize=1)

@@ -142,9 +142,6 @@ def _over(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-# What happens to the fixes of real and simulated runs alike, as in a tunnel.
-
-
 @dataclasses.dataclass(frozen=True)
 class Condition:
     """A condition under which the receiver works."""

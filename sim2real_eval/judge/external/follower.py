@@ -97,9 +97,6 @@ class RecordedFeed:
         ]
 
 
-# The timers of a side that is a node, which has its own idea of them.
-
-
 def node_grids(
     clock: Clock, config: FilterConfig, navsat: NavsatConfig | None, start_ns: int, *, inside: bool
 ) -> Grids:
@@ -212,9 +209,6 @@ class ExpectedJudge:
         if found is not None:
             found = dataclasses.replace(found, arrival_ns=np.array([now_ns]))
         return found
-
-
-# What the node published, and how it compares with the embedded judge.
 
 
 def decoded(data: Sequence[bytes]) -> OdometryArray:

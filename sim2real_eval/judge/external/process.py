@@ -195,8 +195,6 @@ def _prepared(parent: int) -> Callable[[], None]:
     return prepare
 
 
-# The parameter file that a judge node is started with.
-
 _QUEUE_SIZE = 100  # Subscriptions are best effort: what finds the queue full would be lost.
 
 

@@ -35,37 +35,21 @@ _LENGTHS = 5
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FirstAttitude:
-    """Attitude of base_link at the first usable fix.
+    """Attitude of base_link at the first usable fix."""
 
-    Attributes
-    ----------
-    stamp_ns : int
-        Stamp of that fix.
-    orientation : (4,) float
-        Quaternion x y z w, base_link to world (east-north-up).
-    covariance : (3, 3) float
-        rad^2, of the small rotation e about the world's axes, truth = Exp(e) estimate.
-    bias_coupling : (3, 3) float
-        de/db of that error and the error b of an accelerometer bias taken as zero, base_link
-        axes: cov(e, b) = bias_coupling var(b). Its part is in `covariance`.
-    gyroscope_bias, gyroscope_bias_variance : (3,) float
-        What the mean rate of a standstill tells of the bias, rad/s and its square; 0 and that of
-        the settings without one.
-    still : bool
-        Whether the vehicle stood while the IMU was levelled.
-    heading_known : bool
-        False when the heading is uniform over the turn.
-    notes : tuple of Finding
-    """
-
-    stamp_ns: int
-    orientation: FloatArray
+    stamp_ns: int  # stamp of that fix
+    orientation: FloatArray  # (4,) Quaternion x y z w, base_link to world (east-north-up)
+    # (3, 3) rad^2, of the small rotation e about the world's axes, truth = Exp(e) estimate.
     covariance: FloatArray
+    # (3, 3) de/db of that error and the error b of an accelerometer bias taken as zero, base_link
+    # axes: cov(e, b) = bias_coupling var(b). Its part is in `covariance`.
     bias_coupling: FloatArray
+    # (3,) What the mean rate of a standstill tells of the bias, rad/s and its square; 0 and that
+    # of the settings without one.
     gyroscope_bias: FloatArray
     gyroscope_bias_variance: FloatArray
-    still: bool
-    heading_known: bool
+    still: bool  # whether the vehicle stood while the IMU was levelled
+    heading_known: bool  # false when the heading is uniform over the turn
     notes: tuple[Finding, ...]
 
 

@@ -222,9 +222,6 @@ def _parts(
     )
 
 
-# The first state, and what the first fixes tell of it.
-
-
 def first_state(
     inputs: InertialInputs, attitude: FirstAttitude, settings: InertialSettings
 ) -> tuple[FloatArray, FloatArray]:

@@ -27,51 +27,26 @@ _MOST_VARIANCE = 1e12
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InertialInputs:
-    """What an inertial judge works on.
+    """What an inertial judge works on."""
 
-    Attributes
-    ----------
-    imu_ns : (n,) int64
-        Stamps, strictly increasing.
-    rate, force : (n, 3) float
-        Angular rate, rad/s, and specific force, m/s^2, along the axes of base_link; the force is
-        that felt at `imu_arm`.
-    imu_yaw, imu_yaw_variance : (n,) float
-        Yaw of base_link in the world as the IMU's own orientation has it, rad, and its variance;
-        NaN where it has none, variance 0 where it states none.
-    imu_arm : (3,) float
-        Position of the IMU in base_link, m.
-    fix_ns : (m,) int64
-        Stamps of the usable fixes, within those of the IMU, never decreasing.
-    fix : (m, 3) float
-        Position of the antenna, m, east-north-up about `origin`.
-    fix_covariance : (m, 3, 3) float
-        m^2, after fallback and floor; positive definite.
-    antenna : (3,) float
-        Position of the antenna in base_link, m.
-    origin : LocalFrame
-        At the first valid fix.
-    fix_topic : str
-    fixes_received : int
-        Messages of the GPS, unusable ones included.
-    notes : tuple of Finding
-        What the user should know, one line each.
-    """
-
-    imu_ns: IntArray
+    imu_ns: IntArray  # (n,) Stamps, strictly increasing
+    # (n, 3) Angular rate, rad/s, and specific force, m/s^2, along the axes of base_link; the force
+    # is that felt at `imu_arm`.
     rate: FloatArray
     force: FloatArray
+    # (n,) Yaw of base_link in the world as the IMU's own orientation has it, rad, and its
+    # variance; NaN where it has none, variance 0 where it states none.
     imu_yaw: FloatArray
     imu_yaw_variance: FloatArray
-    imu_arm: FloatArray
-    fix_ns: IntArray
-    fix: FloatArray
-    fix_covariance: FloatArray
-    antenna: FloatArray
-    origin: LocalFrame
+    imu_arm: FloatArray  # (3,) Position of the IMU in base_link, m
+    fix_ns: IntArray  # (m,) Stamps of the usable fixes, within those of the IMU, never decreasing
+    fix: FloatArray  # (m, 3) Position of the antenna, m, east-north-up about `origin`
+    fix_covariance: FloatArray  # (m, 3, 3) m^2, after fallback and floor; positive definite
+    antenna: FloatArray  # (3,) Position of the antenna in base_link, m
+    origin: LocalFrame  # at the first valid fix
     fix_topic: str
-    fixes_received: int
-    notes: tuple[Finding, ...]
+    fixes_received: int  # messages of the GPS, unusable ones included
+    notes: tuple[Finding, ...]  # what the user should know, one line each
 
     def gps_count(self, rejected: int) -> PartCount:
         """Return what became of the fixes, of which a judge rejected some."""

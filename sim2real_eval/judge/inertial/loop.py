@@ -29,79 +29,45 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 
 
 class InertialEvents(NamedTuple):
-    """Everything that happens, at k times.
+    """Everything that happens, at k times."""
 
-    Attributes
-    ----------
-    time_ns : (k,) int64
-        Strictly increasing; the filter starts at the first.
-    rate, force : (k, 3) float
-        Of the IMU at these times, interpolated; rad/s and m/s^2, axes of base_link.
-    noise : (k, 4) float
-        Densities squared of gyroscope, accelerometer and the walks of their biases, over the
-        interval that ends at each time.
-    fix_at : (m,) int64
-        Index of the time of each fix; never decreasing.
-    fix, fix_covariance : (m, 3), (m, 3, 3) float
-    out_at, hold_at : (o,), (h,) int64
-        Indices of the times of estimates, and of those at which the vehicle's speed is held.
-    antenna, base : (3,) float
-        Positions of the antenna and of base_link seen from the IMU, axes of base_link, m.
-    gravity : float
-        m/s^2.
-    gate : float
-        Squared Mahalanobis distance from which on a fix is refused; infinity: none.
-    gate_timeout_ns : int
-        After so long without an accepted fix the next one is taken.
-    doubt : float
-        What the variance of the attitude then grows by, rad^2.
-    still : float
-        Estimated speed below which fixes tell no heading, m/s.
-    hold : (2,) float
-        Variance of the lateral and of the vertical speed, (m/s)^2; 0: not held.
-    """
-
-    time_ns: IntArray
+    time_ns: IntArray  # (k,) Strictly increasing; the filter starts at the first
+    # (k, 3) Of the IMU at these times, interpolated; rad/s and m/s^2, axes of base_link.
     rate: FloatArray
     force: FloatArray
+    # (k, 4) Densities squared of gyroscope, accelerometer and the walks of their biases, over the
+    # interval that ends at each time.
     noise: FloatArray
-    fix_at: IntArray
+    fix_at: IntArray  # (m,) Index of the time of each fix; never decreasing
+    # (m, 3), (m, 3, 3)
     fix: FloatArray
     fix_covariance: FloatArray
+    # (o,), (h,) Indices of the times of estimates, and of those at which the vehicle's speed is
+    # held.
     out_at: IntArray
     hold_at: IntArray
+    # (3,) Positions of the antenna and of base_link seen from the IMU, axes of base_link, m.
     antenna: FloatArray
     base: FloatArray
-    gravity: float
-    gate: float
-    gate_timeout_ns: int
-    doubt: float
-    still: float
+    gravity: float  # m/s^2
+    gate: float  # squared Mahalanobis distance from which on a fix is refused; infinity: none
+    gate_timeout_ns: int  # after so long without an accepted fix the next one is taken
+    doubt: float  # what the variance of the attitude then grows by, rad^2
+    still: float  # estimated speed below which fixes tell no heading, m/s
+    # (2,) Variance of the lateral and of the vertical speed, (m/s)^2; 0: not held.
     hold: FloatArray
 
 
 class Taken(NamedTuple):
-    """What the loop fills.
+    """What the loop fills."""
 
-    Attributes
-    ----------
-    x, P : (o, 16), (o, 15, 15) float
-        State and covariance of each estimate.
-    nis : (m,) float
-        Normalised innovation squared of each fix.
-    accepted : (m,) int64
-        1: corrected; 0: refused; 2: taken after the patience was over.
-    attitude : (m, 4) float
-        Quaternion at each fix, after it.
-    hold_nis : (h,) float
-    """
-
+    # (o, 16), (o, 15, 15) State and covariance of each estimate.
     x: FloatArray
     P: FloatArray
-    nis: FloatArray
-    accepted: IntArray
-    attitude: FloatArray
-    hold_nis: FloatArray
+    nis: FloatArray  # (m,) Normalised innovation squared of each fix
+    accepted: IntArray  # (m,) 1: corrected; 0: refused; 2: taken after the patience was over
+    attitude: FloatArray  # (m, 4) Quaternion at each fix, after it
+    hold_nis: FloatArray  # (h,)
 
     @classmethod
     def room(cls, events: InertialEvents) -> Taken:

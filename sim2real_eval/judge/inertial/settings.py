@@ -35,7 +35,7 @@ class Start(Parameters):
         0.1, 'rad', 'Of a heading given, or of one without covariance.', minimum=1e-4
     )
     course_speed: float = parameter(
-        0.5, 'm/s', 'Speed from which on the course counts.', minimum=0.0, minimum_excluded=True
+        0.5, 'm/s', 'Speed from which on the course counts.', above=0.0
     )
     course_deviation: float = parameter(
         0.05, 'rad', 'Angle between course and heading (slip, mounting).', minimum=1e-4
@@ -44,8 +44,7 @@ class Start(Parameters):
         1.0,
         's',
         'Time in which the IMU is levelled and the fixes give the first velocity.',
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
     )
     speed_deviation: float = parameter(
         30.0, 'm/s', 'Of the first velocity, before any fix tells it.', minimum=0.1
@@ -78,8 +77,7 @@ class Smoother(Parameters):
         '1',
         'Mahalanobis distance of a fix from the solution at which the loss sets in. In three '
         'dimensions 3 per cent of all fixes are beyond 3 by chance.',
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
     )
     iterations: int = parameter(
         100, '1', 'Most that Levenberg and Marquardt may take.', minimum=1, maximum=10000
@@ -106,9 +104,7 @@ class InertialSettings(Parameters):
     accelerometer_bias_walk: float = parameter(
         0.01, 'm/s^2/sqrt(s)', 'Random walk of the bias.', minimum=0.0
     )
-    gravity: float = parameter(
-        STANDARD_GRAVITY, 'm/s^2', 'Of the place.', minimum=0.0, minimum_excluded=True
-    )
+    gravity: float = parameter(STANDARD_GRAVITY, 'm/s^2', 'Of the place.', above=0.0)
     fix_deviation: tuple[float, float, float] = parameter(
         (1.0, 1.0, 2.0), 'm', 'Of fixes that state no covariance (east, north, up).', minimum=1e-4
     )
@@ -126,7 +122,7 @@ class InertialSettings(Parameters):
         5.0, 's', 'After so long without an accepted fix the next one is taken.', minimum=0.0
     )
     output_frequency: float = parameter(
-        35.0, 'Hz', 'Estimates per second.', minimum=0.0, minimum_excluded=True, maximum=1e4
+        35.0, 'Hz', 'Estimates per second.', above=0.0, maximum=1e4
     )
     longest_gap: float = parameter(
         0.1, 's', 'A longer gap between IMU messages is bridged by a line.', minimum=1e-3
@@ -143,7 +139,7 @@ class InertialSettings(Parameters):
         0.0, 'm/s', 'When > 0, the same of its speed along its z axis.', minimum=0.0
     )
     vehicle_frequency: float = parameter(
-        10.0, 'Hz', 'How often these two hold it.', minimum=0.0, minimum_excluded=True, maximum=1e3
+        10.0, 'Hz', 'How often these two hold it.', above=0.0, maximum=1e3
     )
     base_link_frame: str = parameter('base_link', '', 'Frame whose motion is estimated.')
     start: Start = dataclasses.field(default_factory=Start)

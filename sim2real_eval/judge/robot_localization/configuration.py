@@ -49,29 +49,18 @@ def topic_name(topic: str) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SourceConfig:
-    """One input of the filter: odomN, poseN, twistN or imuN.
+    """One input of the filter: odomN, poseN, twistN or imuN."""
 
-    Attributes
-    ----------
-    name, kind, topic : str
-        `odom0`, `odom`, and the topic without slashes at its ends.
-    mask : (15,) float
-        Which states it measures.
-    differential, relative, remove_gravity : bool
-    of_child : bool
-        `pose_use_child_frame`: the pose is that of the child frame, not of base_link.
-    pose_threshold, twist_threshold, acceleration_threshold : float
-        Mahalanobis thresholds, infinity for none.
-    """
-
+    # `odom0`, `odom`, and the topic without slashes at its ends.
     name: str
     kind: str
     topic: str
-    mask: FloatArray
+    mask: FloatArray  # (15,) Which states it measures
     differential: bool
     relative: bool
     remove_gravity: bool
-    of_child: bool
+    of_child: bool  # `pose_use_child_frame`: the pose is that of the child frame, not of base_link
+    # Mahalanobis thresholds, infinity for none.
     pose_threshold: float
     twist_threshold: float
     acceleration_threshold: float

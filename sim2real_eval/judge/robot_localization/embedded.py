@@ -79,23 +79,12 @@ def judge(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PreparedRecording:
-    """What a recording gives the judge.
-
-    Attributes
-    ----------
-    inputs : Inputs
-    timing : Timing
-        Among others the first and the last time of the clock.
-    notes : tuple of Finding
-        What can be said before the run.
-    textbook : bool
-        Whether an unscented filter is the textbook's.
-    """
+    """What a recording gives the judge."""
 
     inputs: Inputs
-    timing: Timing
-    notes: tuple[Finding, ...]
-    textbook: bool
+    timing: Timing  # among others the first and the last time of the clock
+    notes: tuple[Finding, ...]  # what can be said before the run
+    textbook: bool  # whether an unscented filter is the textbook's
 
 
 def prepare(

@@ -19,8 +19,6 @@ from sim2real_eval.recording.truth import valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, OdometryArray
 from sim_sensors.world.geodesy import LocalFrame
 
-# Universal Transverse Mercator: the plane in which navsat_transform works.
-
 
 def utm_zone(latitude: float, longitude: float) -> int:
     """Return the zone of a position in degrees, with the exceptions for Norway and Svalbard."""
@@ -196,8 +194,6 @@ def _place_heading(navsat: Navsat, frame: str, base: str, frames: FrameTree) -> 
     navsat.mounting[:] = Rotation.from_matrix(rotation).as_euler('xyz')
 
 
-# gps/filtered of navsat_transform: the filter's position back on the Earth.
-
 # What the node writes: GBAS, whatever the receiver, and a covariance that is known.
 _STATUS = 2
 _COVARIANCE_TYPE = 3
@@ -215,29 +211,17 @@ def no_fixes() -> FixArray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FilteredGps:
-    """Filtered odometries that navsat_transform sends out as gps/filtered, not yet turned back.
+    """Filtered odometries that navsat_transform sends out as gps/filtered, not yet turned back."""
 
-    Attributes
-    ----------
-    memory, plane : NavsatState, Plane
-        Of a node whose transform is fixed.
-    frame : str
-        base_link.
-    stamp_ns, tick_ns : (n,) int64
-        Stamps of the odometries, and of the ticks that send them out.
-    position : (n, 3) float
-        World frame, metres.
-    covariance : (n, 3, 3) float
-        Of the positions, world frame.
-    """
-
+    # Of a node whose transform is fixed.
     memory: NavsatState
     plane: Plane
-    frame: str
+    frame: str  # base_link
+    # (n,) Stamps of the odometries, and of the ticks that send them out.
     stamp_ns: IntArray
     tick_ns: IntArray
-    position: FloatArray
-    covariance: FloatArray
+    position: FloatArray  # (n, 3) World frame, metres
+    covariance: FloatArray  # (n, 3, 3) Of the positions, world frame
 
     def fixes(self) -> FixArray:
         """Turn the odometries into fixes, as the node does after it has fixed its transform.
@@ -271,9 +255,6 @@ class FilteredGps:
             position_covariance=turned,
             position_covariance_type=np.full(n, _COVARIANCE_TYPE),
         )
-
-
-# The node driven message by message: fixes and odometry in, positions out.
 
 
 class LiveNavsat:

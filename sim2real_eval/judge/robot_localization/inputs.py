@@ -65,26 +65,15 @@ _ROS_TYPES: Mapping[type[MessageArray], str] = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs:
-    """Everything that the event loop reads but timing and filter.
+    """Everything that the event loop reads but timing and filter."""
 
-    Attributes
-    ----------
-    parts, messages, navsat
-        As `replay` takes them.
-    names : tuple of PartName
-        One per part.
-    navsat_part : (2,) int64
-        Parts that odometry/gps feeds.
-    plane : Plane or None
-        In which navsat_transform works.
-    """
-
+    # As `replay` takes them.
     parts: Parts
     messages: Messages
     navsat: Navsat
-    names: tuple[PartName, ...]
-    navsat_part: IntArray
-    plane: Plane | None
+    names: tuple[PartName, ...]  # one per part
+    navsat_part: IntArray  # (2,) Parts that odometry/gps feeds
+    plane: Plane | None  # in which navsat_transform works
 
 
 def build_inputs(

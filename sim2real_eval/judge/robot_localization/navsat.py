@@ -28,74 +28,45 @@ _GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST, _EARLY, _FILTE
 
 
 class Navsat(NamedTuple):
-    """Configuration of the node and all fixes of the run.
+    """Configuration of the node and all fixes of the run."""
 
-    Attributes
-    ----------
-    easting, northing, altitude, convergence : (n,) float
-        The fixes in UTM, metres, and the meridian convergence there, radians.
-    covariance : (n, 3, 3) float
-        Their covariance, ENU.
-    stamp_ns : (n,) int64
-    declination, yaw_offset : float
-        Added to the heading, radians.
-    mounting : (3,) float
-        Roll, pitch, yaw of the heading's IMU in base_link, taken off its angles.
-    antenna : (3,) float
-        Position of the antenna in base_link, metres.
-    datum : (5,) float
-        1 when a datum is given, and its easting, northing, convergence and yaw.
-    use_odometry_yaw, zero_altitude, publish_filtered_gps : bool
-        Parameters of the same names.
-    at_arrival : bool
-        Whether fixes are passed on when they arrive, by the plain front end; easting, northing
-        and altitude are then east, north and up.
-    """
-
+    # (n,) The fixes in UTM, metres, and the meridian convergence there, radians.
     easting: FloatArray
     northing: FloatArray
     altitude: FloatArray
     convergence: FloatArray
-    covariance: FloatArray
-    stamp_ns: IntArray
+    covariance: FloatArray  # (n, 3, 3) Their covariance, ENU
+    stamp_ns: IntArray  # (n,)
+    # Added to the heading, radians.
     declination: float
     yaw_offset: float
+    # (3,) Roll, pitch, yaw of the heading's IMU in base_link, taken off its angles.
     mounting: FloatArray
-    antenna: FloatArray
+    antenna: FloatArray  # (3,) Position of the antenna in base_link, metres
+    # (5,) 1 when a datum is given, and its easting, northing, convergence and yaw.
     datum: FloatArray
+    # Parameters of the same names.
     use_odometry_yaw: bool
     zero_altitude: bool
     publish_filtered_gps: bool
+    # Whether fixes are passed on when they arrive, by the plain front end; easting, northing and
+    # altitude are then east, north and up.
     at_arrival: bool
 
 
 class NavsatState(NamedTuple):
-    """State of the node; changed in place.
+    """State of the node; changed in place."""
 
-    Attributes
-    ----------
-    flags : (9,) int64
-        Transform fixed; latest fix (its number, -1 before the first); fix, heading and odometry
-        seen; fixes lost because a newer one overtook them, and because they came before a given
-        datum was there to refer them to; whether the last tick publishes gps/filtered.
-    attitude : (3,) float
-        Latest roll, pitch and heading.
-    turn : (3, 3) float
-        Rotation from UTM to the world.
-    odometry : (6,) float
-        Latest filtered position and roll, pitch, yaw.
-    origin : (6,) float
-        UTM position of base_link at the datum and the position in the world that it has.
-    work : (4, 3) float
-        Scratch space.
-    """
-
+    # (9,) Transform fixed; latest fix (its number, -1 before the first); fix, heading and odometry
+    # seen; fixes lost because a newer one overtook them, and because they came before a given
+    # datum was there to refer them to; whether the last tick publishes gps/filtered.
     flags: IntArray
-    attitude: FloatArray
-    turn: FloatArray
-    odometry: FloatArray
+    attitude: FloatArray  # (3,) Latest roll, pitch and heading
+    turn: FloatArray  # (3, 3) Rotation from UTM to the world
+    odometry: FloatArray  # (6,) Latest filtered position and roll, pitch, yaw
+    # (6,) UTM position of base_link at the datum and the position in the world that it has.
     origin: FloatArray
-    work: FloatArray
+    work: FloatArray  # (4, 3) Scratch space
 
 
 def new_navsat_state() -> NavsatState:

@@ -13,45 +13,31 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 
 
 class Output(NamedTuple):
-    """What the nodes publish; rows are filled in place.
+    """What the nodes publish; rows are filled in place."""
 
-    Attributes
-    ----------
-    n : (4,) int64
-        Rows filled: filtered odometry, odometry/gps, corrections (those without room too),
-        gps/filtered.
-    stamp_ns, tick_ns : (t,) int64
-        Stamp of each filtered odometry and the time of the tick that published it.
-    x : (t, 15) float
-    pose_covariance, twist_covariance : (t, 6, 6) float
-    gps_fix, gps_tick_ns : (g,) int64
-        Number of the fix behind each odometry/gps and the time of the tick.
-    gps_position : (g, 3) float
-    gps_covariance : (g, 6, 6) float
-    counts : (p, 5) int64
-        Per part: messages in, refused for an older stamp, yielding no measurement, fused, and
-        refused by the gate.
-    correction : (c, 3) int64
-        Part, stamp and number of states of each correction; what has no room is left out.
-    nis : (c,) float
-        Its normalised innovation squared, that is its squared Mahalanobis distance.
-    filtered : (f, 2) int64
-        Row of the filtered odometry behind each gps/filtered, and the time of the tick.
-    """
-
+    # (4,) Rows filled: filtered odometry, odometry/gps, corrections (those without room too),
+    # gps/filtered.
     n: IntArray
+    # (t,) Stamp of each filtered odometry and the time of the tick that published it.
     stamp_ns: IntArray
     tick_ns: IntArray
-    x: FloatArray
+    x: FloatArray  # (t, 15)
+    # (t, 6, 6)
     pose_covariance: FloatArray
     twist_covariance: FloatArray
+    # (g,) Number of the fix behind each odometry/gps and the time of the tick.
     gps_fix: IntArray
     gps_tick_ns: IntArray
-    gps_position: FloatArray
-    gps_covariance: FloatArray
+    gps_position: FloatArray  # (g, 3)
+    gps_covariance: FloatArray  # (g, 6, 6)
+    # (p, 5) Per part: messages in, refused for an older stamp, yielding no measurement, fused, and
+    # refused by the gate.
     counts: IntArray
+    # (c, 3) Part, stamp and number of states of each correction; what has no room is left out.
     correction: IntArray
+    # (c,) Its normalised innovation squared, that is its squared Mahalanobis distance.
     nis: FloatArray
+    # (f, 2) Row of the filtered odometry behind each gps/filtered, and the time of the tick.
     filtered: IntArray
 
 

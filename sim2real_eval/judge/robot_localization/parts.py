@@ -33,89 +33,50 @@ _KIND_NAMES = ('pose', 'twist', 'acceleration')
 
 
 class Parts(NamedTuple):
-    """Configuration of all message parts; arrays over the part number.
+    """Configuration of all message parts; arrays over the part number."""
 
-    Attributes
-    ----------
-    kind : (p,) int64
-        POSE, TWIST or ACCELERATION.
-    imu, differential, relative, remove_gravity : (p,) bool
-        Whether the part comes from an Imu message, and its switches.
-    threshold : (p,) float
-        Mahalanobis threshold.
-    mask : (p, 6) float
-        Which of the part's quantities are fused, turned into the target frame.
-    rotation : (p, 3, 3) float
-        From the message's frame to the target frame: world for poses, base_link else.
-    offset : (p, 3) float
-        Position of the message's frame in the target frame.
-    of_child : (p,) bool
-        Whether a pose is that of another body frame than base_link.
-    child_turn : (p, 3, 3) float
-        From that frame to base_link; child_at : (p, 3) float, its position in base_link.
-    no_attitude : (p,) bool
-        Whether a differential pose comes without an orientation, and increments are to be seen
-        with the filter's attitude; only with correct_differential.
-    gravity : float
-        m/s^2.
-    two_d : bool
-        two_d_mode.
-    correct_gravity, correct_differential : bool
-        Whether these deviations of robot_localization are corrected.
-    """
-
-    kind: IntArray
+    kind: IntArray  # (p,) POSE, TWIST or ACCELERATION
+    # (p,) bool Whether the part comes from an Imu message, and its switches.
     imu: IntArray
     differential: IntArray
     relative: IntArray
     remove_gravity: IntArray
-    threshold: FloatArray
+    threshold: FloatArray  # (p,) Mahalanobis threshold
+    # (p, 6) Which of the part's quantities are fused, turned into the target frame.
     mask: FloatArray
+    # (p, 3, 3) From the message's frame to the target frame: world for poses, base_link else.
     rotation: FloatArray
-    offset: FloatArray
-    of_child: IntArray
+    offset: FloatArray  # (p, 3) Position of the message's frame in the target frame
+    of_child: IntArray  # (p,) bool Whether a pose is that of another body frame than base_link
+    # (p, 3, 3) From that frame to base_link, and (p, 3) its position in base_link.
     child_turn: FloatArray
     child_at: FloatArray
+    # (p,) bool Whether a differential pose comes without an orientation, and increments are to be
+    # seen with the filter's attitude; only with correct_differential.
     no_attitude: IntArray
-    gravity: float
-    two_d: bool
+    gravity: float  # m/s^2
+    two_d: bool  # two_d_mode
+    # Whether these deviations of robot_localization are corrected.
     correct_gravity: bool
     correct_differential: bool
 
 
 class PartState(NamedTuple):
-    """State of the preparation between messages; changed in place.
+    """State of the preparation between messages; changed in place."""
 
-    Attributes
-    ----------
-    seen : (p, 2) int64
-        Whether a previous and an initial pose exist.
-    stamp_ns : (p,) int64
-        Stamp of the previous message of each part.
-    previous, initial : (p, 4, 3) float
-        Rotation matrix (first three rows) and position (last row).
-    previous_covariance : (p, 6, 6) float
-    rates : (2, 3) float
-        Angular velocity at the last output tick; angular acceleration there.
-    tick_ns : (1,) int64
-        Time of the last output tick.
-    command : (6,) float
-        Command that came last; the filter may hold an older one after it went back.
-    command_ns : (1,) int64
-        Its stamp.
-    poses, vectors, work : (4, 4, 3), (2, 3), (6, 6) float
-        Scratch space.
-    """
-
-    seen: IntArray
-    stamp_ns: IntArray
+    seen: IntArray  # (p, 2) Whether a previous and an initial pose exist
+    stamp_ns: IntArray  # (p,) Stamp of the previous message of each part
+    # (p, 4, 3) Rotation matrix (first three rows) and position (last row).
     previous: FloatArray
     initial: FloatArray
-    previous_covariance: FloatArray
+    previous_covariance: FloatArray  # (p, 6, 6)
+    # (2, 3) Angular velocity at the last output tick; angular acceleration there.
     rates: FloatArray
-    tick_ns: IntArray
+    tick_ns: IntArray  # (1,) Time of the last output tick
+    # (6,) Command that came last; the filter may hold an older one after it went back.
     command: FloatArray
-    command_ns: IntArray
+    command_ns: IntArray  # (1,) Its stamp
+    # (4, 4, 3), (2, 3), (6, 6) Scratch space.
     poses: FloatArray
     vectors: FloatArray
     work: FloatArray
@@ -153,23 +114,12 @@ class PartName:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """One part of one input, as configured.
+    """One part of one input, as configured."""
 
-    Attributes
-    ----------
-    kind : int
-        POSE, TWIST or ACCELERATION.
-    source : SourceConfig
-    threshold : float
-        Mahalanobis threshold.
-    mask : (6,) float
-        Which of its quantities are fused, in the sensor's axes.
-    """
-
-    kind: int
+    kind: int  # POSE, TWIST or ACCELERATION
     source: SourceConfig
-    threshold: float
-    mask: FloatArray
+    threshold: float  # Mahalanobis threshold
+    mask: FloatArray  # (6,) Which of its quantities are fused, in the sensor's axes
 
     def lacks_attitude(self, array: MessageArray | None) -> bool:
         """Say whether it is a differential pose whose messages have no orientation of their own.
@@ -362,27 +312,15 @@ def _turned_mask(mask: FloatArray, rotation: FloatArray) -> FloatArray:
 
 
 class Messages(NamedTuple):
-    """All message parts of a run in order of arrival.
+    """All message parts of a run in order of arrival."""
 
-    Attributes
-    ----------
-    arrival_ns, stamp_ns : (n,) int64
-    part : (n,) int64
-        Number of the part, or FIX_PART, HEADING_PART, COMMAND_PART.
-    value : (n, 7) float
-        As `preparation.prepare` takes it. FIX_PART: number of the fix. HEADING_PART: quaternion.
-        COMMAND_PART: the six velocities.
-    has_attitude : (n,) bool
-        For accelerations: the message's orientation is valid.
-    covariance : (n,) int64
-        Row of `covariances`.
-    covariances : (k, 6, 6) float
-    """
-
+    # (n,)
     arrival_ns: IntArray
     stamp_ns: IntArray
-    part: IntArray
+    part: IntArray  # (n,) Number of the part, or FIX_PART, HEADING_PART, COMMAND_PART
+    # (n, 7) As `preparation.prepare` takes it. FIX_PART: number of the fix. HEADING_PART:
+    # quaternion. COMMAND_PART: the six velocities.
     value: FloatArray
-    has_attitude: IntArray
-    covariance: IntArray
-    covariances: FloatArray
+    has_attitude: IntArray  # (n,) bool For accelerations: the message's orientation is valid
+    covariance: IntArray  # (n,) Row of `covariances`
+    covariances: FloatArray  # (k, 6, 6)

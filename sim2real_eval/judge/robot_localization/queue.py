@@ -24,32 +24,20 @@ MEASUREMENT_FIELDS = ('stamp_ns', 'part', 'first_state', 'z', 'R', 'command', 'c
 
 
 class Queue(NamedTuple):
-    """A pool of measurement slots and a heap of slot numbers.
+    """A pool of measurement slots and a heap of slot numbers."""
 
-    Attributes
-    ----------
-    heap, free : (c,) int64
-        Slots in the heap; slots that are unused.
-    size : (2,) int64
-        Entries of `heap` and of `free`.
-    stamp_ns, part : (c,) int64
-        Stamp of each slot and the part of the configuration that it belongs to.
-    first_state : (c,) int64
-        State that the first of the six values measures: 0 pose, 6 twist, 12 acceleration.
-    z : (c, 6) float
-        Measured values; R : (c, 6, 6) float, their covariance.
-    command : (c, 6) float
-        Command in force when the measurement arrived; command_ns : (c,) int64, its stamp.
-    """
-
+    # (c,) Slots in the heap; slots that are unused.
     heap: IntArray
     free: IntArray
-    size: IntArray
+    size: IntArray  # (2,) Entries of `heap` and of `free`
+    # (c,) Stamp of each slot and the part of the configuration that it belongs to.
     stamp_ns: IntArray
     part: IntArray
+    # (c,) State that the first of the six values measures: 0 pose, 6 twist, 12 acceleration.
     first_state: IntArray
-    z: FloatArray
-    R: FloatArray
+    z: FloatArray  # (c, 6) Measured values
+    R: FloatArray  # (c, 6, 6) Their covariance
+    # (c, 6) Command in force when the measurement arrived, and (c,) its stamp.
     command: FloatArray
     command_ns: IntArray
 
@@ -169,24 +157,14 @@ _STATE_FIELDS = ('state_ns', 'x', 'P')
 
 
 class History(NamedTuple):
-    """Two rings of the same capacity: states, and measurements as they stood in the queue.
+    """Two rings of the same capacity: states, and measurements as they stood in the queue."""
 
-    Attributes
-    ----------
-    sizes : (4,) int64
-        First entry and number of entries of the states and of the measurements.
-    state_ns : (c,) int64
-        Last measurement time of each state; x : (c, 16) and P : (c, 16, 16) float, the state.
-    stamp_ns, part, first_state : (c,) int64
-        Fields of the measurements as in `Queue`; so are z, R, command and command_ns.
-    accepted : (c,) int64
-        Whether the measurement passed the gate.
-    """
-
-    sizes: IntArray
+    sizes: IntArray  # (4,) First entry and number of entries of the states and of the measurements
+    # (c,) Last measurement time of each state; (c, 16) and (c, 16, 16) the state.
     state_ns: IntArray
     x: FloatArray
     P: FloatArray
+    # (c,) Fields of the measurements as in `Queue`; so are z, R, command and command_ns.
     stamp_ns: IntArray
     part: IntArray
     first_state: IntArray
@@ -194,7 +172,7 @@ class History(NamedTuple):
     R: FloatArray
     command: FloatArray
     command_ns: IntArray
-    accepted: IntArray
+    accepted: IntArray  # (c,) Whether the measurement passed the gate
 
 
 def history_ns(config: FilterConfig) -> int:

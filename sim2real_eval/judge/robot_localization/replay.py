@@ -67,28 +67,20 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 
 
 class Scratch(NamedTuple):
-    """Room for what the loop computes with; it allocates nothing itself.
+    """Room for what the loop computes with; it allocates nothing itself."""
 
-    Attributes
-    ----------
-    states, z, R : (15,) int64, (15,) float, (15, 15) float
-        The measured states of one correction, their values and covariance.
-    position, covariance : (3,) float, (6, 6) float
-        Of one odometry/gps.
-    value, value_covariance : (7,) float, (6, 6) float
-        Of one message to the filter. Copied: code that may get one of several arrays is slower.
-    last_published : (1,) int64
-        Stamp of the last filtered odometry.
-    """
-
+    # (15,), (15,), (15, 15) The measured states of one correction, their values and covariance.
     states: IntArray
     z: FloatArray
     R: FloatArray
+    # (3,), (6, 6) Of one odometry/gps.
     position: FloatArray
     covariance: FloatArray
+    # (7,), (6, 6) Of one message to the filter. Copied: code that may get one of several arrays is
+    # slower.
     value: FloatArray
     value_covariance: FloatArray
-    last_published: IntArray
+    last_published: IntArray  # (1,) Stamp of the last filtered odometry
 
 
 def new_scratch() -> Scratch:

@@ -107,35 +107,21 @@ NAVSAT_PHASE_NS = 20_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """When the nodes start and when their timers tick; nanoseconds, None for the default.
+    """When the nodes start and when their timers tick; nanoseconds, None for the default."""
 
-    Attributes
-    ----------
-    start_ns : int or None
-        Time at which the nodes start; default: the first arrival.
-    step_ns : int
-        Distance of two clock messages: things happen only at start + k step. Default 1, a
-        continuous clock.
-    filter_origin_ns : int or None
-        The filter ticks at origin + n period, n >= 1; default: start.
-    filter_period_ns : int or None
-        Default: 1 / frequency, cut to whole nanoseconds.
-    navsat_origin_ns : int or None
-        Likewise for navsat_transform, whose real timer has an arbitrary phase; default: start +
-        20 ms, so that fixes which come with the start are not torn between two ticks by rounding.
-    navsat_period_ns : int or None
-        Default: 1 / frequency of navsat_transform.
-    run_on_ns : int
-        How long the nodes run on after the last arrival; the default of 0.4 s is that of the
-        reference traces.
-    """
-
-    start_ns: int | None = None
+    start_ns: int | None = None  # time at which the nodes start; default: the first arrival
+    # Distance of two clock messages: things happen only at start + k step. Default 1, a continuous
+    # clock.
     step_ns: int = 1
+    # The filter ticks at origin + n period, n >= 1; default: start.
     filter_origin_ns: int | None = None
-    filter_period_ns: int | None = None
+    filter_period_ns: int | None = None  # default: 1 / frequency, cut to whole nanoseconds
+    # Likewise for navsat_transform, whose real timer has an arbitrary phase; default: start + 20
+    # ms, so that fixes which come with the start are not torn between two ticks by rounding.
     navsat_origin_ns: int | None = None
-    navsat_period_ns: int | None = None
+    navsat_period_ns: int | None = None  # default: 1 / frequency of navsat_transform
+    # How long the nodes run on after the last arrival; the default of 0.4 s is that of the
+    # reference traces.
     run_on_ns: int = 400_000_000
 
 
@@ -308,9 +294,6 @@ def _clock(tree: Mapping[str, Any], where: str) -> Clock:
                 f'{value!r} is not allowed; must be an integer from {least} to 2^62 [ns]',
             )
     return Clock(**{names[key]: value for key, value in times.items()})
-
-
-# When the nodes' timers are due, on a clock that may come in steps.
 
 
 class Grid:

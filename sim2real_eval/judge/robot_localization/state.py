@@ -28,36 +28,20 @@ _LINE = 8  # float64 in 64 bytes
 
 
 class Filter(NamedTuple):
-    """State of one filter; every field is an array that the kernels change in place.
+    """State of one filter; every field is an array that the kernels change in place."""
 
-    Attributes
-    ----------
-    x : (16,) float
-        State, in the order of `sim2real_eval.judge.robot_localization.state`, and a zero.
-    P : (16, 16) float
-        Covariance, symmetric, and a row and a column of zeros; see `matrices`.
-    times : (4,) int64
-        Initialised (0 or 1), last measurement time, time of the last command, nanoseconds; whether
-        the points are those of the state (0 or 1).
-    command : (6,) float
-        Latest velocity command: vx vy vz vroll vpitch vyaw.
-    work : (4, 16, 16) float
-        Scratch space.
-    points : (31, 16) float
-        Sigma points of the unscented filter.
-    roots : (16, 16) float
-        Scratch space of the unscented filter.
-    distance : (1,) float
-        Squared Mahalanobis distance of the last measurement, accepted or not; NaN for none.
-    """
-
+    # (16,) State, in the order of `sim2real_eval.judge.robot_localization.state`, and a zero.
     x: FloatArray
+    # (16, 16) Covariance, symmetric, and a row and a column of zeros; see `matrices`.
     P: FloatArray
+    # (4,) Initialised (0 or 1), last measurement time, time of the last command, nanoseconds;
+    # whether the points are those of the state (0 or 1).
     times: IntArray
-    command: FloatArray
-    work: FloatArray
-    points: FloatArray
-    roots: FloatArray
+    command: FloatArray  # (6,) Latest velocity command: vx vy vz vroll vpitch vyaw
+    work: FloatArray  # (4, 16, 16) Scratch space
+    points: FloatArray  # (31, 16) Sigma points of the unscented filter
+    roots: FloatArray  # (16, 16) Scratch space of the unscented filter
+    # (1,) Squared Mahalanobis distance of the last measurement, accepted or not; NaN for none.
     distance: FloatArray
 
     @property
@@ -72,70 +56,41 @@ class Filter(NamedTuple):
 
 
 class Dynamics(NamedTuple):
-    """What the prediction needs beside the state; constant during a run.
+    """What the prediction needs beside the state; constant during a run."""
 
-    Attributes
-    ----------
-    Q : (16, 16) float
-        Process noise covariance per second, and a row and a column of zeros.
-    dynamic : bool
-        Scale the pose block of Q by the square of the speed.
-    control_mask : (6,) float
-        1 where the control input accelerates vx vy vz vroll vpitch vyaw.
-    control_limits : (4, 6) float
-        Acceleration limits and gains, deceleration limits and gains.
-    control_timeout_ns : int
-        Age at which a command counts as zero.
-    weights : (5,) float or None
-        Of the unscented filter (see `sigma_weights`); None for the extended one.
-    textbook : bool
-        Whether the unscented filter is the textbook's instead of robot_localization's.
-    """
-
-    Q: FloatArray
-    dynamic: bool
+    Q: FloatArray  # (16, 16) Process noise covariance per second, and a row and a column of zeros
+    dynamic: bool  # scale the pose block of Q by the square of the speed
+    # (6,) 1 where the control input accelerates vx vy vz vroll vpitch vyaw.
     control_mask: FloatArray
+    # (4, 6) Acceleration limits and gains, deceleration limits and gains.
     control_limits: FloatArray
-    control_timeout_ns: int
+    control_timeout_ns: int  # age at which a command counts as zero
+    # (5,) Of the unscented filter (see `sigma_weights`); None for the extended one.
     weights: FloatArray | None
+    # Whether the unscented filter is the textbook's instead of robot_localization's.
     textbook: bool = False
 
 
 class Timing(NamedTuple):
-    """Clock and timers, nanoseconds.
+    """Clock and timers, nanoseconds."""
 
-    Attributes
-    ----------
-    start, step : int
-        First clock step and distance of two; 1 ns is a continuous clock.
-    end : int
-        Last clock time.
-    filter_origin, filter_period : int
-        The filter ticks at origin + n period, n >= 1.
-    navsat_origin, navsat_period : int
-        Likewise; period 0 for no navsat_transform.
-    sensor_timeout : int
-    history : int
-        How far back a late measurement is put in its place; -1 for not at all.
-    predict_to_current_time, permit_corrected_publication : bool
-    navsat_part : (2,) int64
-        Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
-    navsat_latency : int
-        From the tick that publishes an odometry/gps to its arrival at the filter.
-    """
-
+    # First clock step and distance of two; 1 ns is a continuous clock.
     start: int
     step: int
-    end: int
+    end: int  # last clock time
+    # The filter ticks at origin + n period, n >= 1.
     filter_origin: int
     filter_period: int
+    # Likewise; period 0 for no navsat_transform.
     navsat_origin: int
     navsat_period: int
     sensor_timeout: int
-    history: int
+    history: int  # how far back a late measurement is put in its place; -1 for not at all
     predict_to_current_time: bool
     permit_corrected_publication: bool
+    # (2,) Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
     navsat_part: IntArray
+    # From the tick that publishes an odometry/gps to its arrival at the filter.
     navsat_latency: int = 0
 
 

@@ -31,24 +31,16 @@ _COMMAND_TOPIC = 'cmd_vel'
 
 @dataclasses.dataclass(frozen=True)
 class Routing:
-    """What the judge hears of a recording.
+    """What the judge hears of a recording."""
 
-    Attributes
-    ----------
-    sources : mapping of str to str or None
-        Input (`odom0`) to topic, in the order in which messages that arrive together are
-        delivered; None for what navsat_transform publishes.
-    fix, heading, command : str or None
-        Topics of navsat_transform and of the commands; None where nobody listens.
-    notes : tuple of Finding
-        What the user should know about the choice.
-    """
-
+    # Input (`odom0`) to topic, in the order in which messages that arrive together are delivered;
+    # None for what navsat_transform publishes.
     sources: Mapping[str, str | None]
+    # Topics of navsat_transform and of the commands; None where nobody listens.
     fix: str | None
     heading: str | None
     command: str | None
-    notes: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()  # what the user should know about the choice
 
     @property
     def takers(self) -> tuple[tuple[str, str], ...]:

@@ -57,8 +57,6 @@ def _triangle(rows: FloatArray) -> FloatArray:
     return np.asarray(triangle, dtype=np.float64)
 
 
-# The IMU cut into steps between the nodes of a smoother, and its output times.
-
 _LONGEST_INTERVAL_NS = 1_000_000_000
 _FILLER_CLEARANCE_NS = 50_000_000
 # 1.6 mm at 16 m/s; nodes nearer than that would be tied together by numbers beyond reason.
@@ -67,42 +65,23 @@ _SAME_NODE_NS = 100_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Steps:
-    """Pieces of time over which the IMU is taken as constant.
+    """Pieces of time over which the IMU is taken as constant."""
 
-    Attributes
-    ----------
-    node_ns : (k,) int64
-        Stamps of the nodes: fixes, edges of gaps in the IMU, the last IMU message, and what it
-        takes for none to be more than a second from the next.
-    fix_node : (m,) int64
-        Node of each fix.
-    start_ns : (s,) int64
-        When each step starts; they join.
-    seconds : (s,) float
-        How long each is.
-    rate, force : (s, 3) float
-        Mean angular rate, rad/s, and specific force, m/s^2, in base_link's axes; the force turned
-        by half a step, as seen from the attitude at the start of the step.
-    first : (k,) int64
-        First step of each node's interval; that of the last node is s.
-    gap : (k - 1,) float
-        Length of the gap in the IMU that an interval bridges, s; 0 for none.
-    output_ns : (n,) int64
-        When estimates are asked for.
-    output_step : (n,) int64
-        Step at whose end each output is; -1 for the first node itself.
-    """
-
+    # (k,) Stamps of the nodes: fixes, edges of gaps in the IMU, the last IMU message, and what it
+    # takes for none to be more than a second from the next.
     node_ns: IntArray
-    fix_node: IntArray
-    start_ns: IntArray
-    seconds: FloatArray
+    fix_node: IntArray  # (m,) Node of each fix
+    start_ns: IntArray  # (s,) When each step starts; they join
+    seconds: FloatArray  # (s,) How long each is
+    # (s, 3) Mean angular rate, rad/s, and specific force, m/s^2, in base_link's axes; the force
+    # turned by half a step, as seen from the attitude at the start of the step.
     rate: FloatArray
     force: FloatArray
-    first: IntArray
+    first: IntArray  # (k,) First step of each node's interval; that of the last node is s
+    # (k - 1,) Length of the gap in the IMU that an interval bridges, s; 0 for none.
     gap: FloatArray
-    output_ns: IntArray
-    output_step: IntArray
+    output_ns: IntArray  # (n,) When estimates are asked for
+    output_step: IntArray  # (n,) Step at whose end each output is; -1 for the first node itself
 
 
 def cut(inputs: InertialInputs, settings: InertialSettings, output_ns: IntArray) -> Steps:

@@ -180,43 +180,24 @@ class ImuMotion:
 
     Errors are ordered attitude (about the axes of base_link, R_true = R Exp(e)), then differences
     of position, velocity (world), accelerometer bias, gyroscope bias, truth against estimate.
-
-    Attributes
-    ----------
-    orientation : (k, 3, 3) float
-        Base_link to world.
-    position, velocity : (k, 3) float
-        m and m/s, world.
-    accelerometer_bias, gyroscope_bias : (k, 3) float
-        m/s^2 and rad/s.
     """
 
-    orientation: FloatArray
+    orientation: FloatArray  # (k, 3, 3) Base_link to world
+    # (k, 3) m and m/s, world.
     position: FloatArray
     velocity: FloatArray
+    # (k, 3) m/s^2 and rad/s.
     accelerometer_bias: FloatArray
     gyroscope_bias: FloatArray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Nodes(ImuMotion):
-    """The solution at the nodes.
+    """The solution at the nodes."""
 
-    Attributes
-    ----------
-    joint : (k - 1, 30, 30) float
-        Covariance of the errors of a node and the next.
-    fix_node : (m,) int64
-        Node of each fix.
-    fix_distance : (m,) float
-        Mahalanobis distance of each fix from the solution.
-    iterations : int
-    converged : bool
-    """
-
-    joint: FloatArray
-    fix_node: IntArray
-    fix_distance: FloatArray
+    joint: FloatArray  # (k - 1, 30, 30) Covariance of the errors of a node and the next
+    fix_node: IntArray  # (m,) Node of each fix
+    fix_distance: FloatArray  # (m,) Mahalanobis distance of each fix from the solution
     iterations: int
     converged: bool
 

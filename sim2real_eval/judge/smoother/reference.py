@@ -22,18 +22,10 @@ _FRAME = 'map'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ReferencedRecording:
-    """A recording with its reference trajectory.
+    """A recording with its reference trajectory."""
 
-    Attributes
-    ----------
-    recording : Recording
-        The input and, as its truth, the reference.
-    judged : JudgedRun
-        The smoother's run, from the first to the last fix.
-    """
-
-    recording: Recording
-    judged: JudgedRun
+    recording: Recording  # the input and, as its truth, the reference
+    judged: JudgedRun  # the smoother's run, from the first to the last fix
 
 
 def make_reference(

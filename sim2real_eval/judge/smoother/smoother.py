@@ -65,45 +65,30 @@ class SmootherJudge(InertialJudge):
         start_ns: int | None = None,
         start_heading: float | None = None,
     ) -> JudgedRun:
-        """Estimate the motion in a recording from its imu and gps; see `smooth`."""
-        return smooth(
-            recording,
-            self.parameters,
-            start_ns=start_ns,
-            start_heading=start_heading,
-            transforms=self.transforms,
+        """Estimate the motion in a recording from all of its imu and gps at once.
+
+        From the first fix to the last IMU message, each estimate stamped with its own time; the
+        world is east-north-up about the first fix. Arguments are those of `InertialJudge.judge`.
+
+        Raises
+        ------
+        JudgeError
+            Without gtsam, when the recording lacks what is needed, or when there is no solution.
+        RecordingError
+            When the recording has no imu or no gps.
+        """
+        load_gtsam()
+        settings = self.parameters
+        inputs = inertial_inputs(
+            recording, settings, start_ns=start_ns, transforms=self.transforms
         )
-
-
-def smooth(
-    recording: Recording,
-    settings: InertialSettings,
-    *,
-    start_ns: int | None = None,
-    start_heading: float | None = None,
-    transforms: TransformFile | None = None,
-) -> JudgedRun:
-    """Estimate the motion in a recording from all of its imu and gps at once.
-
-    From the first fix to the last IMU message, each estimate stamped with its own time; the world
-    is east-north-up about the first fix. Arguments are those of `InertialJudge.judge`.
-
-    Raises
-    ------
-    JudgeError
-        Without gtsam, when the recording lacks what is needed, or when there is no solution.
-    RecordingError
-        When the recording has no imu or no gps.
-    """
-    load_gtsam()
-    inputs = inertial_inputs(recording, settings, start_ns=start_ns, transforms=transforms)
-    start = first_attitude(inputs, settings, start_heading)
-    output_ns = output_times(inputs, settings, start_ns)
-    steps = cut(inputs, settings, output_ns)
-    nodes = solve(inputs, settings, steps, start)
-    path = bridge(nodes, steps, settings)
-    notes = (*inputs.notes, *start.notes, *_remarks(inputs, settings, nodes))
-    return _judged(inputs, settings, nodes, path, output_ns, notes)
+        start = first_attitude(inputs, settings, start_heading)
+        output_ns = output_times(inputs, settings, start_ns)
+        steps = cut(inputs, settings, output_ns)
+        nodes = solve(inputs, settings, steps, start)
+        path = bridge(nodes, steps, settings)
+        notes = (*inputs.notes, *start.notes, *_remarks(inputs, settings, nodes))
+        return _judged(inputs, settings, nodes, path, output_ns, notes)
 
 
 def _remarks(

@@ -18,7 +18,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.answer import AnswerLine, adapted_text
-from sim2real_eval.report.page.cells import NONE
+from sim2real_eval.report.console import NONE
 from sim2real_eval.report.page.figure import Plot, Source, library
 from sim2real_eval.report.page.ranking import Standing, standings
 from sim2real_eval.report.page.section import (

@@ -12,8 +12,7 @@ from typing import Literal
 import numpy as np
 
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.report.console import p_value_text
-from sim2real_eval.report.page.cells import NONE, decimal, span
+from sim2real_eval.report.console import NONE, decimal, p_value_text, span
 from sim2real_eval.report.page.evidence import Evidence, RunEvidence
 from sim2real_eval.report.page.figure import TRUTH, Plot, Source
 from sim2real_eval.report.page.ranking import Standing, differs

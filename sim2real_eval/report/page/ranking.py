@@ -12,8 +12,7 @@ from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.published import TABLE_2, published_vepd
 from sim2real_eval.metrics.series_folder import PAPER_SCENARIOS
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
-from sim2real_eval.report.console import p_value_text
-from sim2real_eval.report.page.cells import NONE, decimal, span
+from sim2real_eval.report.console import NONE, decimal, p_value_text, span
 from sim2real_eval.report.ranking_tables import tied_ranks
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import study_uncertainty

@@ -8,8 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.report.console import p_value_text, short_number
-from sim2real_eval.report.page.cells import MINUS, NONE, Column, DataTable, numeric
+from sim2real_eval.report.console import (
+    MINUS,
+    NONE,
+    Column,
+    DataTable,
+    numeric,
+    p_value_text,
+    short_number,
+)
 from sim2real_eval.report.page.evidence import Evidence, RunEvidence, gather
 from sim2real_eval.report.page.figure import Plot, Source
 from sim2real_eval.report.page.plots import (
@@ -221,9 +228,6 @@ def _of_scenarios(
         if runs and (plot := draw(runs, sources, f'{what}, {heading}')) is not None:
             found.append(Drawing(heading, plot))
     return found
-
-
-# Sections on what is said beside VEPD: other metrics, other options, other judges.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import yaml
 
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.report.page.cells import NONE, Column, DataTable, decimal, numeric
+from sim2real_eval.report.console import NONE, Column, DataTable, decimal, numeric
 from sim2real_eval.report.page.ranking import Standing
 from sim2real_eval.study.outcome import StudyOutcome
 
@@ -66,8 +66,6 @@ def _cell(value: Any) -> str:
         return 'yes' if value else 'no'
     return f'{value:g}' if isinstance(value, float) else str(value)
 
-
-# Tables of scores: by scenario beside the published ones, under every judge, and run by run.
 
 _CONSISTENCY = {
     'nis_gps': 'NIS GPS',

@@ -99,9 +99,6 @@ class Broadcast:
         self._publishers.clear()
 
 
-# What arrives at the judge of a twin: measured as the run goes on, and recorded.
-
-
 class SensorFeed:
     """Deliveries of a twin that a bench measures, in the order of a batch run over the same
     messages: `setup` decides which topics are heard. That the recording lacks one is an error.
@@ -153,56 +150,27 @@ class SensorFeed:
                 heapq.heappush(self._waiting, entry)
 
 
-# The pass itself.
-
 _REAL, _SIMULATED = 'real', 'sim'
 
 
+@dataclasses.dataclass(eq=False)
 class Pass:
     """The real and one simulated run of a recording on the graph.
 
     A context manager: entering starts judges and sensors, leaving ends them.
-
-    Parameters
-    ----------
-    node : Node
-        Publishes everything that the judges and sensors hear; `executor` spins it, and `truth`
-        is its publisher of ground_truth/odometry.
-    plan, run : RunPlan, PlannedRun
-        Of the recording, and the simulated one.
-    rate_factor : float
-        Seconds of the run per second of the wall; 0: as fast as it goes.
-    poll : callable
-        Called after each step of the clock, and while sensors are waited for; may raise.
-
-    Attributes
-    ----------
-    pace : Pace
-        Of `play`.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        executor: Executor,
-        truth: Publisher,
-        setup: GraphJudgeSetup,
-        plan: RunPlan,
-        run: PlannedRun,
-        *,
-        rate_factor: float,
-        poll: Callable[[], None],
-    ) -> None:
-        self._node = node
-        self._executor = executor
-        self._truth = truth
-        self._setup = setup
-        self._plan = plan
-        self._run = run
-        self._rate_factor = rate_factor
-        self._poll = poll
-        self._open = contextlib.ExitStack()
-        self.pace = Pace(0.0, 0.0)
+    node: Node  # publishes everything that the judges and sensors hear
+    executor: Executor  # spins it
+    truth: Publisher  # its publisher of ground_truth/odometry
+    setup: GraphJudgeSetup
+    plan: RunPlan  # of the recording
+    run: PlannedRun  # the simulated one
+    rate_factor: float  # seconds of the run per second of the wall; 0: as fast as it goes
+    # Called after each step of the clock, and while sensors are waited for; may raise.
+    poll: Callable[[], None]
+    pace: Pace = dataclasses.field(default_factory=lambda: Pace(0.0, 0.0))  # of `play`
+    _open: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Pass:
         with self._open as opened:
@@ -214,44 +182,42 @@ class Pass:
         self._open.close()
 
     def _start(self, opened: contextlib.ExitStack) -> None:
-        maker, twin = self._plan.maker, self._run.twin
+        maker, twin = self.plan.maker, self.run.twin
         assert twin is not None
-        within = self._node.get_namespace().strip('/')
+        within = self.node.get_namespace().strip('/')
         spaces = [f'{within}/{name}'.strip('/') for name in (_REAL, _SIMULATED)]
-        setup = self._setup.started(
-            start_ns=maker.start_ns, start_heading=self._plan.start_heading
-        )
+        setup = self.setup.started(start_ns=maker.start_ns, start_heading=self.plan.start_heading)
         self._bench = SensorBench(
-            self._node,
-            self._truth,
+            self.node,
+            self.truth,
             maker,
-            maker.sensors(twin, self._run.repetition),
-            self._run.model,
+            maker.sensors(twin, self.run.repetition),
+            self.run.model,
             namespace=f'/{spaces[1]}/sensors',
-            poll=self._poll,
+            poll=self.poll,
         )
         opened.callback(self._bench.close)
         feeds = (RecordedFeed(maker.real, setup), SensorFeed(self._bench, setup))
         self._real, self._simulated = (
-            opened.enter_context(Side(self._node, space, setup, recording, judge=self._setup.kind))
+            opened.enter_context(Side(self.node, space, setup, recording, judge=self.setup.kind))
             for space, recording in zip(spaces, (maker.real, self._bench.recording()), strict=True)
         )
         # Inputs of the judge are published by its side.
-        taken = {publisher.topic_name for publisher in self._node.publishers}
-        broadcast = Broadcast(self._node, maker.real, f'/{spaces[0]}', taken)
+        taken = {publisher.topic_name for publisher in self.node.publishers}
+        broadcast = Broadcast(self.node, maker.real, f'/{spaces[0]}', taken)
         opened.callback(broadcast.close)
 
         def step(now_ns: int) -> None:
             broadcast.until(now_ns)
-            self._poll()
+            self.poll()
 
         self._conductor = Conductor(
-            self._node,
+            self.node,
             (self._real, self._simulated),
             feeds,
-            executor=self._executor,
+            executor=self.executor,
             start_ns=maker.start_ns,
-            rate_factor=self._rate_factor,
+            rate_factor=self.rate_factor,
             on_step=step,
         )
 
@@ -262,7 +228,7 @@ class Pass:
         """
         began = time.monotonic()
         self._conductor.play()
-        maker = self._plan.maker
+        maker = self.plan.maker
         run_s = (maker.end_ns - maker.start_ns) * 1e-9
         self.pace = Pace(run_s, time.monotonic() - began)
 
@@ -273,7 +239,7 @@ class Pass:
     def judged(self) -> tuple[JudgedRun, JudgedRun]:
         """Return what the judges published on the real and on the simulated side."""
         return (
-            self._real.judged(self._plan.maker.real),
+            self._real.judged(self.plan.maker.real),
             self._simulated.judged(self._bench.recording()),
         )
 

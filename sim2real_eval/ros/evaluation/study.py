@@ -33,8 +33,6 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import parameter
 from sim_sensors.ros.parameters import NodeParameters
 
-# Parameters of evaluation_node.
-
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationSettings(ComparedSensors):

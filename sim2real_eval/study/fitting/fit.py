@@ -33,8 +33,6 @@ from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.seeding import stream
 
-# Recordings held out in turn, so that a model meets some that it was not fitted to.
-
 
 def deal_folds(scenarios: Sequence[str], folds: int, seed: int) -> list[IntArray]:
     """Return the recordings that each fold holds out.

@@ -241,9 +241,6 @@ def _set(mapping: Mapping[str, Any], target: ParameterTarget, value: float) -> N
         owner[last] = value
 
 
-# Any sensor model as a file that the catalogue reads.
-
-
 def model_yaml(
     model: Parameters, about: Sequence[str] = (), remarks: Mapping[str, str] | None = None
 ) -> str:
