@@ -26,6 +26,7 @@ LIBRARIES: dict[str, tuple[str, str | None]] = {
     # zstd, which rosbags brings along; from Python 3.14 on the standard library's `compression`.
     'backports': ('rosbags', 'python3-rosbags-pip'),
     'compression': ('rosbags', 'python3-rosbags-pip'),
+    'lz4': ('rosbags', 'python3-rosbags-pip'),
     # Interactive plots of the report page; it ships the script that a browser needs.
     'bokeh': ('bokeh', 'python3-bokeh-pip'),
     'jinja2': ('Jinja2', 'python3-jinja2'),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from recording_examples import SUFFIX, drive, write_bags
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.mcap_checksums import check_checksums
+from sim2real_eval.recording.mcap import check_checksums
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import Storage, write_recording

@@ -21,12 +21,13 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.cdr import encode, encode_transforms, typestore
+from sim2real_eval.recording.cdr import encode, encode_transforms
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, POSE_TYPES, TF_TYPE
 from sim2real_eval.recording.poses import odometry_of
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.roles import roles_heard
+from sim2real_eval.recording.single_messages import typestore
 from sim2real_eval.recording.writing import write_bag, write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker

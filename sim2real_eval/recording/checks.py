@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
     PoseArray,
+    by_blocks,
 )
 from sim_sensors.core.parameters import LARGEST
 from sim_sensors.motion.sampling import ahead_of_time
@@ -189,7 +191,7 @@ def _check_fix_status(state: _Topic) -> None:
 def _check_imu_orientation(state: _Topic) -> None:
     array = state.array
     absent = array.orientation_covariance[:, 0, 0] == -1.0
-    zero = ~absent & (array.orientation == 0.0).all(axis=1)
+    zero = ~absent & by_blocks(lambda rows: (rows == 0.0).all(axis=1), array.orientation)
     if zero.any():
         state.note(findings.NO_ATTITUDE, zero.sum())
         covariance = array.orientation_covariance.copy()
@@ -197,7 +199,7 @@ def _check_imu_orientation(state: _Topic) -> None:
         covariance[zero, 0, 0] = -1.0
         state.change(orientation_covariance=covariance)
         absent = absent | zero
-    norms = np.hypot.reduce(array.orientation, axis=1)
+    norms = _norms(state)
     unusable = absent & ~(np.abs(norms - 1.0) <= _NORM_TOLERANCE)
     if unusable.any():
         orientation = array.orientation.copy()
@@ -211,8 +213,13 @@ def _check_finite(state: _Topic) -> None:
         if isinstance(values, np.ndarray) and values.dtype == np.float64:
             # Drivers write the largest number there is for a covariance that they do not know.
             largest = sys.float_info.max if field.name.endswith('covariance') else LARGEST
-            finite = (np.abs(values) <= largest).all(axis=tuple(range(1, values.ndim)))
+            finite = by_blocks(partial(_within, largest), values)
             state.drop(np.asarray(~finite, np.bool_), findings.NOT_FINITE, field=field.name)
+
+
+def _within(largest: float, rows: FloatArray) -> NDArray[np.bool_]:
+    within = (np.abs(rows) <= largest).all(axis=tuple(range(1, rows.ndim)))
+    return np.asarray(within, np.bool_)
 
 
 def _check_coordinates(state: _Topic) -> None:
@@ -231,7 +238,7 @@ def _check_coordinates(state: _Topic) -> None:
 
 
 def _norms(state: _Topic) -> FloatArray:
-    return np.asarray(np.hypot.reduce(state.array.orientation, axis=1), np.float64)
+    return by_blocks(lambda rows: np.hypot.reduce(rows, axis=1), state.array.orientation)
 
 
 def _check_zero_orientation(state: _Topic) -> None:
@@ -306,8 +313,14 @@ def _remark_covariances(state: _Topic) -> None:
         if isinstance(state.array, ImuArray):
             absent = covariance[:, 0, 0] == -1.0
             state.note(findings.ABSENT, absent.sum(), quantity=quantity)
-            covariance = covariance[~absent]
-        unknown = (covariance == 0.0).all(axis=(1, 2))
+        else:
+            absent = np.zeros(len(covariance), np.bool_)
+        unknown = by_blocks(lambda rows: (rows == 0.0).all(axis=(1, 2)), covariance) & ~absent
         state.note(findings.COVARIANCE_ZERO, unknown.sum(), quantity=quantity)
-        negative = (np.diagonal(covariance, axis1=1, axis2=2) < 0.0).any(axis=1)
+        negative = by_blocks(_has_negative, covariance) & ~absent
         state.note(findings.COVARIANCE_NEGATIVE, negative.sum(), quantity=quantity)
+
+
+def _has_negative(covariance: FloatArray) -> NDArray[np.bool_]:
+    """Return whether a variance is negative, of each of (n, k, k)."""
+    return np.asarray((np.diagonal(covariance, axis1=1, axis2=2) < 0.0).any(axis=1))

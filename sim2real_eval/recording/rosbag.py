@@ -8,9 +8,10 @@ import dataclasses
 import importlib.util
 import operator
 import sqlite3
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording import findings
-from sim2real_eval.recording.cdr import decode, decode_transforms, typestore
+from sim2real_eval.recording.cdr import Decoder, decode_transforms
 from sim2real_eval.recording.checks import MAXIMUM_BROKEN
-from sim2real_eval.recording.mcap_checksums import check_checksums
+from sim2real_eval.recording.mcap import check_checksums, decompressed, read_messages
 from sim2real_eval.recording.message_types import (
     GPS_FIX,
     MESSAGE_TYPES,
@@ -33,6 +34,8 @@ from sim2real_eval.recording.message_types import (
 )
 from sim2real_eval.recording.poses import frame_pair, poses_between
 from sim2real_eval.recording.recording import ROLE_CLASSES, Content, StaticTransform
+from sim2real_eval.recording.single_messages import Decoded, typestore
+from sim_sensors.core.measurements import BLOCK
 
 Wanted = Callable[[str, str], bool]
 
@@ -41,14 +44,59 @@ TF_STATIC = '/tf_static'
 _NAV_SAT_FIX = 'sensor_msgs/msg/NavSatFix'
 
 
-@dataclasses.dataclass
 class RawTopic:
-    """Serialised messages of one topic in the order of their receive times (ns)."""
+    """Messages of one topic in the order of their receive times, decoded as they come.
 
-    ros_type: str
-    data: list[bytes] = dataclasses.field(default_factory=list)
-    received_ns: list[int] = dataclasses.field(default_factory=list)
-    announced: int = 0
+    Attributes
+    ----------
+    ros_type : str
+        Full name.
+    count, announced : int
+        Messages read, and those that the bag says it has.
+    """
+
+    def __init__(self, where: str, ros_type: str) -> None:
+        self.ros_type = ros_type
+        self.count, self.announced = 0, 0
+        self._transforms: list[tuple[int, list[tuple[int, StaticTransform]]]] = []
+        self._where = where
+        self._decoder = None if ros_type == TF_TYPE else Decoder(known_type(ros_type), where)
+        self._data: list[bytes] = []
+        self._received_ns: list[int] = []
+
+    def add(self, received_ns: Iterable[Any], data: Iterable[Any]) -> None:
+        """Take the next messages."""
+        rows = list(map(bytes, data))
+        self.count += len(rows)
+        self._data += rows
+        # SQLite's columns are untyped: damage can turn a number into anything.
+        self._received_ns += map(operator.index, received_ns)
+        if len(self._data) >= BLOCK:
+            self._decode()
+
+    def decoded(self) -> Decoded:
+        """Return the messages of a topic that is not one of /tf."""
+        self._decode()
+        assert self._decoder is not None
+        found = self._decoder.decoded()
+        if (np.diff(found.array.arrival_ns) < 0).any():
+            order = np.argsort(found.array.arrival_ns, kind='stable')
+            found = dataclasses.replace(found, array=found.array.take(order))
+        return found
+
+    def transforms(self) -> list[tuple[int, StaticTransform]]:
+        """Return the stamps and transforms of a topic of /tf."""
+        self._decode()
+        return [one for _, found in sorted(self._transforms, key=itemgetter(0)) for one in found]
+
+    def _decode(self) -> None:
+        data, received_ns = self._data, self._received_ns
+        self._data, self._received_ns = [], []
+        if self._decoder is None:
+            found = [decode_transforms(one, self._where) for one in data]
+            self._transforms += zip(received_ns, found, strict=True)
+        else:
+            self._decoder.add(data, np.array(received_ns, np.int64))
 
 
 @dataclasses.dataclass
@@ -69,7 +117,7 @@ class RawBag:
         if not wanted(topic, name):
             self.ignored[topic] = name
             return False
-        known = self.topics.setdefault(topic, RawTopic(name))
+        known = self.topics.setdefault(topic, RawTopic(f'{where}: {topic}', name))
         if known.ros_type != name:
             raise RecordingError(
                 f'{where}: {topic} holds both {known.ros_type} and {name}; one type is allowed'
@@ -127,26 +175,21 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
         if entry.ros_type == GPS_FIX.name and has_fixes and topic != topics.get('gps'):
             content.ignored.append(f'{topic} ({entry.ros_type})')
             continue
-        if len(entry.data) < entry.announced:
-            content.notes.append(
-                findings.CUT_SHORT(topic, found=len(entry.data), announced=entry.announced)
-            )
+        if (count := entry.count) < entry.announced:
+            content.notes.append(findings.CUT_SHORT(topic, found=count, announced=entry.announced))
         if entry.ros_type == TF_TYPE:
-            found = [one for data in entry.data for one in decode_transforms(data, where)]
+            found = entry.transforms()
             if topic == TF_STATIC:
                 content.transforms += [transform for _, transform in found]
             else:
                 moving = found
             continue
-        received = np.array(entry.received_ns, np.int64)
-        kind = known_type(entry.ros_type)
         try:
-            decoded = decode(kind, entry.data, received, where)
+            decoded = entry.decoded()
         except RecordingError as error:
-            if kind.name not in NAMED_TYPES:
+            if entry.ros_type not in NAMED_TYPES:
                 raise
-            problem = str(error).removeprefix(f'{where}: ')
-            count = len(entry.data)
+            problem, count = str(error).removeprefix(f'{where}: '), entry.count
             content.notes.append(findings.LEFT_OUT(topic, problem=problem, count=count))
             content.ignored.append(f'{topic} ({entry.ros_type})')
             continue
@@ -155,7 +198,7 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
             content.ros_types[topic] = default_type(decoded.array).name
             content.notes.append(findings.READ_AS_FIX(topic))
         left_out = sum(count for _, count in decoded.other_frames)
-        if left_out > MAXIMUM_BROKEN * len(entry.data):
+        if left_out > MAXIMUM_BROKEN * entry.count:
             frames = ', '.join(frame for frame, _ in decoded.other_frames)
             raise RecordingError(
                 f'{where}: frame_id is {decoded.array.frame!r} but also {frames}; '
@@ -220,8 +263,7 @@ def _read_undefined(path: Path, wanted: Wanted) -> RawBag:
             for number, received_ns, data in database.execute(rows):
                 if number in chosen:
                     packed = data.startswith(_ZSTANDARD)
-                    chosen[number].data.append(_unpacked(data) if packed else bytes(data))
-                    chosen[number].received_ns.append(operator.index(received_ns))
+                    chosen[number].add([received_ns], [decompressed(data) if packed else data])
     return bag
 
 
@@ -241,20 +283,10 @@ def _database(file: Path) -> Iterator[sqlite3.Connection]:
         if file.suffix == '.zstd':
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             unpacked = folder / file.stem
-            unpacked.write_bytes(_unpacked(file.read_bytes()))
+            unpacked.write_bytes(decompressed(file.read_bytes()))
             file = unpacked
         name = f'{file.absolute().as_uri()}?immutable=1'
         yield stack.enter_context(contextlib.closing(sqlite3.connect(name, uri=True)))
-
-
-def _unpacked(data: bytes) -> bytes:
-    # A dependency of rosbags.
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-
-    return bytes(zstd.decompress(data))
 
 
 def _read(path: Path, wanted: Wanted) -> RawBag:
@@ -280,13 +312,27 @@ def _read(path: Path, wanted: Wanted) -> RawBag:
                 chosen.append(connection)
         if not is_ros1:
             bag.custom = dict(reader.storage.metadata.custom or {})
-        for connection, received_ns, data in reader.messages(chosen) if chosen else ():
-            topic = bag.topics[names[connection.topic]]
-            made = typestore().ros1_to_cdr(data, topic.ros_type) if is_ros1 else data
-            topic.data.append(bytes(made))
-            # SQLite's columns are untyped: damage can turn a number into anything.
-            topic.received_ns.append(operator.index(received_ns))
+        for topic, received_ns, data in _messages(reader, chosen) if chosen else ():
+            bag.topics[names[topic]].add(received_ns, data)
     return bag
+
+
+def _messages(
+    reader: Any, chosen: Sequence[Any]
+) -> Iterator[tuple[str, Iterable[Any], Iterable[Any]]]:
+    """Yield topic, receive times and messages of an open bag, some at a time."""
+    if not hasattr(reader, 'storage'):
+        for connection, received_ns, data in reader.messages(chosen):
+            ros_type = normalised_type(connection.msgtype)
+            yield connection.topic, [received_ns], [typestore().ros1_to_cdr(data, ros_type)]
+        return
+    files = [one.path for one in getattr(reader.storage, 'storages', [reader.storage])]
+    if not reader.compression_mode and all(file.suffix == '.mcap' for file in files):
+        topics = {connection.topic for connection in chosen}
+        yield from chain.from_iterable(read_messages(file, topics) for file in files)
+        return
+    for connection, received_ns, data in reader.messages(chosen):
+        yield connection.topic, [received_ns], [data]
 
 
 def _check_sqlite_file(path: Path) -> None:
@@ -344,6 +390,5 @@ def _read_native(path: Path, wanted: Wanted) -> RawBag:
         reader.set_filter(rosbag2_py.StorageFilter(topics=list(bag.topics)))
     while bag.topics and reader.has_next():
         name, data, received_ns = reader.read_next()[:3]
-        bag.topics[name].data.append(bytes(data))
-        bag.topics[name].received_ns.append(int(received_ns))
+        bag.topics[name].add([received_ns], [data])
     return bag

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
+import operator
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import yaml
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.results import new_folder
-from sim2real_eval.recording.cdr import encode, encode_transforms, typestore
+from sim2real_eval.recording.cdr import Encoded, encode_transforms
 from sim2real_eval.recording.csv_folder import DEFAULT_FILES, write_camera_info, write_features
 from sim2real_eval.recording.csv_table import write_table
-from sim2real_eval.recording.mcap_checksums import write_checksums
+from sim2real_eval.recording.mcap import write_checksums
 from sim2real_eval.recording.message_types import (
     CMD_VEL_TYPE,
     MESSAGE_TYPES,
@@ -27,9 +28,10 @@ from sim2real_eval.recording.message_types import (
 )
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
+from sim2real_eval.recording.single_messages import typestore
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.core.measurements import IntArray
+from sim_sensors.core.measurements import IntArray, time_spans
 
 Storage = Literal['mcap', 'sqlite3', 'csv']
 # Read by every rosbag2 since Iron; version 9 came with Jazzy's successors.
@@ -124,12 +126,20 @@ def _bag_topics(recording: Recording, where: str) -> Iterator[BagTopic]:
         data = encode_transforms(recording.transforms, recording.start_ns)
         yield '/tf_static', TF_TYPE, np.array([first]), [data]
     for topic, array in recording.messages.items():
+        if (np.diff(array.arrival_ns) < 0).any():
+            array = array.take(np.argsort(array.arrival_ns, kind='stable'))
         kind = _type_of(recording, topic)
-        yield topic, kind.name, array.arrival_ns, encode(kind, array, f'{where}: {topic}')
+        yield topic, kind.name, array.arrival_ns, Encoded(kind, array, f'{where}: {topic}')
 
 
-BagTopic = tuple[str, str, IntArray, Sequence[bytes]]
-"""Topic and type; receive times (n,), ns, and serialised messages of it."""
+class _Rows(Protocol):
+    """Serialised messages that can be sliced: a list, or what serialises them then."""
+
+    def __getitem__(self, part: slice, /) -> Sequence[bytes]: ...
+
+
+BagTopic = tuple[str, str, IntArray, _Rows]
+"""Topic and type; receive times (n,), ns, which never decrease, and serialised messages of it."""
 
 
 def write_bag(
@@ -137,7 +147,8 @@ def write_bag(
 ) -> None:
     """Write a rosbag2 folder, all messages in the order of their times.
 
-    Ties keep the order of the topics, so that equal topics give equal bags.
+    Ties keep the order of the topics, so that equal topics give equal bags. Messages are
+    serialised a span of time at a time.
     """
     from rosbags.rosbag2 import StoragePlugin, Writer
 
@@ -145,16 +156,20 @@ def write_bag(
     writer = Writer(folder, version=_BAG_VERSION, storage_plugin=plugin)
     if scenario:
         writer.set_custom_data('scenario', scenario)
-    rows: list[tuple[int, int, Any, bytes]] = []
     with writer:
-        for number, (topic, ros_type, times, messages) in enumerate(topics):
-            connection = writer.add_connection(topic, ros_type, typestore=typestore())
-            rows += [
-                (time, number, connection, message)
-                for time, message in zip(times.tolist(), messages, strict=True)
-            ]
-        for time, _, connection, message in sorted(rows, key=lambda row: row[:2]):
-            writer.write(connection, time, message)
+        kept = [
+            (writer.add_connection(topic, ros_type, typestore=typestore()), times, messages)
+            for topic, ros_type, times, messages in topics
+        ]
+        for parts in time_spans([times for _, times, _ in kept]):
+            rows: list[tuple[int, Any, bytes]] = []
+            for (connection, times, messages), part in zip(kept, parts, strict=True):
+                if part.start < part.stop:
+                    received = times[part].tolist()
+                    same = repeat(connection, len(received))
+                    rows += zip(received, same, messages[part], strict=True)
+            for time, connection, message in sorted(rows, key=operator.itemgetter(0)):
+                writer.write(connection, time, message)
     if storage == 'mcap':
         write_checksums(folder / f'{folder.name}.mcap')
 

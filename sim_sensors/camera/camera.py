@@ -38,7 +38,7 @@ from sim_sensors.sensor.sensor import MountedModel, Sensor
 from sim_sensors.world.world import World
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Trajectory
+    from sim_sensors.motion.trajectory import Motion, Trajectory
 
 # Optical frame (z forward, x right) to one with x forward and z up, quaternion x y z w.
 _OPTICAL = np.array([-0.5, 0.5, -0.5, 0.5])
@@ -140,6 +140,12 @@ class CameraSensor(Sensor[CameraMeasurement]):
         self._optical_matrix = Rotation.from_quat(self._optical).as_matrix()
         self._before: FloatArray = np.full((len(scene), 2), np.nan)
         self._age = np.full(len(scene), -1, dtype=np.int64)
+
+    def simulate(
+        self, motion: Motion, *, start_ns: int | None = None, origin_ns: int = 0
+    ) -> CameraMessages:
+        """Return the features and poses of a whole motion; see `Sensor.simulate`."""
+        return self.deliver(*self.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns))
 
     def deliver(self, stamp_ns: IntArray, measured: CameraMeasurement) -> CameraMessages:
         """Return the features of the frames that arrive, and poses.

@@ -64,7 +64,7 @@ class FeatureArray(MessageArray):
         """Return where the features of frame k are."""
         return slice(int(self.first[k]), int(self.first[k + 1]))
 
-    def take(self, index: ArrayLike) -> FeatureArray:
+    def take(self, index: ArrayLike | slice) -> FeatureArray:
         """Return the frames selected by a boolean mask, an index array or a slice object."""
         frames = np.arange(len(self))[index if isinstance(index, slice) else np.asarray(index)]
         counts = np.diff(self.first)[frames]

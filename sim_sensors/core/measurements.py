@@ -4,13 +4,15 @@
 One class per ROS message type, one array per message field, time first. Stamps are int64
 nanoseconds. `arrival_ns` is when a message reached (or would reach) its reader, equal to the stamp
 unless a latency was recorded or asked for. Covariances keep the row-major order of the messages,
-as `(n, 3, 3)` or `(n, 6, 6)`.
+as `(n, 3, 3)` or `(n, 6, 6)`. What all messages state alike, such as a covariance, may be one row
+that is seen n times (`numpy.broadcast_to`), which takes no memory and cannot be written to.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,15 +24,69 @@ M = TypeVar('M', bound='MessageArray')
 
 
 def set_array(owner: object, name: str, kind: type[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Make a field of a frozen dataclass a contiguous array of a kind, and return it.
+    """Make a field of a frozen dataclass an array of a kind, and return it.
 
-    Raises a ValueError when it has another shape.
+    It is contiguous, or one row that is seen n times. Raises a ValueError when it has another
+    shape.
     """
-    array: NDArray[Any] = np.ascontiguousarray(getattr(owner, name), dtype=kind)
+    array: NDArray[Any] = np.asarray(getattr(owner, name), dtype=kind)
+    if not is_steady(array):
+        array = np.ascontiguousarray(array)
     if array.shape != shape:
         raise ValueError(f'{type(owner).__name__}.{name} has shape {array.shape}, must be {shape}')
     object.__setattr__(owner, name, array)
     return array
+
+
+def is_steady(values: NDArray[Any]) -> bool:
+    """Return whether an array (n, ...) is one row that is seen n times."""
+    return len(values) > 1 and values.strides[0] == 0
+
+
+def _rows(values: NDArray[Any], selection: Any) -> NDArray[Any]:
+    if not is_steady(values) or isinstance(selection, slice):
+        return np.asarray(values[selection])
+    count = int(selection.sum()) if selection.dtype == np.bool_ else len(selection)
+    return np.broadcast_to(values[0], (count, *values.shape[1:]))
+
+
+BLOCK = 1 << 13
+"""Messages that are worked on at a time where all at once would take much memory."""
+
+
+def by_blocks(
+    function: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]
+) -> NDArray[Any]:
+    """Return `function(values)` of rows that do not depend on each other, a block at a time.
+
+    Examples
+    --------
+    >>> by_blocks(lambda rows: rows.sum(axis=1), np.ones((3, 2)))
+    array([2., 2., 2.])
+    """
+    if is_steady(values):
+        first = function(values[:1])
+        return np.broadcast_to(first, (len(values), *first.shape[1:]))
+    if len(values) <= BLOCK:
+        return function(values)
+    starts = range(0, len(values), BLOCK)
+    return np.concatenate([function(values[start : start + BLOCK]) for start in starts])
+
+
+def time_spans(times: Sequence[IntArray]) -> Iterator[list[slice]]:
+    """Yield a slice of each of several arrays of times for one span of time after the other.
+
+    The times of each array never decrease. What is equal goes into one span.
+
+    Examples
+    --------
+    >>> list(time_spans([np.array([1, 2, 2]), np.array([2])]))
+    [[slice(0, 3, None), slice(0, 1, None)]]
+    """
+    edges = np.unique(np.concatenate([one[BLOCK::BLOCK] for one in times]))
+    cuts = [[0, *np.searchsorted(one, edges).tolist(), len(one)] for one in times]
+    for k in range(len(edges) + 1):
+        yield [slice(cut[k], cut[k + 1]) for cut in cuts]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -62,15 +118,82 @@ class MessageArray:
     def __len__(self) -> int:
         return len(self.stamp_ns)
 
-    def take(self: M, index: ArrayLike) -> M:
+    def take(self: M, index: ArrayLike | slice) -> M:
         """Return the messages selected by a boolean mask, an index array or a slice object."""
         selection: Any = index if isinstance(index, slice) else np.asarray(index)
-        changes = {
-            field.name: getattr(self, field.name)[selection]
+        changes: dict[str, Any] = {
+            field.name: _rows(getattr(self, field.name), selection)
             for field in dataclasses.fields(self)
             if isinstance(getattr(self, field.name), np.ndarray)
         }
         return dataclasses.replace(self, **changes)
+
+
+class Columns(Generic[M]):
+    """Messages of one topic and frame that come in parts, put together.
+
+    What is the same in all messages is kept once.
+
+    Examples
+    --------
+    >>> columns = Columns[MessageArray]()
+    >>> for stamps in ([1, 2], [3]):
+    ...     columns.add(MessageArray(np.array(stamps), np.array(stamps), 'base_link'))
+    >>> columns.joined().stamp_ns
+    array([1, 2, 3])
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, _Column] = {}
+
+    def add(self, part: M) -> None:
+        """Append messages."""
+        for field in dataclasses.fields(part):
+            values = getattr(part, field.name)
+            if isinstance(values, np.ndarray):
+                column = self._columns.setdefault(field.name, _Column(field.name, values))
+                column.add(values)
+        self._like = part.take(slice(0, 0))
+
+    def joined(self) -> M:
+        """Return all messages; there must have been a part, which may be empty."""
+        found: dict[str, Any] = {name: column.values for name, column in self._columns.items()}
+        return dataclasses.replace(self._like, **found)
+
+
+class _Column:
+    """A field of messages that come in parts: grown in place, so that it is never there twice."""
+
+    def __init__(self, name: str, like: NDArray[Any]) -> None:
+        self._values = np.empty((0, *like.shape[1:]), like.dtype)
+        self._is_steady = name == 'orientation' or name.endswith(_STATED)
+        self._count = 0
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Append rows, (n, ...)."""
+        if self._is_steady and not len(self._values):
+            self._values = values[:1].copy()
+        if self._is_steady and not _all_are(self._values, values):
+            self._values = np.repeat(self._values, self._count, axis=0)
+            self._is_steady = False
+        before, self._count = self._count, self._count + len(values)
+        if not self._is_steady:
+            # A reallocation moves pages and not bytes where the system can.
+            self._values.resize((self._count, *values.shape[1:]), refcheck=False)
+            self._values[before:] = values
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The rows added, (n, ...)."""
+        if len(self._values) == self._count:
+            return self._values
+        return np.broadcast_to(self._values[0], (self._count, *self._values.shape[1:]))
+
+
+def _all_are(row: NDArray[Any], values: NDArray[Any]) -> bool:
+    """Return whether all values, (n, ...), are those of a row, (1, ...), to the bit."""
+    own = np.ascontiguousarray(values[:1] if is_steady(values) else values)
+    return bool((own.view(np.int64) == row.view(np.int64)).all())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -185,6 +308,7 @@ class TwistArray(MessageArray):
     twist_covariance: FloatArray
 
 
+_STATED = ('covariance', 'status', 'covariance_type')
 _INTEGERS = ('status', 'position_covariance_type')
 _SHAPES: dict[str, tuple[int, ...]] = {
     'orientation': (4,),

@@ -178,7 +178,7 @@ class SensorKind(Generic[P, A]):
             Labels of the random streams; see `sim_sensors.core.seeding.stream`. Without `sensor`
             it is the name of the kind.
         start_ns, origin_ns
-            See `sim_sensors.sensor.sensor.Sensor.measure_all`.
+            See `sim_sensors.sensor.sensor.Sensor.simulate`.
         **surroundings
             What `start` of the model takes of a world: `gravity` of an IMU, m/s^2; `frame` of a
             GPS, where on the Earth the motion is; `world` of a magnetometer, whose field it
@@ -208,8 +208,7 @@ class SensorKind(Generic[P, A]):
         61
         """
         device = model.start(seed, run, sensor or self.name, **surroundings)
-        stamp_ns, measured = device.measure_all(motion, start_ns=start_ns, origin_ns=origin_ns)
-        arrived: A = device.deliver(stamp_ns, measured)
+        arrived: A = device.simulate(motion, start_ns=start_ns, origin_ns=origin_ns)
         return arrived
 
     def _check(self, mapping: Mapping[str, object], where: str) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import compiled
-from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
+from sim_sensors.core.measurements import Columns, FloatArray, IntArray, MessageArray, time_spans
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.shared_parameters import placed, turned
 from sim_sensors.motion.sampling import intervals, sample_motion
@@ -147,9 +147,25 @@ class Sensor(abc.ABC, Generic[T]):
         MotionError
             When `start_ns` is outside the motion.
         """
-        rate = self.model.rate
-        stamp_ns, times = sample_motion(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
+        stamp_ns, times = self._sampled(motion, start_ns, origin_ns)
         return stamp_ns, self.measure(motion.at(times))
+
+    def simulate(self, motion: Motion, *, start_ns: int | None = None, origin_ns: int = 0) -> Any:
+        """Return the messages that arrive of a whole motion, measured a block at a time.
+
+        Parameters, stamps and errors are those of `measure_all`.
+        """
+        stamp_ns, times = self._sampled(motion, start_ns, origin_ns)
+        messages = Columns[Any]()
+        for (part,) in time_spans([stamp_ns]):
+            messages.add(self.deliver(stamp_ns[part], self.measure(motion.at(times[part]))))
+        return messages.joined()
+
+    def _sampled(
+        self, motion: Motion, start_ns: int | None, origin_ns: int
+    ) -> tuple[IntArray, FloatArray]:
+        rate = self.model.rate
+        return sample_motion(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
 
     def deliver(self, stamp_ns: IntArray, measured: Any) -> Any:
         """Return the messages of the next measurements that arrive; see `Channel.deliver`."""

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rosbags leaves to be done with an mcap file: checksums, and reading a chunk at a time.
+
+The CRC-32 checksums are of each chunk, of the data section and of the summary; rosbags writes
+none. It makes three objects of each message read, which takes longer than all else that is done
+with them. Layout of the records: https://mcap.dev/spec.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Container, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+from zlib import crc32
+
+from sim2real_eval.common.errors import RecordingError
+
+_MAGIC = b'\x89MCAP0\r\n'
+_FOOTER, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = 0x02, 0x04, 0x05, 0x06, 0x0F
+_RECORD = struct.Struct('<BQ')
+_SIZES = {_FOOTER: 20, _DATA_END: 4}
+_HEAD = struct.Struct('<BQHIQ')
+"""Of a message: kind and size of the record, channel, number, receive time; 8 bytes follow."""
+_DATA = 31
+"""Where in the record of a message its data begins."""
+_LENGTH = struct.Struct('<I')
+_CHECKSUM = struct.Struct('<I')
+_CHUNK_CHECKSUM = 24
+"""Where in a chunk its checksum is: after two times and the size of its records."""
+_FOOTER_CHECKSUM = 16
+_PIECE = 1 << 20
+"""Bytes that are in memory at a time."""
+
+
+class _Checksum(NamedTuple):
+    """What a checksum is of, where it stands, and from where to where the bytes are."""
+
+    of: str
+    place: int
+    start: int
+    end: int
+
+
+def write_checksums(file: Path) -> None:
+    """Enter the checksums of an mcap file whose chunks are not compressed."""
+    with file.open('r+b') as stream:
+        for one in _checksums(stream, file):
+            computed = _CHECKSUM.pack(_computed(stream, one))
+            stream.seek(one.place)
+            stream.write(computed)
+
+
+def check_checksums(file: Path) -> None:
+    """Refuse an mcap file that has changed since its checksums were computed.
+
+    Checksums that its writer left out are 0 and not checked, nor are those of compressed chunks,
+    which rosbags checks when it unpacks them.
+
+    Raises
+    ------
+    RecordingError
+        It names the file and the chunk, or another part, or the record that cannot be one.
+    """
+    if not file.stat().st_size:
+        return
+    with file.open('rb') as stream:
+        for one in _checksums(stream, file):
+            (written,) = _unpacked(stream, one.place, _CHECKSUM)
+            if written and written != _computed(stream, one):
+                raise RecordingError(
+                    f'{file}: damaged: the checksum of {one.of} is not that of its bytes'
+                )
+
+
+def _unpacked(stream: BinaryIO, place: int, layout: struct.Struct) -> tuple[int, ...]:
+    stream.seek(place)
+    return layout.unpack(stream.read(layout.size))
+
+
+def _computed(stream: BinaryIO, one: _Checksum) -> int:
+    checksum = 0
+    stream.seek(one.start)
+    for start in range(one.start, one.end, _PIECE):
+        checksum = crc32(stream.read(min(_PIECE, one.end - start)), checksum)
+    return checksum
+
+
+def _checksums(stream: BinaryIO, file: Path) -> Iterator[_Checksum]:
+    """Yield the checksums of a file in the order in which they are to be computed."""
+    chunks, summary = 0, 0
+    for kind, start, content, end in _records(stream, file):
+        if kind == _CHUNK:
+            chunks += 1
+            (compression,) = _unpacked(stream, content + _CHUNK_CHECKSUM + 4, _CHECKSUM)
+            if not compression:
+                name = f'chunk {chunks} (at byte {start})'
+                yield _Checksum(name, content + _CHUNK_CHECKSUM, content + 40, end)
+        elif kind == _DATA_END:
+            summary = end
+            yield _Checksum('the data section', content, 0, start)
+        elif kind == _FOOTER:
+            place = content + _FOOTER_CHECKSUM
+            yield _Checksum('the summary', place, summary, place)
+
+
+def _records(stream: BinaryIO, file: Path) -> Iterator[tuple[int, int, int, int]]:
+    """Yield kind, start, start of the content and end of each record of a file."""
+    size = len(_MAGIC)
+    start, stop, kind = size, file.stat().st_size - size, 0
+    if stream.read(size) != _MAGIC:
+        raise RecordingError(f'{file}: damaged: no mcap file by its first bytes')
+    stream.seek(max(stop, start))
+    if stream.read() != _MAGIC:
+        raise RecordingError(f'{file}: cut short or damaged: no mcap file by its last bytes')
+    while start < stop:
+        content = start + _RECORD.size
+        kind, size = _unpacked(stream, start, _RECORD) if content <= stop else (0, 0)
+        end = content + size
+        least = _SIZES.get(kind, 40 if kind == _CHUNK else 0)
+        if not kind or end > stop or size < least:
+            raise RecordingError(f'{file}: damaged: no record at byte {start}')
+        yield kind, start, content, end
+        start = end
+    if kind != _FOOTER:
+        raise RecordingError(f'{file}: damaged: no footer')
+
+
+# Messages.
+
+
+def read_messages(
+    file: Path, topics: Container[str]
+) -> Iterator[tuple[str, list[int], list[bytes]]]:
+    """Yield topic, receive times, ns, and data of messages, in the order of the file.
+
+    A chunk of the file is in memory at a time. What is damaged is a RecordingError.
+    """
+    channels: dict[int, str] = {}
+    with file.open('rb') as stream:
+        for kind, start, content, end in _records(stream, file):
+            stream.seek(start)
+            if kind == _CHUNK:
+                stream.seek(content)
+                records = _records_of(stream.read(end - content), file, start)
+            elif kind in (_CHANNEL, _MESSAGE):
+                records = stream.read(end - start)
+            else:
+                continue
+            try:
+                yield from _messages(records, channels, topics)
+            except (struct.error, UnicodeDecodeError, IndexError):
+                raise RecordingError(f'{file}: damaged: no records at byte {start}') from None
+
+
+def _records_of(chunk: bytes, file: Path, start: int) -> bytes:
+    """Return the records of a chunk, unpacked."""
+    _, _, size, checksum = struct.unpack_from('<QQQI', chunk)
+    compression, place = _text(chunk, 28)
+    packed = chunk[place + 8 :]
+    if not compression:
+        records = packed
+    elif compression == 'lz4':
+        # Both are dependencies of rosbags.
+        import lz4.frame
+
+        records = bytes(lz4.frame.decompress(packed))
+    elif compression == 'zstd':
+        records = decompressed(packed)
+    else:
+        raise RecordingError(
+            f'{file}: compression {compression!r} is unknown; must be lz4, zstd or none'
+        )
+    if len(records) != size or (compression and checksum and crc32(records) != checksum):
+        raise RecordingError(f'{file}: damaged: chunk at byte {start}')
+    return records
+
+
+def decompressed(data: bytes) -> bytes:
+    """Return what was compressed by Zstandard."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    return bytes(zstd.decompress(data))
+
+
+def _text(data: bytes, place: int) -> tuple[str, int]:
+    """Return a text, and where it ends."""
+    (length,) = _LENGTH.unpack_from(data, place)
+    start, end = place + _LENGTH.size, place + _LENGTH.size + length
+    return data[start:end].decode(), end
+
+
+def _messages(
+    records: bytes, channels: dict[int, str], topics: Container[str]
+) -> Iterator[tuple[str, list[int], list[bytes]]]:
+    """Yield the messages among some records by channel; `channels` learns the topics."""
+    found: dict[int, tuple[list[int], list[bytes]]] = {
+        channel: ([], []) for channel, topic in channels.items() if topic in topics
+    }
+    place, end = 0, len(records)
+    # So that the head of a message can be read where there is a shorter record.
+    records += bytes(_HEAD.size)
+    while place < end:
+        kind, size, channel, _, received_ns = _HEAD.unpack_from(records, place)
+        start, place = place, place + _RECORD.size + size
+        if place > end:
+            raise IndexError
+        if kind == _MESSAGE and channel in found:
+            times, rows = found[channel]
+            times.append(received_ns)
+            rows.append(records[start + _DATA : place])
+        elif kind == _CHANNEL:
+            channels[channel], _ = _text(records, start + _RECORD.size + 4)
+            if channels[channel] in topics:
+                found.setdefault(channel, ([], []))
+    for channel, (times, rows) in found.items():
+        if rows:
+            yield channels[channel], times, rows
