@@ -183,8 +183,7 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
             f'trend window: {window} samples are more than the {len(values)} of the series; must '
             f'be at most {len(values) - (len(values) + 1) % 2}'
         )
-    trend: FloatArray = median_filter(np.asarray(values), size=window, mode='nearest')
-    return trend
+    return np.asarray(median_filter(np.asarray(values), size=window, mode='nearest'))
 
 
 # Series on a common time grid, and angles without jumps.
@@ -195,8 +194,7 @@ def wrap(angle: ArrayLike) -> FloatArray:
     given = np.asarray(angle, dtype=np.float64)
     # Angles that are small already keep their bits.
     inside = (given >= -np.pi) & (given < np.pi)
-    wrapped: FloatArray = np.where(inside, given, np.mod(given + np.pi, 2.0 * np.pi) - np.pi)
-    return wrapped
+    return np.asarray(np.where(inside, given, np.mod(given + np.pi, 2.0 * np.pi) - np.pi))
 
 
 def median_rate(time: FloatArray) -> float:
@@ -209,8 +207,7 @@ def median_rate(time: FloatArray) -> float:
 def grid(time: FloatArray, rate: float) -> FloatArray:
     """Return the times from the first to the last of `time` at `rate` Hz, `(m,)` s."""
     count = int(np.floor((time[-1] - time[0]) * rate * (1.0 + 1e-12) + 1e-6)) + 1
-    times: FloatArray = time[0] + np.arange(count) / rate
-    return times
+    return np.asarray(time[0] + np.arange(count) / rate)
 
 
 def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
@@ -229,8 +226,7 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
 
 def seconds(stamp_ns: IntArray, origin_ns: int) -> FloatArray:
     """Return stamps as seconds since an origin."""
-    times: FloatArray = (stamp_ns - np.int64(origin_ns)) * 1e-9
-    return times
+    return np.asarray((stamp_ns - np.int64(origin_ns)) * 1e-9)
 
 
 def off_grid(time: FloatArray, rate: float) -> float:

@@ -209,8 +209,7 @@ def _imu(
 
     def ideal_signal(field: str) -> Callable[[Trajectory], FloatArray]:
         def of(truth: Trajectory) -> FloatArray:
-            signal: FloatArray = getattr(kinematics.ideal_measurement(truth, np.empty(0)), field)
-            return signal
+            return np.asarray(getattr(kinematics.ideal_measurement(truth, np.empty(0)), field))
 
         return of
 

@@ -78,8 +78,7 @@ class PreparedQuantity:
         """
         n = len(self.real)
         chosen = self.spectra[kind][:n] if side == 'real' else self.spectra[kind][n:]
-        mean: FloatArray = np.mean([each.density for each in chosen], axis=0)
-        return mean
+        return np.asarray(np.mean([each.density for each in chosen], axis=0))
 
     def trend_window(self, options: SignalOptions) -> int:
         """Return the window of the trend: as asked for, or what the shortest run has."""

@@ -24,12 +24,14 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import (
+    Axes,
     axes,
     latency,
     lever_arm,
     mounting_quaternion,
     placed,
     sample_rate,
+    share,
     turned,
 )
 from sim_sensors.sensor.catalogue import SensorKind
@@ -55,20 +57,16 @@ class CameraModel(MountedModel):
     frame_id: str = parameter(
         'camera_optical_frame', '', 'Optical frame: z forward, x right.', read_only=True
     )
-    lever_arm: tuple[float, float, float] = lever_arm('camera')
-    mounting_rpy: tuple[float, float, float] = axes(
+    lever_arm: Axes = lever_arm('camera')
+    mounting_rpy: Axes = axes(
         'rad', 'Roll, pitch, yaw of the camera in the body; with zeros it looks forward, upright.'
     )
     latency: float = latency()
     noise_std: tuple[float, float] = parameter(
         (0.5, 0.5), 'px', 'White noise of a feature in each frame, along u and v.', minimum=0.0
     )
-    missed: float = parameter(
-        0.0,
-        '1',
-        'Share of the visible features that are not found, drawn in each frame.',
-        minimum=0.0,
-        maximum=1.0,
+    missed: float = share(
+        0.0, 'Share of the visible features that are not found, drawn in each frame.'
     )
     border: float = parameter(
         0.0, 'px', 'Features nearer to the edge of the image are not found.', minimum=0.0

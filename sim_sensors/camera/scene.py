@@ -11,8 +11,9 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import share
 from sim_sensors.world.world import World
 
 FIRST_TAG_ID = 1_000_000
@@ -100,16 +101,8 @@ class Mismatches(Parameters):
     The next frame is compared with the truth, not with the mismatch.
     """
 
-    frames: float = parameter(
-        0.0, '1', 'Share of the frames with mismatches.', minimum=0.0, maximum=1.0
-    )
-    features: float = parameter(
-        0.0,
-        '1',
-        'Share of the correspondences of such a frame that are wrong.',
-        minimum=0.0,
-        maximum=1.0,
-    )
+    frames: float = share(0.0, 'Share of the frames with mismatches.')
+    features: float = share(0.0, 'Share of the correspondences of such a frame that are wrong.')
 
     def start(self, seed: int, run: str, sensor: str) -> MismatchProcess:
         """Return the mismatches of one camera; see `sim_sensors.core.seeding.stream`."""

@@ -56,8 +56,7 @@ def cross(a: FloatArray, b: FloatArray) -> FloatArray:
 
 def conjugate(q: FloatArray) -> FloatArray:
     """Inverse rotation of unit quaternions `(n, 4)`."""
-    result: FloatArray = q * np.array([-1.0, -1.0, -1.0, 1.0])
-    return result
+    return np.asarray(q * np.array([-1.0, -1.0, -1.0, 1.0]))
 
 
 def continuous(q: FloatArray) -> FloatArray:
@@ -67,8 +66,7 @@ def continuous(q: FloatArray) -> FloatArray:
     """
     dots = np.sum(q[1:] * q[:-1], axis=1)
     signs = np.cumprod(np.r_[1.0, np.where(dots < 0.0, -1.0, 1.0)])
-    found: FloatArray = q * signs[:, None]
-    return found
+    return np.asarray(q * signs[:, None])
 
 
 def multiply(p: FloatArray, q: FloatArray) -> FloatArray:
@@ -208,8 +206,7 @@ def _series(coefficients: list[float], x: FloatArray) -> FloatArray:
 
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
-    result: FloatArray = a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2]
-    return result
+    return np.asarray(a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2])
 
 
 # Euler angles and quaternions where the package meets people and ROS: launch files, diagnostics.

@@ -18,8 +18,7 @@ P = TypeVar('P', bound=Parameters)
 
 def mounting_quaternion(rpy: ArrayLike) -> FloatArray:
     """Return the quaternion x y z w, `(1, 4)`, of roll, pitch, yaw about fixed axes, rad."""
-    quaternion: FloatArray = Rotation.from_euler('xyz', np.asarray(rpy)).as_quat()[None, :]
-    return quaternion
+    return np.asarray(Rotation.from_euler('xyz', np.asarray(rpy)).as_quat()[None, :])
 
 
 def placed(model: P, translation: ArrayLike) -> P:
@@ -69,6 +68,11 @@ def axes(unit: str, doc: str, default: float | Axes = 0.0, **bounds: Any) -> Any
     """Declare one number for each of the axes x, y, z; `bounds` as of `parameter`."""
     each = default if isinstance(default, tuple) else (default, default, default)
     return parameter(each, unit, doc, **bounds)
+
+
+def share(default: float, doc: str) -> Any:
+    """Declare a share of something, 0 to 1."""
+    return parameter(default, '1', doc, minimum=0.0, maximum=1.0)
 
 
 LONGEST_DELAY = 1e6

@@ -70,8 +70,7 @@ class ReferenceMotion:
     def poses(self, times: FloatArray) -> FloatArray:
         """Return x, y [m] and heading [rad] at `times` `(n,)` s as `(n, 3)`."""
         if self._spline is not None:
-            poses: FloatArray = self._spline(np.clip(times, 0.0, self.end))
-            return poses
+            return np.asarray(self._spline(np.clip(times, 0.0, self.end)))
         return np.array([self.at(time).pose for time in times.tolist()]).reshape(-1, 3)
 
     @functools.cached_property

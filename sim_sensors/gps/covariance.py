@@ -14,7 +14,7 @@ import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter, variants
-from sim_sensors.core.shared_parameters import axes
+from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.noise.electronics import Decay
 
 # sensor_msgs/NavSatFix position_covariance_type.
@@ -68,9 +68,7 @@ class ConstantCovariance(PositionCovariance):
     kind: ClassVar[str] = 'constant'
 
     type: str = _type('diagonal_known')
-    std: tuple[float, float, float] = axes(
-        'm', 'Stated standard deviation (east, north, up).', 0.03, minimum=0.0
-    )
+    std: Axes = axes('m', 'Stated standard deviation (east, north, up).', 0.03, minimum=0.0)
 
     def start(self) -> CovarianceSource:
         """Return the squares of `std`."""

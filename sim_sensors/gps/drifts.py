@@ -16,7 +16,7 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import stream, streams
-from sim_sensors.core.shared_parameters import axes
+from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.gps.position_noise import ProcessSum, UpstreamNoise
 from sim_sensors.noise.processes import GaussMarkov, Process, White
 
@@ -60,19 +60,13 @@ class HectorNoise(UpstreamNoise):
 
     kind: ClassVar[str] = 'hector'
 
-    offset: tuple[float, float, float] = axes('m', 'Constant error.')
-    drift: tuple[float, float, float] = axes(
-        'm', 'Deviation of the drift of the position.', minimum=0.0
-    )
+    offset: Axes = axes('m', 'Constant error.')
+    drift: Axes = axes('m', 'Deviation of the drift of the position.', minimum=0.0)
     drift_frequency: float = parameter(
         1.0 / 3600.0, 'Hz', 'One over the correlation time of that drift.', above=0.0
     )
-    gaussian_noise: tuple[float, float, float] = axes(
-        'm', 'Deviation of the noise of each fix.', minimum=0.0
-    )
-    velocity_drift: tuple[float, float, float] = axes(
-        'm/s', 'Deviation of the drift of the velocity.', minimum=0.0
-    )
+    gaussian_noise: Axes = axes('m', 'Deviation of the noise of each fix.', minimum=0.0)
+    velocity_drift: Axes = axes('m/s', 'Deviation of the drift of the velocity.', minimum=0.0)
     velocity_drift_frequency: float = parameter(
         1.0 / 3600.0,
         'Hz',
@@ -198,10 +192,10 @@ class Px4ClassicNoise(UpstreamNoise):
 
     kind: ClassVar[str] = 'px4_classic'
 
-    noise_density: tuple[float, float, float] = axes(
+    noise_density: Axes = axes(
         'm/sqrt(Hz)', 'Density of the white noise.', (2e-4, 2e-4, 4e-4), minimum=0.0
     )
-    random_walk: tuple[float, float, float] = axes(
+    random_walk: Axes = axes(
         'm/sqrt(s)', 'Driving density of the bias.', (2.0, 2.0, 4.0), minimum=0.0
     )
     time_constant: float = parameter(
@@ -269,7 +263,7 @@ class Px4MarkovNoise(UpstreamNoise):
         above=0.0,
         maximum=0.999999,
     )
-    step_std: tuple[float, float, float] = axes(
+    step_std: Axes = axes(
         'm', 'Deviation of what each fix adds.', (0.008, 0.008, 0.012), minimum=0.0
     )
     model_rate: float = parameter(

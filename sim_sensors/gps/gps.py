@@ -19,7 +19,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import VariedParameters, parameter
 from sim_sensors.core.registry import Registry
-from sim_sensors.core.shared_parameters import latency, lever_arm, placed, sample_rate
+from sim_sensors.core.shared_parameters import Axes, latency, lever_arm, placed, sample_rate
 from sim_sensors.gps.covariance import (
     COVARIANCE_TYPES,
     POSITION_COVARIANCES,
@@ -93,7 +93,7 @@ class GpsModel(SensorModel, VariedParameters):
 
     rate: float = sample_rate(10.0, 'Fixes per second.')
     frame_id: str = parameter('gps_link', '', 'Frame of the messages.', read_only=True)
-    lever_arm: tuple[float, float, float] = lever_arm('antenna')
+    lever_arm: Axes = lever_arm('antenna')
     latency: float = latency()
     geodesy: str = parameter(
         'wgs84',

@@ -12,7 +12,7 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter, variants
 from sim_sensors.core.seeding import stream, streams
-from sim_sensors.core.shared_parameters import Upstream, axes
+from sim_sensors.core.shared_parameters import Axes, Upstream, axes, share
 from sim_sensors.noise.processes import GaussMarkov, Process, RandomWalk, TurnOn, White
 
 
@@ -88,10 +88,8 @@ class GaussianNoise(PositionNoise):
 
     kind: ClassVar[str] = 'gaussian'
 
-    mean: tuple[float, float, float] = axes('m', 'Mean error (east, north, up).')
-    std: tuple[float, float, float] = axes(
-        'm', 'Standard deviation of each fix (east, north, up).', 0.03, minimum=0.0
-    )
+    mean: Axes = axes('m', 'Mean error (east, north, up).')
+    std: Axes = axes('m', 'Standard deviation of each fix (east, north, up).', 0.03, minimum=0.0)
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
         """Return the white noise."""
@@ -125,13 +123,11 @@ class GnssNoise(PositionNoise):
 
     kind: ClassVar[str] = 'gnss'
 
-    mean: tuple[float, float, float] = axes('m', 'Constant error (east, north, up).')
-    turn_on_std: tuple[float, float, float] = axes(
+    mean: Axes = axes('m', 'Constant error (east, north, up).')
+    turn_on_std: Axes = axes(
         'm', 'Deviation of an error drawn once when switched on.', minimum=0.0
     )
-    white_std: tuple[float, float, float] = axes(
-        'm', 'White part: deviation of each fix.', minimum=0.0
-    )
+    white_std: Axes = axes('m', 'White part: deviation of each fix.', minimum=0.0)
     tails: str = parameter(
         'normal',
         '',
@@ -142,23 +138,13 @@ class GnssNoise(PositionNoise):
     degrees_of_freedom: float = parameter(
         5.0, '1', 'Of student_t: fewer make heavier tails; must be > 2.', above=2.0
     )
-    outlier_share: float = parameter(
-        0.05,
-        '1',
-        'Of contaminated: share of the fixes that are outliers.',
-        minimum=0.0,
-        maximum=1.0,
-    )
+    outlier_share: float = share(0.05, 'Of contaminated: share of the fixes that are outliers.')
     outlier_scale: float = parameter(
         10.0, '1', 'Of contaminated: deviation of an outlier over white_std.', minimum=0.0
     )
-    gauss_markov_std: tuple[float, float, float] = axes(
-        'm', 'Stationary deviation of the wandering part.', minimum=0.0
-    )
-    gauss_markov_time: tuple[float, float, float] = axes(
-        's', 'Correlation time of that.', 100.0, above=0.0
-    )
-    random_walk: tuple[float, float, float] = axes(
+    gauss_markov_std: Axes = axes('m', 'Stationary deviation of the wandering part.', minimum=0.0)
+    gauss_markov_time: Axes = axes('s', 'Correlation time of that.', 100.0, above=0.0)
+    random_walk: Axes = axes(
         'm/sqrt(s)', 'Density of the random walk: its deviation after 1 s.', minimum=0.0
     )
 

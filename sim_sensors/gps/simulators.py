@@ -13,7 +13,7 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import stream, streams
-from sim_sensors.core.shared_parameters import axes
+from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.gps.position_noise import PositionNoise, ProcessSum, UpstreamNoise
 from sim_sensors.noise.processes import GaussMarkov, Process, White
 
@@ -255,17 +255,13 @@ class GazeboPositionNoise(UpstreamNoise):
 
     kind: ClassVar[str] = 'gazebo'
 
-    mean: tuple[float, float, float] = axes('m', 'Mean of the noise of each fix.')
-    std: tuple[float, float, float] = axes('m', 'Deviation of the noise of each fix.', minimum=0.0)
-    bias_mean: tuple[float, float, float] = axes(
-        'm', 'Mean of the constant bias before it gets its random sign.'
-    )
-    bias_std: tuple[float, float, float] = axes(
+    mean: Axes = axes('m', 'Mean of the noise of each fix.')
+    std: Axes = axes('m', 'Deviation of the noise of each fix.', minimum=0.0)
+    bias_mean: Axes = axes('m', 'Mean of the constant bias before it gets its random sign.')
+    bias_std: Axes = axes(
         'm', 'Deviation of the constant bias before it gets its sign.', minimum=0.0
     )
-    dynamic_bias_std: tuple[float, float, float] = axes(
-        'm/sqrt(s)', 'Driving density of the varying bias.', minimum=0.0
-    )
+    dynamic_bias_std: Axes = axes('m/sqrt(s)', 'Driving density of the varying bias.', minimum=0.0)
     dynamic_bias_time: float = parameter(
         3600.0, 's', 'Correlation time of the varying bias.', above=0.0
     )

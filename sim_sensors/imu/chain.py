@@ -12,7 +12,13 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import Streams
-from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope, axes
+from sim_sensors.core.shared_parameters import (
+    Axes,
+    AxisParameters,
+    OfAccelerometer,
+    OfGyroscope,
+    axes,
+)
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.noise.electronics import (
     IncrementQuantiser,
@@ -112,65 +118,51 @@ def _sensitivity(part: ErrorChain) -> FloatArray:
 class ErrorChain(AxisParameters):
     """Errors of three axes, in the order in which they act; see `ImuChain`."""
 
-    scale: tuple[float, float, float] = axes('1', 'Scale factor error of each axis.')
-    cross_axis_upper: tuple[float, float, float] = axes(
+    scale: Axes = axes('1', 'Scale factor error of each axis.')
+    cross_axis_upper: Axes = axes(
         '1', 'Sensitivity of x to y, x to z, y to z: small misalignment angles, rad.'
     )
-    cross_axis_lower: tuple[float, float, float] = axes(
+    cross_axis_lower: Axes = axes(
         '1', 'Sensitivity of y to x, z to x, z to y: small misalignment angles, rad.'
     )
-    temperature_scale: tuple[float, float, float] = axes(
+    temperature_scale: Axes = axes(
         '1/K', 'Scale factor error per kelvin above the reference temperature.'
     )
-    constant_bias: tuple[float, float, float] = axes('{u}', 'Bias of every unit.')
-    turn_on_std: tuple[float, float, float] = axes(
-        '{u}', 'Bias drawn once when switched on.', minimum=0.0
-    )
-    gauss_markov_std: tuple[float, float, float] = axes(
+    constant_bias: Axes = axes('{u}', 'Bias of every unit.')
+    turn_on_std: Axes = axes('{u}', 'Bias drawn once when switched on.', minimum=0.0)
+    gauss_markov_std: Axes = axes(
         '{u}', 'Stationary deviation of a Gauss-Markov bias.', minimum=0.0
     )
-    gauss_markov_time: tuple[float, float, float] = axes(
-        's', 'Correlation time of that bias.', 100.0, above=0.0
-    )
-    random_walk: tuple[float, float, float] = axes(
-        '{u}/s/sqrt(Hz)', 'Rate random walk K, from zero.', minimum=0.0
-    )
-    bias_instability: tuple[float, float, float] = axes(
-        '{u}', 'Flicker B: Allan plateau divided by 0.664.', minimum=0.0
-    )
+    gauss_markov_time: Axes = axes('s', 'Correlation time of that bias.', 100.0, above=0.0)
+    random_walk: Axes = axes('{u}/s/sqrt(Hz)', 'Rate random walk K, from zero.', minimum=0.0)
+    bias_instability: Axes = axes('{u}', 'Flicker B: Allan plateau divided by 0.664.', minimum=0.0)
     bias_instability_from: float = parameter(
         1.0, 's', 'Shortest averaging time of the plateau.', above=0.0
     )
     bias_instability_to: float = parameter(
         10000.0, 's', 'Longest averaging time of the plateau.', above=0.0
     )
-    rate_ramp: tuple[float, float, float] = axes('{u}/s', 'Drift R of the bias since switched on.')
-    temperature_bias: tuple[float, float, float] = axes(
-        '{u}/K', 'Bias per kelvin above the reference temperature.'
-    )
-    noise_density: tuple[float, float, float] = axes(
+    rate_ramp: Axes = axes('{u}/s', 'Drift R of the bias since switched on.')
+    temperature_bias: Axes = axes('{u}/K', 'Bias per kelvin above the reference temperature.')
+    noise_density: Axes = axes(
         '{u}/sqrt(Hz)', 'White noise N: Allan deviation at 1 s.', minimum=0.0
     )
-    noise_correlation: tuple[float, float, float] = axes(
+    noise_correlation: Axes = axes(
         '1',
         'Correlation of the white noise of x with y, x with z, y with z.',
         minimum=-1.0,
         maximum=1.0,
     )
-    quantisation_noise: tuple[float, float, float] = axes(
+    quantisation_noise: Axes = axes(
         '{i}', 'White noise of the integral: the Q of an Allan plot, its slope -1.', minimum=0.0
     )
     bandwidth: float = parameter(0.0, 'Hz', 'Where the low pass has -3 dB; 0: none.', minimum=0.0)
     filter_order: int = parameter(
         2, '1', 'Order of the low pass: 1, or 2 (Butterworth).', minimum=1, maximum=2
     )
-    range: tuple[float, float, float] = axes(
-        '{u}', 'Largest absolute value that is reported; 0: none.', minimum=0.0
-    )
-    quantisation: tuple[float, float, float] = axes(
-        '{u}', 'Step of the reported values; 0: none.', minimum=0.0
-    )
-    increment_quantisation: tuple[float, float, float] = axes(
+    range: Axes = axes('{u}', 'Largest absolute value that is reported; 0: none.', minimum=0.0)
+    quantisation: Axes = axes('{u}', 'Step of the reported values; 0: none.', minimum=0.0)
+    increment_quantisation: Axes = axes(
         '{i}', 'Step of the integral, of a sensor that counts; 0: none.', minimum=0.0
     )
 

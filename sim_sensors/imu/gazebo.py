@@ -12,7 +12,13 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import Streams, stream
-from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope, axes
+from sim_sensors.core.shared_parameters import (
+    Axes,
+    AxisParameters,
+    OfAccelerometer,
+    OfGyroscope,
+    axes,
+)
 from sim_sensors.imu.imu import SampledImu
 from sim_sensors.imu.kinematics import BackwardDifference, Kinematics
 from sim_sensors.imu.orientation import Attitude, Sensed, StatedAttitude
@@ -139,23 +145,17 @@ class NoisyQuaternion(Attitude):
 class SdfNoise(AxisParameters):
     """A noise block of SDF per axis, with its names."""
 
-    mean: tuple[float, float, float] = axes('{u}', 'Mean of the white noise.')
-    stddev: tuple[float, float, float] = axes('{u}', 'Deviation of a sample.', minimum=0.0)
-    bias_mean: tuple[float, float, float] = axes(
-        '{u}', 'Mean of the constant bias, which then gets a random sign.'
-    )
-    bias_stddev: tuple[float, float, float] = axes(
-        '{u}', 'Deviation of the constant bias.', minimum=0.0
-    )
-    dynamic_bias_stddev: tuple[float, float, float] = axes(
+    mean: Axes = axes('{u}', 'Mean of the white noise.')
+    stddev: Axes = axes('{u}', 'Deviation of a sample.', minimum=0.0)
+    bias_mean: Axes = axes('{u}', 'Mean of the constant bias, which then gets a random sign.')
+    bias_stddev: Axes = axes('{u}', 'Deviation of the constant bias.', minimum=0.0)
+    dynamic_bias_stddev: Axes = axes(
         '{u}/s/sqrt(Hz)', 'What drives the dynamic bias: a density, not a deviation.', minimum=0.0
     )
-    dynamic_bias_correlation_time: tuple[float, float, float] = axes(
+    dynamic_bias_correlation_time: Axes = axes(
         's', 'Correlation time of the dynamic bias; 0: there is none.', minimum=0.0
     )
-    precision: tuple[float, float, float] = axes(
-        '{u}', 'Step of the reported values; 0: none.', minimum=0.0
-    )
+    precision: Axes = axes('{u}', 'Step of the reported values; 0: none.', minimum=0.0)
 
 
 class SdfGyroscope(OfGyroscope, SdfNoise):

@@ -14,7 +14,13 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import Streams, stream
-from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope, axes
+from sim_sensors.core.shared_parameters import (
+    Axes,
+    AxisParameters,
+    OfAccelerometer,
+    OfGyroscope,
+    axes,
+)
 from sim_sensors.imu.imu import SampledImu
 from sim_sensors.imu.orientation import Attitude, OrientationModel, Sensed
 from sim_sensors.noise.processes import GaussMarkov, TurnOn, White
@@ -27,17 +33,17 @@ _ONE_PER_HOUR = 1.0 / 3600.0
 class HectorErrors(AxisParameters):
     """hector_gazebo's sensor model for three axes."""
 
-    offset: tuple[float, float, float] = axes('{u}', 'Constant error.')
-    drift: tuple[float, float, float] = axes('{u}', 'Deviation of the drift.', minimum=0.0)
-    drift_frequency: tuple[float, float, float] = axes(
+    offset: Axes = axes('{u}', 'Constant error.')
+    drift: Axes = axes('{u}', 'Deviation of the drift.', minimum=0.0)
+    drift_frequency: Axes = axes(
         'Hz',
         'One over the correlation time of the drift.',
         _ONE_PER_HOUR,
         minimum=0.0,
         maximum=1.0,
     )
-    gaussian_noise: tuple[float, float, float] = axes('{u}', 'Noise of each sample.', minimum=0.0)
-    scale: tuple[float, float, float] = axes('1', 'Scale factor.', 1.0)
+    gaussian_noise: Axes = axes('{u}', 'Noise of each sample.', minimum=0.0)
+    scale: Axes = axes('1', 'Scale factor.', 1.0)
 
 
 class HectorGyroscope(OfGyroscope, HectorErrors):

@@ -21,7 +21,14 @@ from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, ImuArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import Streams, streams
-from sim_sensors.core.shared_parameters import Upstream, axes, latency, lever_arm, sample_rate
+from sim_sensors.core.shared_parameters import (
+    Axes,
+    Upstream,
+    axes,
+    latency,
+    lever_arm,
+    sample_rate,
+)
 from sim_sensors.imu.kinematics import ExactKinematics, Kinematics
 from sim_sensors.imu.orientation import Attitude, Orientation, OrientationModel, Sensed
 from sim_sensors.noise.triad import AxisErrors, SettableBias
@@ -82,8 +89,8 @@ class ImuModel(MountedModel):
 
     rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
-    lever_arm: tuple[float, float, float] = lever_arm('IMU')
-    mounting_rpy: tuple[float, float, float] = axes(
+    lever_arm: Axes = lever_arm('IMU')
+    mounting_rpy: Axes = axes(
         'rad',
         'Rotation of the IMU in the body: roll, pitch, yaw about fixed axes, as in a static '
         'transform body to sensor.',

@@ -12,12 +12,20 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import Streams
-from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope, axes
+from sim_sensors.core.shared_parameters import (
+    Axes,
+    AxisParameters,
+    OfAccelerometer,
+    OfGyroscope,
+    axes,
+)
 from sim_sensors.imu.imu import ImuModel, SampledImu
 from sim_sensors.imu.kinematics import Kinematics, WorldAxes
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
 from sim_sensors.noise.triad import Triad
 from sim_sensors.sensor.sensor import OuterProduct, ReportedCovariance
+
+_STD = 'Noise of each sample at std_rate.'
 
 
 def _drift(default: float) -> Any:
@@ -25,16 +33,12 @@ def _drift(default: float) -> Any:
     return parameter(default, '{u}', doc, minimum=0.0)
 
 
-def _std(default: float | tuple[float, float, float]) -> Any:
-    return axes('{u}', 'Noise of each sample at std_rate.', default, minimum=0.0)
-
-
 @dataclasses.dataclass(frozen=True)
 class ChronoErrors(AxisParameters):
     """Errors of three axes in Chrono's normal-drift model."""
 
-    mean: tuple[float, float, float] = axes('{u}', 'Mean of the noise of each sample.')
-    std: tuple[float, float, float] = _std(0.0)
+    mean: Axes = axes('{u}', 'Mean of the noise of each sample.')
+    std: Axes = axes('{u}', _STD, minimum=0.0)
     drift: float = _drift(0.0)
     drift_time: float = parameter(
         0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.', minimum=0.0
@@ -45,7 +49,7 @@ class ChronoErrors(AxisParameters):
 class ChronoGyroscope(OfGyroscope, ChronoErrors):
     """Errors of a gyroscope in Chrono's normal-drift model; defaults of the paper's demo."""
 
-    std: tuple[float, float, float] = _std(0.05)
+    std: Axes = axes('{u}', _STD, 0.05, minimum=0.0)
     drift: float = _drift(1e-4)
 
 
@@ -53,7 +57,7 @@ class ChronoGyroscope(OfGyroscope, ChronoErrors):
 class ChronoAccelerometer(OfAccelerometer, ChronoErrors):
     """Errors of an accelerometer in Chrono's normal-drift model; defaults of the paper's demo."""
 
-    std: tuple[float, float, float] = _std((0.3, 0.3, 0.01))
+    std: Axes = axes('{u}', _STD, (0.3, 0.3, 0.01), minimum=0.0)
     drift: float = _drift(0.1)
 
 
@@ -135,9 +139,7 @@ class AirSimGyroscope(Parameters):
         minimum=0.0,
     )
     bias_time: float = parameter(500.0, 's', 'Scale of the drift, no correlation time.', above=0.0)
-    turn_on_bias: tuple[float, float, float] = axes(
-        'rad/s', 'Bias of the first sample.', read_only=True
-    )
+    turn_on_bias: Axes = axes('rad/s', 'Bias of the first sample.', read_only=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,9 +156,7 @@ class AirSimAccelerometer(Parameters):
         minimum=0.0,
     )
     bias_time: float = parameter(800.0, 's', 'Scale of the drift, no correlation time.', above=0.0)
-    turn_on_bias: tuple[float, float, float] = axes(
-        'm/s^2', 'Bias of the first sample.', read_only=True
-    )
+    turn_on_bias: Axes = axes('m/s^2', 'Bias of the first sample.', read_only=True)
 
 
 # AirSim never lets an interval be shorter than this, s.

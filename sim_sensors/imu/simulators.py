@@ -15,7 +15,13 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import Streams
-from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope, axes
+from sim_sensors.core.shared_parameters import (
+    Axes,
+    AxisParameters,
+    OfAccelerometer,
+    OfGyroscope,
+    axes,
+)
 from sim_sensors.imu.chain import AccelerometerChain, ChainTriad, GyroscopeChain
 from sim_sensors.imu.imu import ImuModel, SampledImu, UpstreamImu
 from sim_sensors.imu.kinematics import Kinematics, SecondDifference
@@ -29,15 +35,15 @@ from sim_sensors.noise.triad import AxisErrors, SumTriad
 class CarlaGyroscope(Parameters):
     """Attributes noise_gyro_* of CARLA's IMU."""
 
-    bias: tuple[float, float, float] = axes('rad/s', 'Constant bias.')
-    stddev: tuple[float, float, float] = axes('rad/s', 'Noise of each sample.', minimum=0.0)
+    bias: Axes = axes('rad/s', 'Constant bias.')
+    stddev: Axes = axes('rad/s', 'Noise of each sample.', minimum=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class CarlaAccelerometer(Parameters):
     """Attributes noise_accel_* of CARLA's IMU; it has no bias."""
 
-    stddev: tuple[float, float, float] = axes('m/s^2', 'Noise of each sample.', minimum=0.0)
+    stddev: Axes = axes('m/s^2', 'Noise of each sample.', minimum=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,16 +103,12 @@ def compass(orientation: FloatArray) -> FloatArray:
 class GnssInsSimErrors(AxisParameters):
     """Errors of three axes in gnss-ins-sim."""
 
-    bias: tuple[float, float, float] = axes('{u}', 'Constant bias.')
-    drift_std: tuple[float, float, float] = axes(
-        '{u}', 'Stationary deviation of the drift.', minimum=0.0
-    )
+    bias: Axes = axes('{u}', 'Constant bias.')
+    drift_std: Axes = axes('{u}', 'Stationary deviation of the drift.', minimum=0.0)
     drift_time: float = parameter(
         100.0, 's', 'Correlation time of the drift; 0: infinite.', minimum=0.0
     )
-    noise_density: tuple[float, float, float] = axes(
-        '{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.', minimum=0.0
-    )
+    noise_density: Axes = axes('{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.', minimum=0.0)
 
 
 class GnssInsSimGyroscope(OfGyroscope, GnssInsSimErrors):
@@ -217,17 +219,15 @@ class MatlabErrors(AxisParameters):
         0.0, '{u}', 'MeasurementRange; 0 stands for Inf.', minimum=0.0
     )
     resolution: float = parameter(0.0, '{u}', 'Resolution; 0: none.', minimum=0.0)
-    constant_bias: tuple[float, float, float] = axes('{u}', 'ConstantBias.')
-    axes_misalignment: tuple[float, float, float] = axes(
+    constant_bias: Axes = axes('{u}', 'ConstantBias.')
+    axes_misalignment: Axes = axes(
         '%', 'AxesMisalignment: share of each axis that the two others measure.'
     )
-    noise_density: tuple[float, float, float] = axes('{u}/sqrt(Hz)', 'NoiseDensity.', minimum=0.0)
-    bias_instability: tuple[float, float, float] = axes(
-        '{u}', 'BiasInstability, the B of an Allan plot.', minimum=0.0
-    )
-    random_walk: tuple[float, float, float] = axes('{u}/s/sqrt(Hz)', 'RandomWalk.', minimum=0.0)
-    temperature_bias: tuple[float, float, float] = axes('{u}/K', 'TemperatureBias.')
-    temperature_scale_factor: tuple[float, float, float] = axes('%/K', 'TemperatureScaleFactor.')
+    noise_density: Axes = axes('{u}/sqrt(Hz)', 'NoiseDensity.', minimum=0.0)
+    bias_instability: Axes = axes('{u}', 'BiasInstability, the B of an Allan plot.', minimum=0.0)
+    random_walk: Axes = axes('{u}/s/sqrt(Hz)', 'RandomWalk.', minimum=0.0)
+    temperature_bias: Axes = axes('{u}/K', 'TemperatureBias.')
+    temperature_scale_factor: Axes = axes('%/K', 'TemperatureScaleFactor.')
 
     def chain(self) -> dict[str, object]:
         """Return the same errors as parameters of `sim_sensors.imu.chain.ErrorChain`."""

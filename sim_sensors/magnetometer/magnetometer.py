@@ -13,6 +13,7 @@ from sim_sensors.core.measurements import FloatArray, MagneticFieldArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import streams
 from sim_sensors.core.shared_parameters import (
+    Axes,
     axes,
     latency,
     lever_arm,
@@ -63,8 +64,8 @@ class Magnetometer(MountedModel):
 
     rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
-    lever_arm: tuple[float, float, float] = lever_arm('magnetometer')
-    mounting_rpy: tuple[float, float, float] = axes(
+    lever_arm: Axes = lever_arm('magnetometer')
+    mounting_rpy: Axes = axes(
         'rad', 'Rotation of the magnetometer in the body: roll, pitch, yaw about fixed axes.'
     )
     latency: float = latency()

@@ -165,8 +165,7 @@ def weights_of(modules: FloatArray) -> FloatArray:
     normal = np.array(
         [[count, 0.0, -y.sum()], [0.0, count, x.sum()], [-y.sum(), x.sum(), (x * x + y * y).sum()]]
     )
-    inverse: FloatArray = np.linalg.inv(normal)
-    return inverse
+    return np.asarray(np.linalg.inv(normal))
 
 
 @compiled

@@ -38,8 +38,7 @@ class SampleGrid:
                 f'{MOST_SAMPLES:g}: choose a shorter time or a lower rate'
             )
         offsets = np.rint(np.arange(first, last) * 1e9 / self.rate)
-        stamps: IntArray = offsets.astype(np.int64) + np.int64(self.start_ns)
-        return stamps
+        return np.asarray(offsets.astype(np.int64) + np.int64(self.start_ns))
 
     def count(self, end_ns: int) -> int:
         """Return how many stamps are not after `end_ns`."""

@@ -17,7 +17,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.config_files import read_columns
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.shared_parameters import axes, mounting_quaternion
+from sim_sensors.core.shared_parameters import Axes, axes, mounting_quaternion
 from sim_sensors.motion.nav_state import PointQueries
 from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.motion.trajectory import Trajectory, times_within
@@ -27,11 +27,9 @@ from sim_sensors.motion.trajectory import Trajectory, times_within
 class RigidScenario(TimedMotion, PointQueries):
     """Base of both: how long, and where from."""
 
-    position: tuple[float, float, float] = axes('m', 'First position.')
-    rpy: tuple[float, float, float] = axes('rad', 'First attitude: roll, pitch, yaw.')
-    angular_velocity: tuple[float, float, float] = axes(
-        'rad/s', 'Constant angular velocity, in the body.'
-    )
+    position: Axes = axes('m', 'First position.')
+    rpy: Axes = axes('rad', 'First attitude: roll, pitch, yaw.')
+    angular_velocity: Axes = axes('rad/s', 'Constant angular velocity, in the body.')
 
     def _turn(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the first attitude and that at times, `(n, 4)` each."""
@@ -48,9 +46,7 @@ class ConstantTwist(RigidScenario):
     """
 
     kind = 'constant_twist'
-    velocity: tuple[float, float, float] = axes(
-        'm/s', 'Constant velocity, in the body.', (1.0, 0.0, 0.0)
-    )
+    velocity: Axes = axes('m/s', 'Constant velocity, in the body.', (1.0, 0.0, 0.0))
 
     def at(self, times: ArrayLike) -> Trajectory:
         """Return the motion at `times` `(n,)` s; see `TimedMotion.at`."""
@@ -80,10 +76,8 @@ class Accelerating(RigidScenario):
     """
 
     kind = 'accelerating'
-    velocity: tuple[float, float, float] = axes('m/s', 'First velocity, in the world.')
-    acceleration: tuple[float, float, float] = axes(
-        'm/s^2', 'Constant acceleration, in the world.', (0.5, 0.0, 0.0)
-    )
+    velocity: Axes = axes('m/s', 'First velocity, in the world.')
+    acceleration: Axes = axes('m/s^2', 'Constant acceleration, in the world.', (0.5, 0.0, 0.0))
 
     def at(self, times: ArrayLike) -> Trajectory:
         """Return the motion at `times` `(n,)` s; see `TimedMotion.at`."""
@@ -116,20 +110,14 @@ class Swaying(TimedMotion, PointQueries):
     """
 
     kind = 'swaying'
-    position: tuple[float, float, float] = axes('m', 'Mean position.')
-    rpy: tuple[float, float, float] = axes('rad', 'Mean attitude: roll, pitch, yaw.')
-    swing: tuple[float, float, float] = axes(
+    position: Axes = axes('m', 'Mean position.')
+    rpy: Axes = axes('rad', 'Mean attitude: roll, pitch, yaw.')
+    swing: Axes = axes(
         'rad', 'Amplitudes of the rotation vector from the mean attitude.', (0.35, 0.2, 0.25)
     )
-    swing_frequency: tuple[float, float, float] = axes(
-        'Hz', 'Its frequencies.', (0.31, 0.23, 0.17), minimum=0.0
-    )
-    sway: tuple[float, float, float] = axes(
-        'm', 'Amplitudes of the position, along the axes of the world.'
-    )
-    sway_frequency: tuple[float, float, float] = axes(
-        'Hz', 'Its frequencies.', (0.19, 0.29, 0.37), minimum=0.0
-    )
+    swing_frequency: Axes = axes('Hz', 'Its frequencies.', (0.31, 0.23, 0.17), minimum=0.0)
+    sway: Axes = axes('m', 'Amplitudes of the position, along the axes of the world.')
+    sway_frequency: Axes = axes('Hz', 'Its frequencies.', (0.19, 0.29, 0.37), minimum=0.0)
 
     def at(self, times: ArrayLike) -> Trajectory:
         """Return the motion at `times` `(n,)` s; see `TimedMotion.at`."""

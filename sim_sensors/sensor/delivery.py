@@ -13,7 +13,7 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import LONGEST_DELAY
+from sim_sensors.core.shared_parameters import LONGEST_DELAY, share
 
 M = TypeVar('M', bound=MessageArray)
 
@@ -50,9 +50,7 @@ class Delivery(Parameters):
         minimum=0.0,
         maximum=LONGEST_DELAY,
     )
-    drop_out: float = parameter(
-        0.0, '1', 'Share of the messages that never arrive.', minimum=0.0, maximum=1.0
-    )
+    drop_out: float = share(0.0, 'Share of the messages that never arrive.')
     drop_out_length: float = parameter(
         0.0,
         's',

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import Columns, FloatArray, IntArray, MessageArray, time_spans
 from sim_sensors.core.parameters import Parameters
-from sim_sensors.core.shared_parameters import placed, turned
+from sim_sensors.core.shared_parameters import Axes, placed, turned
 from sim_sensors.motion.sampling import intervals, sample_motion
 from sim_sensors.sensor.delivery import Channel, Delivery
 
@@ -31,7 +31,7 @@ class SensorModel(Parameters, abc.ABC):
 
     rate: float
     frame_id: str
-    lever_arm: tuple[float, float, float]
+    lever_arm: Axes
     latency: float
     delivery: Delivery
 
@@ -50,7 +50,7 @@ class SensorModel(Parameters, abc.ABC):
 class MountedModel(SensorModel):
     """Parameters of a sensor that is turned in the body, by roll, pitch, yaw about fixed axes."""
 
-    mounting_rpy: tuple[float, float, float]
+    mounting_rpy: Axes
 
     def mounted(self: P, translation: ArrayLike, rotation: ArrayLike) -> P:
         """Return the model mounted as a static transform of its frame says.
@@ -199,7 +199,7 @@ class Diagonal:
 class Correlated:
     """The covariance of white noise with a correlation of x with y, x with z and y with z."""
 
-    def __init__(self, correlation: tuple[float, float, float]) -> None:
+    def __init__(self, correlation: Axes) -> None:
         self._correlation = correlation
 
     def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:

@@ -23,11 +23,13 @@ from sim_sensors.core.parameters import Parameters, VariedParameters, parameter
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import (
+    Axes,
     axes,
     latency,
     lever_arm,
     mounting_quaternion,
     sample_rate,
+    share,
 )
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
@@ -65,8 +67,8 @@ class VisionModel(SensorModel, VariedParameters):
 
     rate: float = sample_rate(30.0, 'Frames per second.')
     frame_id: str = parameter('map', '', 'Frame of the poses.', read_only=True)
-    lever_arm: tuple[float, float, float] = lever_arm('camera', (0.0, 0.0, 0.5))
-    mounting_rpy: tuple[float, float, float] = axes(
+    lever_arm: Axes = lever_arm('camera', (0.0, 0.0, 0.5))
+    mounting_rpy: Axes = axes(
         'rad',
         'Rotation of the camera in the body, whose x comes out of the lens: roll, pitch, yaw '
         'about fixed axes.',
@@ -84,12 +86,8 @@ class VisionModel(SensorModel, VariedParameters):
         minimum=0.0,
         maximum=1.5708,
     )
-    ambiguity: float = parameter(
-        0.0,
-        '1',
-        'Share of poses from a single tag that are the wrong one of the two that fit it.',
-        minimum=0.0,
-        maximum=1.0,
+    ambiguity: float = share(
+        0.0, 'Share of poses from a single tag that are the wrong one of the two that fit it.'
     )
     latency: float = latency()
     delivery: Delivery = dataclasses.field(default_factory=Delivery)

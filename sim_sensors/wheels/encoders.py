@@ -15,6 +15,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import share
 from sim_sensors.wheels.drives import WheelDrive
 from sim_sensors.wheels.noise import WheelNoise
 
@@ -34,16 +35,11 @@ class Slip(Parameters):
         0.0, 'm', 'Mean way between two slips of a wheel; 0: none.', minimum=0.0
     )
     length: float = parameter(0.2, 'm', 'Mean way over the ground of a slip.', minimum=0.0)
-    ratio: float = parameter(
+    ratio: float = share(
         0.5,
-        '1',
         'How much more a spinning wheel turns, of what it covers, and how much less a locked one.',
-        minimum=0.0,
-        maximum=1.0,
     )
-    locked: float = parameter(
-        0.5, '1', 'Share of slips in which the wheel turns less.', minimum=0.0, maximum=1.0
-    )
+    locked: float = share(0.5, 'Share of slips in which the wheel turns less.')
 
     def _check(self) -> None:
         # Each slip is drawn, so that endlessly many would take endlessly long.

@@ -19,7 +19,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import VariedParameters, parameter
 from sim_sensors.core.registry import Registry
-from sim_sensors.core.shared_parameters import latency, lever_arm, sample_rate
+from sim_sensors.core.shared_parameters import Axes, latency, lever_arm, sample_rate
 from sim_sensors.motion.planar import (
     body_steps,
     heading_of,
@@ -57,7 +57,7 @@ class WheelOdometryModel(SensorModel, VariedParameters):
     child_frame_id: str = parameter(
         'base_link', '', 'Frame of the body, whose motion is reported.', read_only=True
     )
-    lever_arm: tuple[float, float, float] = lever_arm("drive's centre")
+    lever_arm: Axes = lever_arm("drive's centre")
     initial_pose: str = parameter(
         'truth',
         '',

@@ -17,7 +17,7 @@ from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameter, Parameters, parameter
-from sim_sensors.core.shared_parameters import axes
+from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.fields import EarthField, Gravity
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
@@ -79,8 +79,7 @@ class World:
         """Return the magnetic field, `(n, 3)` T, east north up, at points `(n, 3)` m of the frame:
         that of the Earth plus those of the dipoles.
         """
-        field: FloatArray = self.dipoles.field(points) + self.undisturbed_field
-        return field
+        return np.asarray(self.dipoles.field(points) + self.undisturbed_field)
 
 
 # Worlds by name: the presets in `config/worlds/` and the user's own files of the same form.
@@ -93,10 +92,8 @@ _RADIUS = Parameter(0.01, 'm', 'Radius of the dipoles.', minimum=0.0, minimum_ex
 class _Dipole(Parameters):
     """A magnet."""
 
-    position: tuple[float, float, float] = axes('m', 'Where it is.')
-    rpy: tuple[float, float, float] = axes(
-        'rad', 'Roll, pitch, yaw about fixed axes; the moment is along its z axis.'
-    )
+    position: Axes = axes('m', 'Where it is.')
+    rpy: Axes = axes('rad', 'Roll, pitch, yaw about fixed axes; the moment is along its z axis.')
     moment: float = parameter(1.0, 'A m^2', 'Magnetic moment.')
 
 
@@ -105,8 +102,8 @@ class _Scattered(Parameters):
     """Magnets at random places in a box."""
 
     count: int = parameter(0, '1', 'How many.', minimum=0.0, maximum=1e6)
-    low: tuple[float, float, float] = axes('m', 'One corner of the box.')
-    high: tuple[float, float, float] = axes('m', 'The opposite corner.')
+    low: Axes = axes('m', 'One corner of the box.')
+    high: Axes = axes('m', 'The opposite corner.')
     moment: float = parameter(1.0, 'A m^2', 'Magnetic moment of each.')
     seed: int = parameter(0, '1', 'Of the draw.', minimum=0.0)
 
@@ -122,7 +119,7 @@ class _Landmark(Parameters):
     """A point that a camera can see."""
 
     id: int = parameter(0, '1', 'Its number, each once.')
-    position: tuple[float, float, float] = axes('m', 'Where it is.')
+    position: Axes = axes('m', 'Where it is.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,10 +129,8 @@ class _Chessboard(Parameters):
     rows: int = parameter(3, '1', 'Inner corners along its z axis.', minimum=1.0, maximum=1e3)
     columns: int = parameter(3, '1', 'Inner corners along its y axis.', minimum=1.0, maximum=1e3)
     square: float = parameter(0.02, 'm', 'Edge of a square.', above=0.0)
-    position: tuple[float, float, float] = axes('m', 'Of the first corner.')
-    rpy: tuple[float, float, float] = axes(
-        'rad', 'Roll, pitch, yaw about fixed axes; the board is in its plane x = 0.'
-    )
+    position: Axes = axes('m', 'Of the first corner.')
+    rpy: Axes = axes('rad', 'Roll, pitch, yaw about fixed axes; the board is in its plane x = 0.')
     first_id: int = parameter(0, '1', 'Number of the first corner as landmark; others follow.')
 
     @property
@@ -149,8 +144,8 @@ class _Tag(Parameters):
     """A square tag."""
 
     id: int = parameter(0, '1', 'Its number, each once.')
-    position: tuple[float, float, float] = axes('m', 'Of its centre.')
-    rpy: tuple[float, float, float] = axes(
+    position: Axes = axes('m', 'Of its centre.')
+    rpy: Axes = axes(
         'rad', 'Roll, pitch, yaw about fixed axes; z comes out of its face, y is up on it.'
     )
     size: float = parameter(0.1651, 'm', 'Edge.', above=0.0)

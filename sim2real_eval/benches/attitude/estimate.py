@@ -60,8 +60,7 @@ class AttitudeEstimate:
     def rotation_covariance(self) -> FloatArray:
         """Covariance `(n, 3, 3)` rad^2 of a small rotation about the body's axes: 4 Xi^T P Xi."""
         xi = xi_matrices(self.quaternion)
-        found: FloatArray = 4.0 * np.swapaxes(xi, 1, 2) @ self.covariance @ xi
-        return found
+        return np.asarray(4.0 * np.swapaxes(xi, 1, 2) @ self.covariance @ xi)
 
 
 def estimate_attitude(

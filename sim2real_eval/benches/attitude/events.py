@@ -192,8 +192,7 @@ def _density(imu: ImuArray, turn: FloatArray, settings: AttitudeSettings) -> Flo
             'density of its white noise in rad/s/sqrt(Hz)'
         )
     period = float(np.median(np.diff(imu.stamp_ns))) * 1e-9
-    density: FloatArray = _turned(stated[None], turn)[0] * period
-    return density
+    return np.asarray(_turned(stated[None], turn)[0] * period)
 
 
 def _accelerometer(imu: ImuArray, turn: FloatArray, settings: AttitudeSettings) -> _Part:
@@ -259,8 +258,7 @@ def _camera(poses: PoseArray) -> _Part:
 
 def _absent(covariance: FloatArray) -> BoolArray:
     """Return which messages hold no such quantity, `(n,)`: -1 says so (sensor_msgs/Imu)."""
-    absent: BoolArray = covariance[:, 0, 0] == -1.0
-    return absent
+    return np.asarray(covariance[:, 0, 0] == -1.0)
 
 
 def _stated(covariance: FloatArray, std: float, lack: str) -> FloatArray:
@@ -275,8 +273,7 @@ def _stated(covariance: FloatArray, std: float, lack: str) -> FloatArray:
 
 def _turned(covariance: FloatArray, turn: FloatArray) -> FloatArray:
     matrix = Rotation.from_quat(turn).as_matrix()
-    turned: FloatArray = matrix @ covariance @ np.swapaxes(matrix, 1, 2)
-    return turned
+    return np.asarray(matrix @ covariance @ np.swapaxes(matrix, 1, 2))
 
 
 def _part(stamps: IntArray, kind: int, values: FloatArray, covariance: FloatArray) -> _Part:

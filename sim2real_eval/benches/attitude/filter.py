@@ -32,8 +32,7 @@ def xi_matrices(q: FloatArray) -> FloatArray:
     """
     x, y, z, w = q.T
     rows = [[w, z, -y], [-z, w, x], [y, -x, w], [-x, -y, -z]]
-    found: FloatArray = np.moveaxis(np.array(rows), -1, 0)
-    return found
+    return np.asarray(np.moveaxis(np.array(rows), -1, 0))
 
 
 @compiled

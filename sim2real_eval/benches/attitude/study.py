@@ -189,8 +189,7 @@ def drawn_attitude(
 ) -> FloatArray:
     """Return where the filter begins, `(4,)`: the truth `(1, 4)` with an error as it is told."""
     drawn = stream(seed, run, 'attitude_filter', 'initial').standard_normal((1, 3))
-    begin: FloatArray = rotations.multiply(truth, rotations.exp(settings.initial_std * drawn))[0]
-    return begin
+    return np.asarray(rotations.multiply(truth, rotations.exp(settings.initial_std * drawn))[0])
 
 
 def simulated_run(setup: AttitudeSetup, number: int, *, suspect: bool = False) -> AttitudeRun:

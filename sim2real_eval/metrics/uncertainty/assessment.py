@@ -226,8 +226,7 @@ def _alike(real: FloatArray, simulated: FloatArray) -> FloatArray:
     """Return the simulated values with the mean and the spread of the real ones."""
     spread = simulated.std(axis=0)
     scale = real.std(axis=0) / np.where(spread > 0.0, spread, np.inf)
-    moved: FloatArray = (simulated - simulated.mean(axis=0)) * scale + real.mean(axis=0)
-    return moved
+    return np.asarray((simulated - simulated.mean(axis=0)) * scale + real.mean(axis=0))
 
 
 def _ranked(

@@ -198,8 +198,7 @@ class _Parts:
         np.add.at(share, self.i, (x[:, None] <= points[:-1]) * mass * self.n)
         np.add.at(share, self.n + self.j, (y[:, None] <= points[:-1]) * mass * -self.m)
         gaps = one @ share[: self.n] + other @ share[self.n :]
-        found: FloatArray = np.abs(gaps, out=gaps) @ np.diff(points)
-        return found
+        return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
 
 
 # The Wasserstein distance between two sets of runs, for thousands of ways to weigh them at once.
