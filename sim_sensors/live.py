@@ -63,23 +63,11 @@ class LiveOdometry:
     All since the last call of `trim`, and three before it. What it answers depends on the samples
     and on the calls of `rewind` alone, never on a clock.
 
-    Parameters
-    ----------
-    velocity : {'twist', 'position'}
-        Where velocity comes from; see `OdometryMotion`.
-    gap_factor : float
-        An interval above this many median intervals is a gap; it is bridged, as in batch.
-    longest_gap : float
-        s; a longer one is not bridged, and the sample after it is a new start.
-
-    Attributes
-    ----------
-    origin_ns, newest_ns : int or None
-        Stamps of the first sample, which is time 0, and of the newest that counts; None before it.
-    finished : bool
-        Whether the last sample has come.
-    gap : float
-        Length of the latest gap, s; 0 before any.
+    `velocity` says where velocity comes from; see `OdometryMotion`. An interval above `gap_factor`
+    median intervals is a gap, `gap` the length of the latest, s, 0 before any; it is bridged, as
+    in batch, unless longer than `longest_gap`, s: then the sample after it is a new start.
+    `origin_ns` and `newest_ns` are stamps of the first sample, which is time 0, and of the newest
+    that counts, None before it; `finished` tells whether the last sample has come.
     """
 
     def __init__(self, *, velocity: str, gap_factor: float, longest_gap: float) -> None:
@@ -103,10 +91,8 @@ class LiveOdometry:
 
         Until `reset` or `rewind`.
 
-        Raises
-        ------
-        MotionError
-            Fewer than three samples have come, so that there is no motion; more is refused still.
+        Raises MotionError when fewer than three samples have come, so that there is no motion;
+        more is refused still.
         """
         self.finished = True
         if len(self._window) <= SAMPLES_AHEAD:
@@ -292,11 +278,8 @@ class LiveSensor(Generic[T]):
     def measure(self) -> Iterator[tuple[IntArray, T]]:
         """Return stamps and measurements that the samples so far made final, in chunks.
 
-        Raises
-        ------
-        MotionError
-            The sensor cannot measure that motion. The chunk is lost; the next call goes on after
-            it.
+        Raises MotionError when the sensor cannot measure that motion; the chunk is lost, and the
+        next call goes on after it.
         """
         end_ns, origin_ns = self.odometry.final_ns, self.odometry.origin_ns
         if end_ns is None or origin_ns is None:

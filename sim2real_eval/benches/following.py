@@ -53,16 +53,10 @@ def waypoints_of(
 
     From the truth: position and yaw. From the GPS: position of all fixes (status >= 0) east and
     north of the first, and the course over ground as the heading. Both are thinned to the first
-    sample of each period.
+    sample of each period: `rate` waypoints per second, at most. `source` is one of `SOURCES`.
 
     Raises RecordingError when the recording has no such topic. Raises MotionError when fewer than
     two waypoints are left.
-
-    Parameters
-    ----------
-    source : {'auto', 'truth', 'gps'}
-    rate : float
-        Waypoints per second, at most.
     """
     source, array = _source(recording, source)
     start_ns = int(array.stamp_ns[0])
@@ -98,13 +92,8 @@ def place_of(
     """Return where on the Earth the first of the waypoints of a recording is.
 
     The same place as on the recorded drive, to the accuracy of its first fix; `unknown` for a
-    recording without fixes.
-
-    Parameters
-    ----------
-    waypoints : Waypoints
-        From `waypoints_of` with the same source, perhaps cut.
-    source : {'auto', 'truth', 'gps'}
+    recording without fixes. The waypoints are those of `waypoints_of` with the same source,
+    perhaps cut.
     """
     _, array = _source(recording, source)
     x, y, since = waypoints.origin

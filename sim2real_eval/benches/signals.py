@@ -52,20 +52,9 @@ def study_signals(
 ) -> tuple[SignalComparison, list[Failure]]:
     """Read every recording, simulate where asked, and compare the sets.
 
-    Raises Sim2RealError when no real, or no simulated recording is left.
-
-    Parameters
-    ----------
-    jobs : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Called whenever a recording is done.
-
-    Returns
-    -------
-    SignalComparison
-    list of Failure
-        Recordings that were left out.
+    Returns the comparison, and the recordings that were left out. It does not depend on the number
+    of processes, `jobs`; `progress` is called whenever a recording is done. Raises Sim2RealError
+    when no real, or no simulated recording is left.
     """
     tasks = [(source, REAL) for source in real]
     tasks += [(source, SIMULATED) for source in study.simulated]

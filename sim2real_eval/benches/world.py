@@ -37,16 +37,8 @@ _LEVEL = 1e-6
 class WorldMap:
     """The field of a world at the middles of level rectangles, all of one size.
 
-    Parameters
-    ----------
-    area : (4,)
-        x and y of the edges, m, in the frame of the world: x0, x1, y0, y1.
-    height : float
-        z of the map, m.
-    x, y : (nx,), (ny,)
-        Middles, m.
-    field : (ny, nx, 3)
-        T, east north up.
+    Edges `area` x0, x1, y0, y1, m, in the frame of the world; z of the map `height`, m; middles
+    `x` `(nx,)` and `y` `(ny,)`, m; `field` `(ny, nx, 3)` T, east north up.
     """
 
     world: World
@@ -113,7 +105,8 @@ def default_area(world: World) -> Area:
 
 
 def world_map(world: World, area: Area | None = None, height: float | None = None) -> WorldMap:
-    """Return the map of a world.
+    """Return the map of a world, of `area` x0, x1, y0, y1 at `height`, m, by default
+    `default_area` and `default_height`.
 
     It has about 25000 points, fewer above 4000 dipoles, since each adds to the field at each
     point.
@@ -121,13 +114,6 @@ def world_map(world: World, area: Area | None = None, height: float | None = Non
     Raises ParameterError when the edges are out of order, too close or too far away, the height
     too, or the field is too large for a number somewhere. Raises SensorError when the World
     Magnetic Model is asked for and not there.
-
-    Parameters
-    ----------
-    area : (4,), optional
-        x0, x1, y0, y1, m; default: `default_area`.
-    height : float, optional
-        m; default: `default_height`.
     """
     x0, x1, y0, y1 = edges = default_area(world) if area is None else area
     z = default_height(world) if height is None else height

@@ -87,20 +87,11 @@ def calibrate(
     These are of one vehicle with one set of sensors. SignalFileError when there is neither a GPS
     nor an IMU, or what there is never stands still.
 
-    Parameters
-    ----------
-    k : float
-        Deviation that HDOP 1 stands for, m.
-    base : str
-        Frame of the body, to which lever arms lead.
-    options : AllanOptions, optional
-        How the IMU is analysed; what moves is kept or left out of the GPS, too.
-    units : mapping, optional
-        What 1 of the recordings' gyroscope and accelerometer is in SI (default 1).
-    seed : int
-        Of the simulations that check the models.
-    progress : callable
-        Called three times.
+    `k` is the deviation that HDOP 1 stands for, m, and `base` the frame of the body, to which
+    lever arms lead. `options` say how the IMU is analysed, and whether what moves is kept or left
+    out, of the GPS too; `units` what 1 of the recordings' gyroscope and accelerometer is in SI
+    (default 1). `seed` is that of the simulations that check the models; `progress` is called
+    three times.
     """
     problems: list[Sim2RealError] = []
     options = options or AllanOptions()

@@ -68,11 +68,8 @@ class AllanOptions(Parameters):
 class TableOptions(Parameters):
     """What the numbers of a table mean, where it does not say so itself.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Names in the order of the columns, as in `AXES`, `time` (s), `time_ms`, `time_us`,
-        `stamp_ns`, or `-` for one to skip; empty: take them from the first line.
+    `columns` are names in the order of the columns, as in `AXES`, `time` (s), `time_ms`,
+    `time_us`, `stamp_ns`, or `-` for one to skip; empty: take them from the first line.
     """
 
     rate: float | None = parameter(

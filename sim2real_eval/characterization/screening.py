@@ -44,15 +44,10 @@ _SAMPLE = 200_000
 class Screened:
     """An axis without outliers.
 
-    Attributes
-    ----------
-    values : (n,) float
-        The array given, or a copy where samples were replaced.
-    largest : float
-        How far the furthest was from what replaced it, u.
-    noise_ratio, gaussian_ratio : float
-        Noise after over before, as the root mean square of differences of neighbours; and the same
-        for clean Gaussian noise: what the rule itself does.
+    `values` `(n,)` are the array given, or a copy where samples were replaced, the furthest by
+    `largest` u. `noise_ratio` is noise after over before, as the root mean square of differences
+    of neighbours, and `gaussian_ratio` the same for clean Gaussian noise: what the rule itself
+    does.
     """
 
     values: FloatArray

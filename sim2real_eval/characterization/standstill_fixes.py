@@ -52,16 +52,9 @@ class StandingOptions(Parameters):
 class StandingRun:
     """One standstill of the recording `name`.
 
-    Attributes
-    ----------
-    start : float
-        s since the first fix of the recording.
-    time : (n,) float
-        s since its own first fix, increasing.
-    error : (n, 3) float
-        m, east-north-up, about the mean: a constant error cannot be seen.
-    covariance : (n, 3, 3) float
-        As stated, m^2.
+    `start` is in s since the first fix of the recording, `time` `(n,)` in s since its own first
+    fix, increasing; `error` `(n, 3)` m, east-north-up, is about the mean, as a constant error
+    cannot be seen; `covariance` `(n, 3, 3)` m^2 is as stated.
     """
 
     name: str

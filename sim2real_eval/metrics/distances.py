@@ -106,21 +106,10 @@ def vepd_table(
 ) -> list[VepdRow]:
     """Return the VEPD of every model per scenario, then pooled over all scenarios.
 
-    Nothing to compare, or a scenario that is called `all`, is a MetricError.
-
-    Parameters
-    ----------
-    real : mapping
-        Scenario to scores of the real runs.
-    sim : mapping
-        Model to scenario to scores of the simulated runs.
-
-    Returns
-    -------
-    list of VepdRow
-        Scenarios in the order of `real` and `all` last, inside them the models in the order of
-        `sim`. A row is made where both sides have runs; `all` pools every run of either side, see
-        `coverage_notes`.
+    `real` are scores of the real runs by scenario, `sim` those of the simulated ones by model and
+    scenario. Scenarios come in the order of `real` and `all` last, inside them the models in the
+    order of `sim`. A row is made where both sides have runs; `all` pools every run of either side,
+    see `coverage_notes`. Nothing to compare, or a scenario that is called `all`, is a MetricError.
     """
     scenarios = [*real, *(name for model in sim.values() for name in model)]
     if POOLED in scenarios:
@@ -192,12 +181,7 @@ class EnergyDistance:
 
     sqrt(2 E|X - Y| - E|X - X'| - E|Y - Y'|), as `scipy.stats.energy_distance` has it in one
     dimension. Like that one it counts each point against itself, so it is not free of the sizes of
-    the sets.
-
-    Attributes
-    ----------
-    apart : (runs, runs) float
-        Euclidean distance of any two runs.
+    the sets. `apart` `(runs, runs)` is the Euclidean distance of any two runs.
     """
 
     apart: FloatArray

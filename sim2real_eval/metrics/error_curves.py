@@ -20,16 +20,10 @@ from sim_sensors.core.measurements import FloatArray
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Spectrum:
-    """One-sided power spectral density.
+    """One-sided power spectral density, the mean of `segments` periodograms.
 
-    Attributes
-    ----------
-    frequency : (m,) float
-        Hz, without 0: the mean is taken out of every segment.
-    density : (m, k) float
-        u^2/Hz of signals in u.
-    segments : int
-        How many periodograms were averaged.
+    `frequency` `(m,)` Hz is without 0, as the mean is taken out of every segment; `density` `(m,
+    k)` is u^2/Hz of signals in u.
     """
 
     frequency: FloatArray

@@ -75,12 +75,8 @@ class Squares:
 class Alignment(NamedTuple):
     """What the errors share because the truth was aligned with what the judge knew.
 
-    Attributes
-    ----------
-    covariance : (6, 6) float
-        Of the aligned x, y, z, roll, pitch and yaw; zero where nothing is known of it.
-    centre : (3,) float
-        About which the truth was turned, in the judge's world.
+    `covariance` `(6, 6)` is of the aligned x, y, z, roll, pitch and yaw, zero where nothing is
+    known of it; the truth was turned about `centre`, `(3,)`, in the judge's world.
     """
 
     covariance: FloatArray
@@ -113,23 +109,13 @@ def nees(
 ) -> list[Squares]:
     """Return the normalised estimation error squares of each quantity where there is truth.
 
-    Parameters
-    ----------
-    truth : OdometryArray
-        Of the base frame, in the judge's world frame (`truth_in_world`); see
-        `truth_at` for how it is interpolated.
-    axes : tuple of int
-        Which of x, y, z count.
-    turns : tuple of int or None
-        Which of roll, pitch, yaw count; None: as `axes`. (0, 1) and (2,) for two_d_mode.
-    alignment : Alignment or None
-        What aligning the truth took off the errors; None: nothing.
+    These are position, orientation, velocity and angular velocity, the last two in the body frame.
+    Estimates that are not numbers, or whose covariance is not positive definite, are left out.
 
-    Returns
-    -------
-    list of Squares
-        Position, orientation, velocity, angular velocity; the last two in the body frame.
-        Estimates that are not numbers, or whose covariance is not positive definite, are left out.
+    The truth is that of the base frame, in the judge's world frame (`truth_in_world`); `truth_at`
+    tells how it is interpolated. `axes` says which of x, y, z count and `turns` which of roll,
+    pitch, yaw; None: as `axes`; (0, 1) and (2,) for two_d_mode. `alignment` is what aligning the
+    truth took off the errors; None: nothing.
     """
     inside = np.flatnonzero(judged.finite & _within(truth, judged.stamp_ns))
     return nees_at(
@@ -274,19 +260,12 @@ def truth_in_world(
 ) -> WorldFrameTruth:
     """Express the truth in the world frame of a judge; body velocities stay as they were.
 
+    The truth is that of the base frame, whose axes are taken as east, north and up where there are
+    fixes: those that the judge was given of an antenna at `antenna` `(3,)` m in the base frame.
+    `poses` returns what else it was given in its world, which counts where fixes tell nothing.
+
     The findings say how it was done, and what follows for the errors. A judge without an estimate
     within the truth is a MetricError.
-
-    Parameters
-    ----------
-    truth : OdometryArray
-        Of the base frame; its axes are taken as east, north and up where there are fixes.
-    fixes : FixArray or None
-        Those that the judge was given.
-    antenna : (3,) float
-        Position of the antenna in the base frame, metres.
-    poses : callable or None
-        Returns what else it was given in its world, which counts where fixes tell nothing.
     """
     inside = _within(truth, judged.stamp_ns) & judged.finite
     if not inside.any():

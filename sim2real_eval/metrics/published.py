@@ -126,10 +126,8 @@ def vepd_from_series(folder: str | Path, options: MetricOptions | None = None) -
 
     Tables I and II from the published `data2` folder: `MetricOptions(drop_zeros=True)`.
 
-    Raises
-    ------
-    SeriesError, MetricError
-        The folder or a file cannot be read, or a run cannot be scored; the file is named.
+    Raises SeriesError, MetricError when the folder or a file cannot be read, or a run cannot be
+    scored; the file is named.
     """
     options = options or MetricOptions()
     read = read_series_folder(folder, drop_zeros=options.drop_zeros)

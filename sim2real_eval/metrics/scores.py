@@ -74,14 +74,8 @@ _MAX_SAMPLES = 10_000_000
 class ResampledRun:
     """Truth and estimate on the common grid.
 
-    Attributes
-    ----------
-    time : (n,) float
-        0, 1/rate, 2/rate, ... seconds.
-    gt_vel, se_vel : (n,) float
-        m/s.
-    duration : float
-        Where the grid ends (excluded), seconds: the earlier end of truth and estimate.
+    `time` is 0, 1/rate, 2/rate ... s, `gt_vel` and `se_vel` are m/s, `(n,)` each; the grid ends
+    before `duration`, s: the earlier end of truth and estimate.
     """
 
     time: FloatArray

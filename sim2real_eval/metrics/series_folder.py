@@ -56,19 +56,13 @@ class SeriesFolder(NamedTuple):
 def read_series_folder(
     folder: str | Path, *, drop_zeros: bool = False, skip: tuple[str, ...] = ('rest',)
 ) -> SeriesFolder:
-    """Read a folder of series; published folder and scenario names become ours.
+    """Read a folder of series, with `Real` and `Sim`; published folder and scenario names become
+    ours.
 
-    No such folder, no series in it, the same run twice, or a file that cannot be read is a
+    `drop_zeros` is for the published files, see `sim2real_eval.metrics.series.read_series`.
+    Scenarios of `skip` are left out, as the paper leaves out `rest`; how many files is said in a
+    note. No such folder, no series in it, the same run twice, or a file that cannot be read is a
     SeriesError.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Holds `Real` and `Sim`.
-    drop_zeros : bool
-        True for the published files, see `sim2real_eval.metrics.series.read_series`.
-    skip : tuple of str
-        Scenarios left out, as the paper leaves out `rest`; how many files is said in a note.
     """
     root = Path(folder)
     real, sim = root / 'Real', root / 'Sim'
@@ -133,18 +127,13 @@ def write_series_folder(
 ) -> Path:
     """Write series in the published layout; the folder holds these series and no others.
 
-    The whole folder is written under a temporary name and then moved. An older folder of series
-    is replaced, so that no stale run slips into a recomputation; a folder that holds anything else
-    is refused, as is a label that cannot be a file name (SeriesError).
+    `series` are by `(source, scenario, run)`, see `SeriesKey`; source `real` is the real set. With
+    `published_names` folders have the names of the published data (`chWalk_results`, `path`) where
+    there is one, so that the paper's scripts find the files.
 
-    Parameters
-    ----------
-    folder : str or Path
-    series : mapping
-        `(source, scenario, run)` to series, see `SeriesKey`; source `real` is the real set.
-    published_names : bool
-        True: names of the published data (`chWalk_results`, `path`) where there is one, so that
-        the paper's scripts find the files.
+    The whole folder is written under a temporary name and then moved. An older folder of series is
+    replaced, so that no stale run slips into a recomputation; a folder that holds anything else is
+    refused, as is a label that cannot be a file name (SeriesError).
     """
     target = Path(folder)
     _layout_only(target)

@@ -297,14 +297,9 @@ def log_spectral_distance(first: FloatArray, second: FloatArray) -> FloatArray:
 class ErrorDistance:
     """Wasserstein distance for many ways to divide the same runs into two sets.
 
-    The distribution functions are taken at 2048 of the errors of all runs, at even ranks.
-
-    Attributes
-    ----------
-    share : (runs, points) float
-        Share of the errors of each run up to each point.
-    width : (points - 1,) float
-        From each point to the next.
+    The distribution functions are taken at 2048 of the errors of all runs, at even ranks: `share`
+    `(runs, points)` of the errors of each run up to each point, `width` from each point to the
+    next.
     """
 
     share: FloatArray
@@ -330,10 +325,8 @@ class ErrorDistance:
 class SpectrumDistance:
     """Log spectral distance for many ways to divide the same runs into two sets.
 
-    Attributes
-    ----------
-    density : (runs, m) float
-        Of each run, on the same frequencies; densities are averaged over the runs of a set.
+    `density` `(runs, m)` is of each run, on the same frequencies, and is averaged over those of a
+    set.
     """
 
     density: FloatArray

@@ -37,18 +37,10 @@ _LEAST_SAMPLES = 32
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-    """A physical quantity that a sensor measures.
+    """A physical quantity that a sensor measures, with its `name` in files.
 
-    Attributes
-    ----------
-    name : str
-        As in files.
-    axes : tuple of str
-        Names of its columns; one empty name where there is one column.
-    sensor : str
-        Role whose messages hold it.
-    circular : bool
-        Whether it is an angle, whose errors are wrapped.
+    `axes` names its columns, with one empty name where there is one; `sensor` is the role whose
+    messages hold it; `circular`: it is an angle, whose errors are wrapped.
     """
 
     name: str
@@ -75,15 +67,9 @@ QUANTITIES: tuple[Quantity, ...] = (
 class Measured:
     """One quantity of one run beside its truth, or beside what another sensor measured.
 
-    Attributes
-    ----------
-    time : (n,) float
-        s since the first stamp of the truth; when a lag was applied, the time of what was
-        measured.
-    measured, true : (n, k) float
-        Angles are continuous, not wrapped.
-    lag : Lag or None
-        Delay of the measurements behind the truth, None when it cannot be told or was not asked.
+    `time` `(n,)` is s since the first stamp of the truth; when a lag was applied, the time of what
+    was measured. Angles of `measured` and `true` `(n, k)` are continuous, not wrapped. `lag` is
+    the delay behind the truth, None when it cannot be told or was not asked.
     """
 
     quantity: Quantity
@@ -139,17 +125,10 @@ def run_signals(
     (docs/explanation/motion.md). That of a magnetometer is the field of the world without its
     dipoles, turned into the sensor.
 
-    Parameters
-    ----------
-    recording : Recording
-        With truth, and an IMU, a GPS receiver or a magnetometer, of 32 measurements at least.
-    sensors : collection of str
-        Roles to look at.
-    maker : TwinMaker, optional
-        Of the recording, where there is one already.
-    world : World, optional
-        Where there is none yet: whose field is the true one; by default the field is measured in
-        the first two seconds, as in [Ligorio2015]; see `measured_field`.
+    The recording has an IMU, a GPS receiver or a magnetometer of 32 measurements at least;
+    `sensors` are the roles to look at. Without a `maker` of the recording `world` is that whose
+    field is the true one; by default the field is measured in the first two seconds, as in
+    [Ligorio2015]; see `measured_field`.
     """
     if maker is None:
         maker = maker_with_field(

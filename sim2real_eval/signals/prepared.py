@@ -48,12 +48,8 @@ class PreparedRun:
 class PreparedQuantity:
     """One quantity of all runs.
 
-    Attributes
-    ----------
-    rate : float
-        Of the common grid, Hz; that of a run may differ by 0.1 %.
-    spectra : mapping
-        Of `signal`, `true` and `error`: those of all runs, real ones first.
+    `rate` is that of the common grid, Hz; that of a run may differ by 0.1 %. `spectra` of
+    `signal`, `true` and `error` are those of all runs, real ones first.
     """
 
     quantity: Quantity

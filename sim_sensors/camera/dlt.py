@@ -15,14 +15,9 @@ from sim_sensors.core.measurements import FloatArray
 class CameraPose:
     """Pose of an optical frame in a scene.
 
-    Attributes
-    ----------
-    position : (3,)
-        m, of the camera in the scene.
-    rotation : (3, 3)
-        Takes vectors of the optical frame to the scene.
-    covariance : (6, 6)
-        Of x, y, z and of a small rotation about the scene's x, y, z, as in ROS; m^2, m rad, rad^2.
+    `position` `(3,)` m is that of the camera, `rotation` `(3, 3)` takes vectors of the optical
+    frame to the scene, `covariance` `(6, 6)` is of x, y, z and of a small rotation about the
+    scene's x, y, z, as in ROS; m^2, m rad, rad^2.
     """
 
     position: FloatArray
@@ -83,25 +78,17 @@ def is_planar(points: FloatArray, *, nearly: bool = False) -> bool:
 def dlt_pose(
     points: FloatArray, rays: FloatArray, ray_covariance: FloatArray | None = None
 ) -> CameraPose:
-    """Return the pose of a camera that sees `points` along `rays`.
+    """Return the pose of a camera that sees `points` `(n, 3)` m of the scene along `rays`.
+
+    These are `(n, 2)` undistorted X/Z, Y/Z in the optical frame, as `Intrinsics.rays` gives them,
+    each with a covariance independent of the others, `(n, 2, 2)`; None: that of the pose is zero.
 
     Points in one plane take the homography of that plane, at least four of them; others take the
     camera matrix, at least six. Those near a plane take both, the former of their places in the
     nearest plane, and the pose that puts them nearer to their rays is kept.
 
-    Parameters
-    ----------
-    points : (n, 3)
-        In the scene, m.
-    rays : (n, 2)
-        Undistorted X/Z, Y/Z in the optical frame, as `Intrinsics.rays` gives them.
-    ray_covariance : (n, 2, 2) or None
-        Of each ray, independent of the others; None: the pose has zero covariance.
-
-    Raises
-    ------
-    SensorError
-        When there are too few points, or they leave the pose open (on a line, for instance).
+    Raises SensorError when there are too few points, or they leave the pose open (on a line, for
+    instance).
     """
     count = len(points)
     finite = bool(np.isfinite(rays).all() and np.isfinite(points).all())

@@ -134,14 +134,8 @@ def is_dense(rows: NDArray[np.void]) -> bool:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CameraMessages:
-    """What a camera sends.
-
-    Attributes
-    ----------
-    features : FeatureArray
-        One message per frame.
-    poses : PoseArray
-        Of the body in the world, one for each frame whose features gave one, stamped alike.
+    """What a camera sends: `features`, one message per frame, and `poses` of the body in the
+    world, one for each frame whose features gave one, stamped alike.
     """
 
     features: FeatureArray

@@ -35,25 +35,13 @@ def refined_pose(
 ) -> CameraPose:
     """Return the pose near `pose` with the least sum of squared reprojection errors.
 
-    Points of a plane that are far away for their extent are explained nearly as well by the plane
-    tilted the other way; that pose is tried as well, and the better one taken.
+    Points `(n, 3)` m of the scene, n >= 3, are seen at pixels `(n, 2)` with standard deviations
+    `std` `(2,)` px, > 0, along u and v. What is told as covariance is proportional to its square;
+    the pose depends on its ratio, and not on the covariance of `pose`. Points of a plane that are
+    far away for their extent are explained nearly as well by the plane tilted the other way; that
+    pose is tried as well, and the better one taken.
 
-    Parameters
-    ----------
-    pose : CameraPose
-        Where to begin; its covariance is not used.
-    points, pixels : (n, 3), (n, 2)
-        In the scene, m, n >= 3, and where they are seen, px.
-    intrinsics : Intrinsics
-        Of the camera.
-    std : (2,)
-        Standard deviation of the pixels along u and v, px, > 0. What is told as covariance is
-        proportional to its square; the pose depends on its ratio.
-
-    Raises
-    ------
-    SensorError
-        When the points leave the pose open, or `pose` does not see all of them.
+    Raises SensorError when the points leave the pose open, or `pose` does not see all of them.
     """
     sight = _Sight(points, pixels, intrinsics, std)
     best, cost = sight.descend(pose)

@@ -24,16 +24,11 @@ _LARGEST = 2**31 - 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scene:
-    """Points with numbers.
+    """Points with numbers: `ids` `(n,)`, each once, which fit 32 bits, as those of a message have
+    to.
 
-    Attributes
-    ----------
-    ids : (n,) int64
-        Each once; they fit 32 bits, as those of a message have to.
-    points : (n, 3)
-        m, in the world's frame.
-    normals : (n, 3)
-        A point is seen from the side to which its normal points, from all sides where it is zero.
+    `points` `(n, 3)` are in m, in the world's frame. A point is seen from the side to which its
+    normal `(n, 3)` points, from all sides where that is zero.
     """
 
     ids: IntArray
@@ -46,10 +41,8 @@ class Scene:
 
         Nothing hides anything else.
 
-        Raises
-        ------
-        SensorError
-            When an id does not fit 32 bits, or a landmark has the id of the corner of a tag.
+        Raises SensorError when an id does not fit 32 bits, or a landmark has the id of the corner
+        of a tag.
         """
         marks, tags = world.landmarks, world.tags
         corners = tags.ids[:, None] * 4 + np.arange(4) + FIRST_TAG_ID

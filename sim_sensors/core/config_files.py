@@ -31,10 +31,7 @@ _LONGEST_NUMBER = 400  # characters
 def read_yaml(path: Path) -> Any:
     """Return what a YAML file holds, of whatever kind; None for an empty file.
 
-    Raises
-    ------
-    ParameterError
-        When the file cannot be read, is no YAML or gives a key twice.
+    Raises ParameterError when the file cannot be read, is no YAML or gives a key twice.
     """
     where = str(path)
     try:
@@ -53,10 +50,8 @@ def read_yaml(path: Path) -> Any:
 def parse_yaml(text: str, where: str) -> Any:
     """Return what a YAML text holds; `where` it stands, for the message.
 
-    Raises
-    ------
-    ParameterError
-        When it is no YAML, gives a key twice, or stands for more than anybody writes.
+    Raises ParameterError when it is no YAML, gives a key twice, or stands for more than anybody
+    writes.
 
     Examples
     --------
@@ -77,10 +72,8 @@ def parse_yaml(text: str, where: str) -> Any:
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
     """Return the mapping that a YAML file holds.
 
-    Raises
-    ------
-    ParameterError
-        When the file cannot be read, is no YAML, gives a key twice or holds no mapping.
+    Raises ParameterError when the file cannot be read, is no YAML, gives a key twice or holds no
+    mapping.
     """
     where = str(path)
     content = read_yaml(path)
@@ -189,10 +182,7 @@ def read_columns(
 
     The header may begin with #. With `finite` false a number may be infinite or none.
 
-    Raises
-    ------
-    MotionError
-        Naming file, line, value and what is allowed.
+    Raises MotionError, naming file, line, value and what is allowed.
     """
     columns: dict[str, list[float]] = {}
     try:

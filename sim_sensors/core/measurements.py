@@ -91,16 +91,8 @@ def time_spans(times: Sequence[IntArray]) -> Iterator[list[slice]]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MessageArray:
-    """Base of all message arrays.
-
-    Attributes
-    ----------
-    stamp_ns : (n,) int64
-        Header stamps, nanoseconds.
-    arrival_ns : (n,) int64
-        Times of arrival, nanoseconds.
-    frame : str
-        `header.frame_id`, the same for all messages.
+    """Base of all message arrays: header stamps and times of arrival, `(n,)` int64 ns, and the
+    `header.frame_id`, the same for all messages.
     """
 
     stamp_ns: IntArray

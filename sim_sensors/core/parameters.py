@@ -97,10 +97,7 @@ class Parameter:
     def parse(self, value: object, where: str, key: str) -> Any:
         """Return `value` as the declared type, or refuse it.
 
-        Raises
-        ------
-        ParameterError
-            Naming `where`, `key`, the value and what is allowed.
+        Raises ParameterError, naming `where`, `key`, the value and what is allowed.
         """
         if value is None and self.optional is not None:
             return None
@@ -336,10 +333,8 @@ def from_variant(
     The name may be a class in a file, `my_model.py:MyModel`; relative to the folder of `where` if
     that is a file.
 
-    Raises
-    ------
-    ParameterError
-        When it is no mapping, names no model or an unknown one, or a parameter is wrong.
+    Raises ParameterError when it is no mapping, names no model or an unknown one, or a parameter
+    is wrong.
     """
     if not isinstance(mapping, Mapping):
         raise ParameterError(

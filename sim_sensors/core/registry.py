@@ -200,10 +200,8 @@ def load_from_file(text: str, *, where: str, key: str = '', folder: Path | None 
     The file is imported once per process, in worker processes too, so that its objects can be
     pickled.
 
-    Raises
-    ------
-    ParameterError
-        When there is no such file, it cannot be imported or holds nothing of that name.
+    Raises ParameterError when there is no such file, it cannot be imported or holds nothing of
+    that name.
     """
     match = _IN_FILE.fullmatch(text)
     assert match is not None, text

@@ -237,10 +237,7 @@ def quaternion_from_euler(
 def euler_from_quaternion(quaternion: npt.ArrayLike) -> tuple[float, float, float]:
     """Return roll, pitch, yaw of a quaternion x y z w of any length but zero, rad.
 
-    Raises
-    ------
-    ValueError
-        For a quaternion of length zero.
+    Raises ValueError for a quaternion of length zero.
     """
     # Checked and scaled here, as the two libraries differ about what is not a unit quaternion.
     unit = Rotation.from_quat(np.asarray(quaternion, dtype=np.float64))

@@ -18,11 +18,8 @@ _SHARE = Path('share', 'sim2real_sensors', 'config')
 def config_path(*parts: str) -> Path:
     """Return the path of a shipped file or folder, by the names below ``config/``.
 
-    Raises
-    ------
-    Sim2RealError
-        The package was installed without its data files, or ships no such file. The message names
-        the places that were looked at, or the names that exist there.
+    Raises Sim2RealError when the package was installed without its data files, or ships no such
+    file, naming the places that were looked at, or the names that exist there.
 
     Examples
     --------
@@ -44,10 +41,7 @@ def config_path(*parts: str) -> Path:
 def config_names(kind: str) -> list[str]:
     """Return the sorted stems of ``config/<kind>/*.yaml``; a kind is `imu`, `gps`, `judge` ...
 
-    Raises
-    ------
-    Sim2RealError
-        There is no such folder.
+    Raises Sim2RealError when there is no such folder.
     """
     return sorted(path.stem for path in config_path(kind).glob('*.yaml'))
 

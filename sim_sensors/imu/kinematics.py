@@ -21,14 +21,8 @@ if TYPE_CHECKING:
 class IdealMeasurement:
     """True signals at an IMU.
 
-    Attributes
-    ----------
-    orientation : (n, 4)
-        Quaternion x y z w, sensor to world (ENU).
-    rate : (n, 3)
-        Angular velocity, rad/s, sensor frame.
-    force : (n, 3)
-        Specific force, m/s^2, sensor frame.
+    `orientation` `(n, 4)` is a quaternion x y z w, sensor to world (ENU); `rate` `(n, 3)` rad/s
+    and specific force `(n, 3)` m/s^2 are in the sensor frame.
     """
 
     orientation: FloatArray

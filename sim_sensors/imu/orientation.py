@@ -23,12 +23,8 @@ from sim_sensors.noise.processes import GaussMarkov
 class Sensed:
     """What the IMU measured beside the orientation, for attitudes that are made of it.
 
-    Attributes
-    ----------
-    rate, force : (n, 3)
-        Measured angular velocity, rad/s, and specific force, m/s^2, sensor frame.
-    rate_bias, force_bias : (n, 3)
-        The biases in them.
+    Angular velocity `rate` and specific force, `(n, 3)` rad/s and m/s^2 in the sensor frame, and
+    the biases in them.
     """
 
     rate: FloatArray
@@ -48,16 +44,10 @@ class Attitude(abc.ABC):
 
     @abc.abstractmethod
     def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
-        """Return the published quaternions.
+        """Return the published quaternions of the true ones, `(n, 4)` x y z w, sensor to world
+        (ENU).
 
-        Parameters
-        ----------
-        truth : (n, 4)
-            Quaternions x y z w, sensor to world (ENU).
-        dt : (n,)
-            Time since the sample before, s.
-        sensed : Sensed
-            What the IMU measured at the same times.
+        `dt` `(n,)` s is the time since the sample before; `sensed` was measured at the same times.
         """
 
     def covariance(self, n: int) -> FloatArray:

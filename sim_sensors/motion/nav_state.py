@@ -38,10 +38,8 @@ class NavState:
     The orientation is a unit quaternion x y z w, body to world; position and velocity are `(3,)` m
     and m/s, world.
 
-    Raises
-    ------
-    MotionError
-        For wrong shapes, values that are not finite, or a quaternion whose norm is not 1 to 1e-6.
+    Raises MotionError for wrong shapes, values that are not finite, or a quaternion whose norm is
+    not 1 to 1e-6.
     """
 
     orientation: FloatArray

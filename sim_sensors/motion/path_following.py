@@ -64,10 +64,8 @@ class PurePursuit:
     may cross or repeat itself. The points are `(n, 2)` m, n >= 2; the wheelbase and the largest
     steering angle are those of the vehicle; the throttle is constant.
 
-    Raises
-    ------
-    MotionError
-        On wrong shapes, values that are not finite, or a lookahead that is not positive.
+    Raises MotionError on wrong shapes, values that are not finite, or a lookahead that is not
+    positive.
     """
 
     def __init__(
@@ -114,10 +112,7 @@ def waypoints(scenario: str, length: float) -> FloatArray:
     The line runs east; the circle has a radius of 1.75 m (once round in 20 s at the speed that
     throttle 0.75 gives) and turns left; the half-sine is 9 m long and 1.5 m high, then straight.
 
-    Raises
-    ------
-    MotionError
-        For an unknown scenario.
+    Raises MotionError for an unknown scenario.
     """
     paths: dict[str, PlanarPath] = {
         'line': LinePath(),
@@ -145,10 +140,7 @@ def drive(
     label always the same, of the study with that `seed`. `duration` is in s; the vehicle is ART
     and `variation`, how runs differ, the default if not given.
 
-    Raises
-    ------
-    MotionError
-        For an unknown scenario or a duration that is not positive.
+    Raises MotionError for an unknown scenario or a duration that is not positive.
     """
     if not 0.0 < duration <= LONGEST:
         raise MotionError(

@@ -65,10 +65,7 @@ def sample_motion(
     `rate`, Hz, is that of the sensor, `start_ns` its first stamp (None: the first whole nanosecond
     not before the start of the motion), `origin_ns` the stamp of motion time 0.
 
-    Raises
-    ------
-    MotionError
-        When `start_ns` is outside the motion.
+    Raises MotionError when `start_ns` is outside the motion.
     """
     # Half a nanosecond of tolerance: float seconds of an exact stamp may lie an ulp past the end.
     earliest = origin_ns + int(np.ceil(motion.start * 1e9 - 0.5))
@@ -89,10 +86,7 @@ def intervals(times: FloatArray, last: float | None, first_interval: float) -> F
     `last` is the time of the sample before `times[0]`; None: `times[0]` is the first of all and
     its interval is `first_interval`.
 
-    Raises
-    ------
-    MotionError
-        When a time is not after the one before it.
+    Raises MotionError when a time is not after the one before it.
     """
     before = np.empty_like(times)
     before[1:] = times[:-1]

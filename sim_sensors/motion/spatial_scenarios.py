@@ -158,11 +158,8 @@ class DiscreteScenario(PointQueries):
     velocities and accelerations `(n, 3)` m/s and m/s^2, world, without gravity; angular velocities
     `(n, 3)` rad/s, body. `where` is for messages.
 
-    Raises
-    ------
-    MotionError
-        For wrong shapes, fewer than two rows, values that are not finite, times that do not
-        increase, or quaternions that are not of unit norm to 1e-6.
+    Raises MotionError for wrong shapes, fewer than two rows, values that are not finite, times
+    that do not increase, or quaternions that are not of unit norm to 1e-6.
     """
 
     def __init__(
@@ -204,10 +201,7 @@ class DiscreteScenario(PointQueries):
         t, q_w, q_x, q_y, q_z, v_x, v_y, v_z, p_x, p_y, p_z, w_x, w_y, w_z, a_x, a_y, a_z, in any
         order, SI units; others are ignored.
 
-        Raises
-        ------
-        MotionError
-            Naming the file and what is wrong in it.
+        Raises MotionError, naming the file and what is wrong in it.
         """
         column = read_columns(Path(path), _COLUMNS)
         # Here, where the times are those of the file.

@@ -53,10 +53,7 @@ class Waypoints:
     def cut(self, start: float, duration: float) -> Waypoints:
         """Return the points within `duration` s from `start` s, moved to the origin again.
 
-        Raises
-        ------
-        MotionError
-            When fewer than two are left.
+        Raises MotionError when fewer than two are left.
         """
         inside = (self.time >= start) & (self.time <= start + duration)
         table = np.column_stack([self.time, self.x, self.y, self.heading])[inside]
@@ -97,10 +94,7 @@ def repaired_waypoints(
     Columns are `(n,)`, s, m and rad; without heading it is the course over ground, see `course`,
     for which `least_speed` counts. Speeds are in m/s; `where` is for messages.
 
-    Raises
-    ------
-    MotionError
-        On wrong shapes, or when fewer than two points are left.
+    Raises MotionError on wrong shapes, or when fewer than two points are left.
     """
     columns = (time, x, y) if heading is None else (time, x, y, heading)
     given = [np.asarray(array, dtype=np.float64) for array in columns]

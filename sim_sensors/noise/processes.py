@@ -50,10 +50,8 @@ def correlation_root(correlation: tuple[float, float, float]) -> FloatArray:
     They are those of x with y, x with z and y with z, each from -1 to 1. Written out, as it must
     exist for axes that are fully correlated too.
 
-    Raises
-    ------
-    ValueError
-        When no three quantities can be correlated so: the matrix has a negative eigenvalue.
+    Raises ValueError when no three quantities can be correlated so: the matrix has a negative
+    eigenvalue.
     """
     xy, xz, yz = correlation
     determinant = 1.0 + 2.0 * xy * xz * yz - xy * xy - xz * xz - yz * yz

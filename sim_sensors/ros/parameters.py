@@ -78,16 +78,8 @@ class NodeParameters:
     are, so an integer does for a number. Later changes are checked against the declarations before
     they take effect, all of one request or none.
 
-    Parameters
-    ----------
-    node : rclpy.node.Node
-        Whose parameters they are. Made with `automatically_declare_parameters_from_overrides`, it
-        shows what it was started with, and `finish` refuses what nobody declared.
-
-    Attributes
-    ----------
-    given : list of str
-        Names of what the node was started with.
+    A node made with `automatically_declare_parameters_from_overrides` shows what it was started
+    with, by name in `given`, and `finish` refuses what nobody declared.
     """
 
     def __init__(self, node: Node) -> None:

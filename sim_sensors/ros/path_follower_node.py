@@ -39,10 +39,7 @@ def path_waypoints(message: Path) -> Waypoints:
 
     Its positions stay where they are, in the frame of the odometry.
 
-    Raises
-    ------
-    MotionError
-        When fewer than two poses at increasing stamps are left.
+    Raises MotionError when fewer than two poses at increasing stamps are left.
     """
     stamps = np.array([stamp_ns(pose.header.stamp) for pose in message.poses], dtype=np.int64)
     poses = [pose.pose for pose in message.poses]

@@ -46,6 +46,8 @@ _Waiting = tuple[int, int, tuple[object, ...], object]
 class SensorNode(Node):
     """A sensor on the graph. What it publishes depends on the messages it gets alone.
 
+    Raises ParameterError when a parameter is wrong.
+
     Parameters
     ----------
     kind : SensorKind
@@ -60,11 +62,6 @@ class SensorNode(Node):
         caller.
     **node_options
         For `rclpy.node.Node`.
-
-    Raises
-    ------
-    ParameterError
-        When a parameter is wrong.
     """
 
     def __init__(
@@ -180,10 +177,7 @@ class SensorNode(Node):
         Odometry that waits in the subscription is taken first; what comes later is refused until
         a reset. After it the output is that of the batch run over the same odometry, whole.
 
-        Raises
-        ------
-        MotionError
-            Fewer than three odometry messages have come.
+        Raises MotionError when fewer than three odometry messages have come.
         """
         self._take_all()
         try:

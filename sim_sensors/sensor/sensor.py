@@ -53,14 +53,8 @@ class MountedModel(SensorModel):
     mounting_rpy: Axes
 
     def mounted(self: P, translation: ArrayLike, rotation: ArrayLike) -> P:
-        """Return the model mounted as a static transform of its frame says.
-
-        Parameters
-        ----------
-        translation : (3,)
-            Position in the body, m.
-        rotation : (4,)
-            Quaternion x y z w, sensor to body.
+        """Return the model mounted as a static transform of its frame says: at `translation`
+        `(3,)` m in the body, turned by the quaternion x y z w `(4,)`, sensor to body.
         """
         turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
         return turned(placed(self, translation), turn)

@@ -250,32 +250,17 @@ def tags_in_view(
     faces: FloatArray,
     limits: FloatArray,
 ) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return how many tags are in view, their mean distance in m, and the last of them.
+    """Return how many tags are in view, `(n,)`, their mean distance in m, 0 where there is none,
+    and the row of the last of them, -1 where there is none.
 
     A tag is in view when its four corners are in the picture, its centre is near enough, and its
     face is turned to the camera. Nothing hides anything.
 
-    Parameters
-    ----------
-    camera : (n, 3)
-        Positions, m, world.
-    turn : (n, 3, 3)
-        Rotation matrices, camera to world; x out of the lens, y left, z up in the picture.
-    corners : (m, 4, 3)
-        m, world.
-    faces : (m, 6)
-        Centre and unit vector out of the face, world.
-    limits : (4,)
-        Tangents of half the fields of view, across and up; greatest distance, m; cosine of the
-        greatest angle between the face's normal and the line of sight.
-
-    Returns
-    -------
-    count : (n,) int
-    distance : (n,) float
-        0 where there is none.
-    last : (n,) int
-        Row of the last tag in view; -1 where there is none.
+    `camera` `(n, 3)` are positions, m, world, and `turn` `(n, 3, 3)` rotation matrices, camera to
+    world; x out of the lens, y left, z up in the picture. `corners` `(m, 4, 3)` m and `faces` `(m,
+    6)`, centre and unit vector out of the face, are in the world. `limits` are tangents of half
+    the fields of view, across and up; greatest distance, m; cosine of the greatest angle between
+    the face's normal and the line of sight.
     """
     n = len(camera)
     count, last = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)

@@ -89,14 +89,9 @@ class WheelConstants:
     """The errors of one robot's wheels that stay, and what they have done to its pose.
 
     `radius_error` is the standard deviation of the relative errors of the radii, `steering_offset`
-    the law of the zeros of the steering.
-
-    Attributes
-    ----------
-    radius_errors : (wheels,) float
-        Relative error of the radius of each wheel.
-    steering_offsets : (steered,) float
-        Error of each measured steering angle, rad.
+    the law of the zeros of the steering. Drawn are the relative errors of the radii, `(wheels,)`
+    `radius_errors`, and those of the measured steering angles, `(steered,)` rad
+    `steering_offsets`.
     """
 
     def __init__(

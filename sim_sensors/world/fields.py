@@ -85,10 +85,7 @@ _LOWEST, _HIGHEST = -1e3, 850e3
 def wmm_epoch(year: float) -> str:
     """Return which World Magnetic Model is in force at a decimal year: 2010, 2015v2, 2020 or 2025.
 
-    Raises
-    ------
-    ParameterError
-        When there are none: years are 2010 to 2030.
+    Raises ParameterError when there are none: years are 2010 to 2030.
     """
     if not min(_EPOCHS) <= year <= _LAST:
         raise ParameterError(
@@ -104,12 +101,8 @@ def wmm_field(frame: LocalFrame, year: float) -> tuple[float, float, float]:
     Coefficients are those in force at that time; see `wmm_epoch`.
     The origin is -1 to 850 km above the ellipsoid, the decimal year 2010 to 2030.
 
-    Raises
-    ------
-    SensorError
-        When pygeomag, which holds the model, is not installed.
-    ParameterError
-        When the time or the height is outside the model.
+    Raises SensorError when pygeomag, which holds the model, is not installed. Raises
+    ParameterError when the time or the height is outside the model.
     """
     epoch = wmm_epoch(year)
     if not _LOWEST <= frame.altitude_m <= _HIGHEST:

@@ -48,10 +48,8 @@ class Dipoles:
     infinite. 1 cm is about what a neodymium ball of 5 A m^2 measures. Positions `(n, 3)` are in m,
     magnetic moments `(n, 3)` in A m^2.
 
-    Raises
-    ------
-    ParameterError
-        When a shape does not fit, a number is not finite or the radius not positive.
+    Raises ParameterError when a shape does not fit, a number is not finite or the radius not
+    positive.
     """
 
     positions: FloatArray = dataclasses.field(default_factory=_no_vectors)
@@ -146,10 +144,8 @@ class Landmarks:
     """Points that a camera can recognise, `(n, 3)` m in the world's frame, each with an id of its
     own.
 
-    Raises
-    ------
-    ParameterError
-        When the shapes do not fit, a number is not finite, or an id is there twice.
+    Raises ParameterError when the shapes do not fit, a number is not finite, or an id is there
+    twice.
     """
 
     ids: IntArray = dataclasses.field(default_factory=_no_ids)

@@ -198,10 +198,7 @@ def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
 
     What is missing takes the defaults of `World`; `where` is the file or option that it came from.
 
-    Raises
-    ------
-    ParameterError
-        On the first thing that is wrong.
+    Raises ParameterError on the first thing that is wrong.
     """
     known = [*_PARTS, 'dipole_radius', *_LISTS]
     for key in mapping:

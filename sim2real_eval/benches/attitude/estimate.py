@@ -29,18 +29,11 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttitudeEstimate:
-    """What the filter thinks after all samples of a stamp.
+    """What the filter thinks after all samples of a stamp, strictly increasing `(n,)` ns.
 
-    Attributes
-    ----------
-    stamp_ns : (n,) int64
-        Strictly increasing.
-    quaternion : (n, 4)
-        State: x y z w, world to body.
-    covariance : (n, 4, 4)
-        Of the state.
-    innovations : tuple of Squares
-        NIS of each sensor; three degrees of freedom each, since a quaternion has no more.
+    `quaternion` `(n, 4)` is the state, x y z w, world to body, `covariance` `(n, 4, 4)` its own,
+    and `innovations` the NIS of each sensor: of three degrees of freedom, as a quaternion has no
+    more.
     """
 
     stamp_ns: IntArray
@@ -191,15 +184,9 @@ class AttitudeErrors:
 
 
 def attitude_errors(estimate: AttitudeEstimate, truth: FloatArray) -> AttitudeErrors:
-    """Hold an estimate against the truth.
+    """Hold an estimate against the true orientation x y z w at its stamps, `(n, 4)`, body to
+    world.
 
-    Parameters
-    ----------
-    truth : (n, 4)
-        True orientation x y z w at its stamps, body to world.
-
-    Notes
-    -----
     With Xi of [Crassidis2007] the rotation error is 2 vec(q_true conj(q_est)), of the sign whose
     scalar part is positive, with the covariance 4 Xi^T P Xi.
     """
@@ -271,12 +258,8 @@ def suspects(
     squares are chi-square of three degrees of freedom; a sensor is named when they are twice that
     or more. What the user may do about it is said as well.
 
-    Parameters
-    ----------
-    truth_at : callable
-        Takes stamps `(n,)` ns and returns true orientations `(n, 4)`, body to world.
-    gravity, field
-        As for `estimate_attitude`.
+    `truth_at` takes stamps `(n,)` ns and returns true orientations `(n, 4)`, body to world; the
+    others are as for `estimate_attitude`.
     """
     truth = truth_at(events.stamp_ns)
     # Samples with equal stamps are no time apart, in which nothing is measured.

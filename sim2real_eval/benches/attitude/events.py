@@ -78,12 +78,8 @@ UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 class AttitudeInput:
     """Sensors of one run.
 
-    Attributes
-    ----------
-    poses : PoseArray or None
-        Of the body in the world.
-    imu_turn, mag_turn : (4,)
-        Quaternion x y z w, sensor to body.
+    `poses` are of the body in the world; `imu_turn` and `mag_turn` are quaternions x y z w, sensor
+    to body.
     """
 
     imu: ImuArray

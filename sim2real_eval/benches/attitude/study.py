@@ -147,14 +147,8 @@ def simulated_study(
 ) -> AttitudeStudy:
     """Simulate and estimate every run.
 
-    Raises Sim2RealError when a run cannot be simulated or estimated.
-
-    Parameters
-    ----------
-    jobs : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Called after each run.
+    The result does not depend on the number of processes, `jobs`; `progress` is called after each
+    run. Raises Sim2RealError when a run cannot be simulated or estimated.
     """
     # The first is made here: what is wrong with it is wrong with all.
     first = simulated_run(setup, 1, suspect=True)

@@ -84,22 +84,11 @@ def step(
     C: FloatArray,
     W: FloatArray,
 ) -> None:
-    """Move a state over an interval and fill its Jacobians.
+    """Move a state `x`, `(9,)` or `(10,)`, over an interval of `dt` s in place.
 
-    Parameters
-    ----------
-    form : int
-        TANGENT or MANIFOLD.
-    x : (9,) or (10,) float
-        State, changed in place.
-    a, w : (3,) float
-        Specific force, m/s^2, and angular rate, rad/s, in the body.
-    dt : float
-        s.
-    A, B, C : (9, 9), (9, 3), (9, 3) float
-        Filled.
-    W : float
-        Scratch of shape WORK.
+    `form` is TANGENT or MANIFOLD, `a` and `w` `(3,)` are specific force, m/s^2, and angular rate,
+    rad/s, in the body. Filled are the Jacobians A `(9, 9)`, B and C `(9, 3)`; W is scratch of the
+    shape WORK.
     """
     R, inverse, forward, slope = W[0:3], W[3:6], W[6:9], W[9:12]
     pull, phi, c1, c2 = W[12:15], W[15], W[16], W[17]
@@ -333,15 +322,8 @@ def integrate_all(
 ) -> None:
     """Integrate many draws of the same time, without Jacobians.
 
-    Parameters
-    ----------
-    x : (n, 9) or (n, 10) float
-        States; changed in place.
-    force, rate : (n, k, 3) float
-    dt : float
-        s.
-    bias, turn, arm
-        As in `integrate`.
+    States `x`, `(n, 9)` or `(n, 10)`, are changed in place by `force` and `rate`, `(n, k, 3)`,
+    over intervals of `dt` s; the others are as in `integrate`.
     """
     W = np.zeros(WORK)
     a, w, row = np.zeros(3), np.zeros(3), np.zeros(3)

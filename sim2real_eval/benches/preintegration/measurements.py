@@ -80,18 +80,8 @@ def predicted(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return orientations, positions and velocities where deltas lead from a state.
 
-    R = R0 dR, v = v0 + g T + R0 dv, p = p0 + v0 T + g T^2/2 + R0 dp.
-
-    Parameters
-    ----------
-    deltas : (n, 4), (n, 3), (n, 3)
-        Rotation, position and velocity.
-    seconds : float
-        T.
-    state : NavState
-        Where they begin.
-    g : (3,) float
-        Gravity in the world, m/s^2.
+    R = R0 dR, v = v0 + g T + R0 dv, p = p0 + v0 T + g T^2/2 + R0 dp, with the deltas of rotation
+    `(n, 4)`, position and velocity `(n, 3)` of T s, and gravity `g` `(3,)` in the world, m/s^2.
     """
     turn, way, gain = deltas
     first = np.tile(state.orientation, (len(turn), 1))
@@ -106,10 +96,7 @@ def predicted(
 class Preintegration(Generic[Params]):
     """What the plain and the combined measurements share.
 
-    Parameters
-    ----------
-    bias_hat : ConstantBias, optional
-        Bias that is taken off every sample; default 0.
+    `bias_hat` is taken off every sample; by default 0.
     """
 
     rows = 9
@@ -147,15 +134,11 @@ class Preintegration(Generic[Params]):
     ) -> None:
         """Take many samples; the same as one after the other, many times faster.
 
+        `measured_acc` and `measured_omega` are `(k, 3)` m/s^2 and rad/s, of the sensor, each
+        constant over `dt`, s, one number or `(k,)`.
+
         Raises PreintegrationError for wrong shapes or values, intervals that are not above 0, or
         when the tangent form has turned by more than 6 rad, where it ends.
-
-        Parameters
-        ----------
-        measured_acc, measured_omega : (k, 3)
-            m/s^2 and rad/s, of the sensor.
-        dt : float or (k,)
-            Over what time each is constant, s.
         """
         force = np.ascontiguousarray(measured_acc, dtype=np.float64)
         rate = np.ascontiguousarray(measured_omega, dtype=np.float64)
@@ -245,14 +228,9 @@ class Preintegration(Generic[Params]):
         return np.concatenate([rotations.log(turn)[0], way[0], gain[0]])
 
     def predict(self, state_i: NavState, bias: ConstantBias | None = None) -> NavState:
-        """Return the state at the end of the measurements.
+        """Return the state at the end of the measurements, from that at their start.
 
-        Parameters
-        ----------
-        state_i : NavState
-            State at their start.
-        bias : ConstantBias, optional
-            Corrected to it by the Jacobians; default: `bias_hat`. GTSAM's default is 0.
+        It is corrected to `bias` by the Jacobians, by default `bias_hat`; GTSAM's default is 0.
         """
         deltas = self._corrected(self._bias_hat if bias is None else bias)
         q, p, v = predicted(deltas, self._seconds, state_i, self.params.n_gravity)

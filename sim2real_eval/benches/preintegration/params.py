@@ -23,15 +23,7 @@ class PreintegrationError(Sim2RealError):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ConstantBias:
-    """Bias of an IMU.
-
-    Attributes
-    ----------
-    accelerometer : (3,) float
-        m/s^2.
-    gyroscope : (3,) float
-        rad/s.
-    """
+    """Bias of an IMU: of the accelerometer, `(3,)` m/s^2, and of the gyroscope, `(3,)` rad/s."""
 
     accelerometer: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(3))
     gyroscope: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(3))

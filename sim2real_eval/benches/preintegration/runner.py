@@ -155,17 +155,11 @@ class ScenarioRunner:
     ) -> Preintegration[PreintegrationParams]:
         """Return the preintegrated measurements of the first T s.
 
+        Whole samples only; a nanosecond of a sample is forgiven. `estimated_bias` is taken off
+        every sample, by default 0; `corrupted`: with the true bias and noise.
+
         Raises PreintegrationError when T is shorter than a sample. Raises MotionError when T is
         beyond the scenario.
-
-        Parameters
-        ----------
-        T : float
-            s; whole samples only (a nanosecond of a sample is forgiven).
-        estimated_bias : ConstantBias, optional
-            Taken off every sample; default 0.
-        corrupted : bool
-            With the true bias and noise.
         """
         force, rate = self.measurements_of(T, corrupted=corrupted)
         made = self.measurements(self.params, estimated_bias)
@@ -311,12 +305,8 @@ class CombinedScenarioRunner(ScenarioRunner):
 
     The class of this name in [GTSAM] keeps them constant, so that the rows of the biases in its
     Monte Carlo covariance are 0 whatever the analytic one says. Here each corrupted integration
-    starts at `bias`, plus a draw from `bias_acc_omega_init`.
-
-    Parameters
-    ----------
-    scenario, params, imu_sample_time, bias, seed, run
-        As for `ScenarioRunner`, the parameters being those of biases that walk.
+    starts at `bias`, plus a draw from `bias_acc_omega_init`, of the parameters of biases that
+    walk.
     """
 
     measurements = PreintegratedCombinedMeasurements

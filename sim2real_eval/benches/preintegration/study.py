@@ -48,15 +48,7 @@ def covariance_agreement(estimated: FloatArray, model: FloatArray, samples: int)
     freedom (R. J. Muirhead, "Aspects of Multivariate Statistical Theory", 1982, section 8.4).
     Directions in which the model has no variance are left out, unless the sample has some there.
 
-    Raises PreintegrationError with too few samples.
-
-    Parameters
-    ----------
-    estimated : (d, d) float
-        Sample covariance, divisor samples - 1.
-    model : (d, d) float
-    samples : int
-        More than d.
+    The estimate has the divisor samples - 1. Raises PreintegrationError when there are d or fewer.
     """
     scale = np.sqrt(np.diag(model))
     scale = np.where(scale > 0.0, scale, 1.0)

@@ -238,18 +238,10 @@ def wheel_run(
     judges: Mapping[str, JudgeSetup],
     run: str,
 ) -> WheelRun:
-    """Measure a drive once and judge it.
+    """Measure a drive once and judge it by the `JUDGES` by name, the last that with the camera.
 
-    The robot is told where it starts, as in [FRC3176].
-
+    The robot is told where it starts, as in [FRC3176]; `run` is the label of the random streams.
     Raises Sim2RealError when the world or a model does not do.
-
-    Parameters
-    ----------
-    judges : mapping of str to JudgeSetup
-        The `JUDGES` by name; the last is that with the camera.
-    run : str
-        Label of the random streams.
     """
     recording = drive.recording
     label = run_label('recording', 1, f'{drive.label}{run}')

@@ -40,12 +40,8 @@ class Bounds(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ResampledRuns:
-    """Runs of one side with their weights in every resample.
-
-    Attributes
-    ----------
-    values : (n, coordinates) float
-    weights : (p, n) float
+    """Runs of one side, `values` `(n, coordinates)`, with their weights in every resample, `(p,
+    n)`.
     """
 
     values: FloatArray
@@ -63,14 +59,8 @@ def bounds(
 ) -> Bounds:
     """Return the interval for the mean over the coordinates of the true Wasserstein distances.
 
-    Parameters
-    ----------
-    real, simulated : ResampledRuns
-        In the same resamples.
-    nulls : sequence of float
-        Median distance of each coordinate over permutations.
-    differs : bool
-        Whether the permutation test is significant at this level.
+    Both sides are in the same resamples; `nulls` are the median distances of each coordinate over
+    permutations, and `differs` says whether the permutation test is significant at this level.
     """
     paths = [
         _Path.of(x, y, real.weights, simulated.weights, null)
@@ -216,13 +206,9 @@ _ROWS = 4096  # at once: what a product needs stays in the cache of the processo
 class MeanWasserstein:
     """Mean over the coordinates of W1 between two weighted sets of the same runs.
 
-    Attributes
-    ----------
-    share : (runs, gaps) float
-        Whether (or by which share) the value of each run is at or below each gap between
-        neighbouring values, coordinate after coordinate.
-    width : (gaps,) float
-        Of each gap, divided by the number of coordinates.
+    `share` `(runs, gaps)`: whether (or by which share) the value of each run is at or below each
+    gap between neighbouring values, coordinate after coordinate; `width` `(gaps,)` is that of each
+    gap, divided by the number of coordinates.
     """
 
     share: FloatArray

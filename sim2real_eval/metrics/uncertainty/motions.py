@@ -70,13 +70,9 @@ class ScoredRuns:
 class Freedom:
     """What resampling so few motions leaves out.
 
-    Attributes
-    ----------
-    inflation : float
-        A resample of n motions spreads by sqrt((n - 1) / n) of what n new ones do; in strata, each
-        has its own mean. This factor makes up for it.
-    degrees : float
-        Of freedom of the estimated spread.
+    A resample of n motions spreads by sqrt((n - 1) / n) of what n new ones do; in strata, each has
+    its own mean. The factor `inflation` makes up for it. `degrees` are those of freedom of the
+    estimated spread.
     """
 
     inflation: float

@@ -36,14 +36,9 @@ class Divisible(Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LabelPermutations:
-    """Ways to call as many of the runs real as there are real ones.
-
-    Attributes
-    ----------
-    real : (p, runs) bool
-        The first row is as it is.
-    paired : bool
-        Runs change sides with runs of the same motion only, and those of other motions never.
+    """Ways to call as many of the runs real as there are real ones: `real` `(p, runs)`, the first
+    row as it is. `paired`: runs change sides with runs of the same motion only, and those of other
+    motions never.
     """
 
     real: NDArray[np.bool_]
@@ -66,24 +61,16 @@ def permute_labels(
     strata: tuple[Sequence[str], Sequence[str]] | None = None,
     drawn: bool = False,
 ) -> LabelPermutations:
-    """Return all permutations, or `most` of them.
+    """Return all permutations, or `most` of them, drawn with `seed`; with `drawn` even where all
+    are fewer. `real` and `simulated` are names of the runs; in the result the real ones come
+    first.
 
     Runs are paired when every simulated run has the name of a real one: they follow the same
     motion, and only the runs of one motion are exchanged. So are they when several simulated runs
     have the name of one real run: repetitions of a motion are more alike than those of different
     ones, and to exchange them freely would call that a difference of the sensors. Where no
-    simulated run has the name of a real one, those of one name change sides together.
-
-    Parameters
-    ----------
-    real, simulated : sequence of str
-        Names of the runs; in the result the real ones come first.
-    seed : int
-        Of the draws, when there are more than `most`.
-    strata : pair of sequences of str, optional
-        Scenario of each real and simulated run: unpaired runs change sides inside it.
-    drawn : bool
-        Draw `most` even where all are fewer.
+    simulated run has the name of a real one, those of one name change sides together, unpaired
+    runs inside the scenarios that `strata` gives of each real and simulated run.
     """
     labels = np.zeros((1, len(real) + len(simulated)), dtype=np.bool_)
     labels[0, : len(real)] = True
@@ -146,12 +133,8 @@ def _strata(
 class PValues:
     """What a permutation test says of several distances between the same runs.
 
-    Attributes
-    ----------
-    single : tuple of float
-        Share of the permutations that give at least the distance of the runs as they are.
-    adjusted : tuple of float
-        The same when all distances are looked at and the most striking ones are picked.
+    `single`: share of the permutations that give at least the distance of the runs as they are;
+    `adjusted`: the same when all distances are looked at and the most striking ones are picked.
     """
 
     single: tuple[float, ...]
@@ -166,15 +149,11 @@ def distance_p_values(distances: Sequence[Divisible], permutations: LabelPermuta
 def joint_p_values(values: FloatArray) -> PValues:
     """Return the p-value of each distance, alone and among all of them.
 
+    The first of each row of values `(distances, permutations)` is that of the true labels.
     Adjusted by the largest distance that each permutation gives, all distances brought to mean 0
     and variance 1 over the permutations ([Westfall1993], single-step maxT): whatever the distances
-    have to do with each other, the probability that any of them falls below a level
-    by accident is at most that level.
-
-    Parameters
-    ----------
-    values : (distances, permutations) float
-        The first of each row is that of the true labels.
+    have to do with each other, the probability that any of them falls below a level by accident is
+    at most that level.
     """
     spread = values.std(axis=1, keepdims=True)
     # Distances that no permutation changes say nothing.
