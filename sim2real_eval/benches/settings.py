@@ -68,9 +68,7 @@ class SimulationSettings(Parameters):
     """What is simulated, where nothing recorded is given: the case study of [Ligorio2015]."""
 
     motion: str = parameter('swaying', '', 'Motion, as for `sim2real simulate`.')
-    duration: float = parameter(
-        20.0, 's', 'Duration of a run.', minimum=0.0, minimum_excluded=True
-    )
+    duration: float = parameter(20.0, 's', 'Duration of a run.', above=0.0)
     runs: int = parameter(20, '1', 'Simulated runs.', minimum=1)
     imu: str = parameter('xsens_mtx', '', 'IMU model or file.')
     mag: str = parameter('xsens_mtx', '', 'Magnetometer model or file, or none.')
@@ -81,10 +79,8 @@ class SimulationSettings(Parameters):
 class ScenarioSettings(Parameters):
     """An IMU, what is known of it, and how often it is simulated."""
 
-    duration: float = parameter(2.0, 's', 'Time to integrate.', minimum=0.0, minimum_excluded=True)
-    sample_time: float = parameter(
-        0.01, 's', 'Time between samples of the IMU.', minimum=0.0, minimum_excluded=True
-    )
+    duration: float = parameter(2.0, 's', 'Time to integrate.', above=0.0)
+    sample_time: float = parameter(0.01, 's', 'Time between samples of the IMU.', above=0.0)
     gravity: float = parameter(9.81, 'm/s^2', 'Gravity, downwards.', minimum=0.0)
     accelerometer_noise: float = parameter(
         0.1, 'm/s^2/sqrt(Hz)', 'Density of the white noise.', minimum=0.0

@@ -49,36 +49,24 @@ _LARGEST = 1e30
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AxisResult:
-    """One axis, named as in `signals.AXES`, of one recording.
-
-    Attributes
-    ----------
-    lower, upper : (k,) float
-        One-sigma band of the deviation, at all averaging times of the curve.
-    freedom, simple_error : (k,) float
-        Degrees of freedom under the fitted model, and the textbook's relative error.
-    model : (k, 5) float
-        Fitted variance by term.
-    graphical_estimate : dict of str to (float or None)
-        Coefficients read off with straight lines.
-    mean, resolution : float
-        Of the samples: bias and, in an accelerometer, gravity; and their step, 0 for none.
-    replaced : int
-        Outliers.
-    """
+    """One axis, named as in `signals.AXES`, of one recording."""
 
     axis: str
     curve: AllanCurve
+    # (k,) One-sigma band of the deviation, at all averaging times of the curve
     lower: FloatArray
     upper: FloatArray
+    # (k,) Degrees of freedom under the fitted model, and the textbook's relative error
     freedom: FloatArray
     simple_error: FloatArray
     fit: AllanFit
-    model: FloatArray
+    model: FloatArray  # (k, 5) fitted variance by term
+    # Coefficients read off with straight lines, or None
     graphical_estimate: dict[str, float | None]
+    # Of the samples: bias and, in an accelerometer, gravity; and their step, 0 for none
     mean: float
     resolution: float
-    replaced: int
+    replaced: int  # outliers
 
     @property
     def terms(self) -> NoiseTerms:

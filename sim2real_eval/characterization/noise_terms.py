@@ -18,27 +18,16 @@ _ROUNDING = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class ParameterEstimate:
-    """One parameter.
+    """One parameter."""
 
-    Attributes
-    ----------
-    value : float
-        Best value; of what is not observable, what the model file takes.
-    std : float
-        Standard uncertainty; NaN for what was read off, not estimated.
-    lower, upper : float
-        95 % interval; 0 and infinity where a side is open.
-    remark : str
-        Why it is not observable, or how it was found.
-    """
-
-    value: float
-    std: float
+    value: float  # best value; of what is not observable, what the model file takes
+    std: float  # standard uncertainty; NaN for what was read off, not estimated
     unit: str
     observable: bool = True
+    # 95 % interval; 0 and infinity where a side is open
     lower: float = 0.0
     upper: float = math.inf
-    remark: str = ''
+    remark: str = ''  # why it is not observable, or how it was found
 
     def agrees_with(self, value: float) -> bool:
         """Say whether a true value above 0 is within three standard uncertainties of the
@@ -93,24 +82,14 @@ def unseen(
 
 @dataclasses.dataclass(frozen=True)
 class Coefficient:
-    """One coefficient, as a root: N, not N^2.
+    """One coefficient, as a root: N, not N^2."""
 
-    Attributes
-    ----------
-    value : float
-        0 where it is not observable.
-    std : float
-        Standard uncertainty; of an unobservable one, the root of that of its square.
-    lower, upper : float
-        95 % interval; of an unobservable one 0 and the upper bound (95 %, one-sided).
-    observable : bool
-        Whether the record shows it: without it the curve would be fitted significantly worse.
-    """
-
-    value: float
-    std: float
+    value: float  # 0 where it is not observable
+    std: float  # standard uncertainty; of an unobservable one, the root of that of its square
+    # 95 % interval; of an unobservable one 0 and the upper bound (95 %, one-sided)
     lower: float
     upper: float
+    # Whether the record shows it: without it the curve would be fitted significantly worse
     observable: bool
 
     def agrees_with(self, value: float) -> bool:

@@ -38,8 +38,7 @@ class AllanOptions(Parameters):
         '1',
         'Of that rule (6 of robust, 1 of iqr where it is not given).',
         optional=float,
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
         common=False,
     )
     reject_motion: bool = parameter(True, '', 'Analyse the longest standstill of the IMU only.')
@@ -77,8 +76,7 @@ class TableOptions(Parameters):
         'Hz',
         'Of a table without a column time (s), time_ms, time_us or stamp_ns.',
         optional=float,
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
     )
     columns: tuple[str, ...] = ()
     gyroscope_unit: str = parameter(

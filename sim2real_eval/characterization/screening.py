@@ -154,15 +154,12 @@ _UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}
 class StandstillOptions(Parameters):
     """What counts as standing still, window by window."""
 
-    window: float = parameter(
-        1.0, 's', 'Length of a window; at least 50 samples.', minimum=0.0, minimum_excluded=True
-    )
+    window: float = parameter(1.0, 's', 'Length of a window; at least 50 samples.', above=0.0)
     noise_ratio: float = parameter(
         2.5,
         '1',
         'Largest noise of a window over that of the quietest twentieth of the windows.',
-        minimum=1.0,
-        minimum_excluded=True,
+        above=1.0,
     )
     rate_limit: float = parameter(
         0.02, 'rad/s', 'Largest mean rate of a window beside the median of the still ones.'

@@ -35,15 +35,11 @@ class StandingOptions(Parameters):
         'their own noise explains more.',
         minimum=0.0,
     )
-    window: float = parameter(
-        5.0, 's', 'Length of these windows.', minimum=0.0, minimum_excluded=True
-    )
+    window: float = parameter(5.0, 's', 'Length of these windows.', above=0.0)
     margin: float = parameter(
         1.0, 's', 'Left out after stopping and before starting.', minimum=0.0
     )
-    shortest: float = parameter(
-        8.0, 's', 'Shortest standstill that is used.', minimum=0.0, minimum_excluded=True
-    )
+    shortest: float = parameter(8.0, 's', 'Shortest standstill that is used.', above=0.0)
     fewest: int = parameter(20, '1', 'Fewest fixes of a standstill.', minimum=8)
     reject_motion: bool = parameter(True, '', 'Leave out what moves.')
 

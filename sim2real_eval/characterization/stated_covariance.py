@@ -36,31 +36,21 @@ _EXACT = 1e-9
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StatedFit:
-    """Stated deviations of a recording, and what follows them.
+    """Stated deviations of a recording, and what follows them."""
 
-    Attributes
-    ----------
-    time, deviation : (n,) float
-        s since the first fix, and stated horizontal deviation, sqrt((P_ee + P_nn) / 2), m.
-    start, limit, time_constant : ParameterEstimate
-        HDOP at the first fix and after a long time, with `k`, the deviation at HDOP 1, m, which is
-        given and not fitted; and s.
-    vertical_factor : ParameterEstimate
-        Vertical over horizontal deviation.
-    constant : tuple of 3 ParameterEstimate
-        Root of the mean stated variance, east, north, up, m.
-    kind, type : str
-        `zero`, `airsim` (it converges) or `constant`; name of the position_covariance_type.
-    """
-
+    # (n,) s since the first fix, and stated horizontal deviation, sqrt((P_ee + P_nn) / 2), m
     time: FloatArray
     deviation: FloatArray
+    # HDOP at the first fix and after a long time, with `k`, the deviation at HDOP 1, m, which is
+    # given and not fitted; and s
     start: ParameterEstimate
     limit: ParameterEstimate
     time_constant: ParameterEstimate
     k: float
-    vertical_factor: ParameterEstimate
+    vertical_factor: ParameterEstimate  # vertical over horizontal deviation
+    # Root of the mean stated variance, east, north, up, m
     constant: tuple[ParameterEstimate, ParameterEstimate, ParameterEstimate]
+    # `zero`, `airsim` (it converges) or `constant`; name of the position_covariance_type
     kind: str
     type: str
 
@@ -199,26 +189,16 @@ _FEWEST = 8
 
 @dataclasses.dataclass(frozen=True)
 class CovarianceConsistency:
-    """Errors of the fixes, by name which, against their stated covariances.
-
-    Attributes
-    ----------
-    independent : float
-        How many independent samples of an axis tell as much of the variance.
-    ratio : float
-        Mean normalised square over its expectation; 1 is consistent.
-    lower, upper : float
-        Bounds of the ratio that a consistent receiver keeps in 95 %.
-    likely_lower, likely_upper : float
-        The same if the correlation time is the likeliest.
-    """
+    """Errors of the fixes, by name which, against their stated covariances."""
 
     name: str
     samples: int
-    independent: float
-    ratio: float
+    independent: float  # how many independent samples of an axis tell as much of the variance
+    ratio: float  # mean normalised square over its expectation; 1 is consistent
+    # Bounds of the ratio that a consistent receiver keeps in 95 %
     lower: float
     upper: float
+    # The same if the correlation time is the likeliest
     likely_lower: float
     likely_upper: float
 

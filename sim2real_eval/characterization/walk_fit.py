@@ -34,25 +34,17 @@ _CLIPPED = 0.6
 
 @dataclasses.dataclass(frozen=True)
 class WalkFit:
-    """Parameters of Ch:RW at the rate of the fixes.
+    """Parameters of Ch:RW at the rate of the fixes."""
 
-    Attributes
-    ----------
-    second_difference, acceleration_std : ParameterEstimate
-        Its deviation over T^2, all axes, m/s^2 (the paper's acceleration_std), and that of the
-        walk, m/s^2 per step.
-    speed_limit, acceleration_limit, maximal_error : ParameterEstimate
-        Largest speed (3-D), acceleration (one axis) and error (3-D, about the mean) of the record.
-    saturated : bool
-        Whether no walk within the speed limit has so large a second difference.
-    """
-
+    # Its deviation over T^2, all axes, m/s^2 (the paper's acceleration_std), and that of the walk,
+    # m/s^2 per step
     second_difference: ParameterEstimate
     acceleration_std: ParameterEstimate
+    # Largest speed (3-D), acceleration (one axis) and error (3-D, about the mean) of the record
     speed_limit: ParameterEstimate
     acceleration_limit: ParameterEstimate
     maximal_error: ParameterEstimate
-    saturated: bool
+    saturated: bool  # whether no walk within the speed limit has so large a second difference
 
     def noise(self, rate: float) -> RandomWalkNoise:
         """Return the noise model."""

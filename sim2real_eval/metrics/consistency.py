@@ -48,34 +48,18 @@ inconsistent in 4 to 10 % of cases where 5 % are meant, without it in up to 41 %
 
 @dataclasses.dataclass(frozen=True)
 class Consistency:
-    """A mean of normalised squares against its bounds.
+    """A mean of normalised squares against its bounds."""
 
-    Attributes
-    ----------
-    name : str
-        What was normalised.
-    samples : int
-    effective : float
-        How many independent samples they count as.
-    freedom : float
-        Mean degrees of freedom of a sample.
-    ratio : float
-        Mean of the squares over the mean of the degrees of freedom; 1 is consistent.
-    lower, upper : float
-        Bounds of the ratio that a consistent filter keeps with `probability`.
-    probability : float
-    inside : float
-        Share of the samples inside their own two-sided bounds, `probability` if consistent.
-    """
-
-    name: str
+    name: str  # what was normalised
     samples: int
-    effective: float
-    freedom: float
-    ratio: float
+    effective: float  # how many independent samples they count as
+    freedom: float  # mean degrees of freedom of a sample
+    ratio: float  # mean of the squares over the mean of the degrees of freedom; 1 is consistent
+    # Bounds of the ratio that a consistent filter keeps with `probability`
     lower: float
     upper: float
     probability: float
+    # Share of the samples inside their own two-sided bounds, `probability` if consistent
     inside: float
 
     @property

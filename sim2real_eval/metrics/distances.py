@@ -45,19 +45,13 @@ class Vepd:
 
 @dataclasses.dataclass(frozen=True)
 class VepdRow(Vepd):
-    """One row of vepd.csv: a `Vepd` with its labels.
+    """One row of vepd.csv: a `Vepd` with its labels."""
 
-    Attributes
-    ----------
-    model, scenario : str
-        Labels; scenario `all` is all scenarios pooled.
-    rank : float
-        1 is the smallest VEPD among the models of the scenario; equal values share the average of
-        their ranks, hence a float.
-    """
-
+    # Labels; scenario `all` is all scenarios pooled
     model: str
     scenario: str
+    # 1 is the smallest VEPD among the models of the scenario; equal values share the average of
+    # their ranks, hence a float
     rank: float
 
     def fields(self) -> tuple[Field, ...]:

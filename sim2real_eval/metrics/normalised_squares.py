@@ -38,29 +38,14 @@ QUANTITIES = ('position', 'orientation', 'velocity', 'angular velocity')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Squares:
-    """Normalised squares over time.
+    """Normalised squares over time."""
 
-    Attributes
-    ----------
-    name : str
-        `NIS` and the part, or `NEES` and the quantity.
-    stamp_ns : (n,) int64
-    squares : (n,) float
-        Chi-square distributed for a consistent filter.
-    freedom : (n,) int64
-        With so many degrees of freedom.
-    correlated : bool
-        Whether samples depend on each other even in a consistent filter: errors do.
-    shared : bool
-        Whether all samples have one error in common, that of the alignment.
-    """
-
-    name: str
-    stamp_ns: IntArray
-    squares: FloatArray
-    freedom: IntArray
-    correlated: bool
-    shared: bool = False
+    name: str  # `NIS` and the part, or `NEES` and the quantity
+    stamp_ns: IntArray  # (n,)
+    squares: FloatArray  # (n,) chi-square distributed for a consistent filter
+    freedom: IntArray  # (n,) with so many degrees of freedom
+    correlated: bool  # whether samples depend on each other even in a consistent filter: errors do
+    shared: bool = False  # whether all samples have one error in common, that of the alignment
 
     def __len__(self) -> int:
         return len(self.stamp_ns)

@@ -29,13 +29,7 @@ class MetricOptions(Parameters):
     """
 
     rate: float = parameter(
-        15.0,
-        'Hz',
-        'Rate of the common time grid.',
-        minimum=0.0,
-        minimum_excluded=True,
-        maximum=1e4,
-        common=False,
+        15.0, 'Hz', 'Rate of the common time grid.', above=0.0, maximum=1e4, common=False
     )
     moving_average: int = parameter(
         2,
@@ -74,8 +68,7 @@ class MetricOptions(Parameters):
         1e-10,
         '1',
         'Added to the spectrum before the logarithm, in the unit of the spectrum.',
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
         common=False,
     )
     drop_zeros: bool = parameter(

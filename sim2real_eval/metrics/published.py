@@ -148,26 +148,17 @@ _DRAWN = 10_000
 
 @dataclasses.dataclass(frozen=True)
 class RankAgreement:
-    """Agreement of two rankings.
+    """Agreement of two rankings."""
 
-    Attributes
-    ----------
-    models : int
-        How many were ranked by both.
-    kendall : float or None
-        Kendall's tau-b, -1 to 1: the share of pairs that both order alike less the share that
-        they order contrarily, corrected for ties (M. G. Kendall, Biometrika 33, 1945). None where
-        one of the rankings ties all.
-    spearman : float or None
-        Spearman's rho: the correlation of the ranks, ties sharing their mean rank.
-    p_value : float or None
-        Share of all orders of one ranking whose tau-b is at least as large: of 5 models even the
-        same order has 1 in 120. Of more than 7 models 10 000 orders are drawn.
-    """
-
-    models: int
+    models: int  # how many were ranked by both
+    # Kendall's tau-b, -1 to 1: the share of pairs that both order alike less the share that they
+    # order contrarily, corrected for ties (M. G. Kendall, Biometrika 33, 1945). None where one of
+    # the rankings ties all.
     kendall: float | None
+    # Spearman's rho: the correlation of the ranks, ties sharing their mean rank
     spearman: float | None
+    # Share of all orders of one ranking whose tau-b is at least as large: of 5 models even the
+    # same order has 1 in 120. Of more than 7 models 10 000 orders are drawn.
     p_value: float | None
 
 

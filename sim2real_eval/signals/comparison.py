@@ -39,57 +39,41 @@ from sim2real_eval.signals.prepared import (
 
 @dataclasses.dataclass(frozen=True)
 class SignalRow:
-    """One signal of one set of simulated runs, held against that of the real runs.
+    """One signal of one set of simulated runs, held against that of the real runs."""
 
-    Attributes
-    ----------
-    model, signal, unit : str
-        Label of the simulated set, and such as `angular_rate_x`, `rad/s`.
-    n_real, n_simulated : int
-        Runs.
-    real, simulated : SeriesAgreement
-        With their own truth.
-    between : SeriesAgreement or None
-        Of paired runs with each other, simulated less real; None without pairs.
-    lag_real, lag_simulated, lag_between : float or None
-        Mean over the runs where one could be told, s; one lag for all axes of a quantity.
-    lag_real_std, lag_simulated_std, lag_between_std : float or None
-        Standard uncertainty of that mean, s, the larger of what runs state and how they scatter.
-    error_distance, spectrum_distance : float
-        Wasserstein distance of the errors, unit of the signal, and their log spectral one, dB.
-    error_split_half, spectrum_split_half : float or None
-        Median of the same distances between halves of the real runs; None with one real run.
-    error_p, spectrum_p : float or None
-        Chance of so large a distance if all runs were alike; None when there are too few runs to
-        tell.
-    p_adjusted : float or None
-        Smaller of the two, adjusted for looking at all distances of this model.
-    verdict : str
-        `different`, `not significant` or `too few runs`.
-    """
-
+    # Label of the simulated set, and such as `angular_rate_x`, `rad/s`
     model: str
     signal: str
     unit: str
+    # Runs
     n_real: int
     n_simulated: int
+    # With their own truth
     real: SeriesAgreement
     simulated: SeriesAgreement
+    # Of paired runs with each other, simulated less real; None without pairs
     between: SeriesAgreement | None
+    # Mean over the runs where one could be told, s; one lag for all axes of a quantity
     lag_real: float | None
     lag_simulated: float | None
     lag_between: float | None
+    # Standard uncertainty of that mean, s, the larger of what runs state and how they scatter
     lag_real_std: float | None
     lag_simulated_std: float | None
     lag_between_std: float | None
+    # Wasserstein distance of the errors, unit of the signal, and their log spectral one, dB
     error_distance: float
     spectrum_distance: float
+    # Median of the same distances between halves of the real runs; None with one real run
     error_split_half: float | None
     spectrum_split_half: float | None
+    # Chance of so large a distance if all runs were alike; None when there are too few runs to
+    # tell
     error_p: float | None = None
     spectrum_p: float | None = None
+    # Smaller of the two, adjusted for looking at all distances of this model
     p_adjusted: float | None = None
-    verdict: str = 'too few runs'
+    verdict: str = 'too few runs'  # `different`, `not significant` or `too few runs`
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -54,13 +54,7 @@ class SignalOptions(Parameters):
         choices=('none', 'report', 'apply'),
     )
     max_lag: float = parameter(
-        1.0,
-        's',
-        'Largest lag looked for, to both sides.',
-        minimum=0.0,
-        minimum_excluded=True,
-        maximum=30.0,
-        common=False,
+        1.0, 's', 'Largest lag looked for, to both sides.', above=0.0, maximum=30.0, common=False
     )
     yaw: str = parameter(
         'auto',
@@ -72,20 +66,14 @@ class SignalOptions(Parameters):
     )
     # Standard gravity, CGPM 1901.
     gravity: float = parameter(
-        9.80665,
-        'm/s^2',
-        'Gravity in the true specific force.',
-        minimum=0.0,
-        minimum_excluded=True,
-        common=False,
+        9.80665, 'm/s^2', 'Gravity in the true specific force.', above=0.0, common=False
     )
     base_frame: str = parameter('base_link', '', 'Body frame of the robot.', common=False)
     level: float = parameter(
         0.05,
         '',
         'Probability that a row of a table is called different although no row differs.',
-        minimum=0.0,
-        minimum_excluded=True,
+        above=0.0,
         maximum=0.5,
     )
     permutations: int = parameter(

@@ -24,28 +24,16 @@ class FeatureArray(MessageArray):
 
     Features `first[k]` to `first[k + 1] - 1` are those of frame k. Rows with an `age` are the
     correspondences between that frame and the one before.
-
-    Attributes
-    ----------
-    first : (n + 1,) int64
-        Where the features of each frame begin, and their number at the end.
-    ids : (m,) int64
-        Number of the landmark; of a tag's corner see `sim_sensors.camera.scene.FIRST_TAG_ID`.
-    pixels : (m, 2) float
-        u, v in px, as measured.
-    previous : (m, 2) float
-        u, v in px as measured in the frame before; NaN for what was not seen there.
-    age : (m,) int64
-        How many frames in a row it was seen before this one.
-    rays : (m, 2) float
-        Undistorted X/Z, Y/Z in the optical frame; NaN where the lens gives none.
     """
 
-    first: IntArray
+    first: IntArray  # (n + 1,) where the features of each frame begin, and their number at the end
+    # (m,) Number of the landmark; of a tag's corner see `sim_sensors.camera.scene.FIRST_TAG_ID`
     ids: IntArray
-    pixels: FloatArray
+    pixels: FloatArray  # (m, 2) u, v in px, as measured
+    # (m, 2) u, v in px as measured in the frame before; NaN for what was not seen there
     previous: FloatArray
-    age: IntArray
+    age: IntArray  # (m,) how many frames in a row it was seen before this one
+    # (m, 2) Undistorted X/Z, Y/Z in the optical frame; NaN where the lens gives none
     rays: FloatArray
 
     def __post_init__(self) -> None:
@@ -144,40 +132,23 @@ class CameraMessages:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CameraMeasurement(Measurement[FeatureArray]):
-    """Features and poses of `n` frames.
-
-    Attributes
-    ----------
-    first, ids, pixels, previous, age, rays
-        As in `FeatureArray`.
-    true_ids : (m,) int64
-        What is really at that place: another id than `ids` is a mismatch.
-    true_pixels : (m, 2)
-        Where the feature `ids` really is in the image, px.
-    has_pose : (n,) bool
-        Whether there is a pose.
-    position : (n, 3)
-        m, of the body in the world; NaN where there is none.
-    orientation : (n, 4)
-        Quaternion x y z w, body to world; NaN where there is none.
-    pose_covariance : (n, 6, 6)
-        Order x y z, rotation about the world's x y z.
-    """
+    """Features and poses of `n` frames."""
 
     message: ClassVar[type[FeatureArray]] = FeatureArray
 
+    # As in `FeatureArray`
     first: IntArray
     ids: IntArray
     pixels: FloatArray
     previous: FloatArray
     age: IntArray
     rays: FloatArray
-    true_ids: IntArray
-    true_pixels: FloatArray
-    has_pose: np.typing.NDArray[np.bool_]
-    position: FloatArray
-    orientation: FloatArray
-    pose_covariance: FloatArray
+    true_ids: IntArray  # (m,) what is really at that place: another id than `ids` is a mismatch
+    true_pixels: FloatArray  # (m, 2) where the feature `ids` really is in the image, px
+    has_pose: np.typing.NDArray[np.bool_]  # (n,) whether there is a pose
+    position: FloatArray  # (n, 3) m, of the body in the world; NaN where there is none
+    orientation: FloatArray  # (n, 4) quaternion x y z w, body to world; NaN where there is none
+    pose_covariance: FloatArray  # (n, 6, 6) order x y z, rotation about the world's x y z
 
     def true_messages(self, stamp_ns: IntArray, frame: str) -> FeatureArray:
         """Return what is really at those places, and where the features really are: like

@@ -194,36 +194,17 @@ LARGEST = 2**32 - 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CameraInfoArray(MessageArray):
-    """sensor_msgs/CameraInfo.
+    """sensor_msgs/CameraInfo."""
 
-    Attributes
-    ----------
-    distortion_model : str
-        `plumb_bob` for the five coefficients of `Distortion`; the same for all.
-    size : (n, 2) int
-        Columns and rows of the image, px.
-    distortion : (n, k) float
-        Coefficients D; of `plumb_bob` k1, k2, p1, p2, k3.
-    matrix : (n, 3, 3) float
-        K, px.
-    rectification : (n, 3, 3) float
-        R.
-    projection : (n, 3, 4) float
-        P, px.
-    binning : (n, 2) int
-        Along u and v.
-    roi : (n, 5) int
-        x_offset, y_offset, height, width, do_rectify (0 or 1).
-    """
-
+    # `plumb_bob` for the five coefficients of `Distortion`; the same for all
     distortion_model: str
-    size: IntArray
-    distortion: FloatArray
-    matrix: FloatArray
-    rectification: FloatArray
-    projection: FloatArray
-    binning: IntArray
-    roi: IntArray
+    size: IntArray  # (n, 2) columns and rows of the image, px
+    distortion: FloatArray  # (n, k) coefficients D; of `plumb_bob` k1, k2, p1, p2, k3
+    matrix: FloatArray  # (n, 3, 3) K, px
+    rectification: FloatArray  # (n, 3, 3) R
+    projection: FloatArray  # (n, 3, 4) P, px
+    binning: IntArray  # (n, 2) along u and v
+    roi: IntArray  # (n, 5) x_offset, y_offset, height, width, do_rectify (0 or 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -35,39 +35,23 @@ _NAMES = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a t
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """Declaration of one parameter.
+    """Declaration of one parameter."""
 
-    Attributes
-    ----------
-    default : bool, int, float, str, tuple of float or None
-        Its type is the type of the parameter; a tuple of 3 means one number per axis x, y, z,
-        another one a list of as many numbers, an empty one a list of any length. None: it need
-        not be given, and `optional` is its type.
-    unit : str
-        SI unit, `'1'` when dimensionless, `''` for flags and texts.
-    doc : str
-        Meaning, one sentence.
-    minimum, maximum : float or None
-        Closed bounds of every number; `minimum_excluded` opens the lower one.
-    choices : tuple of str
-        Allowed texts; empty means any.
-    read_only : bool
-        True when a change needs a restart of the model (rates, initial values).
-    optional : type or None
-        Type of a parameter that may be None.
-    common : bool
-        False where an option of the command is rarely needed: --help-all shows it.
-    """
-
+    # Its type is the type of the parameter; a tuple of 3 means one number per axis x, y, z,
+    # another one a list of as many numbers, an empty one a list of any length. None: it need not
+    # be given, and `optional` is its type.
     default: Any
-    unit: str
-    doc: str
+    unit: str  # SI unit, `'1'` when dimensionless, `''` for flags and texts
+    doc: str  # meaning, one sentence
+    # Closed bounds of every number; `minimum_excluded` opens the lower one
     minimum: float | None = None
     maximum: float | None = None
     minimum_excluded: bool = False
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # allowed texts; empty means any
+    # True when a change needs a restart of the model (rates, initial values)
     read_only: bool = False
-    optional: type | None = None
+    optional: type | None = None  # type of a parameter that may be None
+    # False where an option of the command is rarely needed: --help-all shows it
     common: bool = True
 
     @property

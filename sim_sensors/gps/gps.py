@@ -44,28 +44,19 @@ PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GpsMeasurement(Measurement[FixArray]):
-    """What a GPS reports, and the error in it.
-
-    Attributes
-    ----------
-    latitude, longitude, altitude, position_covariance
-        As in `sim_sensors.core.measurements.FixArray`.
-    covariance_type : int
-        NavSatFix position_covariance_type of what is a fix.
-    position_error : (n, 3)
-        Error that the positions have, m, east-north-up of the local frame.
-    status : (n,)
-        NavSatFix status; negative: no fix, the last one is repeated (NaN before the first).
-    """
+    """What a GPS reports, and the error in it."""
 
     message: ClassVar[type[FixArray]] = FixArray
 
+    # As in `sim_sensors.core.measurements.FixArray`
     latitude: FloatArray
     longitude: FloatArray
     altitude: FloatArray
     position_covariance: FloatArray
-    covariance_type: int
+    covariance_type: int  # NavSatFix position_covariance_type of what is a fix
+    # (n, 3) Error that the positions have, m, east-north-up of the local frame
     position_error: FloatArray
+    # (n,) NavSatFix status; negative: no fix, the last one is repeated (NaN before the first)
     status: IntArray
 
     @property

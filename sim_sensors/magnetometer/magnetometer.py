@@ -100,24 +100,16 @@ class Magnetometer(MountedModel):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MagneticMeasurement(Measurement[MagneticFieldArray]):
-    """What a magnetometer reports, and what is in it.
-
-    Attributes
-    ----------
-    magnetic_field, magnetic_field_covariance
-        As in `sim_sensors.core.measurements.MagneticFieldArray`.
-    bias : (n, 3)
-        Part of the reported values that is bias, T.
-    error : (n, 3)
-        What is reported less the undisturbed field of the Earth in the sensor's axes, T: the
-        dipoles are in it.
-    """
+    """What a magnetometer reports, and what is in it."""
 
     message: ClassVar[type[MagneticFieldArray]] = MagneticFieldArray
 
+    # As in `sim_sensors.core.measurements.MagneticFieldArray`
     magnetic_field: FloatArray
     magnetic_field_covariance: FloatArray
-    bias: FloatArray
+    bias: FloatArray  # (n, 3) part of the reported values that is bias, T
+    # (n, 3) What is reported less the undisturbed field of the Earth in the sensor's axes, T: the
+    # dipoles are in it
     error: FloatArray
 
 

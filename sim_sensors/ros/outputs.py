@@ -55,31 +55,18 @@ Messages = Iterator[tuple[tuple[object, ...], object]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SensorOutput:
-    """What the node of a kind of sensor does beyond what all do.
+    """What the node of a kind of sensor does beyond what all do."""
 
-    Attributes
-    ----------
-    settings : type of SensorSettings
-        Its parameters besides those of the model.
-    truth : (str, type)
-        Private topic and message type of the errors in the measurements.
-    messages : callable
-        Takes the model, the settings, stamps `(n,)` ns and the measurement. Gives for each sample
-        the messages, as the topics are ordered, with None for one that is not sent, and the error.
-    before, after : mapping
-        Message types of further topics, which are sent before or after that of the measurement.
-    chunk : int
-        Measurements made at once; see `LiveSensor`.
-    opened : callable
-        Called with a node when it is ready, for services of its own and last checks.
-    """
-
-    settings: type[SensorSettings]
-    truth: tuple[str, type]
+    settings: type[SensorSettings]  # its parameters besides those of the model
+    truth: tuple[str, type]  # private topic and message type of the errors in the measurements
+    # Takes the model, the settings, stamps `(n,)` ns and the measurement. Gives for each sample
+    # the messages, as the topics are ordered, with None for one that is not sent, and the error.
     messages: Callable[[Any, Any, IntArray, Any], Messages]
+    # Message types of further topics, which are sent before or after that of the measurement
     before: Mapping[str, type] = dataclasses.field(default_factory=dict)
     after: Mapping[str, type] = dataclasses.field(default_factory=dict)
-    chunk: int = 1000
+    chunk: int = 1000  # measurements made at once; see `LiveSensor`
+    # Called with a node when it is ready, for services of its own and last checks
     opened: Callable[[Any], None] = lambda node: None
 
 

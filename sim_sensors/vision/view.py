@@ -184,37 +184,20 @@ class GateState:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VisionMeasurement(Measurement[PoseArray]):
-    """Poses from tags, those included that are not accepted.
-
-    Attributes
-    ----------
-    position : (n, 3)
-        Of the body, m, world.
-    orientation : (n, 4)
-        Quaternion x y z w, body to world.
-    pose_covariance : (n, 6, 6)
-        As stated: x y z in m^2, rotation about the world's axes in rad^2.
-    distance : (n,)
-        Mean distance of the camera to the tags in view, m; 0 where there is none.
-    count : (n,) int
-        Tags in view; 0: there is no pose, and the row holds the true one.
-    accepted : (n,) bool
-        Whether the pose is sent.
-    flipped : (n,) bool
-        Whether it is the wrong one of the two that fit a single tag.
-    true_position, true_orientation : (n, 3), (n, 4)
-        What there was to measure.
-    """
+    """Poses from tags, those included that are not accepted."""
 
     message: ClassVar[type[PoseArray]] = PoseArray
 
-    position: FloatArray
-    orientation: FloatArray
+    position: FloatArray  # (n, 3) of the body, m, world
+    orientation: FloatArray  # (n, 4) quaternion x y z w, body to world
+    # (n, 6, 6) As stated: x y z in m^2, rotation about the world's axes in rad^2
     pose_covariance: FloatArray
+    # (n,) Mean distance of the camera to the tags in view, m; 0 where there is none
     distance: FloatArray
-    count: IntArray
-    accepted: BoolArray
-    flipped: BoolArray
+    count: IntArray  # (n,) tags in view; 0: there is no pose, and the row holds the true one
+    accepted: BoolArray  # (n,) whether the pose is sent
+    flipped: BoolArray  # (n,) whether it is the wrong one of the two that fit a single tag
+    # (n, 3), (n, 4) What there was to measure
     true_position: FloatArray
     true_orientation: FloatArray
 

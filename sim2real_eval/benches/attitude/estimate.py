@@ -141,30 +141,18 @@ BOUND = 2.5758293035489004
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttitudeErrors:
-    """Errors of an estimate over time, estimated less true.
+    """Errors of an estimate over time, estimated less true."""
 
-    Attributes
-    ----------
-    stamp_ns : (n,) int64
-    angles : (n, 4)
-        Yaw, pitch, roll, rad, in -pi .. pi, which mean little where the pitch is near 90 degrees;
-        and the angle between estimate and truth, 0 .. pi, which means the same everywhere.
-    quaternion : (n, 4)
-        Components x y z w of the state, world to body, of the sign that is nearer.
-    quaternion_std : (n, 4)
-        What the filter thinks they are.
-    rotation : (n, 3)
-        Rotation from the estimate to the truth about the body's axes, rad.
-    nees : Squares
-        Of `rotation`; three degrees of freedom.
-    """
-
-    stamp_ns: IntArray
+    stamp_ns: IntArray  # (n,)
+    # (n, 4) Yaw, pitch, roll, rad, in -pi .. pi, which mean little where the pitch is near 90
+    # degrees; and the angle between estimate and truth, 0 .. pi, which means the same everywhere.
     angles: FloatArray
+    # (n, 4) Components x y z w of the state, world to body, of the sign that is nearer
     quaternion: FloatArray
-    quaternion_std: FloatArray
+    quaternion_std: FloatArray  # (n, 4) what the filter thinks they are
+    # (n, 3) Rotation from the estimate to the truth about the body's axes, rad
     rotation: FloatArray
-    nees: Squares
+    nees: Squares  # of `rotation`; three degrees of freedom
 
     @property
     def time(self) -> FloatArray:

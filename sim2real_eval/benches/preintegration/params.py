@@ -47,30 +47,19 @@ class PreintegrationParams:
     `(3, 3)`; GTSAM's ScenarioRunner takes diagonal ones only.
 
     Raises PreintegrationError naming the parameter, its value and what is allowed.
-
-    Attributes
-    ----------
-    n_gravity : (3,) float
-        Gravity in the world, m/s^2.
-    accelerometer_covariance : (3, 3) float
-        (m/s^2)^2/Hz.
-    gyroscope_covariance : (3, 3) float
-        (rad/s)^2/Hz.
-    integration_covariance : (3, 3) float
-        Of the position, for what the integration itself does wrong, m^2/s. The defaults of these
-        three are GTSAM's, the identity: far more than any IMU has.
-    body_p_sensor : (4, 4) float
-        Pose of the sensor in the body, m; default: the identity.
-    form : str
-        `tangent`, as GTSAM is built by default, or `manifold`; see `steps`.
     """
 
-    n_gravity: FloatArray
+    n_gravity: FloatArray  # (3,) gravity in the world, m/s^2
+    # (3, 3) (m/s^2)^2/Hz
     accelerometer_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
+    # (3, 3) (rad/s)^2/Hz
     gyroscope_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
+    # (3, 3) Of the position, for what the integration itself does wrong, m^2/s. The defaults of
+    # these three are GTSAM's, the identity: far more than any IMU has.
     integration_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
+    # (4, 4) Pose of the sensor in the body, m; default: the identity
     body_p_sensor: FloatArray = dataclasses.field(default_factory=lambda: np.eye(4))
-    form: str = 'tangent'
+    form: str = 'tangent'  # `tangent`, as GTSAM is built by default, or `manifold`; see `steps`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, 'n_gravity', _vector('n_gravity', self.n_gravity))
@@ -107,20 +96,13 @@ class PreintegrationParams:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class PreintegrationCombinedParams(PreintegrationParams):
-    """The same for biases that walk.
+    """The same for biases that walk."""
 
-    Attributes
-    ----------
-    bias_acc_covariance : (3, 3) float
-        Growth of the accelerometer bias, (m/s^2)^2/s; default: the identity, as in GTSAM.
-    bias_omega_covariance : (3, 3) float
-        Growth of the gyroscope bias, (rad/s)^2/s; default: the identity, as in GTSAM.
-    bias_acc_omega_init : (6, 6) float
-        How uncertain the bias is at first: accelerometer, gyroscope. Default: not at all.
-    """
-
+    # (3, 3) Growth of the accelerometer bias, (m/s^2)^2/s; default: the identity, as in GTSAM
     bias_acc_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
+    # (3, 3) Growth of the gyroscope bias, (rad/s)^2/s; default: the identity, as in GTSAM
     bias_omega_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
+    # (6, 6) How uncertain the bias is at first: accelerometer, gyroscope. Default: not at all.
     bias_acc_omega_init: FloatArray = dataclasses.field(default_factory=lambda: np.zeros((6, 6)))
 
     @property

@@ -104,45 +104,24 @@ class ScenarioSetup:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScenarioStudy:
-    """What came out; d is 9, or 15 with walking biases.
-
-    Attributes
-    ----------
-    time : (k,) float
-        When the samples were taken, s.
-    ideal, measured : (k, 6) float
-        Specific force, m/s^2, and angular rate, rad/s, without and with bias and noise.
-    pim : Preintegration
-        Of the measured ones.
-    predicted, truth : NavState
-        State at the end: predicted from them, and true.
-    error : (9,) float
-        From predicted to true, in its local coordinates.
-    step_error : (9,) float
-        The same without bias and noise: what holding each sample does.
-    predicted_covariance : (d, d) float
-        Of the prediction, without the integration covariance, which nothing simulates.
-    estimated_covariance : (d, d) float
-        Of the Monte Carlo runs.
-    errors : (n, d) float
-        Their errors.
-    agreement : CovarianceTest
-        Of the two covariances.
-    """
+    """What came out; d is 9, or 15 with walking biases."""
 
     setup: ScenarioSetup
-    time: FloatArray
+    time: FloatArray  # (k,) when the samples were taken, s
+    # (k, 6) Specific force, m/s^2, and angular rate, rad/s, without and with bias and noise
     ideal: FloatArray
     measured: FloatArray
-    pim: Preintegration[PreintegrationParams]
+    pim: Preintegration[PreintegrationParams]  # of the measured ones
+    # State at the end: predicted from them, and true
     predicted: NavState
     truth: NavState
-    error: FloatArray
-    step_error: FloatArray
+    error: FloatArray  # (9,) from predicted to true, in its local coordinates
+    step_error: FloatArray  # (9,) the same without bias and noise: what holding each sample does
+    # (d, d) Of the prediction, without the integration covariance, which nothing simulates
     predicted_covariance: FloatArray
-    estimated_covariance: FloatArray
-    errors: FloatArray
-    agreement: CovarianceTest
+    estimated_covariance: FloatArray  # (d, d) of the Monte Carlo runs
+    errors: FloatArray  # (n, d) their errors
+    agreement: CovarianceTest  # of the two covariances
 
     @property
     def components(self) -> tuple[str, ...]:

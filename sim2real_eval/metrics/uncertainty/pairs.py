@@ -21,29 +21,15 @@ _FEWEST = 6  # pairs of which some permutation has a p-value of 5 %
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DrawnDistance:
-    """Distance of a model in every resample of the motions.
+    """Distance of a model in every resample of the motions."""
 
-    Attributes
-    ----------
-    seen : float
-        Of the runs as they are.
-    estimate : float
-        Of the processes.
-    least : float
-        The estimate, or 0 where that is possible.
-    drawn : (p,) float
-    linear : (p,) float
-        To first order, see `MeanWasserstein.linear`.
-    means : (p,) float
-        What it is for sets that lie apart: the differences of the means, each in the direction in
-        which it is seen, averaged over the coordinates; for paired runs `linear` again.
-    """
-
-    seen: float
-    estimate: float
-    least: float
-    drawn: FloatArray
-    linear: FloatArray
+    seen: float  # of the runs as they are
+    estimate: float  # of the processes
+    least: float  # the estimate, or 0 where that is possible
+    drawn: FloatArray  # (p,)
+    linear: FloatArray  # (p,) to first order, see `MeanWasserstein.linear`
+    # (p,) What it is for sets that lie apart: the differences of the means, each in the direction
+    # in which it is seen, averaged over the coordinates; for paired runs `linear` again
     means: FloatArray
 
 

@@ -110,36 +110,24 @@ class DistanceUncertainty:
 
 @dataclasses.dataclass(frozen=True)
 class PairUncertainty:
-    """Which of two models is closer to reality.
+    """Which of two models is closer to reality."""
 
-    Attributes
-    ----------
-    first, second : str
-        Models, in the order of the study.
-    difference : float
-        Distance of the first less that of the second: negative when the first is closer.
-    low, high : float or None
-        Interval for the true difference, of this pair alone.
-    p_value : float or None
-        Of so large a difference from two models of one process, of this pair alone.
-    adjusted : float or None
-        The same when the most striking of all pairs is looked at.
-    distinguishable : bool or None
-        Whether the two are significantly different, adjusted for all pairs.
-    more_motions : int or None
-        How many more motions would make them significantly different with the probability `power`
-        if the difference is what it seems; 0 if they are apart; None when more than
-        `most_motions`, or when it cannot be told (`low` is None).
-    """
-
+    # Models, in the order of the study
     first: str
     second: str
+    # Distance of the first less that of the second: negative when the first is closer
     difference: float
+    # Interval for the true difference, of this pair alone
     low: float | None = None
     high: float | None = None
+    # Of so large a difference from two models of one process, of this pair alone
     p_value: float | None = None
-    adjusted: float | None = None
+    adjusted: float | None = None  # the same when the most striking of all pairs is looked at
+    # Whether the two are significantly different, adjusted for all pairs
     distinguishable: bool | None = None
+    # How many more motions would make them significantly different with the probability `power` if
+    # the difference is what it seems; 0 if they are apart; None when more than `most_motions`, or
+    # when it cannot be told (`low` is None)
     more_motions: int | None = None
 
 
