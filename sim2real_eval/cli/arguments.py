@@ -170,12 +170,8 @@ def _topics(given: Sequence[str]) -> dict[str, str]:
         known = name in _ROLES or re.fullmatch(r'(odom|pose|twist|imu)\d+', name)
         if not equals or not topic.strip('/') or not known:
             hint = '' if known else did_you_mean(name, _ROLES)
-            raise ParameterError(
-                '--topic',
-                '',
-                f'{text!r} is not allowed{hint}; must be imu=, gps=, truth= or an input such as '
-                'odom0= and a topic',
-            )
+            must = 'must be imu=, gps=, truth= or an input such as odom0= and a topic'
+            raise ParameterError('--topic', '', f'{text!r} is not allowed{hint}; {must}')
         if name in pairs:
             raise ParameterError('--topic', '', f'{name} is given twice; must be given once')
         pairs[name] = topic

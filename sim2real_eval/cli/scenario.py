@@ -106,11 +106,8 @@ def _setup(options: argparse.Namespace, settings: ScenarioSettings) -> ScenarioS
 
     motion, name = _motion(options, settings.duration)
     if settings.duration > (lasts := motion.end - motion.start) + 1e-9:
-        raise ParameterError(
-            '--duration',
-            '',
-            f'{settings.duration:g} is not allowed; must be <= {lasts:g} s, which {name} lasts',
-        )
+        allowed = f'must be <= {lasts:g} s, which {name} lasts'
+        raise ParameterError('--duration', '', f'{settings.duration:g} is not allowed; {allowed}')
     true, estimated = np.array(settings.bias), np.array(settings.estimated_bias)
     return ScenarioSetup(
         scenario=motion,

@@ -160,12 +160,9 @@ def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[]
     )
     drive = RecordedMotion.of_motion(motion, chosen.motion)
     if drive.stands:
-        raise ParameterError(
-            '--motion',
-            '',
-            f'{chosen.motion!r} never leaves its place, so that there is no speed to compare; '
-            'must drive, as figure_eight, circle and line do',
-        )
+        problem = 'never leaves its place, so that there is no speed to compare'
+        must = 'must drive, as figure_eight, circle and line do'
+        raise ParameterError('--motion', '', f'{chosen.motion!r} {problem}; {must}')
     return lambda: drive
 
 

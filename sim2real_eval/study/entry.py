@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,23 +14,13 @@ from sim_sensors.core.parameters import Parameter
 from sim_sensors.core.registry import Registry, file_of
 
 
+@dataclasses.dataclass(eq=False)
 class Entry:
-    """A value and where it is.
+    """A value and where it is."""
 
-    Parameters
-    ----------
-    where : str
-        File.
-    key : str
-        Path of the value in it, such as `recordings[0].path`; empty for the whole.
-    value : any
-        As YAML gives it.
-    """
-
-    def __init__(self, where: str, key: str, value: Any) -> None:
-        self.where = where
-        self.key = key
-        self.value = value
+    where: str  # file
+    key: str  # path of the value in it, such as `recordings[0].path`; empty for the whole
+    value: Any  # as YAML gives it
 
     def refuse(self, problem: str) -> NoReturn:
         """Raise ParameterError with the place."""

@@ -38,22 +38,12 @@ class RunStore:
     """Runs below the folder of a study.
 
     The truth of a recording, which all runs share that follow it, is in a file of its own.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the study.
-
-    Attributes
-    ----------
-    signals : callable
-        Returns the signals of a run by its key; raises Sim2RealError when a file is missing or
-        broken.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        # Tables, metrics and page all look at the same runs: about 100 MB of them stay.
+        # Signals of a run by its key; Sim2RealError when a file is missing or broken. Tables,
+        # metrics and page all look at the same runs: about 100 MB of them stay.
         self.signals = functools.lru_cache(maxsize=_KEPT)(self._signals)
         self._truth = functools.lru_cache(maxsize=_KEPT)(
             lambda place: self._arrays(f'{place}/{_TRUTH}', *_OF_TRUTH)

@@ -68,24 +68,16 @@ class RunPlan:
         With truth.
     twins : sequence of Twin
         Simulated variants, with distinct labels.
-
-    Attributes
-    ----------
-    maker : TwinMaker
-        Holds the recording as it is judged, its truth, and how the sensors of twins are set.
-    twins : tuple of PlannedRun
-        Variant by variant, in each its repetitions.
-    start_heading : float or None
-        Yaw that every filter of this recording starts with, radians from east; None for that of
-        the parameter file.
     """
 
     def __init__(self, recording: Recording, twins: Sequence[Twin], judging: Judging) -> None:
         options = judging.options
         base = judging.setup.base_link_frame
         recording = roles_heard(recording, getattr(judging.setup, 'heard', ()))
+        # Holds the recording as it is judged, its truth, and how the sensors of twins are set.
         self.maker = TwinMaker(recording, seed=options.seed, base_frame=base)
         self.real = PlannedRun(REAL, 1, None)
+        # Variant by variant, in each its repetitions.
         self.twins = tuple(
             PlannedRun(
                 twin.label,
@@ -95,6 +87,7 @@ class RunPlan:
             for twin in twins
             for repetition in range(1, options.repetitions + 1)
         )
+        # Radians from east; None: every filter starts as its parameter file says.
         self.start_heading: float | None = None
         adapts = 'start_heading' in options.adapts
         if options.start_heading or (adapts and lacks_heading(judging.setup, self.maker.real)):

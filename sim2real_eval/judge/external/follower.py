@@ -126,17 +126,6 @@ class ExpectedJudge:
     """Takes the same messages and ticks as a node.
 
     Where navsat_transform is not `inside` the node it is here, and hears the node's own odometry.
-
-    Attributes
-    ----------
-    grids : Grids
-        Timers of the run.
-    navsat_inputs : list of str
-        Inputs that the navsat_transform here feeds.
-    expected : OdometryArray or None
-        What the last step publishes.
-    position : OdometryArray or None
-        The odometry/gps of the last step, where navsat_transform is inside the node.
     """
 
     def __init__(self, setup: JudgeSetup, frames: FrameTree, *, inside: bool) -> None:
@@ -144,7 +133,7 @@ class ExpectedJudge:
         self._setup, self._inside = setup, inside
         self._judge = LiveJudge(config, navsat if inside else None, frames, setup.case.correct)
         self._navsat: LiveNavsat | None = None
-        self.navsat_inputs: list[str] = []
+        self.navsat_inputs: list[str] = []  # that the navsat_transform here feeds
         if navsat is not None and not inside:
             self._navsat = LiveNavsat(navsat, config, frames)
             self.navsat_inputs = [
@@ -165,6 +154,7 @@ class ExpectedJudge:
             if self._navsat is not None:
                 self._navsat.warm_up()
         self._navsat_ticks = False
+        # What the last step publishes, and its odometry/gps where that is made inside the node.
         self.expected: OdometryArray | None = None
         self.position: OdometryArray | None = None
 
@@ -248,20 +238,14 @@ class Published:
     """What the node of a name published in one run, beside what was expected of it.
 
     `moved` are the inputs that the node needs transforms for.
-
-    Attributes
-    ----------
-    odometry, gps : list of bytes
-        Serialised; where navsat_transform is not in the node, what ours published.
-    ticks : list of int
-        Time of the tick of each odometry.
     """
 
     def __init__(self, name: str, moved: Collection[str] = ()) -> None:
         self._name, self._moved = name, moved
+        # Serialised; where navsat_transform is not in the node, gps is what ours published.
         self.odometry: list[bytes] = []
         self.gps: list[bytes] = []
-        self.ticks: list[int] = []
+        self.ticks: list[int] = []  # time of the tick of each odometry
         self._expected: list[OdometryArray] = []
         self._given: dict[str, int] = {}
 

@@ -14,13 +14,11 @@ from sim2real_eval.judge.inertial.strapdown import (
     GYROSCOPE_BIAS,
     POSITION,
     VELOCITY,
-    grow,
-    move,
-)
-from sim2real_eval.judge.inertial.update import (
     antenna_measurement,
     distance,
+    grow,
     heading_unobservable_at_rest,
+    move,
     speed_measurement,
     update,
 )

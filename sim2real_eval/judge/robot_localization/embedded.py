@@ -31,12 +31,11 @@ from sim2real_eval.judge.robot_localization.findings import NO_FIX_IN_MESSAGES
 from sim2real_eval.judge.robot_localization.fixes import FilteredGps
 from sim2real_eval.judge.robot_localization.inputs import Inputs, build_inputs
 from sim2real_eval.judge.robot_localization.navsat import new_navsat_state
-from sim2real_eval.judge.robot_localization.outputs import new_output
 from sim2real_eval.judge.robot_localization.parts import new_part_state
 from sim2real_eval.judge.robot_localization.queue import history_ns, new_history, new_queue
 from sim2real_eval.judge.robot_localization.replay import new_scratch, replay
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Grids, ReplayOptions
-from sim2real_eval.judge.robot_localization.state import ROLL, VX, Timing, new_filter
+from sim2real_eval.judge.robot_localization.state import ROLL, VX, Timing, new_filter, new_output
 from sim2real_eval.judge.robot_localization.topics import delayed, route
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording

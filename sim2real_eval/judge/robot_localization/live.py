@@ -27,7 +27,6 @@ from sim2real_eval.judge.robot_localization.configuration import (
 from sim2real_eval.judge.robot_localization.filter import dynamics_of
 from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
 from sim2real_eval.judge.robot_localization.inputs import check_type, source_messages
-from sim2real_eval.judge.robot_localization.outputs import new_output
 from sim2real_eval.judge.robot_localization.parts import PartTable, new_part_state
 from sim2real_eval.judge.robot_localization.queue import (
     grown,
@@ -47,6 +46,7 @@ from sim2real_eval.judge.robot_localization.state import (
     N,
     Timing,
     new_filter,
+    new_output,
 )
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion

@@ -185,16 +185,6 @@ class PartTable:
         Inputs in the order of the numbers, and whether navsat_transform makes their messages.
     correct : set of str
         Deviations of robot_localization that are corrected; see `ReplayOptions`.
-
-    Attributes
-    ----------
-    parts : list of Part
-    of : dict
-        Input to the number of its first part, and its parts.
-    navsat_part : (2,) int64
-        Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
-    table : Parts
-        Every sensor is in the origin of base_link with its axes until it is placed.
     """
 
     def __init__(
@@ -209,7 +199,9 @@ class PartTable:
         gps_kind = 'odom' if navsat is None or navsat.timed else 'pose'
         sources = {source.name: source for source in config.sources}
         self.parts: list[Part] = []
+        # Input to the number of its first part, and its parts.
         self.of: dict[str, tuple[int, list[Part]]] = {}
+        # Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
         self.navsat_part = np.array([-1, -1], dtype=np.int64)
         for name, made in by_navsat.items():
             own = parts_of(sources[name], gps_kind if made else sources[name].kind)
@@ -217,6 +209,7 @@ class PartTable:
             for number, part in enumerate(own if made else (), len(self.parts)):
                 self.navsat_part[part.kind] = number
             self.parts += own
+        # Every sensor is in the origin of base_link with its axes until it is placed.
         self.table = _table_of(self.parts, config, correct)
 
     @property

@@ -24,12 +24,6 @@ from sim2real_eval.judge.robot_localization.navsat import (
     receive_heading,
     receive_odometry,
 )
-from sim2real_eval.judge.robot_localization.outputs import (
-    Output,
-    publish_filtered_gps,
-    publish_gps,
-    take_gps,
-)
 from sim2real_eval.judge.robot_localization.parts import (
     COMMAND_PART,
     FIX_PART,
@@ -59,8 +53,12 @@ from sim2real_eval.judge.robot_localization.state import (
     Dynamics,
     Filter,
     N,
+    Output,
     Timing,
     next_due,
+    publish_filtered_gps,
+    publish_gps,
+    take_gps,
 )
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray, IntArray

@@ -92,11 +92,9 @@ def latency_ns(seconds: Mapping[Any, Any], where: str, key: str) -> dict[str, in
             raise ParameterError(where, key, f'{topic!r} is not allowed; must be a topic')
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or not 0.0 <= value <= _MOST_LATENCY_S:
-            raise ParameterError(
-                where,
-                f'{key}.{topic}' if key else topic,
-                f'{value!r} is not allowed; must be a number from 0 to {_MOST_LATENCY_S:g} [s]',
-            )
+            allowed = f'a number from 0 to {_MOST_LATENCY_S:g} [s]'
+            full = f'{key}.{topic}' if key else topic
+            raise ParameterError(where, full, f'{value!r} is not allowed; must be {allowed}')
         found[topic_name(topic)] = round(value * 1e9)
     return dict(sorted(found.items()))
 
@@ -288,11 +286,8 @@ def _clock(tree: Mapping[str, Any], where: str) -> Clock:
     for key, value in times.items():
         least = 1 if key.endswith('period_ns') else 0
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**62:
-            raise ParameterError(
-                where,
-                f'clock.{key}',
-                f'{value!r} is not allowed; must be an integer from {least} to 2^62 [ns]',
-            )
+            problem = f'{value!r} is not allowed; must be an integer from {least} to 2^62 [ns]'
+            raise ParameterError(where, f'clock.{key}', problem)
     return Clock(**{names[key]: value for key, value in times.items()})
 
 

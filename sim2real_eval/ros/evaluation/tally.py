@@ -50,17 +50,6 @@ class Tally:
         Names, in the order in which they are evaluated, and labels of the twins.
     repetitions : int
         Runs per recording and twin.
-
-    Attributes
-    ----------
-    done, total : int
-        Simulated runs that were judged, and of how many.
-    running : str
-        What is being run; empty between runs.
-    finished : bool
-        True once nothing more will be run.
-    notes : list of str
-        What concerns the evaluation and not one of its runs.
     """
 
     def __init__(
@@ -74,11 +63,12 @@ class Tally:
         self._current: list[StudyRun] = []
         self._last: dict[str, Any] | None = None
         self._pace: Pace | None = None
+        # Simulated runs that were judged, and of how many.
         self.done = 0
         self.total = self._per_recording * len(self._recordings)
-        self.running = ''
-        self.finished = False
-        self.notes: list[str] = []
+        self.running = ''  # what is being run; empty between runs
+        self.finished = False  # nothing more will be run
+        self.notes: list[str] = []  # what concerns the evaluation and not one of its runs
 
     @property
     def current(self) -> str | None:

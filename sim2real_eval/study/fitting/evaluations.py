@@ -97,20 +97,6 @@ class Evaluations:
         Model to start from.
     workers : Workers, optional
         Processes that judge, kept over all rounds: to start them takes seconds.
-
-    Attributes
-    ----------
-    values : (c, d) float
-        Parameters of each candidate; the first is the start.
-    units : (c, d) float
-        Their coordinates, see `Tuned.coordinate`.
-    scores : (c, n, r, 3) float
-        As `RealRuns.scores`, per recording and repetition; NaN where the judge failed.
-    notes : list of tuple of tuple of Finding
-        What every candidate's runs told, recording by recording and repetition by repetition.
-    tells : (c,) bool
-        Whether a candidate tells of its coordinates: the start does not when axes that are tuned
-        as one differ in it.
     """
 
     def __init__(
@@ -123,10 +109,15 @@ class Evaluations:
     ) -> None:
         self.real = real
         self.tuned = tuned
+        # (c, d) Parameters of each candidate, the start first, and their `Tuned.coordinate`.
         self.values = np.empty((0, len(tuned)))
         self.units = np.empty((0, len(tuned)))
+        # (c, n, r, 3) As `RealRuns.scores`, per recording and repetition; NaN: the judge failed.
         self.scores = np.empty((0, len(real.names), judging.options.repetitions, 3))
+        # What every candidate's runs told, recording by recording and repetition by repetition.
         self.notes: list[tuple[tuple[Finding, ...], ...]] = []
+        # (c,) Whether a candidate tells of its coordinates: the start does not when axes that are
+        # tuned as one differ in it.
         self.tells = np.empty(0, dtype=np.bool_)
         self._twin = twin
         self._judging = judging

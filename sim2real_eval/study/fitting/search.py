@@ -36,17 +36,12 @@ class Surface:
     Interpolated by radial basis functions, cubic in one dimension and thin plates in more: RMSE by
     its logarithm, which is nearly linear in that of a noise, and both entropies, whose difference
     has a kink that they have not.
-
-    Attributes
-    ----------
-    seed : int
-        Of the points at which it is looked at.
     """
 
     def __init__(self, evaluations: Evaluations, objective: Objective, *, seed: int = 0) -> None:
         kept = evaluations.usable & evaluations.tells
         scores = evaluations.scores[kept]
-        self.seed = seed
+        self.seed = seed  # of the points at which it is looked at
         self.units = evaluations.units[kept]
         self.size = self.units.shape[1]
         self._shape = scores.shape[1:]
