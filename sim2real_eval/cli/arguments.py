@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.options import STUDY, OptionSet
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.parameters import Parameters, number_of, parameter
+from .options import STUDY, OptionSet
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import Source

@@ -7,11 +7,11 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.benches.settings import AttitudeSettings, SimulationSettings
-from sim2real_eval.cli import arguments
-from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import attempted, conclude, print_notes, print_table, progress_bar
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
+from . import arguments
+from .options import OptionSet
+from .output import attempted, conclude, print_notes, print_table, progress_bar
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy

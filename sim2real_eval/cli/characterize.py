@@ -9,10 +9,10 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli import arguments, output
-from sim2real_eval.cli.allan import ALLAN, TABLE, UNITS
-from sim2real_eval.cli.options import OptionSet
 from sim_sensors.core.parameters import Parameters, parameter
+from . import arguments, output
+from .allan import ALLAN, TABLE, UNITS
+from .options import OptionSet
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration

@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import add_recordings, add_shared, sources
-from sim2real_eval.cli.output import attempted, print_json, print_table
+from .arguments import add_recordings, add_shared, sources
+from .output import attempted, print_json, print_table
 
 if TYPE_CHECKING:
     from sim2real_eval.preflight.outcome import Preflight

@@ -6,17 +6,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from sim2real_eval.cli.arguments import add_out, add_shared, sources, world_of
-from sim2real_eval.cli.options import STUDY, OptionSet
-from sim2real_eval.cli.output import (
-    conclude,
-    print_notes,
-    print_table,
-    progress_bar,
-    report_failures,
-)
 from sim2real_eval.signals.options import SignalOptions
 from sim_sensors.core.parameters import Parameters, parameter
+from .arguments import add_out, add_shared, sources, world_of
+from .options import STUDY, OptionSet
+from .output import conclude, print_notes, print_table, progress_bar, report_failures
 
 HELP = 'signals of real sensors against simulated ones, each against its own truth'
 DESCRIPTION = (
@@ -109,9 +103,9 @@ def _segment(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
-    from sim2real_eval.cli.models import single_sensors
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report.signals import MARK, write_signals
+    from .models import single_sensors
 
     if options.sim:
         problem = 'goes with --models, not with --sim'

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import add_shared
-from sim2real_eval.cli.options import OptionSet
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
+from .arguments import add_shared
+from .options import OptionSet
 
 if TYPE_CHECKING:
     from sim2real_eval.common.workers import Workers
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.cli.study import carry_out
+    from .study import carry_out
 
     folder = Path(options.out)
     plan = _plan(options.seed, options.runs, options.judge_config or [PROFILE])
@@ -100,7 +100,6 @@ def _write(recording: StudyRecording, *, folder: Path) -> None:
 
 def _plan(seed: int, runs: int, judges: Sequence[str]) -> StudyPlan:
     """Return the study: stand-ins, the paper's models, and profiles of the judge."""
-    from sim2real_eval.cli.models import twins
     from sim2real_eval.judge.setup import JudgeSetup
     from sim2real_eval.simulation.twin import Twin
     from sim2real_eval.study.judges import StudyJudge
@@ -112,6 +111,7 @@ def _plan(seed: int, runs: int, judges: Sequence[str]) -> StudyPlan:
     from sim_sensors.gps.gps import load_gps
     from sim_sensors.imu.imu import load_imu
     from sim_sensors.motion.path_following import DRIVES
+    from .models import twins
 
     sensors = Twin(
         'stand_in',

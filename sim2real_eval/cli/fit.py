@@ -9,19 +9,13 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
-from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
-from sim2real_eval.cli.options import STUDY, UNCERTAINTY, OptionSet, add_metric, study_options
-from sim2real_eval.cli.output import (
-    conclude,
-    print_notes,
-    print_table,
-    progress_bar,
-    report_failures,
-)
 from sim2real_eval.study.options import PROFILE, FitOptions, StudyOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
+from .arguments import add_out, add_scenario, add_shared, sources
+from .judge_arguments import add_judge, add_judge_kind, judge_setup
+from .options import STUDY, UNCERTAINTY, OptionSet, add_metric, study_options
+from .output import conclude, print_notes, print_table, progress_bar, report_failures
 
 HELP = 'tune parameters of a model until simulated runs are judged as real ones'
 DESCRIPTION = (
@@ -90,13 +84,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.cli.models import twins
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.report.fit import MARK, fit_record, write_fit
     from sim2real_eval.study.fitting.fit import fit
     from sim2real_eval.study.fitting.tuned import parse_tuned
     from sim2real_eval.study.run_plan import Judging
+    from .models import twins
 
     given = {
         sensor: _model_of(getattr(options, sensor), f'{sensor}.yaml') for sensor in ('gps', 'imu')

@@ -9,11 +9,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli import arguments
-from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import attempted, conclude, print_notes, print_table, progress_bar
 from sim_sensors.core.errors import MotionError, ParameterError, not_among
 from sim_sensors.core.parameters import Parameters, parameter
+from . import arguments
+from .options import OptionSet
+from .output import attempted, conclude, print_notes, print_table, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

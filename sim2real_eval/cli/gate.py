@@ -7,11 +7,11 @@ import argparse
 import datetime
 from pathlib import Path
 
-from sim2real_eval.cli.arguments import add_shared
-from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import conclude
 from sim2real_eval.study.options import GateOptions
 from sim_sensors.core.errors import ParameterError, Sim2RealError
+from .arguments import add_shared
+from .options import OptionSet
+from .output import conclude
 
 HELP = 'hold a result against limits or an earlier result, for CI'
 DESCRIPTION = (

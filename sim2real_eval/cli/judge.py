@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_out, add_recordings, add_shared, sources
-from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, judge_setup
-from sim2real_eval.cli.options import STUDY
-from sim2real_eval.cli.output import attempted, complain, print_json, print_notes, print_table
 from sim2real_eval.common.findings import Finding, to_records
 from sim2real_eval.study.findings import START_HEADING
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError, Sim2RealError
+from .arguments import add_out, add_recordings, add_shared, sources
+from .judge_arguments import add_judge, add_judge_kind, judge_setup
+from .options import STUDY
+from .output import attempted, complain, print_json, print_notes, print_table
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge

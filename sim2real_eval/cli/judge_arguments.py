@@ -8,10 +8,10 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from sim2real_eval.cli.arguments import add_list, add_shared
-from sim2real_eval.cli.options import OptionSet, rarely
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, number_of, parameter
+from .arguments import add_list, add_shared
+from .options import OptionSet, rarely
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
@@ -145,13 +145,13 @@ def add_published(parser: argparse._ActionsContainer) -> None:
 
 def judge_options(options: argparse.Namespace) -> Options:
     """Return what --filter, --correct, --latency, --transforms and --front-end say."""
-    from sim2real_eval.cli.arguments import input_topics
     from sim2real_eval.judge.robot_localization.replay_options import (
         Options,
         corrections,
         latency_ns,
     )
     from sim2real_eval.recording.frames import TransformFile
+    from .arguments import input_topics
 
     correct = None
     if options.correct is not None:

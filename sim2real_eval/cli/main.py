@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from sim2real_eval.cli.output import complain, logged
-from sim2real_eval.cli.parser import CommandParser, build_parser
 from sim2real_eval.common.workers import single_threads
 from sim_sensors.core.errors import Sim2RealError
+from .output import complain, logged
+from .parser import CommandParser, build_parser
 
 # Ctrl-C and SIGTERM, heard also where they came at a bad moment.
 

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_shared
-from sim2real_eval.cli.output import conclude
 from sim_sensors.core.errors import ParameterError, did_you_mean
+from .arguments import add_shared
+from .output import conclude
 
 if TYPE_CHECKING:
     from sim2real_eval.simulation.twin import Twin

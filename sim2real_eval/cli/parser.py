@@ -15,10 +15,10 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn, Protocol
 
-from sim2real_eval.cli.options import is_common
-from sim2real_eval.cli.output import complain
 from sim_sensors.core.errors import ParameterError, did_you_mean, not_among
 from sim_sensors.core.registry import Registry
+from .options import is_common
+from .output import complain
 
 
 class Verb(Protocol):

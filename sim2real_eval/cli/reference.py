@@ -9,12 +9,12 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli.arguments import add_out, add_recordings, add_shared, sources
-from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import attempted, conclude, print_notes
 from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
+from .arguments import add_out, add_recordings, add_shared, sources
+from .options import OptionSet
+from .output import attempted, conclude, print_notes
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.smoother.smoother import SmootherJudge

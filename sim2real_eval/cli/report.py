@@ -8,10 +8,10 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import add_out, add_shared
-from sim2real_eval.cli.output import complain, conclude, progress_bar
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.registry import is_in_file
+from .arguments import add_out, add_shared
+from .output import complain, conclude, progress_bar
 
 if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.benches.settings import ScenarioSettings
-from sim2real_eval.cli.arguments import add_out, add_shared, motion_parameters
-from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import conclude, print_table, progress_bar
 from sim_sensors.core.errors import ParameterError
+from .arguments import add_out, add_shared, motion_parameters
+from .options import OptionSet
+from .output import conclude, print_table, progress_bar
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.preintegration.params import PreintegrationParams

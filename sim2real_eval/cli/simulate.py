@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.cli import arguments
-from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import attempted_in_steps, conclude, print_notes, report_failures
 from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
+from . import arguments
+from .options import OptionSet
+from .output import attempted_in_steps, conclude, print_notes, report_failures
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import Source
@@ -82,9 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.cli.models import twins
     from sim2real_eval.recording.writing import write_recording
     from sim2real_eval.simulation.twin import REAL_SENSOR
+    from .models import twins
 
     chosen = _SIMULATE.make(options)
     if chosen.gps == _NONE and chosen.imu == REAL_SENSOR:

@@ -9,22 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
-from sim2real_eval.cli.judge_arguments import add_judge, add_judge_kind, add_published, judges
-from sim2real_eval.cli.options import (
-    OptionSet,
-    add_study_options,
-    command_words,
-    rarely,
-    study_options,
-)
-from sim2real_eval.cli.output import conclude, print_notes, print_table
-from sim2real_eval.cli.study import carry_out, shown
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.study.options import PROFILE, ComparedSensors
 from sim_sensors.core.errors import ParameterError
+from .arguments import add_out, add_scenario, add_shared, sources
+from .judge_arguments import add_judge, add_judge_kind, add_published, judges
+from .options import OptionSet, add_study_options, command_words, rarely, study_options
+from .output import conclude, print_notes, print_table
+from .study import carry_out, shown
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import Source
@@ -101,11 +95,11 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
-    from sim2real_eval.cli.models import twins
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import of_sources
     from sim2real_eval.study.study_file import StudyFile
+    from .models import twins
 
     recordings = sources(
         options.real,

@@ -9,11 +9,11 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli import output
-from sim2real_eval.cli.arguments import add_out, add_shared, motion_parameters, sources
-from sim2real_eval.cli.options import OptionSet
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.parameters import Parameters, number_of, parameter
+from . import output
+from .arguments import add_out, add_shared, motion_parameters, sources
+from .options import OptionSet
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.wheels.run import RecordedMotion

@@ -8,11 +8,11 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import add_out
-from sim2real_eval.cli.options import OptionSet
-from sim2real_eval.cli.output import conclude, print_table
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
+from .arguments import add_out
+from .options import OptionSet
+from .output import conclude, print_table
 
 if TYPE_CHECKING:
     from sim_sensors.world.world import World

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, FindingKind, to_records
 from sim2real_eval.common.tables import write_csv
-from sim2real_eval.judge.findings import DIVERGED
-from sim2real_eval.judge.robot_localization.fixes import FilteredGps, no_fixes
-from sim2real_eval.judge.robot_localization.parts import PartName
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
+from .findings import DIVERGED
+from .robot_localization.fixes import FilteredGps, no_fixes
+from .robot_localization.parts import PartName
 
 _COLUMNS = (
     'stamp_ns', 'recv_ns', 'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy',

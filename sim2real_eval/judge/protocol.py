@@ -21,8 +21,6 @@ from numpy.typing import ArrayLike
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge import findings
-from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping
@@ -32,6 +30,8 @@ from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry, entry_points, is_in_file
 from sim_sensors.core.rotations import from_heading, rotate_back
 from sim_sensors.core.shipped import config_path
+from . import findings
+from .estimate import JudgedRun
 
 
 class Judge(Protocol):

@@ -8,27 +8,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.protocol import JudgeRequest, named_file
-from sim2real_eval.judge.robot_localization.advice import has_no_attitude
-from sim2real_eval.judge.robot_localization.configuration import (
-    FRONT_ENDS,
-    NAVSAT_TOPIC,
-    FilterConfig,
-    NavsatConfig,
-    with_front_end,
-)
-from sim2real_eval.judge.robot_localization.embedded import judge, prepare
-from sim2real_eval.judge.robot_localization.inputs import WorldPoses, world_poses
-from sim2real_eval.judge.robot_localization.replay_options import Options, ReplayOptions
-from sim2real_eval.judge.robot_localization.state import YAW
-from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import ImuArray
 from sim_sensors.core.shipped import config_names
+from .estimate import JudgedRun
+from .protocol import JudgeRequest, named_file
+from .robot_localization.advice import has_no_attitude
+from .robot_localization.configuration import (
+    FRONT_ENDS,
+    NAVSAT_TOPIC,
+    FilterConfig,
+    NavsatConfig,
+    with_front_end,
+)
+from .robot_localization.embedded import judge, prepare
+from .robot_localization.inputs import WorldPoses, world_poses
+from .robot_localization.replay_options import Options, ReplayOptions
+from .robot_localization.state import YAW
+from .robot_localization.topics import route
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
 

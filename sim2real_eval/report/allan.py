@@ -40,9 +40,9 @@ from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.tables import Field, write_bytes, write_csv, write_json
-from sim2real_eval.report import style
-from sim2real_eval.report.console import add_numbers, add_words, plain_table
 from sim_sensors.imu.chain import ImuChain
+from . import style
+from .console import add_numbers, add_words, plain_table
 
 _WORDS = {
     'quantisation': 'quantisation Q',

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import from_records
-from sim2real_eval.report.console import p_value_text, short_number
 from sim2real_eval.study.answer import Answer, View
+from .console import p_value_text, short_number
 
 _MOST = 3
 _ENOUGH = 6  # recordings with which p-values can be 0.05

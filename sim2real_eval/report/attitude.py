@@ -22,9 +22,9 @@ from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
 from sim2real_eval.metrics.normalised_squares import Squares
-from sim2real_eval.report import style
-from sim2real_eval.report.consistency import consistency_figure
-from sim2real_eval.report.console import add_numbers, plain_table
+from . import style
+from .consistency import consistency_figure
+from .console import add_numbers, plain_table
 
 
 def attitude_table(study: AttitudeStudy, title: str) -> Table:

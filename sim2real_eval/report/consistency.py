@@ -17,9 +17,9 @@ from rich.text import Text
 from sim2real_eval.metrics.consistency import Consistency, consistency, ratio_bounds
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.report import style
-from sim2real_eval.report.console import add_numbers, add_words, plain_table
 from sim_sensors.core.measurements import FloatArray, IntArray
+from . import style
+from .console import add_numbers, add_words, plain_table
 
 _STYLES = {'consistent': 'green', 'overconfident': 'red', 'underconfident': 'yellow'}
 

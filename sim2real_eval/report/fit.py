@@ -20,15 +20,15 @@ from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.metadata import recording_digest
-from sim2real_eval.report import style
-from sim2real_eval.report.console import add_numbers, add_words, four_decimals, plain_table
-from sim2real_eval.report.run_plots import save_scores
 from sim2real_eval.study.fitting.fit import Fit
 from sim2real_eval.study.fitting.objective import METRICS
 from sim2real_eval.study.fitting.tuned import model_yaml
 from sim2real_eval.study.fitting.validation import AFTER, BEFORE, HELD_OUT, Identified
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
+from . import style
+from .console import add_numbers, add_words, four_decimals, plain_table
+from .run_plots import save_scores
 
 
 def fit_parameter_table(fit: Fit) -> Table:

@@ -19,13 +19,13 @@ from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import Field, write_csv, write_json
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import BAG_FILES, Storage, write_recording
-from sim2real_eval.report import style
-from sim2real_eval.report.console import add_numbers, add_words, plain_table
-from sim2real_eval.report.signal_plots import PLOTS
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.following.follower import FollowSettings
 from sim_sensors.following.reference import ErrorStatistics
 from sim_sensors.world.world import World
+from . import style
+from .console import add_numbers, add_words, plain_table
+from .signal_plots import PLOTS
 
 
 def following_console_table(

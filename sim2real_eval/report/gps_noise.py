@@ -24,9 +24,9 @@ from sim2real_eval.characterization.gps_characterization import (
 from sim2real_eval.characterization.markov_fit import autocovariance
 from sim2real_eval.characterization.noise_terms import with_error
 from sim2real_eval.characterization.walk_fit import even_errors
-from sim2real_eval.report.console import plain_table
-from sim2real_eval.report.style import BLUE, GREEN, VERMILION, new_figure, tidy
 from sim_sensors.core.measurements import FloatArray
+from .console import plain_table
+from .style import BLUE, GREEN, VERMILION, new_figure, tidy
 
 _MODELS = {
     'gps': 'gps.yaml: white + Gauss-Markov',

@@ -13,8 +13,8 @@ from rich.text import Text
 from sim2real_eval.common.findings import Finding, Severity
 from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, Line, Preflight, lines
 from sim2real_eval.recording.corrections import CORRECTIONS
-from sim2real_eval.report.console import add_numbers, add_words, plain_table
-from sim2real_eval.report.style import figure_legend, legend_line, new_figure, tidy
+from .console import add_numbers, add_words, plain_table
+from .style import figure_legend, legend_line, new_figure, tidy
 
 _STYLES = {PASS: 'green', WARN: 'yellow', FAIL: 'bold red'}
 # Hues and shapes: neither alone has to tell them apart.

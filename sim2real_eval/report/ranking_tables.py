@@ -16,16 +16,9 @@ from sim2real_eval.metrics.findings import NOT_SIGNIFICANT
 from sim2real_eval.metrics.published import RankAgreement
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
-from sim2real_eval.report.console import (
-    add_numbers,
-    add_words,
-    four_decimals,
-    p_value_text,
-    plain_table,
-    short_number,
-)
 from sim2real_eval.study.secondary_results import LEVEL, MetricTable
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
+from .console import add_numbers, add_words, four_decimals, p_value_text, plain_table, short_number
 
 _MOST_PAIRS = 3
 

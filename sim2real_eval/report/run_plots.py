@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.report import style
+from . import style
 
 
 @dataclasses.dataclass(frozen=True)

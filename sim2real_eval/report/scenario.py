@@ -17,10 +17,10 @@ from scipy.stats import chi2
 from sim2real_eval.benches.preintegration.study import ScenarioStudy
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
-from sim2real_eval.report import style
-from sim2real_eval.report.console import add_numbers, plain_table
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.nav_state import NavState
+from . import style
+from .console import add_numbers, plain_table
 
 _UNITS = ('rad', 'm', 'm/s', 'm/s^2', 'rad/s')
 _NAMES = ('rotation', 'position', 'velocity', 'accelerometer bias', 'gyroscope bias')

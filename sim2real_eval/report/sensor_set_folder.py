@@ -15,11 +15,11 @@ from sim2real_eval.characterization.imu_file import chain_yaml
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.tables import write_bytes, write_json
-from sim2real_eval.report.allan import allan_figure, allan_record
-from sim2real_eval.report.gps_noise import gps_figure
-from sim2real_eval.report.style import save_png
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.gps.gps import GpsModel
+from .allan import allan_figure, allan_record
+from .gps_noise import gps_figure
+from .style import save_png
 
 
 def gps_yaml(

@@ -15,10 +15,10 @@ from rich.text import Text
 
 from sim2real_eval.common.results import fresh_folder
 from sim2real_eval.common.tables import Field, write_csv, write_json
-from sim2real_eval.report.console import add_numbers, plain_table, short_number
-from sim2real_eval.report.signal_plots import PLOTS, UNITS, save_signal_plots
 from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.options import LIGORIO_2015
+from .console import add_numbers, plain_table, short_number
+from .signal_plots import PLOTS, UNITS, save_signal_plots
 
 
 def signal_tables(comparison: SignalComparison, *, published: bool = False) -> Group:

@@ -19,14 +19,14 @@ from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
-from sim2real_eval.report import style
-from sim2real_eval.report.console import short_number
-from sim2real_eval.report.page.ranking import Standing, differs, standings
-from sim2real_eval.report.ranking_tables import RankLines, metric_lines
-from sim2real_eval.report.run_plots import ENTROPY, RMSE, Overlay, overlay_figure, scores_figure
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.measurements import FloatArray
+from . import style
+from .console import short_number
+from .page.ranking import Standing, differs, standings
+from .ranking_tables import RankLines, metric_lines
+from .run_plots import ENTROPY, RMSE, Overlay, overlay_figure, scores_figure
 
 PLOTS = 'plots'
 """Folder of the plots in that of a study."""

@@ -13,17 +13,17 @@ from sim2real_eval.common.findings import Finding, by_severity, from_records
 from sim2real_eval.common.tables import write_bytes
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
-from sim2real_eval.report.answer import answer_lines
-from sim2real_eval.report.console import MINUS, NONE, Column, DataTable, numeric
-from sim2real_eval.report.page.page import study_page
-from sim2real_eval.report.page.ranking import Standing, ranking, standings
-from sim2real_eval.report.page.tables import by_scenario, overview
-from sim2real_eval.report.ranking_tables import pair_lines
-from sim2real_eval.report.study_plots import begin_plots
 from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults, side_results
 from sim_sensors.core.errors import Sim2RealError
+from .answer import answer_lines
+from .console import MINUS, NONE, Column, DataTable, numeric
+from .page.page import study_page
+from .page.ranking import Standing, ranking, standings
+from .page.tables import by_scenario, overview
+from .ranking_tables import pair_lines
+from .study_plots import begin_plots
 
 PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')

@@ -14,9 +14,9 @@ from sim2real_eval.benches.wheels.study import Driven, WheelStudy
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
-from sim2real_eval.report import style
-from sim2real_eval.report.console import add_numbers, plain_table
 from sim_sensors.core.parameters import to_variant
+from . import style
+from .console import add_numbers, plain_table
 
 
 def wheel_table(study: WheelStudy) -> Table:

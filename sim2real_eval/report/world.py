@@ -19,10 +19,10 @@ from rich.text import Text
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.benches.world import WorldMap
-from sim2real_eval.report.console import add_words, plain_table
-from sim2real_eval.report.style import VERMILION, figure_legend, new_figure, tidy
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.scene import Landmarks, Tags
+from .console import add_words, plain_table
+from .style import VERMILION, figure_legend, new_figure, tidy
 
 _KINDS = ('dipole', 'landmark', 'chessboard', 'tag')
 

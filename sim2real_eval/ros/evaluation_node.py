@@ -27,9 +27,6 @@ from sim2real_eval.cli.study import print_study
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import finish_study
-from sim2real_eval.ros.evaluation.run import Pass, first_difference
-from sim2real_eval.ros.evaluation.study import Study
-from sim2real_eval.ros.evaluation.tally import Pace, Stop, Stopped, Tally
 from sim2real_eval.study.folder import abandon, held
 from sim2real_eval.study.outcome import RunStore
 from sim2real_eval.study.recordings import StudyRecording
@@ -39,6 +36,9 @@ from sim2real_eval.study.runner import conclude
 from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
+from .evaluation.run import Pass, first_difference
+from .evaluation.study import Study
+from .evaluation.tally import Pace, Stop, Stopped, Tally
 
 _NAME = 'evaluation_node'
 _POLL_S = 0.02

@@ -37,10 +37,10 @@ from sim2real_eval.recording.cdr import decode, decode_transforms, encode
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
-from sim2real_eval.ros.judge_health import JudgeHealth, JudgeParameters
 from sim_sensors.core.measurements import FixArray, MessageArray, TwistArray
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.running import run
+from .judge_health import JudgeHealth, JudgeParameters
 
 _TYPES: dict[str, tuple[Any, str]] = {
     'odom': (Odometry, 'nav_msgs/msg/Odometry'),

@@ -25,8 +25,8 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from sim2real_eval.ros_launch.arguments import boolean
-from sim2real_eval.ros_launch.sensors import Mounting, of_models, transforms_file
+from .arguments import boolean
+from .sensors import Mounting, of_models, transforms_file
 
 PACKAGE = 'sim2real_sensors'
 TOLD_TO_END = 'told_to_end'

@@ -17,12 +17,12 @@ from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import median_rate
-from sim2real_eval.study import findings
-from sim2real_eval.study.judges import StudyJudge
-from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.recordings import StudyRecording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
+from . import findings
+from .judges import StudyJudge
+from .options import StudyOptions
+from .recordings import StudyRecording
 
 _WARMUP_S = 5.0
 _MOST = 0.25  # of the shortest recording

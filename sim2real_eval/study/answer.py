@@ -12,15 +12,9 @@ from sim2real_eval.common.findings import Finding, Severity, from_records
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.secondary_results import (
-    LEVEL,
-    MetricTable,
-    SideResults,
-    side_results,
-    study_uncertainty,
-)
-from sim2real_eval.study.sensitivity import SensitivityTable
+from .outcome import StudyOutcome
+from .secondary_results import LEVEL, MetricTable, SideResults, side_results, study_uncertainty
+from .sensitivity import SensitivityTable
 
 Table = TypeVar('Table', MetricTable, SensitivityTable)
 

@@ -19,10 +19,10 @@ from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.writing import BAG_FILES, write_bag
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import EstimateSignals
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
+from .outcome import StudyOutcome
+from .run import EstimateSignals
 
 START_NS = 1_000_000_000_000
 """Stamp of the first truth in every bag, 1000 s: a study keeps times since then only, estimates

@@ -16,15 +16,11 @@ from sim2real_eval.common.results import check_result_folder
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty.assessment import UNCERTAINTY_COLUMNS, uncertainty_fields
-from sim2real_eval.study.answer import study_answer
-from sim2real_eval.study.outcome import MARK, RUNS, StudyOutcome
-from sim2real_eval.study.plan import StudyPlan, change
-from sim2real_eval.study.secondary_results import (
-    side_results,
-    study_uncertainty,
-    uncertainty_records,
-)
 from sim_sensors.core.errors import Sim2RealError
+from .answer import study_answer
+from .outcome import MARK, RUNS, StudyOutcome
+from .plan import StudyPlan, change
+from .secondary_results import side_results, study_uncertainty, uncertainty_records
 
 _FILE = 'study.yaml'
 _OURS = (

@@ -13,8 +13,8 @@ from sim2real_eval.judge.robot_localization.configuration import FRONT_ENDS
 from sim2real_eval.judge.robot_localization.replay_options import Options, corrections, latency_ns
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import TransformFile
-from sim2real_eval.study.entry import Entry
 from sim_sensors.core.registry import is_in_file
+from .entry import Entry
 
 _KEYS = (
     'label', 'judge', 'config', 'navsat_config', 'case', 'filter', 'section', 'correct', 'latency',

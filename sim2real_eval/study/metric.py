@@ -22,11 +22,11 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
 from sim2real_eval.metrics.uncertainty.permutation_test import Divisible
 from sim2real_eval.signals.agreement import SpectrumDistance
-from sim2real_eval.study.outcome import StudyOutcome, speed_error
-from sim2real_eval.study.run import EstimateSignals, RunKey
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import Registry
+from .outcome import StudyOutcome, speed_error
+from .run import EstimateSignals, RunKey
 
 _LEAST_RATIO = 1e-6
 

@@ -21,9 +21,9 @@ from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_at
 from sim2real_eval.signals.agreement import wrap
-from sim2real_eval.study.run import EstimateSignals
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.rotations import between, heading
+from .run import EstimateSignals
 
 _PROBABILITY = 0.95
 

@@ -21,9 +21,9 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries, all_speeds
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
+from .run import EstimateSignals, RunKey, StudyRun
 
 RUNS = 'runs'
 """Folder of the runs in that of a study."""

@@ -15,8 +15,6 @@ from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
-from sim2real_eval.study.entry import Entry
-from sim2real_eval.study.variants import STAND_IN, read_model
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
@@ -26,6 +24,8 @@ from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
 from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
 from sim_sensors.motion.trajectory import Motion, Trajectory
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
+from .entry import Entry
+from .variants import STAND_IN, read_model
 
 _DURATION_S = 20.0
 _OF_DRIVE = ('duration', 'vehicle', 'variation')

@@ -23,10 +23,10 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim2real_eval.study.adapting import lacks_heading, true_heading
-from sim2real_eval.study.observation import observe
-from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
+from .adapting import lacks_heading, true_heading
+from .observation import observe
+from .options import StudyOptions
+from .run import EstimateSignals, RunKey, StudyRun
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

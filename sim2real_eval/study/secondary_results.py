@@ -21,18 +21,18 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty_by_scenario
 from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
-from sim2real_eval.study.metric import Metric, MetricRun, MetricRuns, all_metrics
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import scored_runs
-from sim2real_eval.study.sensitivity import (
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FloatArray
+from .metric import Metric, MetricRun, MetricRuns, all_metrics
+from .outcome import StudyOutcome
+from .run import scored_runs
+from .sensitivity import (
     RankedTable,
     RankingPair,
     SensitivityTable,
     ranking_pairs,
     sensitivity_tables,
 )
-from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray
 
 LEVEL = 0.05
 """p-value below which a distance is significant."""

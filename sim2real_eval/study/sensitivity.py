@@ -14,9 +14,9 @@ from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
 from sim2real_eval.metrics.published import RankAgreement, published_vepd, rank_agreement
 from sim2real_eval.metrics.scores import RunScore, score_run
-from sim2real_eval.study.outcome import StudyOutcome, speed_series
-from sim2real_eval.study.run import RunKey
 from sim_sensors.core.errors import Sim2RealError
+from .outcome import StudyOutcome, speed_series
+from .run import RunKey
 
 _CHANGES: tuple[tuple[str, Any], ...] = (
     ('detrend', 'mean'),

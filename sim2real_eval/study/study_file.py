@@ -11,21 +11,15 @@ from types import MappingProxyType
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study import findings
-from sim2real_eval.study.entry import Entry
-from sim2real_eval.study.judges import StudyJudge, read_judges
-from sim2real_eval.study.metric import METRICS
-from sim2real_eval.study.options import PROFILE, StudyOptions
-from sim2real_eval.study.recordings import (
-    PathDrive,
-    StudyRecording,
-    of_sources,
-    read_drive,
-    read_recordings,
-)
-from sim2real_eval.study.variants import Condition, read_conditions, read_twins
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.shipped import config_names, config_path
+from . import findings
+from .entry import Entry
+from .judges import StudyJudge, read_judges
+from .metric import METRICS
+from .options import PROFILE, StudyOptions
+from .recordings import PathDrive, StudyRecording, of_sources, read_drive, read_recordings
+from .variants import Condition, read_conditions, read_twins
 
 KEYS = MappingProxyType(
     {

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
-from sim2real_eval.study.entry import Entry
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import from_variant, to_variant
 from sim_sensors.core.registry import is_in_file
@@ -24,6 +23,7 @@ from sim_sensors.gps.gps import GPS, PAPER_MODELS
 from sim_sensors.imu.imu import IMU
 from sim_sensors.sensor.catalogue import SensorKind, names
 from sim_sensors.sensor.sensor import SensorModel
+from .entry import Entry
 
 P = TypeVar('P', bound=SensorModel)
 

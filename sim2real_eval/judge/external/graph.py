@@ -25,12 +25,12 @@ from rosgraph_msgs.msg import Clock
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external.follower import Feed, RecordedFeed
-from sim2real_eval.judge.external.process import executable, filter_node
-from sim2real_eval.judge.external.senders import Work, publishers_of
-from sim2real_eval.judge.external.side import PacedSide, Side
 from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording.recording import Recording
+from .follower import Feed, RecordedFeed
+from .process import executable, filter_node
+from .senders import Work, publishers_of
+from .side import PacedSide, Side
 
 # Ports of higher domains lie among those that Linux gives to whoever asks for any.
 _DOMAINS = range(1, 102)

@@ -21,12 +21,12 @@ import yaml
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.locks import Scratch, left_scratches
-from sim2real_eval.judge.external.senders import input_topics
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.ros_parameters import read_node_parameters
 from sim2real_eval.judge.setup import JudgeSetup, node_of
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import Recording
+from .senders import input_topics
 
 JUDGES = ('judge_node', 'robot_localization')
 """Kinds of judge nodes: ours, and ekf_node or ukf_node of robot_localization."""

@@ -14,14 +14,15 @@ from rclpy.node import Node
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external.follower import (
-    ODOMETRY,
-    ExpectedJudge,
-    PendingMessage,
-    Published,
-    rounded_up,
-)
-from sim2real_eval.judge.external.process import (
+from sim2real_eval.judge.findings import REAL_FILTER, REAL_FILTER_OWN_NAVSAT, REAL_PACED
+from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
+from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.cdr import encode
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.recording import Recording
+from .follower import ODOMETRY, ExpectedJudge, PendingMessage, Published, rounded_up
+from .process import (
     NAVSAT_NAME,
     NODE_NAME,
     JudgeProcess,
@@ -31,7 +32,7 @@ from sim2real_eval.judge.external.process import (
     navsat_command,
     node_folder,
 )
-from sim2real_eval.judge.external.senders import (
+from .senders import (
     FILTERED_TOPIC,
     OdometryInbox,
     Questions,
@@ -42,13 +43,6 @@ from sim2real_eval.judge.external.senders import (
     coincide,
     coinciding_frames,
 )
-from sim2real_eval.judge.findings import REAL_FILTER, REAL_FILTER_OWN_NAVSAT, REAL_PACED
-from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
-from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
-from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.cdr import encode
-from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.recording import Recording
 
 # Questions without an answer yet; the queues of services hold ten.
 _MOST_OPEN = 8

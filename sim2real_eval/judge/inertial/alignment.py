@@ -18,9 +18,9 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge import findings
-from sim2real_eval.judge.inertial.front_end import InertialInputs
-from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray
+from .front_end import InertialInputs
+from .settings import InertialSettings
 
 UNKNOWN_HEADING_DEVIATION = math.pi / math.sqrt(3.0)
 """Of an angle of which nothing is known: uniform over a turn, rad."""

@@ -17,11 +17,13 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge import findings
 from sim2real_eval.judge.estimate import Corrections, JudgedRun, PartCount
-from sim2real_eval.judge.inertial.alignment import FirstAttitude, first_attitude
-from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
-from sim2real_eval.judge.inertial.loop import InertialEvents, Taken, run, sensitivities
-from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
-from sim2real_eval.judge.inertial.strapdown import (
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import FloatArray, IntArray
+from .alignment import FirstAttitude, first_attitude
+from .front_end import InertialInputs, inertial_inputs
+from .loop import InertialEvents, Taken, run, sensitivities
+from .settings import InertialJudge, InertialSettings
+from .strapdown import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
     ERRORS,
@@ -30,8 +32,6 @@ from sim2real_eval.judge.inertial.strapdown import (
     STATES,
     VELOCITY,
 )
-from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.measurements import FloatArray, IntArray
 
 _MOST_ESTIMATES = 2_000_000
 # Rows of the errors.

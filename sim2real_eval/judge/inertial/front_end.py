@@ -12,12 +12,12 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge import findings
 from sim2real_eval.judge.estimate import PartCount
-from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.recording.frames import FrameTree, TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray
 from sim_sensors.world.geodesy import LocalFrame
+from .settings import InertialSettings
 
 _ABSENT = -1.0
 # Beyond what any sensor measures; squares of it still fit into a double.

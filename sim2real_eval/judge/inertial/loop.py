@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.judge.inertial.strapdown import (
+from sim_sensors.core.compilation import compiled, kernel
+from sim_sensors.core.measurements import FloatArray, IntArray
+from .strapdown import (
     ACCELEROMETER_BIAS,
     ATTITUDE,
     ERRORS,
@@ -22,8 +24,6 @@ from sim2real_eval.judge.inertial.strapdown import (
     speed_measurement,
     update,
 )
-from sim_sensors.core.compilation import compiled, kernel
-from sim_sensors.core.measurements import FloatArray, IntArray
 
 
 class InertialEvents(NamedTuple):

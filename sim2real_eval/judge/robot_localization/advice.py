@@ -9,14 +9,6 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding, FindingKind
 from sim2real_eval.judge.estimate import PartCount
-from sim2real_eval.judge.robot_localization import findings
-from sim2real_eval.judge.robot_localization.configuration import (
-    NAVSAT_TOPIC,
-    FilterConfig,
-    NavsatConfig,
-)
-from sim2real_eval.judge.robot_localization.navsat import NavsatState, early_fixes, lost_fixes
-from sim2real_eval.judge.robot_localization.state import YAW
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -27,6 +19,10 @@ from sim_sensors.core.measurements import (
     TwistArray,
 )
 from sim_sensors.world.geodesy import LocalFrame
+from . import findings
+from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
+from .navsat import NavsatState, early_fixes, lost_fixes
+from .state import YAW
 
 _MOST = 0.5
 _LEAST_GRAVITY = 0.05

@@ -11,13 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real_eval.judge.robot_localization.ros_parameters import (
-    ParameterReader,
-    read_node_parameters,
-)
-from sim2real_eval.judge.robot_localization.state import AX, N
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray
+from .ros_parameters import ParameterReader, read_node_parameters
+from .state import AX, N
 
 DEFAULT_PROCESS_NOISE = np.array(
     [0.05, 0.05, 0.06, 0.03, 0.03, 0.06, 0.025, 0.025, 0.04, 0.01, 0.01, 0.02, 0.01, 0.01, 0.015]

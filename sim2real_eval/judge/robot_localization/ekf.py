@@ -11,27 +11,10 @@ from __future__ import annotations
 
 import math
 
-from sim2real_eval.judge.robot_localization.matrices import (
-    add_rows,
-    mirror_left,
-    set_row,
-    subtract_with_column,
-    subtract_with_row,
-)
-from sim2real_eval.judge.robot_localization.state import (
-    AX,
-    CONTROL_NS,
-    PITCH,
-    ROLL,
-    VROLL,
-    VX,
-    YAW,
-    Dynamics,
-    Filter,
-    N,
-)
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray
+from .matrices import add_rows, mirror_left, set_row, subtract_with_column, subtract_with_row
+from .state import AX, CONTROL_NS, PITCH, ROLL, VROLL, VX, YAW, Dynamics, Filter, N
 
 
 @kernel

@@ -11,7 +11,11 @@ from collections.abc import Sequence
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, quaternions
-from sim2real_eval.judge.robot_localization.advice import (
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.truth import valid_fixes
+from sim_sensors.core.measurements import FixArray, ImuArray, TwistArray
+from .advice import (
     datum_advice,
     divergence,
     front_end_advice,
@@ -21,26 +25,18 @@ from sim2real_eval.judge.robot_localization.advice import (
     part_advice,
     twist_advice,
 )
-from sim2real_eval.judge.robot_localization.configuration import (
-    FilterConfig,
-    NavsatConfig,
-    with_front_end,
-)
-from sim2real_eval.judge.robot_localization.filter import dynamics_of
-from sim2real_eval.judge.robot_localization.findings import NO_FIX_IN_MESSAGES
-from sim2real_eval.judge.robot_localization.fixes import FilteredGps
-from sim2real_eval.judge.robot_localization.inputs import Inputs, build_inputs
-from sim2real_eval.judge.robot_localization.navsat import new_navsat_state
-from sim2real_eval.judge.robot_localization.parts import new_part_state
-from sim2real_eval.judge.robot_localization.queue import history_ns, new_history, new_queue
-from sim2real_eval.judge.robot_localization.replay import new_scratch, replay
-from sim2real_eval.judge.robot_localization.replay_options import Clock, Grids, ReplayOptions
-from sim2real_eval.judge.robot_localization.state import ROLL, VX, Timing, new_filter, new_output
-from sim2real_eval.judge.robot_localization.topics import delayed, route
-from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import valid_fixes
-from sim_sensors.core.measurements import FixArray, ImuArray, TwistArray
+from .configuration import FilterConfig, NavsatConfig, with_front_end
+from .filter import dynamics_of
+from .findings import NO_FIX_IN_MESSAGES
+from .fixes import FilteredGps
+from .inputs import Inputs, build_inputs
+from .navsat import new_navsat_state
+from .parts import new_part_state
+from .queue import history_ns, new_history, new_queue
+from .replay import new_scratch, replay
+from .replay_options import Clock, Grids, ReplayOptions
+from .state import ROLL, VX, Timing, new_filter, new_output
+from .topics import delayed, route
 
 _FIRST_CAPACITY = 1024
 # 15 h at 35 Hz, some 4 GB; more is a clock of another epoch than that of the messages.

@@ -13,42 +13,15 @@ import math
 
 import numpy as np
 
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.ekf import (
-    passes,
-    predict,
-    solve_backward,
-    solve_forward,
-    wrap_angle,
-)
-from sim2real_eval.judge.robot_localization.matrices import (
-    add_with_column,
-    add_with_row,
-    set_row,
-    settle,
-    subtract_with_column,
-)
-from sim2real_eval.judge.robot_localization.parts import Parts
-from sim2real_eval.judge.robot_localization.queue import Queue
-from sim2real_eval.judge.robot_localization.state import (
-    INITIALISED,
-    LAST_NS,
-    ROLL,
-    TWO_D_STATES,
-    VX,
-    YAW,
-    Dynamics,
-    Filter,
-    N,
-    padded,
-)
-from sim2real_eval.judge.robot_localization.ukf import (
-    correct_unscented,
-    predict_textbook,
-    predict_unscented,
-)
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .configuration import FilterConfig
+from .ekf import passes, predict, solve_backward, solve_forward, wrap_angle
+from .matrices import add_with_column, add_with_row, set_row, settle, subtract_with_column
+from .parts import Parts
+from .queue import Queue
+from .state import INITIALISED, LAST_NS, ROLL, TWO_D_STATES, VX, YAW, Dynamics, Filter, N, padded
+from .ukf import correct_unscented, predict_textbook, predict_unscented
 
 _LONGEST_STEP_S = 100000.0
 _STEP_INSTEAD_S = 0.01

@@ -11,13 +11,13 @@ import numpy as np
 import pyproj
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.robot_localization import navsat as kernels
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
-from sim2real_eval.judge.robot_localization.navsat import Navsat, NavsatState
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.truth import valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, OdometryArray
 from sim_sensors.world.geodesy import LocalFrame
+from . import navsat as kernels
+from .configuration import FilterConfig, NavsatConfig
+from .navsat import Navsat, NavsatState
 
 
 def utm_zone(latitude: float, longitude: float) -> int:

@@ -13,28 +13,6 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.robot_localization.configuration import (
-    NAVSAT_TOPIC,
-    FilterConfig,
-    NavsatConfig,
-    SourceConfig,
-)
-from sim2real_eval.judge.robot_localization.fixes import Plane, navsat_of, plane_of
-from sim2real_eval.judge.robot_localization.navsat import Navsat
-from sim2real_eval.judge.robot_localization.parts import (
-    ACCELERATION,
-    COMMAND_PART,
-    FIX_PART,
-    HEADING_PART,
-    POSE,
-    TWIST,
-    Messages,
-    Part,
-    PartName,
-    Parts,
-    PartTable,
-)
-from sim2real_eval.judge.robot_localization.state import YAW
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import (
     FixArray,
@@ -47,6 +25,23 @@ from sim_sensors.core.measurements import (
     TwistArray,
 )
 from sim_sensors.core.rotations import conjugate, heading, multiply, rotate, rotate_back
+from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig, SourceConfig
+from .fixes import Plane, navsat_of, plane_of
+from .navsat import Navsat
+from .parts import (
+    ACCELERATION,
+    COMMAND_PART,
+    FIX_PART,
+    HEADING_PART,
+    POSE,
+    TWIST,
+    Messages,
+    Part,
+    PartName,
+    Parts,
+    PartTable,
+)
+from .state import YAW
 
 _TYPES: Mapping[str, type[MessageArray]] = {
     'odom': OdometryArray,

@@ -14,40 +14,6 @@ import numpy as np
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import PartCount, part_counts, quaternions
-from sim2real_eval.judge.robot_localization.advice import (
-    front_end_advice,
-    input_advice,
-    part_advice,
-)
-from sim2real_eval.judge.robot_localization.configuration import (
-    NAVSAT_TOPIC,
-    FilterConfig,
-    NavsatConfig,
-)
-from sim2real_eval.judge.robot_localization.filter import dynamics_of
-from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
-from sim2real_eval.judge.robot_localization.inputs import check_type, source_messages
-from sim2real_eval.judge.robot_localization.parts import PartTable, new_part_state
-from sim2real_eval.judge.robot_localization.queue import (
-    grown,
-    history_ns,
-    larger_history,
-    measurements,
-    new_history,
-    new_queue,
-)
-from sim2real_eval.judge.robot_localization.replay import deliver, filter_tick, receive_command
-from sim2real_eval.judge.robot_localization.state import (
-    INITIALISED,
-    LAST_NS,
-    NO_STAMP,
-    ROLL,
-    VX,
-    N,
-    Timing,
-    new_filter,
-    new_output,
-)
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import (
@@ -60,6 +26,15 @@ from sim_sensors.core.measurements import (
     TwistArray,
 )
 from sim_sensors.core.parameters import LARGEST
+from .advice import front_end_advice, input_advice, part_advice
+from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
+from .filter import dynamics_of
+from .fixes import LiveNavsat
+from .inputs import check_type, source_messages
+from .parts import PartTable, new_part_state
+from .queue import grown, history_ns, larger_history, measurements, new_history, new_queue
+from .replay import deliver, filter_tick, receive_command
+from .state import INITIALISED, LAST_NS, NO_STAMP, ROLL, VX, N, Timing, new_filter, new_output
 
 _FIRST_QUEUE = 256
 

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.judge.robot_localization.ekf import wrap_angle
-from sim2real_eval.judge.robot_localization.state import PITCH, ROLL, YAW
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.compiled_rotations import (
     angles_from_matrix,
@@ -23,6 +21,8 @@ from sim_sensors.core.compiled_rotations import (
     rotate_square,
 )
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .ekf import wrap_angle
+from .state import PITCH, ROLL, YAW
 
 _GOOD, _FIX, _NEW_FIX, _HEADING, _NEW_ODOMETRY, _ODOMETRY, _LOST, _EARLY, _FILTERED = range(9)
 

@@ -10,12 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.judge.robot_localization.configuration import (
-    FilterConfig,
-    NavsatConfig,
-    SourceConfig,
-)
-from sim2real_eval.judge.robot_localization.state import NO_STAMP
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import (
     FloatArray,
@@ -24,6 +18,8 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
 )
+from .configuration import FilterConfig, NavsatConfig, SourceConfig
+from .state import NO_STAMP
 
 POSE, TWIST, ACCELERATION = range(3)
 FIX_PART, HEADING_PART, COMMAND_PART = -1, -2, -3

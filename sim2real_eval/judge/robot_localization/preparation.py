@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import math
 
-from sim2real_eval.judge.robot_localization.parts import POSE, TWIST, Parts, PartState
-from sim2real_eval.judge.robot_localization.queue import Queue
-from sim2real_eval.judge.robot_localization.state import ROLL, VROLL, VX
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.compiled_rotations import (
     angles_from_matrix,
@@ -26,6 +23,9 @@ from sim_sensors.core.compiled_rotations import (
     transform,
 )
 from sim_sensors.core.measurements import FloatArray
+from .parts import POSE, TWIST, Parts, PartState
+from .queue import Queue
+from .state import ROLL, VROLL, VX
 
 # `differential`: from two poses to a body velocity.
 #

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.matrices import WIDTH
-from sim2real_eval.judge.robot_localization.state import LAST_NS, Filter, N
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .configuration import FilterConfig
+from .matrices import WIDTH
+from .state import LAST_NS, Filter, N
 
 MEASUREMENT_FIELDS = ('stamp_ns', 'part', 'first_state', 'z', 'R', 'command', 'command_ns')
 """Fields of a queue, and of a history, that make up a measurement."""

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.judge.robot_localization import navsat as gps_node
-from sim2real_eval.judge.robot_localization.filter import advance, process, select
-from sim2real_eval.judge.robot_localization.navsat import (
+from sim_sensors.core.compilation import compiled, kernel
+from sim_sensors.core.measurements import FloatArray, IntArray
+from . import navsat as gps_node
+from .filter import advance, process, select
+from .navsat import (
     Navsat,
     NavsatState,
     locate,
@@ -24,26 +26,10 @@ from sim2real_eval.judge.robot_localization.navsat import (
     receive_heading,
     receive_odometry,
 )
-from sim2real_eval.judge.robot_localization.parts import (
-    COMMAND_PART,
-    FIX_PART,
-    HEADING_PART,
-    Messages,
-    Parts,
-    PartState,
-)
-from sim2real_eval.judge.robot_localization.preparation import prepare
-from sim2real_eval.judge.robot_localization.queue import (
-    History,
-    Queue,
-    expire,
-    free_slot,
-    pop,
-    push,
-    rewind,
-    save_state,
-)
-from sim2real_eval.judge.robot_localization.state import (
+from .parts import COMMAND_PART, FIX_PART, HEADING_PART, Messages, Parts, PartState
+from .preparation import prepare
+from .queue import History, Queue, expire, free_slot, pop, push, rewind, save_state
+from .state import (
     CONTROL_NS,
     INITIALISED,
     LAST_NS,
@@ -60,8 +46,6 @@ from sim2real_eval.judge.robot_localization.state import (
     publish_gps,
     take_gps,
 )
-from sim_sensors.core.compilation import compiled, kernel
-from sim_sensors.core.measurements import FloatArray, IntArray
 
 
 class Scratch(NamedTuple):

@@ -8,16 +8,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.judge.robot_localization.configuration import (
-    FRONT_ENDS,
-    FilterConfig,
-    NavsatConfig,
-    topic_name,
-)
-from sim2real_eval.judge.robot_localization.state import next_tick
 from sim2real_eval.recording.frames import TransformFile
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
+from .configuration import FRONT_ENDS, FilterConfig, NavsatConfig, topic_name
+from .state import next_tick
 
 CORRECTIONS = ('gravity', 'differential', 'unscented')
 """Deviations of robot_localization that can be corrected."""

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.judge.robot_localization.matrices import WIDTH
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .matrices import WIDTH
 
 X, Y, Z, ROLL, PITCH, YAW, VX, VY, VZ, VROLL, VPITCH, VYAW, AX, AY, AZ = range(15)
 N = 15

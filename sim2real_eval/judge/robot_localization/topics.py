@@ -8,7 +8,11 @@ from collections.abc import Mapping
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge.robot_localization.configuration import (
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.roles import roles_heard
+from sim_sensors.core.errors import did_you_mean
+from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, TwistArray
+from .configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
     NavsatConfig,
@@ -16,12 +20,8 @@ from sim2real_eval.judge.robot_localization.configuration import (
     topic_name,
     with_front_end,
 )
-from sim2real_eval.judge.robot_localization.findings import OTHER_TOPIC
-from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
-from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.roles import roles_heard
-from sim_sensors.core.errors import did_you_mean
-from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, TwistArray
+from .findings import OTHER_TOPIC
+from .replay_options import ReplayOptions
 
 FIX, HEADING, COMMAND = 'fix', 'heading', 'command'
 """Takers beside the filter's inputs: navsat_transform's fixes and headings, velocity commands."""

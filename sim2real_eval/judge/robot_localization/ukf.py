@@ -16,33 +16,11 @@ from __future__ import annotations
 
 import math
 
-from sim2real_eval.judge.robot_localization.ekf import (
-    control_acceleration,
-    passes,
-    solve_backward,
-    solve_forward,
-    wrap_angle,
-)
-from sim2real_eval.judge.robot_localization.matrices import (
-    add_rows,
-    mirror,
-    set_row,
-    subtract_with_column,
-)
-from sim2real_eval.judge.robot_localization.state import (
-    AX,
-    PITCH,
-    POINTS_VALID,
-    ROLL,
-    VROLL,
-    VX,
-    YAW,
-    Dynamics,
-    Filter,
-    N,
-)
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .ekf import control_acceleration, passes, solve_backward, solve_forward, wrap_angle
+from .matrices import add_rows, mirror, set_row, subtract_with_column
+from .state import AX, PITCH, POINTS_VALID, ROLL, VROLL, VX, YAW, Dynamics, Filter, N
 
 _POINTS = 2 * N + 1
 

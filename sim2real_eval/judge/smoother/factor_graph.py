@@ -14,8 +14,8 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.inertial.alignment import FirstAttitude
 from sim2real_eval.judge.inertial.front_end import InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
-from sim2real_eval.judge.smoother.chain import Steps, joint_covariances
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .chain import Steps, joint_covariances
 
 INTEGRATION_DENSITY = 1e-4
 """Of the position for what the integration itself does wrong, m/sqrt(s)."""

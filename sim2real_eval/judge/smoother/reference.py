@@ -13,9 +13,9 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.results import versions
 from sim2real_eval.judge.estimate import ODOMETRY_FIELDS, JudgedRun
-from sim2real_eval.judge.smoother.smoother import SmootherJudge
 from sim2real_eval.recording.recording import Recording, ReferenceTruth
 from sim_sensors.core.measurements import FloatArray, OdometryArray
+from .smoother import SmootherJudge
 
 _FRAME = 'map'
 

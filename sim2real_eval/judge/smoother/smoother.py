@@ -19,18 +19,11 @@ from sim2real_eval.judge.inertial.alignment import first_attitude
 from sim2real_eval.judge.inertial.error_state import output_times, skew
 from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
 from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
-from sim2real_eval.judge.smoother.chain import Steps, cut
-from sim2real_eval.judge.smoother.factor_graph import (
-    INTEGRATION_DENSITY,
-    ImuMotion,
-    Nodes,
-    imu_densities,
-    load_gtsam,
-    solve,
-)
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .chain import Steps, cut
+from .factor_graph import INTEGRATION_DENSITY, ImuMotion, Nodes, imu_densities, load_gtsam, solve
 
 _OUTAGE_S = 2.0
 # Intervals at a time, so that memory stays bounded however long the run is.

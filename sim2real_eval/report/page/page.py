@@ -19,28 +19,15 @@ from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.answer import AnswerLine, adapted_text
 from sim2real_eval.report.console import NONE
-from sim2real_eval.report.page.figure import Plot, Source, library
-from sim2real_eval.report.page.ranking import Standing, standings
-from sim2real_eval.report.page.section import (
-    SPEED,
-    Chapter,
-    JudgeSection,
-    judge_section,
-    ranking_view,
-    side_sections,
-)
-from sim2real_eval.report.page.tables import (
-    overview,
-    record_tables,
-    record_texts,
-    run_table,
-    shown_model,
-)
 from sim2real_eval.report.style import ON_DARK, model_colours
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import told_failures
 from sim2real_eval.study.secondary_results import SideResults
 from sim_sensors.core.errors import Sim2RealError
+from .figure import Plot, Source, library
+from .ranking import Standing, standings
+from .section import SPEED, Chapter, JudgeSection, judge_section, ranking_view, side_sections
+from .tables import overview, record_tables, record_texts, run_table, shown_model
 
 
 def study_page(

@@ -13,12 +13,12 @@ import numpy as np
 
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.console import NONE, decimal, p_value_text, span
-from sim2real_eval.report.page.evidence import Evidence, RunEvidence
-from sim2real_eval.report.page.figure import TRUTH, Plot, Source
-from sim2real_eval.report.page.ranking import Standing, differs
 from sim2real_eval.report.style import is_wide
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.measurements import FloatArray
+from .evidence import Evidence, RunEvidence
+from .figure import TRUTH, Plot, Source
+from .ranking import Standing, differs
 
 _DECADES = 6.0
 _TRACK = 500  # points

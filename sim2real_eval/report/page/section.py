@@ -17,9 +17,12 @@ from sim2real_eval.report.console import (
     p_value_text,
     short_number,
 )
-from sim2real_eval.report.page.evidence import Evidence, RunEvidence, gather
-from sim2real_eval.report.page.figure import Plot, Source
-from sim2real_eval.report.page.plots import (
+from sim2real_eval.report.ranking_tables import RankLines, metric_lines, sensitivity_lines
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.secondary_results import SideResults
+from .evidence import Evidence, RunEvidence, gather
+from .figure import Plot, Source
+from .plots import (
     consistency_plot,
     ranking_plot,
     scores_plot,
@@ -27,11 +30,8 @@ from sim2real_eval.report.page.plots import (
     speed_plot,
     track_plot,
 )
-from sim2real_eval.report.page.ranking import Ranking, Standing, differs, ranking
-from sim2real_eval.report.page.tables import by_scenario, consistency
-from sim2real_eval.report.ranking_tables import RankLines, metric_lines, sensitivity_lines
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.secondary_results import SideResults
+from .ranking import Ranking, Standing, differs, ranking
+from .tables import by_scenario, consistency
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ import yaml
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.console import NONE, Column, DataTable, decimal, numeric
-from sim2real_eval.report.page.ranking import Standing
 from sim2real_eval.study.outcome import StudyOutcome
+from .ranking import Standing
 
 
 def record_tables(record: Mapping[str, Any]) -> list[DataTable]:

@@ -28,10 +28,10 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType, default_type
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.ros.evaluation.bench import SensorBench
-from sim2real_eval.ros.evaluation.tally import Pace
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
 from sim_sensors.core.measurements import MessageArray
+from .bench import SensorBench
+from .tally import Pace
 
 # What is on the graph for whoever looks on: the messages of the recording as it is replayed.
 

@@ -18,11 +18,11 @@ from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.recording.reading import Failure, Source
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.fitting.objective import coordinates
-from sim2real_eval.study.fitting.tuned import Tuned, set_values
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
+from .objective import coordinates
+from .tuned import Tuned, set_values
 
 
 class _Task(NamedTuple):

@@ -14,12 +14,16 @@ from sim2real_eval.common.findings import Finding, FindingKind, by_severity, mer
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.fitting import findings
-from sim2real_eval.study.fitting.evaluations import Evaluations, RealRuns, judge_real
-from sim2real_eval.study.fitting.objective import METRICS
-from sim2real_eval.study.fitting.search import default_budget, search
-from sim2real_eval.study.fitting.tuned import Tuned
-from sim2real_eval.study.fitting.validation import (
+from sim2real_eval.study.options import FitOptions
+from sim2real_eval.study.run_plan import Judging
+from sim_sensors.core.measurements import IntArray
+from sim_sensors.core.seeding import stream
+from . import findings
+from .evaluations import Evaluations, RealRuns, judge_real
+from .objective import METRICS
+from .search import default_budget, search
+from .tuned import Tuned
+from .validation import (
     BEFORE,
     HELD_OUT,
     LEAST_RECORDINGS,
@@ -28,10 +32,6 @@ from sim2real_eval.study.fitting.validation import (
     identify,
     validate,
 )
-from sim2real_eval.study.options import FitOptions
-from sim2real_eval.study.run_plan import Judging
-from sim_sensors.core.measurements import IntArray
-from sim_sensors.core.seeding import stream
 
 
 def deal_folds(scenarios: Sequence[str], folds: int, seed: int) -> list[IntArray]:

@@ -11,10 +11,10 @@ from scipy.interpolate import RBFInterpolator
 from scipy.stats import qmc
 
 from sim2real_eval.common.errors import FitError
-from sim2real_eval.study.fitting.evaluations import Evaluations
-from sim2real_eval.study.fitting.objective import Objective, coordinates
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
+from .evaluations import Evaluations
+from .objective import Objective, coordinates
 
 # How the scores of every run depend on the parameters, between the candidates that were judged.
 #

@@ -12,12 +12,12 @@ from scipy.stats import norm, t
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
-from sim2real_eval.study.fitting.evaluations import Evaluations
-from sim2real_eval.study.fitting.objective import METRICS, prediction_scores, sign_flip_p_value
-from sim2real_eval.study.fitting.search import Surface, chosen
-from sim2real_eval.study.fitting.tuned import Tuned
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
+from .evaluations import Evaluations
+from .objective import METRICS, prediction_scores, sign_flip_p_value
+from .search import Surface, chosen
+from .tuned import Tuned
 
 BEFORE, AFTER, HELD_OUT = 'before', 'after', 'held out'
 

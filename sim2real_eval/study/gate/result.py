@@ -16,11 +16,11 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
-from sim2real_eval.study.gate.verdict import Cell, GateCase, GateVerdict, interval
 from sim2real_eval.study.options import GateOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import StudyRun, scored_runs
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
+from .verdict import Cell, GateCase, GateVerdict, interval
 
 _MUST_MATCH = ('component', 'metric', 'start_heading', 'adapt')
 _SYNTHETIC = 'synthetic'
