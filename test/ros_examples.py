@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 pytest.importorskip('rclpy', reason='no ROS')
 
 import numpy as np
+import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.context import Context
@@ -33,6 +35,7 @@ from sim2real_eval.judge.external.graph import (
     free_domain,
     private_context,
 )
+from sim_sensors import executables
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
@@ -67,6 +70,23 @@ DEEP = (
     ),
 )
 VECTORS = ('angular_velocity', 'linear_acceleration')
+
+
+def refused(
+    capfd: pytest.CaptureFixture[str], name: str, *parameters: str, file: Path | None = None
+) -> list[str]:
+    """Run an executable in this process with what it refuses; return the lines that it says."""
+    words = [word for parameter in parameters for word in ('-p', parameter)]
+    words += [] if file is None else ['--params-file', str(file)]
+    capfd.readouterr()
+    # What is taken by mistake would run for ever.
+    end = threading.Timer(60.0, rclpy.try_shutdown)
+    end.start()
+    status = getattr(executables, name)(['--ros-args', *words])
+    end.cancel()
+    said = capfd.readouterr()
+    assert status == 2, said.err
+    return said.err.splitlines()
 
 
 class Graph:

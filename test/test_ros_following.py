@@ -13,7 +13,7 @@ pytest.importorskip('rclpy', reason='no ROS')
 
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped, Vector3Stamped
 from nav_msgs.msg import Path
-from ros_examples import TIMEOUT, Graph, graph_of_its_own
+from ros_examples import Graph, graph_of_its_own, refused
 
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.following.follower import LiveFollower, Step
@@ -122,8 +122,8 @@ def test_a_path_on_the_topic_is_followed_in_the_frame_of_the_odometry(graph: Gra
     assert command.angular.z < -0.5
 
 
-def test_a_path_that_is_not_there_is_one_line_and_status_2(graph: Graph) -> None:
-    process = graph.start('path_follower_node', 'path:=/gone.csv')
-    (line,) = process.communicate(timeout=TIMEOUT)[1].strip().splitlines()
-    assert process.returncode == 2
+def test_a_path_that_is_not_there_is_one_line_and_status_2(
+    graph: Graph, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = refused(capfd, 'path_follower_node', 'path:=/gone.csv')
     assert '/gone.csv: cannot be read' in line

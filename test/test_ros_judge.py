@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +25,7 @@ from live_examples import (
     gps_bits,
     live_judge,
 )  # fmt: skip
-from ros_judge_examples import Graph, Heard, Script, command, play
+from ros_judge_examples import Graph, Heard, Script, play
 
 from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
@@ -36,7 +35,7 @@ from sim2real_eval.recording.cdr import encode_transforms
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.ros.judge_node import JudgeNode
+from sim2real_eval.ros.judge_node import JudgeNode, main
 from sim_sensors.core.measurements import PoseArray
 
 SECONDS = 1.6
@@ -300,16 +299,14 @@ def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
     ids=['unknown', 'type', 'file', 'filter', 'correct', 'unscented'],
 )
 def test_a_wrong_parameter_ends_the_node_with_one_line_and_status_2(
-    folder: Path, arguments: list[str], problem: str
+    folder: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], problem: str
 ) -> None:
-    done = subprocess.run(
-        command('--params-file', str(folder / 'params.yaml'), *arguments),
-        capture_output=True, text=True, check=False, timeout=180,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stdout == ''
-    assert done.stderr.startswith(f'judge_node: error: {problem}')
-    assert len(done.stderr.splitlines()) == 1
+    given = ['--params-file', str(folder / 'params.yaml'), *arguments]
+    assert main(['--ros-args', *given]) == 2
+    said = capfd.readouterr()
+    assert said.out == ''
+    (line,) = said.err.splitlines()
+    assert line.startswith(f'judge_node: error: {problem}')
 
 
 def test_static_transforms_are_taken_in_the_form_that_tf_static_carries(folder: Path) -> None:
