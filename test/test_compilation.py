@@ -79,10 +79,10 @@ def compile_it(folder: str) -> int:
 
 
 def test_of_processes_that_need_a_function_at_once_one_compiles_it(tmp_path: Path) -> None:
-    with Workers(3) as workers:
-        hits = workers.map(compile_it, [str(tmp_path)] * 3)
+    with Workers(2) as workers:
+        hits = workers.map(compile_it, [str(tmp_path)] * 2)
     assert len(list(tmp_path.rglob('*.nbc'))) == 1
-    assert sorted(hits) == [0, 1, 1]
+    assert sorted(hits) == [0, 1]
 
 
 @compilation.kernel

@@ -107,7 +107,7 @@ def test_covariance_stays_symmetric_and_positive(seed: int) -> None:
         assert (np.abs(flt.state[ANGLES]) <= math.pi).all()
 
 
-def test_covariance_stays_positive_over_a_million_steps_of_extreme_measurements() -> None:
+def test_covariance_stays_positive_over_many_steps_of_extreme_measurements() -> None:
     """Full covariances with variances from 1e-9 to 1e6 m^2, masks of 1 to 12 states, steps of 1 to
     200 ms, about a fixed motion: symmetric to the bit after each step that is looked at (each
     500th), every variance positive, and no negative eigenvalue of the correlations.
@@ -127,7 +127,7 @@ def test_covariance_stays_positive_over_a_million_steps_of_extreme_measurements(
     motion = 0.3 * rng.normal(size=N)
     flt = filter_at(motion, extreme(N))
     dyn = dynamics(np.diag(DEFAULT_PROCESS_NOISE))
-    steps_ns = (10.0 ** rng.uniform(6.0, 8.3, size=1_000_000)).astype(np.int64)
+    steps_ns = (10.0 ** rng.uniform(6.0, 8.3, size=250_000)).astype(np.int64)
     choices = rng.integers(0, len(pool), size=len(steps_ns)).tolist()
     for step, stamp_ns in enumerate(np.cumsum(steps_ns).tolist()):
         index, m, R, noise = pool[choices[step]]

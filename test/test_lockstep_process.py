@@ -45,7 +45,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder, paths = tmp_path_factory.mktemp('short'), []
     for motion in ('drive_line', 'drive_circle'):
         whole = run_of(motion, 1)
-        end = whole.start_ns + 2_500_000_000
+        end = whole.start_ns + 1_500_000_000
         cut = {name: array.take(array.stamp_ns < end) for name, array in whole.messages.items()}
         paths.append(folder / whole.name)
         write_recording(dataclasses.replace(whole, messages=cut), paths[-1])

@@ -34,7 +34,7 @@ def cluster() -> Iterator[Any]:
 def test_a_cluster_gives_the_same_bytes(
     tmp_path: Path, cluster: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = write_study_file(tmp_path, {'judges': ['paper_released', 'clean']})
+    file = write_study_file(tmp_path, {'judges': ['clean']})
     done = call(
         capsys, 'study', file, '--out', tmp_path / 'far', '--cluster', cluster.scheduler_address
     )
