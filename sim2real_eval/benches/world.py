@@ -148,8 +148,6 @@ def world_map(world: World, area: Area | None = None, height: float | None = Non
     return made
 
 
-# What a world is, in numbers: its place, gravity and Earth field, and the field on a map.
-
 _TURNED_DEG = (5, 30)
 
 

@@ -8,14 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sim2real_eval.characterization import findings
-from sim2real_eval.characterization.allan import (
-    AllanCurve,
-    allan_curve,
-    averaging_factors,
-    confidence_band,
-    simple_relative_error,
-)
+from sim2real_eval.characterization import allan, findings
 from sim2real_eval.characterization.allan_covariance import degrees_of_freedom
 from sim2real_eval.characterization.allan_fit import (
     FEWEST_FITTED,
@@ -52,7 +45,7 @@ class AxisResult:
     """One axis, named as in `signals.AXES`, of one recording."""
 
     axis: str
-    curve: AllanCurve
+    curve: allan.AllanCurve
     # (k,) One-sigma band of the deviation, at all averaging times of the curve
     lower: FloatArray
     upper: FloatArray
@@ -182,8 +175,8 @@ def _axis(
             f'{n / rate:.4g} s of {signals.name}; must be '
             f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
         )
-    grid = np.union1d(octaves, averaging_factors(n, 'log', count=options.points))
-    curve = allan_curve(screened.values, rate, grid)
+    grid = np.union1d(octaves, allan.averaging_factors(n, 'log', count=options.points))
+    curve = allan.allan_curve(screened.values, rate, grid)
     if not curve.variance[0] > 0.0:
         notes.append(findings.CONSTANT(axis))
         return []
@@ -191,14 +184,14 @@ def _axis(
     if fit.misfit:
         notes.append(findings.MISFIT(axis, misfit=fit.misfit / 2))
     freedom = degrees_of_freedom(n, grid, fit.coefficients)
-    lower, upper = confidence_band(curve, freedom)
+    lower, upper = allan.confidence_band(curve, freedom)
     result = AxisResult(
         axis=axis,
         curve=curve,
         lower=lower,
         upper=upper,
         freedom=freedom,
-        simple_error=simple_relative_error(curve),
+        simple_error=allan.simple_relative_error(curve),
         fit=fit,
         model=model_variance(fit, curve.dt, curve.tau),
         graphical_estimate=read_off(curve.at(fitted)),

@@ -194,9 +194,6 @@ def characterize_gps(
     )
 
 
-# Autocovariances of the fit, to hold beside those of the fixes.
-
-
 def expected_autocovariance(
     fit: MarkovFit, lengths: Sequence[int], period: float, lags: int
 ) -> FloatArray:
@@ -248,8 +245,6 @@ def _covariances(fit: MarkovFit, n: int, period: float) -> FloatArray:
     c[0] += fit.white.value**2
     return c
 
-
-# Right by construction: the GPS models are simulated over the standstills they were made from.
 
 _REPEATS = 24
 

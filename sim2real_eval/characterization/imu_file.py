@@ -166,8 +166,6 @@ def sdf_noise(terms: Mapping[str, NoiseTerms], *, rate: float) -> str:
     return '\n'.join(lines) + '\n'
 
 
-# The units in which coefficients are written: SI, discrete, and those of data sheets.
-
 _DEGREE = math.pi / 180.0
 _HOUR = 3600.0
 

@@ -254,8 +254,6 @@ def _time_interval(
     return low, high
 
 
-# Likelihood of the two processes.
-
 NO_WHITE = 1e-9
 """Share of the variance that stands for no white noise."""
 _BOUND_GAIN = 2.71

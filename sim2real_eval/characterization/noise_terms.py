@@ -77,9 +77,6 @@ def unseen(
     return ParameterEstimate(value, math.nan, unit, False, lower, upper, remark)
 
 
-# The five coefficients of an axis, each with its uncertainty, and their mean over recordings.
-
-
 @dataclasses.dataclass(frozen=True)
 class Coefficient:
     """One coefficient, as a root: N, not N^2."""

@@ -24,8 +24,6 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.core.measurements import IntArray
 
-# Columns of tables that hold times: their units, and doubts about them.
-
 TIME_COLUMNS = {
     'stamp_ns': 1.0, 'time_ns': 1.0, 'time_us': 1e3, 'time_ms': 1e6,
     'time': 1e9, 't': 1e9, 'timestamp': 1e9, 'time_s': 1e9,

@@ -152,8 +152,6 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     return np.stack([np.interp(at, there, norm[known]) for norm in norms], axis=1)
 
 
-# From samples with stamps to evenly spaced samples: repeats, gaps and jitter.
-
 LONGEST_FILLED = 5
 """Samples in a row that may be missing and are then interpolated."""
 _FEWEST = 8

@@ -164,9 +164,6 @@ def _joined(same: Sequence[Squares]) -> Squares:
     )
 
 
-# What of one judged recording can be held against its own covariances.
-
-
 class Checked(NamedTuple):
     """NIS of each part, and NEES of each quantity if there is truth; and how they were made."""
 

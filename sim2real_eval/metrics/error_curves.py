@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from sim_sensors.core.measurements import FloatArray
 
-# Power spectral density by Welch's method.
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Spectrum:
@@ -116,9 +114,6 @@ def error_spectra(errors: Sequence[FloatArray], rate: float) -> FloatArray:
         columns = np.stack([errors[i] for i in chosen.tolist()], axis=1)
         found |= zip(chosen.tolist(), spectrum(columns, rate, segment).density.T, strict=True)
     return np.stack([found[i] for i in range(len(errors))])
-
-
-# How many independent samples is a correlated series worth?
 
 
 def correlation_time(values: FloatArray) -> float:

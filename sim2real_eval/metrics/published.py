@@ -102,9 +102,6 @@ def published_vepd(model: str, scenario: str) -> float | None:
     return entry.vepd if entry is not None else None
 
 
-# VEPD tables from files: from the published data, or from the `series` folder of a study.
-
-
 @dataclasses.dataclass(frozen=True)
 class SeriesVepd:
     """Rows of `vepd_table`, the score of every run, and what was skipped, repaired or uneven."""
@@ -139,8 +136,6 @@ def vepd_from_series(folder: str | Path, options: MetricOptions | None = None) -
         runs.setdefault(key.scenario, []).append(score)
     return SeriesVepd(vepd_table(real, sim), scores, (*read.notes, *coverage_notes(real, sim)))
 
-
-# Do two rankings of the same models agree?
 
 _ALL_ORDERS = 5040  # 7!
 _DRAWN = 10_000

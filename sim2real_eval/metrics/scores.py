@@ -14,8 +14,6 @@ from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.series import VelocitySeries
 from sim_sensors.core.measurements import FloatArray
 
-# Wiener entropy, also called spectral flatness: how noise-like a signal is.
-
 
 def wiener_entropy(signal: ArrayLike, options: MetricOptions | None = None) -> float:
     r"""Return the Wiener entropy of a signal as the paper computes it.

@@ -60,8 +60,6 @@ def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
     )
 
 
-# How late one series is against another: the peak of their cross-correlation.
-
 _LEAST_CORRELATION = 0.5
 _LEAST_OVERLAP = 8
 
@@ -164,9 +162,6 @@ def _between(values: FloatArray, first: IntArray, last: IntArray) -> tuple[Float
     return sums[0][last] - sums[0][first], sums[1][last] - sums[1][first]
 
 
-# Trend of a series by a running median.
-
-
 def median_trend(values: FloatArray, window: int) -> FloatArray:
     """Return the median of the samples n-k .. n+k at every n ([Cesenek2019], 3.2.3).
 
@@ -184,9 +179,6 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
             f'be at most {len(values) - (len(values) + 1) % 2}'
         )
     return np.asarray(median_filter(np.asarray(values), size=window, mode='nearest'))
-
-
-# Series on a common time grid, and angles without jumps.
 
 
 def wrap(angle: ArrayLike) -> FloatArray:
@@ -237,8 +229,6 @@ def off_grid(time: FloatArray, rate: float) -> float:
     phase = (time - time[0]) * rate
     return float(np.quantile(np.abs(phase - np.round(phase)), 0.95))
 
-
-# How different two sets of runs are.
 
 _POINTS = 2048
 _ROUNDING = 1e-12  # equal sets, added up in another order

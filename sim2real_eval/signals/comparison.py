@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings, to_records
-from sim2real_eval.metrics.uncertainty.permutation_test import (
-    Divisible,
-    distance_p_values,
-    permute_labels,
-    split_half_distance,
-)
+from sim2real_eval.metrics.uncertainty import permutation_test
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.signals.agreement import (
     ErrorDistance,
@@ -215,7 +210,7 @@ def _compare_model(
             'or each a GPS receiver'
         )
     numbers = partners(real, runs)
-    permutations = permute_labels(
+    permutations = permutation_test.permute_labels(
         [f'{i}' for i in range(len(real))],
         [f'alone {i}' if number is None else f'{number}' for i, number in enumerate(numbers)],
         options.permutations,
@@ -229,7 +224,7 @@ def _compare_model(
         lack = TOO_FEW_RUNS(real=n, simulated=len(runs), least=permutations.least, pairing=pairing)
     rows: list[SignalRow] = []
     ready: dict[str, PreparedQuantity] = {}
-    distances: list[Divisible] = []
+    distances: list[permutation_test.Divisible] = []
     said: dict[Finding, list[str]] = {}
     for quantity in everywhere:
         one = prepare(
@@ -252,7 +247,7 @@ def _compare_model(
             split = ErrorDistance.of(errors), SpectrumDistance(density)
             distances += split
             split_half = [
-                split_half_distance(each, n, options.seed)
+                permutation_test.split_half_distance(each, n, options.seed)
                 for each in (ErrorDistance.of(errors[:n]), SpectrumDistance(density[:n]))
             ]
             spectra = density[:n].mean(axis=0), density[n:].mean(axis=0)
@@ -274,7 +269,7 @@ def _compare_model(
                 )
             )
     if enough:
-        found = distance_p_values(distances, permutations)
+        found = permutation_test.distance_p_values(distances, permutations)
         rows = [
             _judged(row, found.single[2 * i :][:2], found.adjusted[2 * i :][:2], options.level)
             for i, row in enumerate(rows)

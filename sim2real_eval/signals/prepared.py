@@ -12,15 +12,7 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
-from sim2real_eval.signals import findings
-from sim2real_eval.signals.agreement import (
-    find_lag,
-    grid,
-    median_rate,
-    median_trend,
-    off_grid,
-    resample,
-)
+from sim2real_eval.signals import agreement, findings
 from sim2real_eval.signals.measured import Measured, Quantity, SensorSignals
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim_sensors.core.measurements import FloatArray
@@ -41,7 +33,7 @@ class PreparedRun:
     def trend(self, window: int) -> FloatArray:
         """Return the running median of the size of the error, `(m, k)`; see `median_trend`."""
         size = np.abs(self.even.error)
-        return np.stack([median_trend(column, window) for column in size.T], axis=1)
+        return np.stack([agreement.median_trend(column, window) for column in size.T], axis=1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,12 +85,12 @@ def prepare(
     quantity = real[0].quantity
     runs = [*real, *simulated]
     notes: list[Finding] = []
-    slowest = min(median_rate(run.time) for run in runs)
+    slowest = min(agreement.median_rate(run.time) for run in runs)
     rate = options.rate or slowest
     if rate > 1.01 * slowest:
         notes.append(findings.GRID_TOO_FAST(grid=rate, sensor=slowest, half=0.5 * slowest))
     else:
-        stray = max(off_grid(run.time, _rate(run, rate)) for run in runs)
+        stray = max(agreement.off_grid(run.time, _rate(run, rate)) for run in runs)
         if stray > _OFF_GRID:
             notes.append(findings.OFF_GRID(off=stray, grid=rate))
     rates = [_rate(run, rate) for run in runs]
@@ -145,7 +137,7 @@ def _rate(run: Measured, rate: float) -> float:
 
     Its samples then need no interpolation; its frequencies are off by 0.1 % at most.
     """
-    own = median_rate(run.time)
+    own = agreement.median_rate(run.time)
     return own if abs(own / rate - 1.0) < _SAME_RATE else rate
 
 
@@ -204,23 +196,22 @@ def _pair(
     time = ours.time + offset
     lag = None
     if options.align != 'none':
-        rate = min(median_rate(time), median_rate(theirs.time))
+        rate = min(agreement.median_rate(time), agreement.median_rate(theirs.time))
         low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
-        at = grid(np.array([low, max(high, low)]), rate)
-        lag = find_lag(
-            resample(time, ours.measured, at),
-            resample(theirs.time, theirs.measured, at),
+        at = agreement.grid(np.array([low, max(high, low)]), rate)
+        lag = agreement.find_lag(
+            agreement.resample(time, ours.measured, at),
+            agreement.resample(theirs.time, theirs.measured, at),
             rate,
             options.max_lag,
         )
         if lag is not None and options.align == 'apply':
             time = time - lag.seconds
     low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
-    slower = time if median_rate(time) <= median_rate(theirs.time) else theirs.time
+    slower = min(time, theirs.time, key=agreement.median_rate)
     at = slower[(slower >= low) & (slower <= high)]
     if len(at) < _LEAST_IN_PAIR:
         return None
-    measured, true = (
-        resample(time, ours.measured, at), resample(theirs.time, theirs.measured, at)
-    )  # fmt: skip
+    measured = agreement.resample(time, ours.measured, at)
+    true = agreement.resample(theirs.time, theirs.measured, at)
     return Measured(ours.quantity, at, measured, true, lag)

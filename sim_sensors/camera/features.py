@@ -117,9 +117,6 @@ def is_dense(rows: NDArray[np.void]) -> bool:
     return not any(np.isnan(rows[name]).any() for name in names)
 
 
-# Measurements: features and poses.
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class CameraMessages:
     """What a camera sends: `features`, one message per frame, and `poses` of the body in the

@@ -186,8 +186,6 @@ class Intrinsics(Parameters):
         return result
 
 
-# What a camera tells of itself with each frame: size of the image, camera matrix, lens.
-
 LARGEST = 2**32 - 1
 """Of the whole numbers of a sensor_msgs/CameraInfo."""
 

@@ -80,9 +80,6 @@ class Scene:
         return np.asarray(free | (cosine > 0.0))
 
 
-# Features that a tracker takes for one another.
-
-
 @dataclasses.dataclass(frozen=True)
 class Mismatches(Parameters):
     """Share of the frames that are affected, and of their correspondences that are wrong.

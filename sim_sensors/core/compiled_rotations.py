@@ -112,9 +112,6 @@ def rotate_covariance(R: FloatArray, C: FloatArray, out: FloatArray) -> None:
                     out[a + i, b + j] = total
 
 
-# Rigid motions: a pose is four rows of three, of the rotation matrix and the position.
-
-
 @kernel
 def times_inverse(base: FloatArray, pose: FloatArray) -> None:
     """Replace `pose` by base^-1 pose; both are rotation rows and a position row."""
@@ -139,9 +136,6 @@ def transform(rotation: FloatArray, offset: FloatArray, pose: FloatArray) -> Non
         r0, r1, r2 = pose[0, j], pose[1, j], pose[2, j]
         for i in range(3):
             pose[i, j] = rotation[i, 0] * r0 + rotation[i, 1] * r1 + rotation[i, 2] * r2
-
-
-# Vectors and quaternions.
 
 
 @kernel

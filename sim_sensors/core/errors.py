@@ -88,9 +88,6 @@ class Remark(str):
         return (self.template,), self.numbers
 
 
-# What a name that is not known was probably meant to be.
-
-
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return ` (did you mean X?)` with the name nearest to one that is unknown; else nothing.
 

@@ -285,8 +285,6 @@ class Parameters:
         }
 
 
-# Parameter sets of which there are several kinds, distinguished by the key `model`.
-
 Varied = TypeVar('Varied', bound=Parameters)
 V = TypeVar('V', bound='VariedParameters')
 

@@ -186,9 +186,6 @@ def _entry_points(group: str, path: tuple[str, ...]) -> Sequence[importlib.metad
     return tuple(importlib.metadata.entry_points(group=group))
 
 
-# Things in a file of the user's.
-
-
 def is_in_file(text: str) -> bool:
     """Say whether a text names something in a file: `my_file.py:MyClass`."""
     return _IN_FILE.fullmatch(text) is not None
@@ -246,9 +243,6 @@ class _Files(importlib.abc.MetaPathFinder):
 
 
 sys.meta_path.append(_Files())
-
-
-# Things in modules.
 
 
 def _import(place: str) -> object:

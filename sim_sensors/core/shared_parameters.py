@@ -33,9 +33,6 @@ def turned(model: P, rotation: Rotation) -> P:
     return dataclasses.replace(model, **changes)
 
 
-# Models carried over from other simulators: as they should be, or with the defects they have.
-
-
 @dataclasses.dataclass(frozen=True)
 class Upstream(Parameters):
     """A model of another simulator, as it should be or with the defects that it has."""
@@ -57,8 +54,6 @@ class Upstream(Parameters):
         """Whether `as_upstream` is anything else than `exact`."""
         return True
 
-
-# Parameters of axes, and those that all sensor models have, each declared once.
 
 Axes = tuple[float, float, float]
 """One number for each of the axes x, y, z."""
@@ -98,9 +93,6 @@ def latency() -> Any:
     doc = 'Time from the stamp to the arrival of the message.'
     # Who gives nanoseconds is told so, before they leave the 64 bits of a stamp.
     return parameter(0.0, 's', doc, minimum=0.0, maximum=LONGEST_DELAY)
-
-
-# Parameters that gyroscopes and accelerometers have alike, but in their own units.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -223,9 +223,6 @@ def drive_along(
     )
 
 
-# A follower on odometry as it comes, with a path that may be given late or anew.
-
-
 class OdometryUse(enum.Enum):
     """What became of an odometry message."""
 

@@ -90,9 +90,6 @@ class ReferenceMotion:
         return ReferenceState(pose, forward / span, turn / span)
 
 
-# How far a robot is from where it should be: distance, along and across the track, yaw.
-
-
 class TrackingError(NamedTuple):
     """Errors of one pose.
 

@@ -175,8 +175,6 @@ class FixStateProcess:
         return int(np.searchsorted(cumulative, place, side='right'))
 
 
-# When a GNSS receiver sees no sky.
-
 BoolArray = NDArray[np.bool_]
 
 # Stamps are whole nanoseconds: what is half of one early is on time.

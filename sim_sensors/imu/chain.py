@@ -20,6 +20,7 @@ from sim_sensors.core.shared_parameters import (
     axes,
 )
 from sim_sensors.imu.imu import ImuModel
+from sim_sensors.noise import processes
 from sim_sensors.noise.electronics import (
     IncrementQuantiser,
     LowPass,
@@ -27,16 +28,6 @@ from sim_sensors.noise.electronics import (
     Temperature,
     quantise,
     saturate,
-)
-from sim_sensors.noise.processes import (
-    Flicker,
-    GaussMarkov,
-    IntegralNoise,
-    Process,
-    RandomWalk,
-    TurnOn,
-    WhiteDensity,
-    correlation_root,
 )
 from sim_sensors.noise.triad import AxisErrors
 from sim_sensors.sensor.sensor import Correlated, ReportedCovariance
@@ -53,21 +44,23 @@ class ChainTriad:
         self._part = part
         self._sensitivity = _sensitivity(part)
         self._thermometer = temperature.start()
-        self._white = WhiteDensity(
+        self._white = processes.WhiteDensity(
             rng('white'), part.noise_density, correlation=part.noise_correlation
         )
-        self._integral = IntegralNoise(rng('integral'), part.quantisation_noise)
-        self._constant = TurnOn(rng('turn_on'), part.turn_on_std, part.constant_bias)
-        self._walking: list[Process] = []
+        self._integral = processes.IntegralNoise(rng('integral'), part.quantisation_noise)
+        self._constant = processes.TurnOn(rng('turn_on'), part.turn_on_std, part.constant_bias)
+        self._walking: list[processes.Process] = []
         if any(part.gauss_markov_std):
             self._walking.append(
-                GaussMarkov(rng('gauss_markov'), part.gauss_markov_std, part.gauss_markov_time)
+                processes.GaussMarkov(
+                    rng('gauss_markov'), part.gauss_markov_std, part.gauss_markov_time
+                )
             )
         if any(part.random_walk):
-            self._walking.append(RandomWalk(rng('bias'), part.random_walk))
+            self._walking.append(processes.RandomWalk(rng('bias'), part.random_walk))
         if any(part.bias_instability):
             span = part.bias_instability_from, part.bias_instability_to
-            self._walking.append(Flicker(rng('flicker'), part.bias_instability, *span))
+            self._walking.append(processes.Flicker(rng('flicker'), part.bias_instability, *span))
         if any(part.rate_ramp):
             self._walking.append(Ramp(part.rate_ramp))
         self._filter = LowPass(part.bandwidth, part.filter_order) if part.bandwidth else None
@@ -168,7 +161,7 @@ class ErrorChain(AxisParameters):
 
     def _check(self) -> None:
         try:
-            correlation_root(self.noise_correlation)
+            processes.correlation_root(self.noise_correlation)
         except ValueError:
             raise ParameterError(
                 type(self).__name__,

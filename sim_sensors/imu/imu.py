@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory
 
 
-# What an IMU reports, before it is a message.
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImuMeasurement(Measurement[ImuArray]):
     """What an IMU reports, and the biases in it, which are truth for whoever estimates them.
@@ -222,9 +219,6 @@ class ImuSensor(Sensor[ImuMeasurement]):
             gyroscope_bias=rate_bias,
             accelerometer_bias=force_bias,
         )
-
-
-# What the IMUs of other simulators share.
 
 
 @dataclasses.dataclass(frozen=True)

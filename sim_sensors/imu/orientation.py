@@ -55,9 +55,6 @@ class Attitude(abc.ABC):
         return np.tile(self._covariance, (n, 1, 1))
 
 
-# The attitude that a filter inside the sensor makes of its own rates and accelerations.
-
-
 class FusedAttitude(Attitude):
     """On-chip orientation fusion, such as the IMU mode of a BNO055: no magnetometer, so the yaw
     is the integral of the measured rates and drifts with them.

@@ -92,9 +92,6 @@ class NavState:
         return self.orientation[None], self.position[None], self.velocity[None]
 
 
-# The motion of a body at one time, asked quantity by quantity as GTSAM's Scenario is.
-
-
 class PointQueries(Protocol):
     """Adds GTSAM's names to whatever is a `Motion`: each method is one row of `at`.
 

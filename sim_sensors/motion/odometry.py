@@ -222,9 +222,6 @@ def check_values(odometry: OdometryArray) -> None:
         raise MotionError(f'odometry: orientation of sample {bad[0]} is no rotation (norm 0)')
 
 
-# What recorded odometry gets wrong about itself, in sentences for the user.
-
-
 def _velocity_is_absent(odometry: OdometryArray) -> bool:
     """Say whether every recorded velocity is exactly zero although the position moves."""
     moves = bool(np.ptp(odometry.position, axis=0).max() > _STANDSTILL_EXTENT)

@@ -107,8 +107,6 @@ def intervals(times: FloatArray, last: float | None, first_interval: float) -> F
     return steps
 
 
-# Single stamps that are ahead of their time, and would cost all that comes after them.
-
 _COST = 3
 
 

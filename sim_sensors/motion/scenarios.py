@@ -12,13 +12,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.motion.paths import (
-    CirclePath,
-    LinePath,
-    PlanarPath,
-    figure_eight_path,
-    half_sine_path,
-)
+from sim_sensors.motion import paths
 from sim_sensors.motion.trajectory import LONGEST, Trajectory, times_within
 
 Progress = tuple[FloatArray, FloatArray, FloatArray]
@@ -73,9 +67,9 @@ class Scenario(TimedMotion):
         return np.zeros_like(times), np.zeros_like(times), np.zeros_like(times)
 
     @functools.cached_property
-    def path(self) -> PlanarPath:
+    def path(self) -> paths.PlanarPath:
         """The path before it is rotated by `heading`."""
-        return LinePath()
+        return paths.LinePath()
 
     def at(self, times: ArrayLike) -> Trajectory:
         """Return the motion at `times` `(n,)` s; see `TimedMotion.at`."""
@@ -171,9 +165,9 @@ class Circle(_Drive):
     clockwise: bool = parameter(False, '', 'Turn right instead of left.')
 
     @functools.cached_property
-    def path(self) -> PlanarPath:
+    def path(self) -> paths.PlanarPath:
         """The circle."""
-        return CirclePath(-self.radius if self.clockwise else self.radius)
+        return paths.CirclePath(-self.radius if self.clockwise else self.radius)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,9 +184,9 @@ class HalfSine(_Drive):
     amplitude: float = parameter(2.0, 'm', 'Height of the wave; negative to the right.')
 
     @functools.cached_property
-    def path(self) -> PlanarPath:
+    def path(self) -> paths.PlanarPath:
         """The wave."""
-        return half_sine_path(self.length, self.amplitude)
+        return paths.half_sine_path(self.length, self.amplitude)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,6 +201,6 @@ class FigureEight(_Drive):
     width: float = parameter(4.0, 'm', 'Extent along y.', above=0.0)
 
     @functools.cached_property
-    def path(self) -> PlanarPath:
+    def path(self) -> paths.PlanarPath:
         """The figure-eight."""
-        return figure_eight_path(self.length, self.width)
+        return paths.figure_eight_path(self.length, self.width)

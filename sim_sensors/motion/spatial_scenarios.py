@@ -97,9 +97,6 @@ class Accelerating(RigidScenario):
         )
 
 
-# A body that is turned and swayed to and fro, as by hand, in closed form.
-
-
 @dataclasses.dataclass(frozen=True)
 class Swaying(TimedMotion, PointQueries):
     """Swings about three axes and sways along three, each with a sine of its own.
@@ -134,8 +131,6 @@ def _sines(t: FloatArray, amplitude: FloatArray, frequency: FloatArray) -> rotat
     sine = amplitude * np.sin(phase)
     return sine, amplitude * w * np.cos(phase), -w * w * sine
 
-
-# Motion from a table of poses, rates, velocities and accelerations.
 
 _COLUMNS = (
     't', 'q_w', 'q_x', 'q_y', 'q_z', 'v_x', 'v_y', 'v_z', 'p_x', 'p_y', 'p_z', 'w_x', 'w_y', 'w_z',

@@ -214,9 +214,6 @@ def _moved(
     )
 
 
-# Motion along a smooth spline through waypoints.
-
-
 class WaypointMotion:
     """Motion along the quintic spline through timed waypoints.
 

@@ -88,9 +88,6 @@ def _filter(
     return out, spread
 
 
-# From a signal to the numbers that a sensor reports: range and resolution.
-
-
 def saturate(values: FloatArray, limit: ArrayLike) -> FloatArray:
     """Hold values within +-limit; a limit of 0 leaves them alone.
 
@@ -146,9 +143,6 @@ def _increments(
             else:
                 out[k, axis] = values[k, axis]
     return out
-
-
-# Temperature of a sensor since it was switched on, and other drifts without noise.
 
 
 class Decay(Remembered):

@@ -133,9 +133,6 @@ class SensorHealth:
         ]
 
 
-# How a node publishes its health on /diagnostics.
-
-
 class Reporter:
     """Publishes the status of a node now and then.
 

@@ -79,9 +79,6 @@ def _refuse(name: str, problem: str) -> int:
     return 2
 
 
-# Who has to be on the graph before something begins.
-
-
 class Awaited:
     """Topics that somebody publishes, and nodes that subscribe to topics.
 
@@ -124,9 +121,6 @@ class Awaited:
             for found in self._node.get_subscriptions_info_by_topic(topic)
         ]
         return reader in readers
-
-
-# What a node does when /clock jumps back, as when a simulation begins again.
 
 
 def on_backward_jump(node: Node, callback: Callable[[], None]) -> JumpHandle:

@@ -170,9 +170,6 @@ class Sensor(abc.ABC, Generic[T]):
         """Measure at the times of `truth`, each `dt` `(n,)` s after the sample before it."""
 
 
-# The covariances that an IMU or a magnetometer states of its triads.
-
-
 class ReportedCovariance(Protocol):
     """What is published as covariance of one triad, with whatever state that takes."""
 

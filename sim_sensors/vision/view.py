@@ -106,9 +106,6 @@ VISION_COVARIANCES: Registry[type[Parameters]] = variants(
 )
 
 
-# Which poses are accepted.
-
-
 @dataclasses.dataclass(frozen=True)
 class Gate(Parameters):
     """Refuses poses that are probably wrong; the defaults are Team 3176's [FRC3176].
@@ -220,9 +217,6 @@ class AcceptedPoseChannel(Channel):
         self._accepted_poses = self._accepted_poses[n:]
         kept, arrival_ns = self._channel.send(stamp_ns[offered])
         return offered[kept], arrival_ns
-
-
-# Which tags a camera sees, compiled.
 
 
 @compiled

@@ -34,18 +34,7 @@ from sim_sensors.core.shared_parameters import (
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Sensor, SensorModel
-from sim_sensors.vision.view import (
-    VISION_COVARIANCES,
-    VISION_LAWS,
-    AcceptedPoseChannel,
-    AsDrawn,
-    BoolArray,
-    Gate,
-    TagDistance,
-    VisionLaw,
-    VisionMeasurement,
-    tags_in_view,
-)
+from sim_sensors.vision import view
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory
@@ -61,8 +50,8 @@ class VisionModel(SensorModel, VariedParameters):
 
     kind: ClassVar[str] = 'vision_pose'
     varied: ClassVar[Mapping[str, Registry[Any]]] = {
-        'noise': VISION_LAWS,
-        'covariance': VISION_COVARIANCES,
+        'noise': view.VISION_LAWS,
+        'covariance': view.VISION_COVARIANCES,
     }
 
     rate: float = sample_rate(30.0, 'Frames per second.')
@@ -91,14 +80,14 @@ class VisionModel(SensorModel, VariedParameters):
     )
     latency: float = latency()
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
-    gate: Gate = dataclasses.field(default_factory=Gate)
-    noise: VisionLaw = dataclasses.field(default_factory=TagDistance)
-    covariance: Parameters = dataclasses.field(default_factory=AsDrawn)
+    gate: view.Gate = dataclasses.field(default_factory=view.Gate)
+    noise: view.VisionLaw = dataclasses.field(default_factory=view.TagDistance)
+    covariance: Parameters = dataclasses.field(default_factory=view.AsDrawn)
 
     @property
-    def reported_covariance(self) -> VisionLaw:
+    def reported_covariance(self) -> view.VisionLaw:
         """The law that is stated."""
-        return self.covariance if isinstance(self.covariance, VisionLaw) else self.noise
+        return self.covariance if isinstance(self.covariance, view.VisionLaw) else self.noise
 
     def start(self, seed: int, run: str, sensor: str = 'vision', *, world: World) -> VisionSensor:
         """Switch the camera on where that world has its tags; see `SensorModel.start`.
@@ -110,16 +99,16 @@ class VisionModel(SensorModel, VariedParameters):
         """
         return VisionSensor(self, seed, run, sensor, world)
 
-    def channel(self, seed: int, run: str, sensor: str) -> AcceptedPoseChannel:
+    def channel(self, seed: int, run: str, sensor: str) -> view.AcceptedPoseChannel:
         """Return what carries the messages of poses that are accepted."""
-        return AcceptedPoseChannel(super().channel(seed, run, sensor))
+        return view.AcceptedPoseChannel(super().channel(seed, run, sensor))
 
 
-class VisionSensor(Sensor[VisionMeasurement]):
+class VisionSensor(Sensor[view.VisionMeasurement]):
     """A camera that is switched on. Made by `VisionModel.start`."""
 
     model: VisionModel
-    channel: AcceptedPoseChannel
+    channel: view.AcceptedPoseChannel
 
     def __init__(self, model: VisionModel, seed: int, run: str, sensor: str, world: World) -> None:
         tags = world.tags
@@ -142,7 +131,7 @@ class VisionSensor(Sensor[VisionMeasurement]):
         self._noise = stream(seed, run, sensor, 'vision_noise')
         self._flips = stream(seed, run, sensor, 'vision_ambiguity')
 
-    def _measure(self, truth: Trajectory, dt: FloatArray) -> VisionMeasurement:
+    def _measure(self, truth: Trajectory, dt: FloatArray) -> view.VisionMeasurement:
         model = self.model
         count, distance, last = self._seen(truth)
         some, far = np.maximum(count, 1), np.where(count > 0, distance, 1.0)
@@ -159,7 +148,7 @@ class VisionSensor(Sensor[VisionMeasurement]):
         covariance[:, range(6), range(6)] = np.where(sees, stated * stated, 0.0)
         accepted = self._gate.accepted(truth.time, position, distance, count)
         self.channel.expect(accepted)
-        return VisionMeasurement(
+        return view.VisionMeasurement(
             position=position,
             orientation=orientation,
             pose_covariance=covariance,
@@ -179,10 +168,10 @@ class VisionSensor(Sensor[VisionMeasurement]):
             rotations.rotate(turn, np.broadcast_to(axis, (len(truth), 3))) for axis in np.eye(3)
         ]
         matrix = np.ascontiguousarray(np.stack(axes, axis=2))
-        return tags_in_view(camera, matrix, self._corners, self._faces, self._limits)
+        return view.tags_in_view(camera, matrix, self._corners, self._faces, self._limits)
 
     def _turned(
-        self, truth: Trajectory, flipped: BoolArray, last: IntArray
+        self, truth: Trajectory, flipped: view.BoolArray, last: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the poses, the wrong ones of two where they are flipped.
 

@@ -20,13 +20,7 @@ from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import VariedParameters, parameter
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import Axes, latency, lever_arm, sample_rate
-from sim_sensors.motion.planar import (
-    body_steps,
-    heading_of,
-    pose_covariances,
-    poses_after,
-    squares_of,
-)
+from sim_sensors.motion import planar
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Sensor, SensorModel
@@ -147,7 +141,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         true_poses, _ = self._walk(0, perfect, counted)
         poses, before = self._walk(1, erring, counted)
         covariances = np.zeros((len(truth), 3, 3))
-        covariances[counted] = pose_covariances(
+        covariances[counted] = planar.pose_covariances(
             before, erring[counted], white[counted], self._covariance
         )
         if len(truth):
@@ -161,7 +155,9 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
             velocity=erring / dt[:, None],
             pose_covariance=covariances,
             velocity_covariance=self._velocity_covariance(
-                white + squares_of(changes) + squares_of((erring - middle)[:, :, None]),
+                white
+                + planar.squares_of(changes)
+                + planar.squares_of((erring - middle)[:, :, None]),
                 derivatives,
                 dt,
             ),
@@ -184,14 +180,14 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
             steps = np.empty((len(truth), 3))
             velocity = rotations.rotate_back(orientation[:1], truth.velocity[:1])[0]
             steps[0] = dt[0] * np.array([*velocity[:2], truth.angular_velocity[0, 2]])
-            steps[1:] = body_steps(position, orientation)
+            steps[1:] = planar.body_steps(position, orientation)
             if self.model.initial_pose == 'truth':
-                heading = heading_of(*orientation[0])
+                heading = planar.heading_of(*orientation[0])
                 self._pose[:] = position[0, 0], position[0, 1], heading
                 self.constants.start_at(self._pose[0])
                 self._height = float(position[0, 2])
         else:
-            steps = body_steps(
+            steps = planar.body_steps(
                 np.concatenate([self._place[0], position]),
                 np.concatenate([self._place[1], orientation]),
             )
@@ -204,7 +200,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
     def _white(self, derivatives: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the covariance of the body's steps, `(n, 3, 3)`, for variances of travels."""
         by_travels = derivatives[:, :, : self.model.drive.wheels]
-        return squares_of(by_travels * np.sqrt(variance)[:, None, :])
+        return planar.squares_of(by_travels * np.sqrt(variance)[:, None, :])
 
     def _velocity_covariance(
         self, spread: FloatArray, derivatives: FloatArray, dt: FloatArray
@@ -224,7 +220,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         """Return the poses at the samples, and the headings before the steps that count."""
         start = self._pose[row].copy()
         poses = np.tile(start, (len(steps), 1))
-        poses[counted] = poses_after(start, steps[counted])
+        poses[counted] = planar.poses_after(start, steps[counted])
         if len(poses):
             self._pose[row] = poses[-1]
         moved = poses[counted, 2]

@@ -82,8 +82,6 @@ class World:
         return np.asarray(self.dipoles.field(points) + self.undisturbed_field)
 
 
-# Worlds by name: the presets in `config/worlds/` and the user's own files of the same form.
-
 _KIND = 'worlds'
 _RADIUS = Parameter(0.01, 'm', 'Radius of the dipoles.', minimum=0.0, minimum_excluded=True)
 

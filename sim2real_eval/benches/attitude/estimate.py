@@ -218,8 +218,6 @@ def _angles(orientation: FloatArray) -> FloatArray:
     return np.column_stack([rotations.heading(orientation), pitch, roll])
 
 
-# Sensors that make the filter overconfident: samples against the truth, per deviation.
-
 _SPANS_S = (1.0, np.inf)
 # A sensor is named from twice the squares on that it may have, more where few averages scatter.
 _MOST = 2.0

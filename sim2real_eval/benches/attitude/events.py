@@ -27,8 +27,6 @@ from sim_sensors.core.measurements import (
     PoseArray,
 )
 
-# The zero-rate offset of a gyroscope, from the rest that a run begins with.
-
 _PARTS = 10
 _LIMITS = StandstillOptions()
 

@@ -235,8 +235,5 @@ def filter_events(
     return states, covariances, squares
 
 
-# What the attitude filter may be told, with the defaults and what is allowed.
-
-
 class AttitudeError(Sim2RealError):
     """An attitude cannot be estimated: no samples, or noise of which nothing is known."""

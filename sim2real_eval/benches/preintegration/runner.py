@@ -297,9 +297,6 @@ def _check_count(N: int) -> None:
         raise PreintegrationError(f'N: {N!r} is not allowed; must be >= 2 and <= {_MOST_RUNS}')
 
 
-# The runner for biases that walk, and truly do.
-
-
 class CombinedScenarioRunner(ScenarioRunner):
     """A `ScenarioRunner` whose true biases walk: b <- b + sqrt(C dt) w after every sample.
 

@@ -173,8 +173,6 @@ def study_of(setup: WheelSetup, driven: Sequence[Driven]) -> WheelStudy:
     return WheelStudy(setup, tuple(driven), tuple(results))
 
 
-# One swerve robot, each error of its odometry alone.
-
 SINGLE_ERRORS = 'errors'
 """Word that stands for all of them in a list of models."""
 

@@ -15,6 +15,7 @@ from sim2real_eval.metrics.findings import NO_INTERVAL, TOO_FEW_MOTIONS
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.published import SeriesVepd
 from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.uncertainty import permutation_test
 from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein, ResampledRuns, bounds
 from sim2real_eval.metrics.uncertainty.motions import MotionDraws, ScoredRuns
 from sim2real_eval.metrics.uncertainty.pairs import (
@@ -22,12 +23,6 @@ from sim2real_eval.metrics.uncertainty.pairs import (
     compare_pairs,
     rank_distribution,
     significance_groups,
-)
-from sim2real_eval.metrics.uncertainty.permutation_test import (
-    LabelPermutations,
-    joint_p_values,
-    permute_labels,
-    split_half_distance,
 )
 from sim2real_eval.metrics.uncertainty.result import (
     DistanceUncertainty,
@@ -100,7 +95,7 @@ def uncertainty(
         # Models with runs of their own: as many permutations of each, the same draws.
         drawn_labels = _permutations(real, sims, options, seed, drawn=True)
         together = [one.between(drawn_labels[model].real) for model, one in distances.items()]
-    adjusted = joint_p_values(np.stack(together)).adjusted
+    adjusted = permutation_test.joint_p_values(np.stack(together)).adjusted
     draws = MotionDraws.of(real, sims.values(), options.resamples, seed)
     found: list[DistanceUncertainty] = []
     drawn: dict[str, DrawnDistance] = {}
@@ -117,7 +112,7 @@ def uncertainty(
     if freedom.degrees >= _FEWEST_DEGREES:
         found = _ranked(found, drawn, pairs, freedom.inflation)
     split = (
-        split_half_distance(MeanWasserstein.of(real.values), len(real), seed)
+        permutation_test.split_half_distance(MeanWasserstein.of(real.values), len(real), seed)
         if len(real) >= 4
         else None
     )
@@ -140,13 +135,13 @@ def _permutations(
     seed: int,
     *,
     drawn: bool = False,
-) -> dict[str, LabelPermutations]:
-    known: dict[tuple[tuple[str, ...], tuple[str, ...]], LabelPermutations] = {}
+) -> dict[str, permutation_test.LabelPermutations]:
+    known: dict[tuple[tuple[str, ...], tuple[str, ...]], permutation_test.LabelPermutations] = {}
     found = {}
     for model, runs in sims.items():
         key = (runs.names, runs.scenario)
         if key not in known:
-            known[key] = permute_labels(
+            known[key] = permutation_test.permute_labels(
                 real.names,
                 runs.names,
                 options.resamples,
@@ -162,7 +157,7 @@ def _judged(
     model: str,
     real: ScoredRuns,
     runs: ScoredRuns,
-    labels: LabelPermutations,
+    labels: permutation_test.LabelPermutations,
     values: FloatArray,
     draws: MotionDraws,
     options: UncertaintyOptions,
@@ -192,7 +187,7 @@ def _judged(
         float(np.sqrt(freedom.degrees / (freedom.degrees - 2.0))) if freedom.degrees > 3 else 1.7
     )
     if labels.least <= 1.0 - options.level:
-        p_value = joint_p_values(values[None]).single[0]
+        p_value = permutation_test.joint_p_values(values[None]).single[0]
         # Permuted, significantly different runs are further from each other than any of one
         # process.
         told = p_value <= 1.0 - options.level
@@ -255,7 +250,7 @@ def _ranked(
 
 
 def _notes(
-    permutations: Mapping[str, LabelPermutations],
+    permutations: Mapping[str, permutation_test.LabelPermutations],
     motions: int,
     degrees: float,
     options: UncertaintyOptions,
@@ -270,8 +265,6 @@ def _notes(
         notes.append(NO_INTERVAL(motions=motions))
     return tuple(notes)
 
-
-# The rows of a VEPD table: scenario by scenario, and pooled.
 
 UNCERTAINTY_COLUMNS = (
     *VEPD_COLUMNS,

@@ -10,8 +10,6 @@ from typing import Any
 from sim2real_eval.common.findings import Finding, to_records
 from sim_sensors.core.parameters import Parameters, parameter
 
-# How often is resampled, and at which level is judged.
-
 
 @dataclasses.dataclass(frozen=True)
 class UncertaintyOptions(Parameters):
