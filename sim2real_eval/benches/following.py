@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sim2real_eval.benches.findings import WAYPOINTS
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
@@ -24,6 +23,7 @@ from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.waypoints import Waypoints, repaired_waypoints, thinned
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
+from .findings import WAYPOINTS
 
 SOURCES = ('auto', 'truth', 'gps')
 """Where waypoints come from: `auto` takes the truth where there is one."""

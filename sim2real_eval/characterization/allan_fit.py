@@ -26,17 +26,11 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import brentq, nnls
 from scipy.stats import chi2
 
-from sim2real_eval.characterization.allan import AllanCurve, averaging_factors, local_slopes
-from sim2real_eval.characterization.allan_covariance import (
-    RANDOM_TERMS,
-    TERMS,
-    AllanCovariance,
-    allan_covariance,
-    term_shapes,
-)
-from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .allan import AllanCurve, averaging_factors, local_slopes
+from .allan_covariance import RANDOM_TERMS, TERMS, AllanCovariance, allan_covariance, term_shapes
+from .noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
 
 # A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
 _SIGNIFICANT = 9.0

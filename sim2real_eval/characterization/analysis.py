@@ -8,33 +8,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sim2real_eval.characterization import allan, findings
-from sim2real_eval.characterization.allan_covariance import degrees_of_freedom
-from sim2real_eval.characterization.allan_fit import (
-    FEWEST_FITTED,
-    AllanFit,
-    fit_terms,
-    fitted_factors,
-    model_variance,
-    read_off,
-)
-from sim2real_eval.characterization.noise_terms import NoiseTerms, combined
-from sim2real_eval.characterization.options import AllanOptions
-from sim2real_eval.characterization.screening import (
-    longest_standstill,
-    resolution,
-    screen,
-    unit_warnings,
-)
-from sim2real_eval.characterization.signals import (
-    SignalFileError,
-    Signals,
-    evenly_spaced,
-    quantity_of,
-    unit_of,
-)
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
+from . import allan, findings
+from .allan_covariance import degrees_of_freedom
+from .allan_fit import FEWEST_FITTED, AllanFit, fit_terms, fitted_factors, model_variance, read_off
+from .noise_terms import NoiseTerms, combined
+from .options import AllanOptions
+from .screening import longest_standstill, resolution, screen, unit_warnings
+from .signals import SignalFileError, Signals, evenly_spaced, quantity_of, unit_of
 
 # What is larger is no measurement; single precision holds it, and double its square.
 _LARGEST = 1e30

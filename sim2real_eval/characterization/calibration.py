@@ -9,9 +9,13 @@ from typing import Any
 
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.characterization import findings
-from sim2real_eval.characterization.analysis import RecordingResult, analyse
-from sim2real_eval.characterization.gps_characterization import (
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.imu.chain import ImuChain
+from . import findings
+from .analysis import RecordingResult, analyse
+from .gps_characterization import (
     GpsResult,
     SimulatedStatistic,
     characterize_gps,
@@ -19,15 +23,11 @@ from sim2real_eval.characterization.gps_characterization import (
     mounting,
     simulated_statistics,
 )
-from sim2real_eval.characterization.noise_terms import NoiseTerms
-from sim2real_eval.characterization.options import AllanOptions
-from sim2real_eval.characterization.recovered_parameters import Reidentified, fit_imu, reidentify
-from sim2real_eval.characterization.signals import SignalFileError, signals_of
-from sim2real_eval.characterization.standstill_fixes import StandingOptions
-from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.imu.chain import ImuChain
+from .noise_terms import NoiseTerms
+from .options import AllanOptions
+from .recovered_parameters import Reidentified, fit_imu, reidentify
+from .signals import SignalFileError, signals_of
+from .standstill_fixes import StandingOptions
 
 # s; below it a driving bag shows hardly more than white noise.
 _SHORT = 120.0

@@ -13,22 +13,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy.signal import fftconvolve
 
-from sim2real_eval.characterization import findings
-from sim2real_eval.characterization.markov_fit import MarkovFit, fit_markov
-from sim2real_eval.characterization.screening import resolution
-from sim2real_eval.characterization.signals import SignalFileError
-from sim2real_eval.characterization.standstill_fixes import (
-    StandingOptions,
-    StandingRun,
-    standing_runs,
-)
-from sim2real_eval.characterization.stated_covariance import (
-    CovarianceConsistency,
-    StatedFit,
-    covariance_consistency,
-    fit_stated,
-)
-from sim2real_eval.characterization.walk_fit import WalkFit, even_errors, fit_walk
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.frames import FrameTree
@@ -36,6 +20,13 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise, PositionNoise
+from . import findings
+from .markov_fit import MarkovFit, fit_markov
+from .screening import resolution
+from .signals import SignalFileError
+from .standstill_fixes import StandingOptions, StandingRun, standing_runs
+from .stated_covariance import CovarianceConsistency, StatedFit, covariance_consistency, fit_stated
+from .walk_fit import WalkFit, even_errors, fit_walk
 
 AXIS_NAMES = ('east', 'north', 'up')
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from sim2real_eval.characterization.noise_terms import Coefficient, NoiseTerms
-from sim2real_eval.characterization.signals import unit_of
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from .noise_terms import Coefficient, NoiseTerms
+from .signals import unit_of
 
 # gz-sensors has no walk but a Gauss-Markov bias, which is one for runs far shorter than this.
 _SDF_CORRELATION_TIME = 3600.0

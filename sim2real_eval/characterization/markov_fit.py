@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from sim2real_eval.characterization.noise_terms import ParameterEstimate, unseen
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
+from .noise_terms import ParameterEstimate, unseen
 
 # Twice the gain in log-likelihood. Without wander its time is free, so the gain is the largest of
 # several chi-squares; the false-alarm rate of this bound is measured by the tests.

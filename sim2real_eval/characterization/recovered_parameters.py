@@ -13,18 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from sim2real_eval.characterization.allan import AllanCurve, allan_curve
-from sim2real_eval.characterization.allan_fit import fit_terms, fitted_factors
-from sim2real_eval.characterization.analysis import RecordingResult, combined_terms
-from sim2real_eval.characterization.imu_file import chain_model
-from sim2real_eval.characterization.noise_terms import NoiseTerms, short_terms
-from sim2real_eval.characterization.signals import AXES
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.sampling import SampleGrid, seconds
 from sim_sensors.motion.scenarios import Standstill
+from .allan import AllanCurve, allan_curve
+from .allan_fit import fit_terms, fitted_factors
+from .analysis import RecordingResult, combined_terms
+from .imu_file import chain_model
+from .noise_terms import NoiseTerms, short_terms
+from .signals import AXES
 
 _BLOCK = 1 << 16
 

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from sim2real_eval.characterization import findings
-from sim2real_eval.characterization.signals import SignalFileError, Signals, quantity_of, unit_of
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from . import findings
+from .signals import SignalFileError, Signals, quantity_of, unit_of
 
 FACTORS = {'robust': 6.0, 'iqr': 1.0}
 """Default factor of each rule."""

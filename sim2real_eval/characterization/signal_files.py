@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.characterization import findings
-from sim2real_eval.characterization.options import TableOptions
-from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals
-from sim2real_eval.characterization.signals import signals_of as signals_of_recording
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.core.measurements import IntArray
+from . import findings
+from .options import TableOptions
+from .signals import AXES, SignalFileError, Signals
+from .signals import signals_of as signals_of_recording
 
 TIME_COLUMNS = {
     'stamp_ns': 1.0, 'time_ns': 1.0, 'time_us': 1e3, 'time_ms': 1e6,

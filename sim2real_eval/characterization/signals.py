@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.characterization import findings
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, ImuArray, IntArray, OdometryArray
 from sim_sensors.motion.sampling import ahead_of_time
+from . import findings
 
 AXES = tuple(f'{quantity}_{axis}' for quantity in ('gyroscope', 'accelerometer') for axis in 'xyz')
 """Names of the columns: rad/s and m/s^2 (specific force), sensor frame."""

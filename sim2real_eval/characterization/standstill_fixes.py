@@ -8,14 +8,14 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.characterization import findings
-from sim2real_eval.characterization.screening import longest_standstill, runs_of
-from sim2real_eval.characterization.signals import SignalFileError, evenly_spaced, signals_of
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.world.geodesy import LocalFrame
+from . import findings
+from .screening import longest_standstill, runs_of
+from .signals import SignalFileError, evenly_spaced, signals_of
 
 # Farther away [m] than receivers at rest jump.
 _FAR = 30.0

@@ -19,9 +19,6 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import chi2
 
-from sim2real_eval.characterization.markov_fit import MarkovFit
-from sim2real_eval.characterization.noise_terms import ParameterEstimate, unseen
-from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim_sensors.core.measurements import FixArray, FloatArray
 from sim_sensors.gps.covariance import (
     ConstantCovariance,
@@ -29,6 +26,9 @@ from sim_sensors.gps.covariance import (
     PositionCovariance,
     ZeroCovariance,
 )
+from .markov_fit import MarkovFit
+from .noise_terms import ParameterEstimate, unseen
+from .standstill_fixes import StandingRun
 
 _GAIN = 12.0
 _EXACT = 1e-9

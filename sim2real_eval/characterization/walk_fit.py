@@ -21,10 +21,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim2real_eval.characterization.noise_terms import ParameterEstimate, unseen
-from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.simulators import RandomWalkNoise
+from .noise_terms import ParameterEstimate, unseen
+from .standstill_fixes import StandingRun
 
 _SIMULATED = 20_000
 _ROUNDS = 5

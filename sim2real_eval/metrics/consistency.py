@@ -24,19 +24,13 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics import findings
-from sim2real_eval.metrics.error_curves import effective_samples
-from sim2real_eval.metrics.normalised_squares import (
-    Squares,
-    WorldFrameTruth,
-    nees,
-    nis,
-    truth_in_world,
-)
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_of_base
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
+from . import findings
+from .error_curves import effective_samples
+from .normalised_squares import Squares, WorldFrameTruth, nees, nis, truth_in_world
 
 FEWEST = 15.0
 """Independent samples below which their number is not to be had: errors that never change in a

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import Field
-from sim2real_eval.metrics.findings import MIXTURES_DIFFER
-from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.metrics.scores import RunScore
 from sim_sensors.core.measurements import FloatArray
+from .findings import MIXTURES_DIFFER
+from .options import MetricError
+from .scores import RunScore
 
 POOLED = 'all'
 VEPD_COLUMNS = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank')

@@ -16,8 +16,6 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.inputs import WorldPoses
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
-from sim2real_eval.metrics import findings
-from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.recording.truth import (
     frame_remarks,
     truth_at,
@@ -28,6 +26,8 @@ from sim2real_eval.recording.truth import (
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import conjugate, from_heading, heading, log, multiply, rotate
 from sim_sensors.world.geodesy import LocalFrame
+from . import findings
+from .options import MetricError
 
 # Linearisation and rounding leave less of a variance than of the part of it that is subtracted.
 _LEAST_SHARE = 0.9

@@ -16,17 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.metrics.distances import POOLED, VepdRow, coverage_notes, vepd_table
-from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.metrics.scores import RunScore, score_run
-from sim2real_eval.metrics.series_folder import (
-    PAPER_SCENARIOS,
-    REAL,
-    SeriesKey,
-    read_series_folder,
-)
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.seeding import stream
+from .distances import POOLED, VepdRow, coverage_notes, vepd_table
+from .options import MetricOptions
+from .scores import RunScore, score_run
+from .series_folder import PAPER_SCENARIOS, REAL, SeriesKey, read_series_folder
 
 MODEL_LABELS: Mapping[str, str] = {
     'ch_gauss': 'Ch:Gauss',

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.metrics import findings
-from sim2real_eval.metrics.options import MetricError, MetricOptions
-from sim2real_eval.metrics.series import VelocitySeries
 from sim_sensors.core.measurements import FloatArray
+from . import findings
+from .options import MetricError, MetricOptions
+from .series import VelocitySeries
 
 
 def wiener_entropy(signal: ArrayLike, options: MetricOptions | None = None) -> float:

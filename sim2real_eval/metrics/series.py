@@ -21,10 +21,10 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.metrics import findings
-from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricError
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
+from . import findings
+from .options import SPEED_COMPONENTS, MetricError
 
 COLUMNS = ('se_time', 'se_vel', 'gt_time', 'gt_vel')
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import new_folder
-from sim2real_eval.metrics import findings
-from sim2real_eval.metrics.series import SeriesError, VelocitySeries, read_series, write_series
+from . import findings
+from .series import SeriesError, VelocitySeries, read_series, write_series
 
 REAL = 'real'
 MODEL_FOLDERS: Mapping[str, str] = {

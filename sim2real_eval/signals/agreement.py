@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import median_filter
 
-from sim2real_eval.signals.options import SignalComparisonError
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .options import SignalComparisonError
 
 
 @dataclasses.dataclass(frozen=True)

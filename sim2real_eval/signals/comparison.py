@@ -12,7 +12,7 @@ import numpy as np
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings, to_records
 from sim2real_eval.metrics.uncertainty import permutation_test
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.signals.agreement import (
+from .agreement import (
     ErrorDistance,
     SeriesAgreement,
     SpectrumDistance,
@@ -20,16 +20,10 @@ from sim2real_eval.signals.agreement import (
     mean_agreement,
     wasserstein,
 )
-from sim2real_eval.signals.findings import TOO_FEW_RUNS
-from sim2real_eval.signals.measured import QUANTITIES, Measured, SensorSignals, run_signals
-from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
-from sim2real_eval.signals.prepared import (
-    PreparedQuantity,
-    PreparedRun,
-    pairs_of,
-    partners,
-    prepare,
-)
+from .findings import TOO_FEW_RUNS
+from .measured import QUANTITIES, Measured, SensorSignals, run_signals
+from .options import SignalComparisonError, SignalOptions
+from .prepared import PreparedQuantity, PreparedRun, pairs_of, partners, prepare
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,8 +12,14 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_origin
-from sim2real_eval.signals import findings
-from sim2real_eval.signals.agreement import (
+from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MagneticFieldArray
+from sim_sensors.imu.kinematics import ExactKinematics
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.world.world import World
+from . import findings
+from .agreement import (
     Lag,
     SeriesAgreement,
     agreement,
@@ -24,13 +30,7 @@ from sim2real_eval.signals.agreement import (
     seconds,
     wrap,
 )
-from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
-from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
-from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MagneticFieldArray
-from sim_sensors.imu.kinematics import ExactKinematics
-from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.world.world import World
+from .options import SignalComparisonError, SignalOptions
 
 _LEAST_SAMPLES = 32
 

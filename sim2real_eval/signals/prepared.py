@@ -12,10 +12,10 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
-from sim2real_eval.signals import agreement, findings
-from sim2real_eval.signals.measured import Measured, Quantity, SensorSignals
-from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim_sensors.core.measurements import FloatArray
+from . import agreement, findings
+from .measured import Measured, Quantity, SensorSignals
+from .options import SignalComparisonError, SignalOptions
 
 _OFF_GRID = 0.05
 _SAME_RATE = 1e-3

@@ -15,10 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.camera.features import CameraMeasurement, CameraMessages
-from sim_sensors.camera.pinhole import Intrinsics
-from sim_sensors.camera.pose import PoseEstimate
-from sim_sensors.camera.scene import Mismatches, Scene
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import parameter
@@ -38,6 +34,10 @@ from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import MountedModel, Sensor
 from sim_sensors.world.world import World
+from .features import CameraMeasurement, CameraMessages
+from .pinhole import Intrinsics
+from .pose import PoseEstimate
+from .scene import Mismatches, Scene
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory

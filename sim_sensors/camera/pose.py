@@ -8,11 +8,11 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.camera.dlt import PLANAR_MINIMUM, CameraPose, dlt_pose, is_planar, skew_matrices
-from sim_sensors.camera.pinhole import Intrinsics
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
+from .dlt import PLANAR_MINIMUM, CameraPose, dlt_pose, is_planar, skew_matrices
+from .pinhole import Intrinsics
 
 # The pose that explains the pixels best: least squares of the reprojection error.
 #

@@ -23,7 +23,7 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
-from sim_sensors.core.heartbeat import heartbeat
+from .heartbeat import heartbeat
 
 with contextlib.suppress(ImportError):
     # Not on Windows.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from sim_sensors.core.compilation import kernel
-from sim_sensors.core.measurements import FloatArray
+from .compilation import kernel
+from .measurements import FloatArray
 
 
 @kernel

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import float_of
+from .errors import MotionError, ParameterError
+from .measurements import FloatArray
+from .parameters import float_of
 
 MOST_BYTES = 4 << 20
 """The largest YAML file that is read."""

@@ -16,8 +16,8 @@ from inspect import isabstract
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
-from sim_sensors.core.registry import Registry, file_of, is_in_file
+from .errors import ParameterError, UnknownNameError, did_you_mean, not_among
+from .registry import Registry, file_of, is_in_file
 
 P = TypeVar('P', bound='Parameters')
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
+from .errors import ParameterError, UnknownNameError, did_you_mean, not_among
 
 T = TypeVar('T')
 

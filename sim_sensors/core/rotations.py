@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.core.measurements import FloatArray
+from .measurements import FloatArray
 
 Curve = tuple[FloatArray, FloatArray, FloatArray]
 """Values, first and second time derivatives of a vector function, each `(n, 3)`."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameter, Parameters, parameter
+from .measurements import FloatArray
+from .parameters import Parameter, Parameters, parameter
 
 P = TypeVar('P', bound=Parameters)
 

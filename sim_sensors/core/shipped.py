@@ -10,7 +10,7 @@ import os
 import sysconfig
 from pathlib import Path
 
-from sim_sensors.core.errors import Sim2RealError
+from .errors import Sim2RealError
 
 _SHARE = Path('share', 'sim2real_sensors', 'config')
 

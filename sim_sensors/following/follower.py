@@ -14,24 +14,18 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
-from sim_sensors.following.reference import (
+from sim_sensors.motion.drive_kinematics import DifferentialDrive, RobotState, WheelRates
+from sim_sensors.motion.odometry import check_values
+from sim_sensors.motion.planar import Pose, heading_of
+from sim_sensors.motion.waypoints import Waypoints
+from .reference import (
     INTERPOLATIONS,
     ReferenceMotion,
     TrackingError,
     TrackingErrors,
     tracking_error,
 )
-from sim_sensors.following.tracking import (
-    NonlinearTracker,
-    OpenLoop,
-    TrackerModel,
-    YawDistancePid,
-    YawPid,
-)
-from sim_sensors.motion.drive_kinematics import DifferentialDrive, RobotState, WheelRates
-from sim_sensors.motion.odometry import check_values
-from sim_sensors.motion.planar import Pose, heading_of
-from sim_sensors.motion.waypoints import Waypoints
+from .tracking import NonlinearTracker, OpenLoop, TrackerModel, YawDistancePid, YawPid
 
 _NS = 1_000_000_000
 

@@ -14,9 +14,9 @@ import math
 from typing import Any, ClassVar
 
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.following.reference import ReferenceMotion
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
 from sim_sensors.motion.planar import Pose, relative, twist_between, wrap
+from .reference import ReferenceMotion
 
 
 class Tracker(abc.ABC):

@@ -17,8 +17,8 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import stream, streams
 from sim_sensors.core.shared_parameters import Axes, axes
-from sim_sensors.gps.position_noise import ProcessSum, UpstreamNoise
 from sim_sensors.noise.processes import GaussMarkov, Process, White
+from .position_noise import ProcessSum, UpstreamNoise
 
 # Gauss-Legendre nodes: exact to the last digits for steps below ten correlation times.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)

@@ -20,23 +20,18 @@ from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import VariedParameters, parameter
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import Axes, latency, lever_arm, placed, sample_rate
-from sim_sensors.gps.covariance import (
-    COVARIANCE_TYPES,
-    POSITION_COVARIANCES,
-    PositionCovariance,
-    ZeroCovariance,
-)
-from sim_sensors.gps.fix_states import FixStates, Outages, SilentChannel
-from sim_sensors.gps.position_noise import POSITION_NOISES, NoNoise, PositionNoise
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
+from .covariance import COVARIANCE_TYPES, POSITION_COVARIANCES, PositionCovariance, ZeroCovariance
+from .fix_states import FixStates, Outages, SilentChannel
+from .position_noise import POSITION_NOISES, NoNoise, PositionNoise
 
 if TYPE_CHECKING:
-    from sim_sensors.gps.fix_states import BoolArray
     from sim_sensors.motion.trajectory import Trajectory
     from sim_sensors.sensor.delivery import Channel
+    from .fix_states import BoolArray
 
 PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
 """Presets that the paper compares, in its order."""

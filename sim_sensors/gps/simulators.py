@@ -14,8 +14,8 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import stream, streams
 from sim_sensors.core.shared_parameters import Axes, axes
-from sim_sensors.gps.position_noise import PositionNoise, ProcessSum, UpstreamNoise
 from sim_sensors.noise.processes import GaussMarkov, Process, White
+from .position_noise import PositionNoise, ProcessSum, UpstreamNoise
 
 
 @dataclasses.dataclass(frozen=True)

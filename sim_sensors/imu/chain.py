@@ -19,7 +19,6 @@ from sim_sensors.core.shared_parameters import (
     OfGyroscope,
     axes,
 )
-from sim_sensors.imu.imu import ImuModel
 from sim_sensors.noise import processes
 from sim_sensors.noise.electronics import (
     IncrementQuantiser,
@@ -31,6 +30,7 @@ from sim_sensors.noise.electronics import (
 )
 from sim_sensors.noise.triad import AxisErrors
 from sim_sensors.sensor.sensor import Correlated, ReportedCovariance
+from .imu import ImuModel
 
 
 class ChainTriad:

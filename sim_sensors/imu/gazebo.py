@@ -19,11 +19,11 @@ from sim_sensors.core.shared_parameters import (
     OfGyroscope,
     axes,
 )
-from sim_sensors.imu.imu import SampledImu
-from sim_sensors.imu.kinematics import BackwardDifference, Kinematics
-from sim_sensors.imu.orientation import Attitude, Sensed, StatedAttitude
 from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White
 from sim_sensors.noise.triad import AxisErrors, SumTriad
+from .imu import SampledImu
+from .kinematics import BackwardDifference, Kinematics
+from .orientation import Attitude, Sensed, StatedAttitude
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,10 +21,10 @@ from sim_sensors.core.shared_parameters import (
     OfGyroscope,
     axes,
 )
-from sim_sensors.imu.imu import SampledImu
-from sim_sensors.imu.orientation import Attitude, OrientationModel, Sensed
 from sim_sensors.noise.processes import GaussMarkov, TurnOn, White
 from sim_sensors.noise.triad import AxisErrors, SumTriad
+from .imu import SampledImu
+from .orientation import Attitude, OrientationModel, Sensed
 
 _ONE_PER_HOUR = 1.0 / 3600.0
 

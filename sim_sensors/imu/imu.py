@@ -29,8 +29,6 @@ from sim_sensors.core.shared_parameters import (
     lever_arm,
     sample_rate,
 )
-from sim_sensors.imu.kinematics import ExactKinematics, Kinematics
-from sim_sensors.imu.orientation import Attitude, Orientation, OrientationModel, Sensed
 from sim_sensors.noise.triad import AxisErrors, SettableBias
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
@@ -43,6 +41,8 @@ from sim_sensors.sensor.sensor import (
     Unknown,
 )
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from .kinematics import ExactKinematics, Kinematics
+from .orientation import Attitude, Orientation, OrientationModel, Sensed
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory

@@ -19,11 +19,11 @@ from sim_sensors.core.shared_parameters import (
     OfGyroscope,
     axes,
 )
-from sim_sensors.imu.imu import ImuModel, SampledImu
-from sim_sensors.imu.kinematics import Kinematics, WorldAxes
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
 from sim_sensors.noise.triad import Triad
 from sim_sensors.sensor.sensor import OuterProduct, ReportedCovariance
+from .imu import ImuModel, SampledImu
+from .kinematics import Kinematics, WorldAxes
 
 _STD = 'Noise of each sample at std_rate.'
 

@@ -22,13 +22,13 @@ from sim_sensors.core.shared_parameters import (
     OfGyroscope,
     axes,
 )
-from sim_sensors.imu.chain import AccelerometerChain, ChainTriad, GyroscopeChain
-from sim_sensors.imu.imu import ImuModel, SampledImu, UpstreamImu
-from sim_sensors.imu.kinematics import Kinematics, SecondDifference
-from sim_sensors.imu.orientation import Attitude, StatedAttitude
 from sim_sensors.noise.electronics import Temperature
 from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White, WhiteDensity
 from sim_sensors.noise.triad import AxisErrors, SumTriad
+from .chain import AccelerometerChain, ChainTriad, GyroscopeChain
+from .imu import ImuModel, SampledImu, UpstreamImu
+from .kinematics import Kinematics, SecondDifference
+from .orientation import Attitude, StatedAttitude
 
 
 @dataclasses.dataclass(frozen=True)

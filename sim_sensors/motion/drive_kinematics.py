@@ -12,7 +12,7 @@ import numpy as np
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.motion.planar import Pose, advance
+from .planar import Pose, advance
 
 
 class WheelRates(NamedTuple):

@@ -9,10 +9,10 @@ from sim_sensors.core.errors import MotionError, UnknownNameError, not_among
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.rotations import rotate_back
-from sim_sensors.motion.path_following import DRIVES, drive
-from sim_sensors.motion.sampling import sample_motion
-from sim_sensors.motion.scenarios import TimedMotion
-from sim_sensors.motion.trajectory import Motion
+from .path_following import DRIVES, drive
+from .sampling import sample_motion
+from .scenarios import TimedMotion
+from .trajectory import Motion
 
 START_NS = 1_700_000_000_000_000_000
 """Stamp at which synthetic runs start: a fixed one, so that equal seeds give equal bytes."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.trajectory import Trajectory
+from .trajectory import Trajectory
 
 States = tuple[FloatArray, FloatArray, FloatArray]
 """Orientations x y z w `(n, 4)`, positions and velocities `(n, 3)`."""

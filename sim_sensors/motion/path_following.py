@@ -14,9 +14,9 @@ from sim_sensors.core.errors import MotionError, not_among
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
-from sim_sensors.motion.paths import CirclePath, LinePath, PlanarPath, half_sine_path
-from sim_sensors.motion.trajectory import LONGEST, Trajectory
-from sim_sensors.motion.vehicles import ART, AckermannVehicle, VehicleCommand, VehicleState
+from .paths import CirclePath, LinePath, PlanarPath, half_sine_path
+from .trajectory import LONGEST, Trajectory
+from .vehicles import ART, AckermannVehicle, VehicleCommand, VehicleState
 
 CONTROL_RATE = 10.0  # Hz, [ART]
 THROTTLE = 0.75  # [ART]

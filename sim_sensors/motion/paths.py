@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.hermite import quintic
+from .hermite import quintic
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Motion
+    from .trajectory import Motion
 
 
 MOST_SAMPLES = 10**8

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.motion import paths
-from sim_sensors.motion.trajectory import LONGEST, Trajectory, times_within
+from . import paths
+from .trajectory import LONGEST, Trajectory, times_within
 
 Progress = tuple[FloatArray, FloatArray, FloatArray]
 """Distance, speed and acceleration along a path, `(n,)` each."""

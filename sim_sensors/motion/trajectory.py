@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.hermite import quintic
+from .hermite import quintic
 
 _TOLERANCE_S = 1e-9
 _ROUNDING = 2e-15  # of the norm of a normalised quaternion

@@ -26,7 +26,7 @@ import numpy as np
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.motion.trajectory import Trajectory
+from .trajectory import Trajectory
 
 _State = tuple[float, float, float, float, float, float, float]
 """x, y (rear axle, m), heading (rad), speed (m/s), steer (rad), steer rate (rad/s), drive (1)."""

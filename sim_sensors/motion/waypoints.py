@@ -18,9 +18,9 @@ from sim_sensors.core.config_files import read_columns
 from sim_sensors.core.errors import MotionError, Remark
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import LARGEST
-from sim_sensors.motion.planar import Pose
-from sim_sensors.motion.sampling import ahead_of_time
-from sim_sensors.motion.trajectory import LONGEST, Trajectory, times_within
+from .planar import Pose
+from .sampling import ahead_of_time
+from .trajectory import LONGEST, Trajectory, times_within
 
 _GAP_FACTOR = 2.5
 Plane = tuple[FloatArray, FloatArray]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.noise.processes import Remembered, per_axis
+from .processes import Remembered, per_axis
 
 
 class LowPass:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.noise.electronics import quantise
-from sim_sensors.noise.processes import Process, RandomWalk, White, WhiteDensity
+from .electronics import quantise
+from .processes import Process, RandomWalk, White, WhiteDensity
 
 Corrupted = tuple[FloatArray, FloatArray, FloatArray]
 """Measured values, the bias in them and the variance of their white noise, `(n, 3)` each."""

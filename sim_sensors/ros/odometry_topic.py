@@ -16,7 +16,7 @@ from rclpy.subscription import Subscription
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.ros.messages import stamp_ns
+from .messages import stamp_ns
 
 ODOMETRY_TOPIC = 'ground_truth/odometry'
 """Relative name of the topic of the true motion."""

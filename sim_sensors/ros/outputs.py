@@ -28,7 +28,12 @@ from sim_sensors.core.registry import Registry
 from sim_sensors.gps.gps import GpsMeasurement, GpsModel
 from sim_sensors.imu.imu import ImuMeasurement, ImuModel
 from sim_sensors.magnetometer.magnetometer import MagneticMeasurement, Magnetometer
-from sim_sensors.ros.messages import (
+from sim_sensors.sensor.catalogue import KINDS
+from sim_sensors.vision.view import VisionMeasurement
+from sim_sensors.vision.vision_pose import VisionModel
+from sim_sensors.wheels.noise import WheelMeasurement
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
+from .messages import (
     camera_info,
     feature_messages,
     joint_message,
@@ -37,18 +42,7 @@ from sim_sensors.ros.messages import (
     twist_message,
     vector_message,
 )
-from sim_sensors.ros.node_settings import (
-    CameraSettings,
-    GpsSettings,
-    ImuSettings,
-    SensorSettings,
-    WorldSettings,
-)
-from sim_sensors.sensor.catalogue import KINDS
-from sim_sensors.vision.view import VisionMeasurement
-from sim_sensors.vision.vision_pose import VisionModel
-from sim_sensors.wheels.noise import WheelMeasurement
-from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
+from .node_settings import CameraSettings, GpsSettings, ImuSettings, SensorSettings, WorldSettings
 
 Messages = Iterator[tuple[tuple[object, ...], object]]
 

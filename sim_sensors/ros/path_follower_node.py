@@ -24,12 +24,12 @@ from sim_sensors.following.tracking import TRACKERS, TrackerModel
 from sim_sensors.motion.drive_kinematics import DifferentialDrive
 from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repaired_waypoints
-from sim_sensors.ros.diagnostics import News, Reporter, diagnostic
-from sim_sensors.ros.messages import stamp_ns, twist_message, vector_message
-from sim_sensors.ros.node_settings import PathFollowerSettings
-from sim_sensors.ros.odometry_topic import odometry_of_bytes, subscribe_odometry
-from sim_sensors.ros.parameters import NodeParameters
-from sim_sensors.ros.running import on_backward_jump, run
+from .diagnostics import News, Reporter, diagnostic
+from .messages import stamp_ns, twist_message, vector_message
+from .node_settings import PathFollowerSettings
+from .odometry_topic import odometry_of_bytes, subscribe_odometry
+from .parameters import NodeParameters
+from .running import on_backward_jump, run
 
 _OUT_QOS = QoSProfile(depth=10)
 

@@ -25,14 +25,14 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.live import LiveOdometry, LiveSensor, Verdict
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.ros.diagnostics import Reporter, SensorHealth
-from sim_sensors.ros.node_settings import SensorSettings, WorldSettings
-from sim_sensors.ros.odometry_topic import odometry_of_bytes, subscribe_odometry
-from sim_sensors.ros.outputs import OUTPUTS
-from sim_sensors.ros.parameters import NodeParameters
-from sim_sensors.ros.running import on_backward_jump, run
 from sim_sensors.sensor.catalogue import KINDS, SensorKind
 from sim_sensors.world.world import World, load_world
+from .diagnostics import Reporter, SensorHealth
+from .node_settings import SensorSettings, WorldSettings
+from .odometry_topic import odometry_of_bytes, subscribe_odometry
+from .outputs import OUTPUTS
+from .parameters import NodeParameters
+from .running import on_backward_jump, run
 
 # Odometry that is taken before other callbacks get their turn.
 _AT_ONCE = 200

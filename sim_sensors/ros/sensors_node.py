@@ -11,12 +11,12 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
-from sim_sensors.ros.outputs import OUTPUTS
-from sim_sensors.ros.parameters import NodeParameters
-from sim_sensors.ros.running import run
-from sim_sensors.ros.sensor_node import SensorNode
 from sim_sensors.sensor.catalogue import KINDS
+from .odometry_topic import ODOMETRY_TOPIC
+from .outputs import OUTPUTS
+from .parameters import NodeParameters
+from .running import run
+from .sensor_node import SensorNode
 
 _NAME = 'sensors_node'
 

@@ -22,11 +22,11 @@ from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.motions import SCENARIOS, motion_names, motion_of, truth_of
 from sim_sensors.motion.scenarios import TimedMotion
-from sim_sensors.ros.messages import messages_of
-from sim_sensors.ros.node_settings import TrajectorySettings
-from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
-from sim_sensors.ros.parameters import NodeParameters
-from sim_sensors.ros.running import Awaited, run
+from .messages import messages_of
+from .node_settings import TrajectorySettings
+from .odometry_topic import ODOMETRY_TOPIC
+from .parameters import NodeParameters
+from .running import Awaited, run
 
 _DELIVERY = Duration(seconds=2)
 # A reliable reader that is held up for seconds misses nothing.

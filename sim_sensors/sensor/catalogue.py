@@ -21,8 +21,8 @@ from sim_sensors.core.registry import Registry, is_in_file
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion
-    from sim_sensors.sensor.sensor import SensorModel
     from sim_sensors.world.world import World
+    from .sensor import SensorModel
 
 UPSTREAM = ':as_upstream'
 """Behind the name of a model: the same numbers with the defects of the original."""

@@ -16,7 +16,7 @@ from sim_sensors.core.measurements import Columns, FloatArray, IntArray, Message
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.shared_parameters import Axes, placed, turned
 from sim_sensors.motion.sampling import intervals, sample_motion
-from sim_sensors.sensor.delivery import Channel, Delivery
+from .delivery import Channel, Delivery
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory

@@ -34,7 +34,7 @@ from sim_sensors.core.shared_parameters import (
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Sensor, SensorModel
-from sim_sensors.vision import view
+from . import view
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory

@@ -31,8 +31,8 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.planar import squares_about
-from sim_sensors.wheels.drives import WheelDrive
-from sim_sensors.wheels.noise import SteeringOffset
+from .drives import WheelDrive
+from .noise import SteeringOffset
 
 # Points that stand for independent random numbers: a weighted few with the same moments.
 

@@ -16,8 +16,8 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import share
-from sim_sensors.wheels.drives import WheelDrive
-from sim_sensors.wheels.noise import WheelNoise
+from .drives import WheelDrive
+from .noise import WheelNoise
 
 _SHORTEST = 1e-3
 

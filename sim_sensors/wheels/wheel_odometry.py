@@ -24,16 +24,10 @@ from sim_sensors.motion import planar
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Sensor, SensorModel
-from sim_sensors.wheels.constants import WheelConstants
-from sim_sensors.wheels.drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
-from sim_sensors.wheels.encoders import Encoders, Slip, accumulated
-from sim_sensors.wheels.noise import (
-    WHEEL_NOISES,
-    PerDistance,
-    SteeringOffset,
-    WheelMeasurement,
-    WheelNoise,
-)
+from .constants import WheelConstants
+from .drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
+from .encoders import Encoders, Slip, accumulated
+from .noise import WHEEL_NOISES, PerDistance, SteeringOffset, WheelMeasurement, WheelNoise
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory

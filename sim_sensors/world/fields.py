@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.world.geodesy import STANDARD_GRAVITY, WGS84_A, WGS84_E2, WGS84_F, LocalFrame
+from .geodesy import STANDARD_GRAVITY, WGS84_A, WGS84_E2, WGS84_F, LocalFrame
 
 # WGS84 [NIMA2000], tables 3.1, 3.3 and 3.4: normal gravity at the equator (m/s^2), Somigliana's
 # constant, and m = omega^2 a^2 b / GM.

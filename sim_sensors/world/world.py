@@ -19,9 +19,9 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameter, Parameters, parameter
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.core.shipped import config_names, config_path
-from sim_sensors.world.fields import EarthField, Gravity
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
-from sim_sensors.world.scene import Dipoles, Landmarks, Tags, chessboard
+from .fields import EarthField, Gravity
+from .geodesy import DEFAULT_ORIGIN, LocalFrame
+from .scene import Dipoles, Landmarks, Tags, chessboard
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,20 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
 from sim2real_eval.benches import findings
-from sim2real_eval.benches.attitude.events import NAMES, AttitudeEvents, AttitudeInput, events_of
-from sim2real_eval.benches.attitude.filter import (
-    ACCELEROMETER,
-    CAMERA,
-    MAGNETOMETER,
-    AttitudeError,
-    filter_events,
-    xi_matrices,
-)
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.common.findings import Finding, FindingKind
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .events import NAMES, AttitudeEvents, AttitudeInput, events_of
+from .filter import ACCELEROMETER, CAMERA, MAGNETOMETER, AttitudeError, filter_events, xi_matrices
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -9,13 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.benches.attitude.filter import (
-    ACCELEROMETER,
-    CAMERA,
-    MAGNETOMETER,
-    AttitudeError,
-    xi_matrices,
-)
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.characterization.screening import StandstillOptions
 from sim_sensors.core import rotations
@@ -26,6 +19,7 @@ from sim_sensors.core.measurements import (
     MagneticFieldArray,
     PoseArray,
 )
+from .filter import ACCELEROMETER, CAMERA, MAGNETOMETER, AttitudeError, xi_matrices
 
 _PARTS = 10
 _LIMITS = StandstillOptions()

@@ -9,15 +9,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sim2real_eval.benches.attitude.estimate import (
-    AttitudeErrors,
-    AttitudeEstimate,
-    attitude_errors,
-    estimate_events,
-    suspects,
-)
-from sim2real_eval.benches.attitude.events import UPRIGHT, AttitudeInput, events_of
-from sim2real_eval.benches.attitude.filter import AttitudeError
 from sim2real_eval.benches.findings import CAMERA_FRAME, NO_SUSPECT, SAME_TURN
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.common.findings import Finding, merge_findings
@@ -39,6 +30,9 @@ from sim_sensors.magnetometer.magnetometer import Magnetometer
 from sim_sensors.motion.spatial_scenarios import Swaying
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.world.world import World
+from .estimate import AttitudeErrors, AttitudeEstimate, attitude_errors, estimate_events, suspects
+from .events import UPRIGHT, AttitudeInput, events_of
+from .filter import AttitudeError
 
 HAND_HELD = {'position': [-0.2, 0.15, 0.08], 'rpy': [0.0, 0.25, -0.64]}
 """Parameters of `Swaying` that keep the chessboard of [Ligorio2015] in sight, from the side."""

@@ -12,24 +12,19 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim2real_eval.benches.preintegration.integration import (
-    MANIFOLD,
-    TANGENT,
-    integrate,
-    rotation_of,
-)
-from sim2real_eval.benches.preintegration.params import (
+from sim_sensors.core import rotations
+from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compiled_rotations import right_jacobian
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.motion.nav_state import NavState, States
+from .integration import MANIFOLD, TANGENT, integrate, rotation_of
+from .params import (
     FORMS,
     ConstantBias,
     PreintegrationCombinedParams,
     PreintegrationError,
     PreintegrationParams,
 )
-from sim_sensors.core import rotations
-from sim_sensors.core.compilation import compiled
-from sim_sensors.core.compiled_rotations import right_jacobian
-from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.nav_state import NavState, States
 
 Params = TypeVar('Params', bound=PreintegrationParams)
 

@@ -14,8 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.benches.preintegration.integration import TANGENT, integrate_all
-from sim2real_eval.benches.preintegration.measurements import (
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.seeding import stream
+from sim_sensors.motion.nav_state import NavState, States, local_coordinates
+from sim_sensors.motion.trajectory import Motion
+from .integration import TANGENT, integrate_all
+from .measurements import (
     PreintegratedCombinedMeasurements,
     PreintegratedImuMeasurements,
     Preintegration,
@@ -24,17 +29,12 @@ from sim2real_eval.benches.preintegration.measurements import (
     form_of,
     predicted,
 )
-from sim2real_eval.benches.preintegration.params import (
+from .params import (
     ConstantBias,
     PreintegrationCombinedParams,
     PreintegrationError,
     PreintegrationParams,
 )
-from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.seeding import stream
-from sim_sensors.motion.nav_state import NavState, States, local_coordinates
-from sim_sensors.motion.trajectory import Motion
 
 _SAMPLES_AT_ONCE = 500_000
 # More would not fit into a small machine's memory.

@@ -10,17 +10,17 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import chi2
 
-from sim2real_eval.benches.preintegration.measurements import Preintegration
-from sim2real_eval.benches.preintegration.params import (
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.motion.nav_state import NavState
+from sim_sensors.motion.trajectory import Motion
+from .measurements import Preintegration
+from .params import (
     ConstantBias,
     PreintegrationCombinedParams,
     PreintegrationError,
     PreintegrationParams,
 )
-from sim2real_eval.benches.preintegration.runner import CombinedScenarioRunner, ScenarioRunner
-from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.nav_state import NavState
-from sim_sensors.motion.trajectory import Motion
+from .runner import CombinedScenarioRunner, ScenarioRunner
 
 # Is a sample covariance that of a model? A test of the whole matrix at once.
 

@@ -9,20 +9,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sim2real_eval.benches.findings import BLIND
-from sim2real_eval.benches.wheels.run import (
-    JUDGES,
-    Drift,
-    RecordedMotion,
-    WheelRun,
-    WheelSetup,
-    wheel_run,
-)
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.distances import vepd
 from sim_sensors.wheels.encoders import Slip
 from sim_sensors.wheels.noise import NoWheelNoise, SteeringOffset
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
+from .run import JUDGES, Drift, RecordedMotion, WheelRun, WheelSetup, wheel_run
 
 # Share of a drive without a pose of the camera from which on it is told.
 _BLIND = 0.1

@@ -15,22 +15,12 @@ from sim2real_eval.metrics.findings import NO_INTERVAL, TOO_FEW_MOTIONS
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.published import SeriesVepd
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty import permutation_test
-from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein, ResampledRuns, bounds
-from sim2real_eval.metrics.uncertainty.motions import MotionDraws, ScoredRuns
-from sim2real_eval.metrics.uncertainty.pairs import (
-    DrawnDistance,
-    compare_pairs,
-    rank_distribution,
-    significance_groups,
-)
-from sim2real_eval.metrics.uncertainty.result import (
-    DistanceUncertainty,
-    PairUncertainty,
-    Uncertainty,
-    UncertaintyOptions,
-)
 from sim_sensors.core.measurements import FloatArray
+from . import permutation_test
+from .interval import MeanWasserstein, ResampledRuns, bounds
+from .motions import MotionDraws, ScoredRuns
+from .pairs import DrawnDistance, compare_pairs, rank_distribution, significance_groups
+from .result import DistanceUncertainty, PairUncertainty, Uncertainty, UncertaintyOptions
 
 _PART = 5
 """Part of the resamples for intervals, which take them at twelve true distances."""

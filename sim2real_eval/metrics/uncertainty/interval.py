@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.metrics.uncertainty.motions import Freedom
 from sim_sensors.core.measurements import FloatArray
+from .motions import Freedom
 
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SHIFTS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)

@@ -10,11 +10,11 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein, side_weights
-from sim2real_eval.metrics.uncertainty.motions import Freedom, ScoredRuns
-from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, permute_labels
-from sim2real_eval.metrics.uncertainty.result import PairUncertainty, UncertaintyOptions
 from sim_sensors.core.measurements import FloatArray
+from .interval import MeanWasserstein, side_weights
+from .motions import Freedom, ScoredRuns
+from .permutation_test import joint_p_values, permute_labels
+from .result import PairUncertainty, UncertaintyOptions
 
 _FEWEST = 6  # pairs of which some permutation has a p-value of 5 %
 
