@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim_sensors.core.seeding import stream
-from sim_sensors.gps.simulators import BoundedWalk
+from sim_sensors.gps.simulators import BoundedWalk, RandomWalkNoise
 from sim_sensors.noise.electronics import Decay, Ramp, quantise
 from sim_sensors.noise.processes import (
     GaussMarkov,
@@ -43,15 +43,7 @@ def assert_variance(samples, expected, independent=None):
 
 
 def paper_walk(generator, **changes):
-    values = {
-        'acceleration_std': 0.047,
-        'model_rate': 100.0,
-        'speed_limit': 0.016,
-        'acceleration_limit': 0.152,
-        'error_scale': 1.0,
-        'pull': 0.2,
-    }
-    return BoundedWalk(generator, **{**values, **changes})
+    return BoundedWalk(generator, RandomWalkNoise(**changes))
 
 
 PROCESSES = {

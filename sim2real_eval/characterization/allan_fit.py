@@ -50,21 +50,14 @@ Flags = NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AllanFit:
-    """Result of `fit_terms`.
-
-    Attributes
-    ----------
-    coefficients : (5,)
-        Fitted, in the units of `allan_covariance`; 0 for what is not observable.
-    misfit : float
-        Relative error of the model, as a share of the variance; 0 where noise explains all.
-    chi_square, freedom : float
-        Weighted sum of squares without the misfit, and its expectation.
-    """
+    """Result of `fit_terms`."""
 
     terms: NoiseTerms
+    # (5,) Fitted, in the units of `allan_covariance`; 0 for what is not observable
     coefficients: FloatArray
+    # Relative error of the model, as a share of the variance; 0 where noise explains all
     misfit: float
+    # Weighted sum of squares without the misfit, and its expectation
     chi_square: float
     freedom: int
 

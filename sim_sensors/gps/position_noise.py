@@ -13,7 +13,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter, variants
 from sim_sensors.core.seeding import stream, streams
 from sim_sensors.core.shared_parameters import Axes, Upstream, axes, share
-from sim_sensors.noise.processes import GaussMarkov, Process, RandomWalk, TurnOn, White
+from sim_sensors.noise.processes import GaussMarkov, Process, RandomWalk, Remembered, TurnOn, White
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,7 +165,7 @@ class GnssNoise(PositionNoise):
         return ProcessSum(*parts)
 
 
-class HeavyTailed:
+class HeavyTailed(Remembered):
     """White noise whose deviation may differ from fix to fix, then on all axes alike: what throws
     one axis of a fix off throws the others too.
 
@@ -178,9 +178,9 @@ class HeavyTailed:
     def __init__(
         self, noise: GnssNoise, rng: np.random.Generator, tails_rng: np.random.Generator
     ) -> None:
+        super().__init__(0.0, 3)
         self._noise = noise
         self._rng, self._tails_rng = rng, tails_rng
-        self.value: FloatArray = np.zeros(3)
 
     def advance(self, dt: FloatArray) -> FloatArray:
         """Return the next `len(dt)` fixes, `(n, 3)`; the lengths of the intervals are not used."""
@@ -188,9 +188,7 @@ class HeavyTailed:
         values: FloatArray = np.asarray(self._noise.white_std) * normals
         if self._noise.tails != 'normal':
             values = values * self._factors(len(dt))[:, None]
-        if len(values):
-            self.value = values[-1].copy()
-        return values
+        return self.keep_last(values)
 
     def _factors(self, n: int) -> FloatArray:
         if self._noise.tails == 'student_t':

@@ -76,15 +76,7 @@ class RandomWalkNoise(PositionNoise):
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
         """Return the walk at zero error and speed."""
-        return BoundedWalk(
-            stream(seed, run, sensor, 'position_walk'),
-            acceleration_std=self.acceleration_std,
-            model_rate=self.model_rate,
-            speed_limit=self.speed_limit,
-            acceleration_limit=self.acceleration_limit,
-            error_scale=self.error_scale,
-            pull=self.pull,
-        )
+        return BoundedWalk(stream(seed, run, sensor, 'position_walk'), self)
 
 
 # Intervals longer than a whole number of steps by less than this fraction of a step are rounding
@@ -95,37 +87,14 @@ _DUST = 1e-6
 class BoundedWalk:
     """Position error e driven by a clipped random acceleration, with the speed limited.
 
-    Each interval is integrated with steps h = min(1/model_rate, what remains), per axis::
-
-        a  = clip(N(-pull std e / error_scale, std), -acceleration_limit, +acceleration_limit)
-        s += a h;   s *= speed_limit / |s| where |s| > speed_limit (3-D norm)
-        e += s h                                  (the new s: symplectic Euler)
-
-    `std` is per step, so the statistics depend on `model_rate`, but not on the rate of the
-    samples as long as `model_rate` is a multiple of it. The parameters are those of
-    `RandomWalkNoise`, `rng` the stream of this source alone.
-
-    ChNoiseRandomWalks of [Chrono] with its hard-coded pull 0.2 and error scale 1 m made
+    The law and its parameters are those of `RandomWalkNoise`; `rng` is the stream of this source
+    alone. ChNoiseRandomWalks of [Chrono] with its hard-coded pull 0.2 and error scale 1 m made
     parameters, and its unused mean argument left out ([Caldararu2022]).
     """
 
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        *,
-        acceleration_std: float,
-        model_rate: float,
-        speed_limit: float,
-        acceleration_limit: float,
-        error_scale: float,
-        pull: float,
-    ) -> None:
-        self._rng = rng
-        self._step = 1.0 / model_rate
-        self._std = acceleration_std
-        self._gradient = -pull * acceleration_std / error_scale
-        self._speed_limit = speed_limit or math.inf
-        self._acceleration_limit = acceleration_limit or math.inf
+    def __init__(self, rng: np.random.Generator, noise: RandomWalkNoise) -> None:
+        self._rng, self._noise = rng, noise
+        self._step = 1.0 / noise.model_rate
         self.value: FloatArray = np.zeros(3)
         self.speed: FloatArray = np.zeros(3)
 
@@ -133,18 +102,11 @@ class BoundedWalk:
         """Return the position error at the next samples, `(n, 3)` m; `dt` is `(n,)` s, >= 0."""
         steps = np.ceil(dt / self._step - _DUST).astype(np.int64)
         normals = self._rng.standard_normal((int(steps.sum()), 3))
-        return _integrate(
-            self.value,
-            self.speed,
-            dt,
-            steps,
-            normals,
-            self._step,
-            self._std,
-            self._gradient,
-            self._speed_limit,
-            self._acceleration_limit,
-        )
+        noise = self._noise
+        gradient = -noise.pull * noise.acceleration_std / noise.error_scale
+        limits = noise.speed_limit or math.inf, noise.acceleration_limit or math.inf
+        law = noise.acceleration_std, gradient, *limits
+        return _integrate(self.value, self.speed, dt, steps, normals, self._step, *law)
 
 
 @compiled

@@ -184,12 +184,10 @@ class HectorSensorDrift(GaussMarkov):
 
     def advance(self, dt: FloatArray) -> FloatArray:
         """Return the values after each step, `(n, axes)`."""
-        if self._is_exact or not len(dt):
+        if self._is_exact:
             return super().advance(dt)
-        normals = self._rng.standard_normal((len(dt), len(self.value)))
-        values = _drift(self.value, self._std, self._frequency, dt, normals)
-        self.value = values[-1].copy()
-        return values
+        normals = self._normals(len(dt))
+        return self.keep_last(_drift(self.value, self._std, self._frequency, dt, normals))
 
 
 class HectorTriad(SumTriad):

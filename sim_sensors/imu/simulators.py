@@ -23,7 +23,14 @@ from sim_sensors.core.shared_parameters import (
     axes,
 )
 from sim_sensors.noise.electronics import Temperature
-from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White, WhiteDensity
+from sim_sensors.noise.processes import (
+    GaussMarkov,
+    Process,
+    Remembered,
+    TurnOn,
+    White,
+    WhiteDensity,
+)
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 from .chain import AccelerometerChain, ChainTriad, GyroscopeChain
 from .imu import ImuModel, SampledImu, UpstreamImu
@@ -176,25 +183,20 @@ class GnssInsSimImu(UpstreamImu):
         return SumTriad(WhiteDensity(rng('white'), part.noise_density), (constant, drift))
 
 
-class EulerDrift:
+class EulerDrift(Remembered):
     """gnss-ins-sim's drift: y[k] = (1 - dt/T) y[k-1] + std sqrt(1 - exp(-2 dt/T)) w, from zero.
 
     The decay is an Euler step and the noise is not, so the stationary deviation grows with dt.
     """
 
-    def __init__(
-        self, rng: np.random.Generator, std: tuple[float, float, float], time: float
-    ) -> None:
+    def __init__(self, rng: np.random.Generator, std: Axes, time: float) -> None:
+        super().__init__(0.0, 3)
         self._rng, self._std, self._time = rng, np.asarray(std), time
-        self.value: FloatArray = np.zeros(3)
 
     def advance(self, dt: FloatArray) -> FloatArray:
         """Return the values after each step, `(n, 3)`."""
         normals = self._rng.standard_normal((len(dt), 3))
-        values = _euler_drift(self.value, self._std, self._time, dt, normals)
-        if len(values):
-            self.value = values[-1].copy()
-        return values
+        return self.keep_last(_euler_drift(self.value, self._std, self._time, dt, normals))
 
 
 @compiled

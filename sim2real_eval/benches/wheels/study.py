@@ -86,20 +86,11 @@ class VariantResult:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WheelStudy:
-    """A study that was made.
-
-    Attributes
-    ----------
-    setup : WheelSetup
-    driven : tuple of Driven
-        At least one.
-    variants : tuple of VariantResult
-        Over all drives.
-    """
+    """A study that was made."""
 
     setup: WheelSetup
-    driven: tuple[Driven, ...]
-    variants: tuple[VariantResult, ...]
+    driven: tuple[Driven, ...]  # at least one
+    variants: tuple[VariantResult, ...]  # over all drives
 
     @property
     def title(self) -> str:

@@ -131,32 +131,16 @@ class PairUncertainty:
 
 @dataclasses.dataclass(frozen=True)
 class Uncertainty:
-    """Everything that resampling says of one table of distances.
-
-    Attributes
-    ----------
-    options : UncertaintyOptions
-    paired : bool
-        Whether every simulated run follows the motion of a real one.
-    motions : int
-        Independent motions behind the real runs.
-    real_split : float or None
-        Median distance between halves of the real runs; None with fewer than four.
-    models : tuple of DistanceUncertainty
-        In the order given.
-    pairs : tuple of PairUncertainty
-        Every pair of models.
-    notes : tuple of Finding
-        What cannot be told, and why.
-    """
+    """Everything that resampling says of one table of distances."""
 
     options: UncertaintyOptions
-    paired: bool
-    motions: int
+    paired: bool  # whether every simulated run follows the motion of a real one
+    motions: int  # independent motions behind the real runs
+    # Median distance between halves of the real runs; None with fewer than four
     real_split: float | None
-    models: tuple[DistanceUncertainty, ...]
-    pairs: tuple[PairUncertainty, ...] = ()
-    notes: tuple[Finding, ...] = ()
+    models: tuple[DistanceUncertainty, ...]  # in the order given
+    pairs: tuple[PairUncertainty, ...] = ()  # every pair of models
+    notes: tuple[Finding, ...] = ()  # what cannot be told, and why
 
     def of(self, model: str) -> DistanceUncertainty:
         """Return what is known of a model."""
