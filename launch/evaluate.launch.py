@@ -47,8 +47,10 @@ def generate_launch_description() -> LaunchDescription:
             *declare('real', 'models', out=Parameter('result', '', 'Folder to write.')),
             *declare(imu=ComparedSensors.declared()['imu'], judge='judge_node'),
             *declare('profile', judge_params_file='', navsat_params_file=''),
-            *declare('case_file', 'overwrite', 'seed', 'repetitions', 'match_rates'),
-            *declare('start_heading', 'adapt', 'component', 'topics', 'label', 'rate_factor'),
+            *declare('case_file', 'overwrite', 'seed', 'repetitions'),
+            # None: as the recordings demand.
+            *declare(match_rates='', start_heading=''),
+            *declare('adapt', 'component', 'topics', 'label', 'rate_factor'),
             *declare('params_file', 'namespace', 'log_level'),
             OpaqueFunction(function=evaluation),
         ]
@@ -67,7 +69,7 @@ def evaluation(context: LaunchContext) -> list:
         **{name: typed(name, str) for name in TEXTS},
         **{name: typed(name, kind) for name, kind in NUMBERS.items()},
         # What is given to the node does not follow from the recordings.
-        **{name: boolean(name) for name in SWITCHES if words(name) != ['false']},
+        **{name: boolean(name) for name in SWITCHES if words(name)},
         'params_file': typed('judge_params_file', str),
         'scenario': typed('label', str),
         # An empty list has no type; as a text, a folder called 12 stays one.

@@ -223,7 +223,7 @@ SWAPPED = decisive(
 )
 FIXES_LATE, FIXES_LATE_LARGE = _levels(
     'fixes_late',
-    'fixes are {delay:+.2f s} late against the truth (negative: early)',
+    'stamps of fixes are {delay:+.2f s} off those of the truth (positive: late)',
     'At speed v a fix is that time v behind.',
     _key('gps: {{delay: {set:.3f}}}'),
 )
@@ -287,7 +287,7 @@ RATE_BIAS, RATE_BIAS_LARGE = _levels(
 )
 IMU_LATE, IMU_LATE_LARGE = _levels(
     'imu_late',
-    'messages are {delay:+.2f s} late against the truth (negative: early)',
+    'stamps are {delay:+.2f s} off those of the truth (positive: late)',
     'In a turn the heading is that time behind.',
     _key('imu: {{delay: {set:.3f}}}'),
 )

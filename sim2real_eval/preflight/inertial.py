@@ -122,7 +122,7 @@ def turning(evidence: Evidence) -> Iterator[Measure]:
     if abs(late) > _LATE_S[0]:
         kind = findings.IMU_LATE_LARGE if abs(late) > _LATE_S[1] else findings.IMU_LATE
         told = kind(topic, delay=late, set=evidence.correct('imu', delay=late).delay)
-    yield Measure(late, _LATE_S[0], told, 'imu delay')
+    yield Measure(late, _LATE_S[0], told, 'imu delay', 'either')
     gain, told = found.gain.real, None
     if gain < 0.0:
         # The measured vertical turned with the force: a rotation alone leaves the sign.
@@ -181,6 +181,7 @@ def mounting(evidence: Evidence) -> Iterator[Measure]:
             _YAW_DEG[0] + SIGMAS * found[1],
             kind(topic, turn=yaw, **angles) if only_yaw else None,
             'imu yaw',
+            'either',
         )
 
 
@@ -372,7 +373,7 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
             large = abs(turn) > _HEADING_DEG[1]
             kind = findings.ORIENTATION_YAW_LARGE if large else findings.ORIENTATION_YAW
             told = kind(topic, turn=turn, set=evidence.correct('imu', heading=turn).heading)
-        yield Measure(turn, _HEADING_DEG[0], told, 'imu heading')
+        yield Measure(turn, _HEADING_DEG[0], told, 'imu heading', 'either')
     if 'gravity' not in evidence.doubtful:
         up = rotations.rotate(imu.orientation, imu.linear_acceleration).mean(axis=0)
         cosine = float(up[2]) / max(float(np.linalg.norm(up)), 1e-9)

@@ -28,8 +28,8 @@ class Measure:
     subject : str
         Role, and part of the check.
     scale : str
-        What the limit bounds: `most` the size of the value, `least` the value, `ratio` how far it
-        is from 1 either way.
+        What the limit bounds: `most` the value from above, `least` from below, `either` its size,
+        `ratio` how far it is from 1 either way.
     unit : str or None
         Of the value, where it is not that of the check.
     """

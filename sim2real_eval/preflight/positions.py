@@ -77,7 +77,7 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     if abs(turn) > limit:
         kind = findings.TRUTH_TURNED_LARGE if abs(turn) > _TURN_DEG[1] else findings.TRUTH_TURNED
         told = kind(topic, turn=turn, set=evidence.correct('truth', turn=turn).turn)
-    yield Measure(turn, limit, told, role)
+    yield Measure(turn, limit, told, role, 'either')
     scale = 1.0 / abs(found.gain)
     told, limit = None, _SCALE + SIGMAS * found.deviation / abs(found.gain)
     if abs(math.log(scale)) > limit:
@@ -139,7 +139,7 @@ def delay(evidence: Evidence) -> Iterator[Measure]:
         kind = findings.FIXES_LATE_LARGE if abs(late) > _LATE_S[1] else findings.FIXES_LATE
         total = evidence.correct('gps', delay=late)
         told = kind(evidence.recording.roles['gps'], delay=late, set=total.delay)
-    yield Measure(late, _LATE_S[0], told, 'gps')
+    yield Measure(late, _LATE_S[0], told, 'gps', 'either')
 
 
 # The truth with itself.
@@ -241,7 +241,7 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     if abs(mean) > 0.9 and abs(turn) > _HEADING_DEG[0]:
         kind = findings.HEADING_LARGE if abs(turn) > _HEADING_DEG[1] else findings.HEADING
         off = kind(topic, turn=turn, set=evidence.correct('truth', heading=turn).heading)
-    yield Measure(turn, _HEADING_DEG[0], off, 'truth heading')
+    yield Measure(turn, _HEADING_DEG[0], off, 'truth heading', 'either')
 
 
 def jumps(evidence: Evidence) -> Iterator[Measure]:
@@ -341,7 +341,8 @@ def covariance(
         )
         if ratio > warn:
             evidence.correct(role, **{key: math.sqrt(square)})
-    yield Measure(ratio, warn, told, f'{role} {quantity}')
+    limit, scale = (great, 'least') if ratio < 1.0 else (warn, 'most')
+    yield Measure(ratio, limit, told, f'{role} {quantity}', scale)
 
 
 def _course_range(moved: FloatArray, steps: FloatArray) -> float:

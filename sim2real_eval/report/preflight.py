@@ -19,7 +19,7 @@ from .style import figure_legend, legend_line, new_figure, tidy
 _STYLES = {PASS: 'green', WARN: 'yellow', FAIL: 'bold red'}
 # Hues and shapes: neither alone has to tell them apart.
 _MARKS = {PASS: ('#0072B2', 'o'), WARN: ('#9A6700', '^'), FAIL: ('#B3261E', 'X')}
-_BOUND = {'most': '<=', 'least': '>=', 'ratio': 'within'}
+_BOUND = {'most': '<=', 'least': '>=', 'either': 'within ±', 'ratio': 'within'}
 _LEAST, _MOST = 1e-2, 1e2
 
 
@@ -45,7 +45,7 @@ def preflight_table(
             Text(line.label),
             *([] if by_subject else [Text(_role(one.subject))]),
             '' if one.value is None else _short(one.value),
-            '' if one.limit is None else f'{_BOUND[one.scale]} {_short(one.limit)}',
+            '' if one.limit is None else f'{_BOUND[one.scale]} {_short(one.limit)}'.replace('± ', '±'),
             Text(limiting.unit),
         ]
         if len(runs) > 1:
@@ -92,6 +92,8 @@ def _yaml(value: Any) -> str:
 def _short(value: float) -> str:
     if value == 0.0:
         return '0'
+    if 1e3 <= abs(value) < 1e5:
+        return f'{value:.0f}'
     return f'{value:.3g}' if 1e-3 <= abs(value) < 1e5 else f'{value:.1e}'
 
 

@@ -210,8 +210,10 @@ def declare(*names: str, **changed: Any) -> list[Any]:
     actions: list[Any] = []
     for name in (*names, *changed):
         entry = ARGUMENTS[name]
-        choices = _SWITCH if entry.kind is bool else entry.choices
         default = changed.get(name, entry.default)
+        choices = entry.choices
+        if entry.kind is bool:
+            choices = _SWITCH if default != '' else (*_SWITCH, '')
         if isinstance(default, Parameter):
             entry, default, choices = default, default.default, default.choices
         unit = f' [{entry.unit}]' if entry.unit not in ('', '1') else ''
