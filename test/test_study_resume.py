@@ -169,7 +169,7 @@ def test_other_versions_make_another_study(
         pass
     monkeypatch.setattr('sim2real_eval.study.plan.versions', lambda: {'numpy': '9.9'})
     with (
-        pytest.raises(Sim2RealError, match=r'versions: was .*python'),
+        pytest.raises(Sim2RealError, match=r'versions.numpy: was .*, is 9.9'),
         held(tmp_path / 'out', small_plan(tmp_path)),
     ):
         pass

@@ -145,6 +145,7 @@ _WORDS = (
     'title', 'about', 'command', 'shipped', 'phrases', 'adapted', 'uncertainty', 'more_metrics',
 )  # fmt: skip
 """What may change without changing a run."""
+_NOTHING = 'nothing'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -229,7 +230,9 @@ def change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
 
     The place of a recording does not count, its digest does.
     """
-    for name in new:
+    # Options may follow from models and recordings: the cause is told, not what came of it.
+    causes = [name for name in ('models', 'recordings', 'judges') if name in new]
+    for name in dict.fromkeys([*causes, *new]):
         if name in _WORDS:
             continue
         found = _difference(name, _plain(old.get(name)), _plain(new[name]))
@@ -247,8 +250,11 @@ def _plain(value: Any) -> Any:
 
 
 def _difference(key: str, old: Any, new: Any) -> str | None:
-    if type(old) is type(new) and isinstance(new, dict) and old.keys() == new.keys():
-        found = (_difference(f'{key}.{name}', old[name], new[name]) for name in new)
+    if isinstance(old, dict) and isinstance(new, dict):
+        found = (
+            _difference(f'{key}.{name}', old.get(name, _NOTHING), new.get(name, _NOTHING))
+            for name in dict.fromkeys([*new, *old])
+        )
         return next((one for one in found if one is not None), None)
     if isinstance(old, list) and isinstance(new, list):
         if len(old) != len(new):
