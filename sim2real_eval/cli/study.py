@@ -232,17 +232,17 @@ def _judged(
         def begin(runs: int, known: int, units: int) -> Callable[[], None]:
             if known:
                 print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
-            bar = progress_bar(units + 2, 'judging, statistics and report', quiet=options.quiet)
+            bar = progress_bar(units + 1, 'judging, statistics and report', quiet=options.quiet)
             advance.append(stack.enter_context(bar))
             return advance[0]
 
         @contextlib.contextmanager
         def write_rest(outcome: StudyOutcome) -> Iterator[None]:
-            advance[0]()
             plots = begin_plots(Path(options.out), outcome, workers)
             with contextlib.nullcontext() if beside is None else beside(outcome, workers):
                 yield
                 reports.append(finish_study(outcome, options.out, plots))
+            advance[0]()
 
         outcome = run_study(
             plan, options.out, workers=workers, cluster=getattr(options, 'cluster', None),
