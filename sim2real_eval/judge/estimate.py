@@ -6,13 +6,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, FindingKind, to_records
 from sim2real_eval.common.tables import write_csv
-from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
+from sim_sensors.core.measurements import BLOCK, FixArray, FloatArray, IntArray
 from .findings import DIVERGED
 from .robot_localization.fixes import FilteredGps, no_fixes
 from .robot_localization.parts import PartName
@@ -58,10 +59,10 @@ class PartCount:
 class Corrections:
     """Measurements that the filter compared with its state, in the order in which it did."""
 
-    part: IntArray  # (n,) Index into `JudgedRun.parts`
+    part: NDArray[np.integer[Any]]  # (n,) Index into `JudgedRun.parts`
     stamp_ns: IntArray  # (n,)
     # (n,) How many states each measured, those included that `two_d_mode` holds at zero.
-    states: IntArray
+    states: NDArray[np.integer[Any]]
     # (n,) Normalised innovation squared, refused measurements included: the squared Mahalanobis
     # distance that the gate looks at.
     nis: FloatArray
@@ -69,8 +70,8 @@ class Corrections:
     @classmethod
     def none(cls) -> Corrections:
         """Return no corrections."""
-        empty = np.zeros(0, dtype=np.int64)
-        return cls(empty, empty, empty, np.zeros(0))
+        empty = np.zeros(0, dtype=np.int16)
+        return cls(empty, np.zeros(0, dtype=np.int64), empty, np.zeros(0))
 
 
 def part_counts(
@@ -86,9 +87,13 @@ def part_counts(
     """
     gated = np.where(np.isinf(threshold), 0, counts[:, 4])
     if corrections is not None:
-        far = corrections.nis >= threshold[corrections.part] ** 2
+        far = np.zeros_like(gated)
+        for start in range(0, len(corrections.part), BLOCK):
+            part = corrections.part[start : start + BLOCK]
+            is_far = corrections.nis[start : start + BLOCK] >= threshold[part] ** 2
+            far += np.bincount(part[is_far], minlength=len(names))
         # A measurement that was taken once more (smooth_lagged_data) has several distances.
-        gated = np.minimum(gated, np.bincount(corrections.part[far], minlength=len(names)))
+        gated = np.minimum(gated, far)
     return tuple(
         PartCount(
             str(name), name.topic, received, older, unusable, fused, rejected, rejected - by_gate

@@ -12,15 +12,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 M = TypeVar('M', bound='MessageArray')
+T = TypeVar('T', bound='DataclassInstance')
 
 
 def set_array(owner: object, name: str, kind: type[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -73,18 +77,24 @@ def by_blocks(
     return np.concatenate([function(values[start : start + BLOCK]) for start in starts])
 
 
-def time_spans(times: Sequence[IntArray]) -> Iterator[list[slice]]:
+def span_ends(times: Sequence[IntArray]) -> IntArray:
+    """Return where to cut several arrays of times, which never decrease, into some blocks each."""
+    return np.unique(np.concatenate([one[BLOCK::BLOCK] for one in times]))
+
+
+def time_spans(times: Sequence[IntArray], ends: IntArray | None = None) -> Iterator[list[slice]]:
     """Yield a slice of each of several arrays of times for one span of time after the other.
 
-    The times of each array never decrease. What is equal goes into one span.
+    The times of each array never decrease. A span goes up to one of the `ends`, that included,
+    (k,); by default so that some blocks are in it. The last one is what is left.
 
     Examples
     --------
-    >>> list(time_spans([np.array([1, 2, 2]), np.array([2])]))
-    [[slice(0, 3, None), slice(0, 1, None)]]
+    >>> list(time_spans([np.array([1, 2, 2, 3]), np.array([2])], np.array([2])))
+    [[slice(0, 3, None), slice(0, 1, None)], [slice(3, 4, None), slice(1, 1, None)]]
     """
-    edges = np.unique(np.concatenate([one[BLOCK::BLOCK] for one in times]))
-    cuts = [[0, *np.searchsorted(one, edges).tolist(), len(one)] for one in times]
+    edges = span_ends(times) if ends is None else ends
+    cuts = [[0, *np.searchsorted(one, edges, side='right').tolist(), len(one)] for one in times]
     for k in range(len(edges) + 1):
         yield [slice(cut[k], cut[k + 1]) for cut in cuts]
 
@@ -121,8 +131,8 @@ class MessageArray:
         return dataclasses.replace(self, **changes)
 
 
-class Columns(Generic[M]):
-    """Messages of one topic and frame that come in parts, put together.
+class Columns(Generic[T]):
+    """Messages of one topic and frame, or another dataclass of arrays, that come in parts.
 
     What is the same in all messages is kept once.
 
@@ -138,16 +148,16 @@ class Columns(Generic[M]):
     def __init__(self) -> None:
         self._columns: dict[str, _Column] = {}
 
-    def add(self, part: M) -> None:
+    def add(self, part: T) -> None:
         """Append messages."""
         for field in dataclasses.fields(part):
             values = getattr(part, field.name)
             if isinstance(values, np.ndarray):
                 column = self._columns.setdefault(field.name, _Column(field.name, values))
                 column.add(values)
-        self._like = part.take(slice(0, 0))
+        self._like = part
 
-    def joined(self) -> M:
+    def joined(self) -> T:
         """Return all messages; there must have been a part, which may be empty."""
         found: dict[str, Any] = {name: column.values for name, column in self._columns.items()}
         return dataclasses.replace(self._like, **found)

@@ -8,13 +8,15 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
+import numpy as np
+
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, quaternions
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import valid_fixes
-from sim_sensors.core.measurements import FixArray, ImuArray, TwistArray
+from sim_sensors.core.measurements import Columns, FixArray, ImuArray, IntArray, TwistArray
 from .advice import (
     datum_advice,
     divergence,
@@ -35,7 +37,7 @@ from .parts import new_part_state
 from .queue import history_ns, new_history, new_queue
 from .replay import new_scratch, replay
 from .replay_options import Clock, Grids, ReplayOptions
-from .state import ROLL, VX, Timing, new_filter, new_output
+from .state import ROLL, VX, Timing, new_filter, new_output, with_room
 from .topics import delayed, route
 
 _FIRST_CAPACITY = 1024
@@ -107,7 +109,8 @@ def prepare(
         notes += [*case.transforms.notes, *replaced]
     frames = FrameTree(transforms, assume_identity=not transforms)
     inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames, case.correct)
-    if len(inputs.messages.part) == 0:
+    bounds = inputs.arrivals.bounds()
+    if bounds is None:
         raise JudgeError(f'{recording.path}: has no message that the judge could use')
     notes += frames.assumptions
     notes += input_advice(config, navsat, sources, headings, case.correct)
@@ -121,7 +124,7 @@ def prepare(
     ]
     if 'gravity' not in case.correct:
         notes += mounting_advice(mountings, config.gravity)
-    timing = _timing(config, navsat, case.clock, inputs, travel_ns)
+    timing = _timing(config, navsat, case.clock, inputs.navsat_part, bounds, travel_ns)
     return PreparedRecording(inputs, timing, tuple(notes), textbook='unscented' in case.correct)
 
 
@@ -138,9 +141,14 @@ def _fixes(
 
 
 def _timing(
-    config: FilterConfig, navsat: NavsatConfig | None, clock: Clock, inputs: Inputs, travel_ns: int
+    config: FilterConfig,
+    navsat: NavsatConfig | None,
+    clock: Clock,
+    navsat_part: IntArray,
+    bounds: tuple[int, int],
+    travel_ns: int,
 ) -> Timing:
-    first, last = inputs.messages.arrival_ns[[0, -1]].tolist()
+    first, last = bounds
     grids = Grids(config, navsat, first, clock)
     start, period = grids.start_ns, grids.filter.period_ns
     end = last + travel_ns + clock.run_on_ns
@@ -161,7 +169,7 @@ def _timing(
         history=history_ns(config),
         predict_to_current_time=config.predict_to_current_time,
         permit_corrected_publication=config.permit_corrected_publication,
-        navsat_part=inputs.navsat_part,
+        navsat_part=navsat_part,
         navsat_latency=travel_ns,
     )
 
@@ -174,32 +182,39 @@ def _run(
     dynamics = dynamics_of(config, textbook=prepared.textbook)
     capacity = _FIRST_CAPACITY
     fixes = len(inputs.navsat.stamp_ns)
-    most = len(inputs.messages.part) + 2 * fixes
-    if timing.history >= 0:
-        # Room for measurements that are taken again; a guess.
-        most *= 2
+    # Corrections by measurement; some are taken again where there is a history: a guess.
+    room = 2 if timing.history >= 0 else 1
     filtered_gps = 0
     if navsat is not None and navsat.publish_filtered_gps and timing.navsat_period > 0:
         filtered_gps = max(timing.end - timing.navsat_origin, 0) // timing.navsat_period + 2
     while True:
-        out = new_output(ticks, fixes, len(inputs.names), most, filtered_gps)
-        navsat_state = new_navsat_state()
-        full = replay(
-            inputs.messages, inputs.parts, new_part_state(len(inputs.names)),
-            new_filter(config.initial_state, config.initial_covariance), dynamics, timing,
-            inputs.navsat, navsat_state, new_queue(capacity),
-            new_history(capacity if timing.history >= 0 else 0), out, new_scratch(),
-        )  # fmt: skip
-        if not full and out.n[2] <= most:
+        out = new_output(ticks, fixes, len(inputs.names), filtered_gps)
+        navsat_state, memory = new_navsat_state(), new_part_state(len(inputs.names))
+        flt = new_filter(config.initial_state, config.initial_covariance)
+        queue, scratch = new_queue(capacity), new_scratch(timing)
+        history = new_history(capacity if timing.history >= 0 else 0)
+        found = Columns[Corrections]()
+        for end, messages in inputs.arrivals.spans(timing):
+            most = room * (len(messages.part) + 2 * fixes)
+            out = with_room(out, most)
+            full = replay(
+                messages, inputs.parts, memory, flt, dynamics, timing._replace(end=end),
+                inputs.navsat, navsat_state, queue, history, out, scratch,
+            )  # fmt: skip
+            if full or out.n[2] > most:
+                break
+            part, stamp_ns, states = out.correction[: out.n[2]].T
+            nis = out.nis[: out.n[2]]
+            found.add(Corrections(part.astype(np.int16), stamp_ns, states.astype(np.int16), nis))
+        else:
             break
         # The run is repeated with a larger queue and history, or with room for all corrections.
         if full:
             capacity *= 8
         else:
-            most = int(out.n[2])
-    n, g, c, f = out.n.tolist()
-    part, stamp_ns, states = out.correction[:c].T.copy()
-    corrections = Corrections(part, stamp_ns, states, out.nis[:c].copy())
+            room *= 2
+    n, g, _, f = out.n.tolist()
+    corrections = found.joined()
     parts = part_counts(inputs.names, out.counts, inputs.parts.threshold, corrections)
     notes += part_advice(parts)
     notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])

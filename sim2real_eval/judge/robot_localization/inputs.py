@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
     TwistArray,
+    span_ends,
+    time_spans,
 )
 from sim_sensors.core.rotations import conjugate, heading, multiply, rotate, rotate_back
 from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig, SourceConfig
@@ -41,7 +44,7 @@ from .parts import (
     Parts,
     PartTable,
 )
-from .state import YAW
+from .state import YAW, Timing
 
 _TYPES: Mapping[str, type[MessageArray]] = {
     'odom': OdometryArray,
@@ -62,9 +65,8 @@ _ROS_TYPES: Mapping[type[MessageArray], str] = {
 class Inputs:
     """Everything that the event loop reads but timing and filter."""
 
-    # As `replay` takes them.
-    parts: Parts
-    messages: Messages
+    parts: Parts  # as `replay` takes them, and `navsat`
+    arrivals: Arrivals
     navsat: Navsat
     names: tuple[PartName, ...]  # one per part
     navsat_part: IntArray  # (2,) Parts that odometry/gps feeds
@@ -106,7 +108,7 @@ def build_inputs(
         config, navsat, {name: array is None for name, array in sources.items()}, correct
     )
     by_name = {source.name: source for source in config.sources}
-    blocks = []
+    arrivals = Arrivals()
     for number, part in enumerate(layout.parts):
         if 'differential' in correct and part.lacks_attitude(sources[part.source.name]):
             layout.without_attitude(number)
@@ -114,24 +116,92 @@ def build_inputs(
         if array is not None:
             check_type(by_name[name], array)
             layout.place(name, array, frames)
-            blocks += source_messages(*layout.of[name], array)
+            first, parts = layout.of[name]
+            if parts:
+                arrivals.add(array, partial(_of_source, first, parts))
     if fixes is not None:
-        blocks.append(_plain(fixes, FIX_PART, np.arange(len(fixes), dtype=np.float64)[:, None]))
+        numbers = np.arange(len(fixes), dtype=np.float64)[:, None]
+        arrivals.add(fixes, partial(_plain, FIX_PART, numbers))
     if headings is not None and navsat is not None and navsat.needs_heading:
-        blocks.append(_plain(headings, HEADING_PART, headings.orientation))
+        arrivals.add(headings, partial(_plain, HEADING_PART, headings.orientation))
     if commands is not None:
         twist = np.hstack([commands.linear_velocity, commands.angular_velocity])
-        blocks.append(_plain(commands, COMMAND_PART, twist))
-    if not blocks:
+        arrivals.add(commands, partial(_plain, COMMAND_PART, twist))
+    if not arrivals.topics:
         raise JudgeError(f'{config.where}: measures nothing that the recording has')
     return Inputs(
         parts=layout.table,
-        messages=_merged(blocks),
+        arrivals=arrivals,
         navsat=navsat_of(navsat, fixes, headings, config.base_link_frame, frames),
         names=layout.names,
         navsat_part=layout.navsat_part,
         plane=None if navsat is None or fixes is None else plane_of(navsat, fixes),
     )
+
+
+_Index = slice | IntArray
+_LayOut = Callable[[MessageArray, _Index], Messages]
+
+
+class Arrivals:
+    """All messages in order of arrival, laid out for `replay` a span of time at a time.
+
+    What arrives together keeps the order in which its topics were added, `topics` of them.
+    """
+
+    def __init__(self) -> None:
+        self.topics = 0
+        self._times: list[IntArray] = []
+        self._laid_out: list[Callable[[slice], Messages]] = []
+
+    def add(self, array: MessageArray, lay_out: _LayOut) -> None:
+        """Add a topic; `lay_out` gets its messages, and which of all in the array they are."""
+        self.topics += 1
+        is_sorted = bool((np.diff(array.arrival_ns) >= 0).all())
+        order = None if is_sorted else np.argsort(array.arrival_ns, kind='stable')
+
+        def laid_out(part: slice) -> Messages:
+            index = part if order is None else order[part]
+            return lay_out(array.take(index), index)
+
+        self._times.append(array.arrival_ns if order is None else array.arrival_ns[order])
+        self._laid_out.append(laid_out)
+
+    def bounds(self) -> tuple[int, int] | None:
+        """Return the first and the last arrival of what measures anything; None without any."""
+        parts = list(time_spans(self._times))
+        first, last = (
+            next((found for one in each if len(found := self._merged(one).arrival_ns)), None)
+            for each in (parts, reversed(parts))
+        )
+        return None if first is None or last is None else (int(first[0]), int(last[-1]))
+
+    def of_parts(self, numbers: IntArray) -> Messages:
+        """Return all that are of some parts, (k,)."""
+        found = []
+        for span in time_spans(self._times):
+            messages = self._merged(span)
+            mine = np.isin(messages.part, numbers)
+            rows = (each[mine] for each in messages[:-1])
+            found.append(Messages._make([*rows, messages.covariances]))
+        return _merged(found)
+
+    def spans(self, timing: Timing) -> Iterator[tuple[int, Messages]]:
+        """Yield the end of each span of time, ns, and what arrives in it.
+
+        Spans end at steps of the clock, for what arrives between two is delivered at the second.
+        """
+        ends = span_ends(self._times)
+        ends = np.unique(timing.start + (ends - timing.start) // timing.step * timing.step)
+        ends = ends[(ends >= timing.start) & (ends < timing.end)]
+        spans = time_spans(self._times, ends)
+        for end, parts in zip([*ends.tolist(), timing.end], spans, strict=True):
+            yield end, self._merged(parts)
+
+    def _merged(self, parts: Sequence[slice]) -> Messages:
+        return _merged(
+            [laid_out(part) for laid_out, part in zip(self._laid_out, parts, strict=True)]
+        )
 
 
 def check_type(source: SourceConfig, array: MessageArray) -> None:
@@ -148,14 +218,11 @@ def check_type(source: SourceConfig, array: MessageArray) -> None:
         )
 
 
-def source_messages(first: int, parts: Sequence[Part], array: MessageArray) -> list[Messages]:
+def source_messages(first: int, parts: Sequence[Part], array: MessageArray) -> Messages:
     """Interleave the parts of one topic: pose, twist, acceleration of each message in turn.
 
-    The parts are those of `parts_of`, the first of them with the number `first`. Nothing comes of
-    a topic of which no part counts.
+    The parts, one or more, are those of `parts_of`, the first of them with the number `first`.
     """
-    if not parts:
-        return []
     n, k = len(array), len(parts)
     value, valid = np.zeros((n, k, 7)), np.ones((n, k), dtype=bool)
     row = np.empty((n, k), dtype=np.int64)
@@ -185,18 +252,24 @@ def source_messages(first: int, parts: Sequence[Part], array: MessageArray) -> l
             each = np.broadcast_to(each[:, None], (n, k))
         return each.reshape(n * k, *each.shape[2:]) if whole else each[valid]
 
-    return [
-        Messages(
-            chosen(array.arrival_ns), chosen(array.stamp_ns),
-            chosen(np.broadcast_to(np.arange(first, first + k), (n, k))), chosen(value),
-            chosen(attitude), chosen(row), np.concatenate(covariances),
-        )
-    ]  # fmt: skip
+    return Messages(
+        chosen(array.arrival_ns), chosen(array.stamp_ns),
+        chosen(np.broadcast_to(np.arange(first, first + k), (n, k))), chosen(value),
+        chosen(attitude), chosen(row), np.concatenate(covariances),
+    )  # fmt: skip
 
 
-def _plain(array: MessageArray, part: int, value: FloatArray) -> Messages:
-    """Return messages that all belong to one part, or take its place, and need no covariance."""
+def _of_source(first: int, parts: Sequence[Part], array: MessageArray, index: _Index) -> Messages:
+    return source_messages(first, parts, array)
+
+
+def _plain(part: int, values: FloatArray, array: MessageArray, index: _Index) -> Messages:
+    """Return messages that all belong to one part, or take its place, and need no covariance.
+
+    Their values are those of `values`, (m, k), at `index`.
+    """
     n = len(array)
+    value = values[index]
     none = np.zeros(n, dtype=np.int64)
     return Messages(
         array.arrival_ns, array.stamp_ns, np.full(n, part, dtype=np.int64),
@@ -281,8 +354,10 @@ def world_poses(inputs: Inputs) -> WorldPoses:
 
     They are prepared as `preparation.prepare` does it, which no state of the filter is needed for.
     """
-    parts, messages, found = inputs.parts, inputs.messages, []
-    for p in np.flatnonzero((parts.kind == POSE) & (parts.differential == 0)):
+    parts, found = inputs.parts, []
+    numbers = np.flatnonzero((parts.kind == POSE) & (parts.differential == 0))
+    messages = inputs.arrivals.of_parts(numbers)
+    for p in numbers:
         mine = messages.part == p
         value, mask = messages.value[mine], parts.mask[p] > 0.0
         position, q = value[:, :3], value[:, 3:]

@@ -144,12 +144,12 @@ class LiveJudge:
             self._layout.place(name, array, self.frames)
             self._placed[name] = frames
         self._latest[name] = array
-        for block in source_messages(first, own, array):
-            for i in range(len(block.part)):
-                self._deliver(
-                    int(block.part[i]), int(block.stamp_ns[i]), block.value[i],
-                    block.covariances[block.covariance[i]], bool(block.has_attitude[i]),
-                )  # fmt: skip
+        laid = source_messages(first, own, array)
+        for i in range(len(laid.part)):
+            self._deliver(
+                int(laid.part[i]), int(laid.stamp_ns[i]), laid.value[i],
+                laid.covariances[laid.covariance[i]], bool(laid.has_attitude[i]),
+            )  # fmt: skip
 
     def _deliver(
         self, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray, attitude: bool

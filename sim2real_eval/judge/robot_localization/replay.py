@@ -62,11 +62,18 @@ class Scratch(NamedTuple):
     # slower.
     value: FloatArray
     value_covariance: FloatArray
-    last_published: IntArray  # (1,) Stamp of the last filtered odometry
+    # (5,) How far the run is: odometry/gps that were delivered, and which half comes next, the
+    # pose or the twist; stamp of the last filtered odometry; when filter and navsat_transform are
+    # due.
+    progress: IntArray
 
 
-def new_scratch() -> Scratch:
+def new_scratch(timing: Timing) -> Scratch:
     """Return the room at the start of a run."""
+    due = next_due(timing.filter_origin, timing.filter_period, timing.filter_origin)
+    navsat_due = _NEVER
+    if timing.navsat_period > 0:
+        navsat_due = timing.navsat_origin + timing.navsat_period
     return Scratch(
         states=np.zeros(N, dtype=np.int64),
         z=np.zeros(N),
@@ -75,7 +82,7 @@ def new_scratch() -> Scratch:
         covariance=np.zeros((6, 6)),
         value=np.zeros(7),
         value_covariance=np.zeros((6, 6)),
-        last_published=np.full(1, NO_STAMP),
+        progress=np.array([0, 0, NO_STAMP, due, navsat_due]),
     )
 
 
@@ -202,6 +209,7 @@ def filter_tick(
 
 
 _MESSAGES, _FILTER, _NAVSAT, _END = range(4)
+_NEVER = 2**62
 
 
 @compiled
@@ -210,20 +218,18 @@ def replay(
     timing: Timing, navsat: Navsat, navsat_state: NavsatState, queue: Queue, history: History,
     out: Output, scratch: Scratch,
 ) -> int:  # fmt: skip
-    """Run the nodes over all messages; return 0, or 1 when queue or history were too small."""
+    """Run the nodes to `timing.end`; return 0, or 1 when queue or history were too small.
+
+    `messages` are those that arrive until then and were not there before: runs one after the other
+    with the same state are one run.
+    """
     index, z, R = scratch.states, scratch.z, scratch.R
     value, covariance = scratch.value, scratch.value_covariance
     position, cov = scratch.position, scratch.covariance
-    far = 2**62
+    progress = scratch.progress
     n, i = len(messages.part), 0
-    # Of odometry/gps: how many were delivered, and which half comes next, the pose or the twist.
-    delivered, half = int(out.n[1]), 0
-    # Read from an array: of a constant, numba would compile what gets it for the constant as well.
-    last_published = int(scratch.last_published[0])
-    due = next_due(timing.filter_origin, timing.filter_period, timing.filter_origin)
-    navsat_due = far
-    if timing.navsat_period > 0:
-        navsat_due = timing.navsat_origin + timing.navsat_period
+    delivered, half, last_published = int(progress[0]), int(progress[1]), int(progress[2])
+    due, navsat_due = int(progress[3]), int(progress[4])
     while True:
         event = min(due, navsat_due)
         if i < n:
@@ -233,6 +239,8 @@ def replay(
         steps = -((timing.start - event) // timing.step)
         now = timing.start + max(steps, 0) * timing.step
         if now > timing.end:
+            progress[0], progress[1], progress[2] = delivered, half, last_published
+            progress[3], progress[4] = due, navsat_due
             return _DONE
         # In stages, so that the filter takes messages in one place: the code of what is called
         # goes into this function as often as it is named, and takes its time to compile.

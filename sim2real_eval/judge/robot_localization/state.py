@@ -162,10 +162,11 @@ class Output(NamedTuple):
     filtered: IntArray
 
 
-def new_output(
-    rows: int, fixes: int, parts: int, corrections: int = 0, filtered: int = 0
-) -> Output:
-    """Return room for a number of filtered odometries, odometry/gps, corrections, gps/filtered."""
+def new_output(rows: int, fixes: int, parts: int, filtered: int = 0) -> Output:
+    """Return room for a number of filtered odometries, odometry/gps and gps/filtered.
+
+    There is none for corrections: see `with_room`.
+    """
     return Output(
         n=np.zeros(4, dtype=np.int64),
         stamp_ns=np.zeros(rows, dtype=np.int64),
@@ -178,10 +179,17 @@ def new_output(
         gps_position=np.zeros((fixes, 3)),
         gps_covariance=np.zeros((fixes, 6, 6)),
         counts=np.zeros((parts, 5), dtype=np.int64),
-        correction=np.zeros((corrections, 3), dtype=np.int64),
-        nis=np.zeros(corrections),
+        correction=np.zeros((0, 3), dtype=np.int64),
+        nis=np.zeros(0),
         filtered=np.zeros((filtered, 2), dtype=np.int64),
     )
+
+
+def with_room(out: Output, corrections: int) -> Output:
+    """Return the output with room for a number of corrections, in place of those that it has."""
+    out.n[2] = 0
+    room = np.zeros((corrections, 3), dtype=np.int64)
+    return out._replace(correction=room, nis=np.zeros(corrections))
 
 
 @kernel
