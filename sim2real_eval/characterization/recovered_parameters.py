@@ -121,8 +121,6 @@ def reidentify(
     return Reidentified(tuple(found), curves)
 
 
-# One IMU from the analyses of its recordings: terms, and the model made of them.
-
 # Recordings of one sensor at one setting; a driver's clock may be off by that much.
 _RATE_TOLERANCE = 1.05
 

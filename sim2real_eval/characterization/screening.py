@@ -143,8 +143,6 @@ def _noise(values: FloatArray) -> float:
     return float(np.sqrt(np.mean(np.diff(values) ** 2)))
 
 
-# When a sensor stood still.
-
 # Fewer scatter so much that still windows look like others.
 _FEWEST_IN_WINDOW = 50
 _UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}

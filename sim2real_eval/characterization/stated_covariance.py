@@ -21,6 +21,7 @@ from scipy.stats import chi2
 
 from sim_sensors.core.measurements import FixArray, FloatArray
 from sim_sensors.gps.covariance import (
+    COVARIANCE_TYPES,
     ConstantCovariance,
     HdopCovariance,
     PositionCovariance,
@@ -71,9 +72,6 @@ class StatedFit:
         )
 
 
-_TYPES = ('unknown', 'approximated', 'diagonal_known', 'known')
-
-
 def fit_stated(fixes: FixArray, k: float = 0.02) -> StatedFit:
     """Fit the stated covariances of valid fixes, standing or moving.
 
@@ -89,7 +87,7 @@ def fit_stated(fixes: FixArray, k: float = 0.02) -> StatedFit:
     known = (variances > 0.0).all(axis=1) & np.isfinite(variances).all(axis=1)
     known &= fixes.position_covariance_type > 0
     kinds = fixes.position_covariance_type[known]
-    name = _TYPES[int(np.bincount(kinds).argmax())] if len(kinds) else 'unknown'
+    name = tuple(COVARIANCE_TYPES)[int(np.bincount(kinds).argmax())] if len(kinds) else 'unknown'
     if known.sum() < 8:
         remark = 'the covariances are zero or of unknown type'
         none, seconds, metres = (unseen(unit, remark) for unit in ('1', 's', 'm'))

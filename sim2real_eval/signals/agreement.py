@@ -216,11 +216,6 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     return np.stack([np.interp(at, time[last], column[last]) for column in values.T], axis=1)
 
 
-def seconds(stamp_ns: IntArray, origin_ns: int) -> FloatArray:
-    """Return stamps as seconds since an origin."""
-    return np.asarray((stamp_ns - np.int64(origin_ns)) * 1e-9)
-
-
 def off_grid(time: FloatArray, rate: float) -> float:
     """Return how far samples are from the grid that starts at the first, in periods, 0 .. 0.5.
 

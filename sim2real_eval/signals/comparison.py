@@ -121,14 +121,9 @@ def compare_signals(
 ) -> SignalComparison:
     """Compare the sensors of real and simulated recordings, each with its own truth.
 
-    Raises Sim2RealError when a recording has no truth, or the sets have no quantity in common.
-
-    Parameters
-    ----------
-    real : sequence of Recording
-    simulated : sequence of Recording, or mapping of label to such
-        Runs of the name and time of a real run are paired with it; see `partners`.
-    options : SignalOptions, optional
+    The simulated ones may be several sets by label. Runs of the name and time of a real run are
+    paired with it; see `partners`. Raises Sim2RealError when a recording has no truth, or the sets
+    have no quantity in common.
     """
     options = options or SignalOptions()
     sets = simulated if isinstance(simulated, Mapping) else {'simulated': simulated}

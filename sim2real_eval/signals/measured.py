@@ -16,20 +16,11 @@ from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MagneticFieldArray
 from sim_sensors.imu.kinematics import ExactKinematics
+from sim_sensors.motion.sampling import seconds
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.world.world import World
 from . import findings
-from .agreement import (
-    Lag,
-    SeriesAgreement,
-    agreement,
-    find_lag,
-    grid,
-    median_rate,
-    resample,
-    seconds,
-    wrap,
-)
+from .agreement import Lag, SeriesAgreement, agreement, find_lag, grid, median_rate, resample, wrap
 from .options import SignalComparisonError, SignalOptions
 
 _LEAST_SAMPLES = 32

@@ -64,8 +64,6 @@ class FeatureArray(MessageArray):
         return dataclasses.replace(self, first=first, **of_frames, **of_rows)
 
 
-# Features as the points of a sensor_msgs/PointCloud2, the same in messages and in bags.
-
 # Numbers of sensor_msgs/PointField.
 _INT32, _UINT32, _FLOAT32, _FLOAT64 = 5, 6, 7, 8
 

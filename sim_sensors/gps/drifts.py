@@ -77,12 +77,7 @@ class HectorNoise(UpstreamNoise):
     def start(self, seed: int, run: str, sensor: str) -> Process:
         """Return the noise with its drifts drawn."""
         rng = streams(seed, run, sensor, 'position')
-        drift = HectorPositionDrift(
-            rng('drift'),
-            (self.drift, self.velocity_drift),
-            (self.drift_frequency, self.velocity_drift_frequency),
-            is_exact=self.is_exact,
-        )
+        drift = HectorPositionDrift(rng('drift'), self)
         return ProcessSum(White(rng('white'), self.gaussian_noise, self.offset), drift)
 
 
@@ -91,22 +86,14 @@ class HectorPositionDrift:
     s = sqrt(2 f) drift and q = sqrt(2 g) velocity_drift.
 
     Exact: drawn from the joint normal law of d and v after the step. As upstream: explicit steps
-    with noise proportional to dt, after which d moves by v dt. `std` are the deviations of d (m)
-    without v, and of v (m/s), `(3,)` each; `frequency` f and g, Hz, > 0.
+    with noise proportional to dt, after which d moves by v dt.
     """
 
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        std: tuple[tuple[float, float, float], tuple[float, float, float]],
-        frequency: tuple[float, float],
-        *,
-        is_exact: bool,
-    ) -> None:
+    def __init__(self, rng: np.random.Generator, noise: HectorNoise) -> None:
         self._rng = rng
-        self._std = np.asarray(std)
-        self._frequency = frequency
-        self._is_exact = is_exact
+        self._std = np.array([noise.drift, noise.velocity_drift])
+        self._frequency = noise.drift_frequency, noise.velocity_drift_frequency
+        self._is_exact = noise.is_exact
         state = self._std * rng.standard_normal((2, 3))
         self.value: FloatArray = state[0]
         self._velocity: FloatArray = state[1]

@@ -204,18 +204,14 @@ def squares_about(
     weights: FloatArray,
     start: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mean squares of poses about those of bodies whose steps are changed.
+    """Return the mean squares of poses about those of bodies whose steps are changed, and the
+    bodies' poses in the end, `(p, 3)`.
 
-    The poses `(n, 3)` are those after each of the steps `(n, 3)`, which are as `body_steps`
-    returns them, without any change. `changes` `(n, 3, m)` are those of each step by each of `m`
-    causes, `points` `(p, m)` how much of each cause each body has, `weights` `(p,)` those of the
-    bodies, of sum 1. `start` `(p, 3)` are their poses before the first step: x, y in m and heading
-    in rad.
-
-    Returns
-    -------
-    squares, last : (n, 3, 3), (p, 3)
-        Sums of weight (pose - that of the body) (likewise)', and the bodies' poses in the end.
+    The squares `(n, 3, 3)` are sums of weight (pose - that of the body) (likewise)'. The poses
+    `(n, 3)` are those after each of the steps `(n, 3)`, which are as `body_steps` returns them,
+    without any change. `changes` `(n, 3, m)` are those of each step by each of `m` causes,
+    `points` `(p, m)` how much of each cause each body has, `weights` `(p,)` those of the bodies,
+    of sum 1. `start` `(p, 3)` are their poses before the first step: x, y in m and heading in rad.
     """
     out = np.zeros((len(steps), 3, 3))
     last, off = start.copy(), np.empty(3)

@@ -46,22 +46,10 @@ _Waiting = tuple[int, int, tuple[object, ...], object]
 class SensorNode(Node):
     """A sensor on the graph. What it publishes depends on the messages it gets alone.
 
-    Raises ParameterError when a parameter is wrong.
-
-    Parameters
-    ----------
-    kind : SensorKind
-        What it is.
-    settings : SensorSettings, optional
-        Defaults of the parameters besides those of the model, of the type that `OUTPUTS` gives
-        the kind. Empty texts are those of the kind.
-    model : Parameters, optional
-        In place of that which the parameter `model` names.
-    strict : bool
-        Whether a parameter is refused that it does not have; else `declared.finish` is for the
-        caller.
-    **node_options
-        For `rclpy.node.Node`.
+    `settings` are the defaults of the parameters besides those of the model, of the type that
+    `OUTPUTS` gives the kind; empty texts are those of the kind. `model` takes the place of that
+    which the parameter `model` names. With `strict` a parameter is refused that it does not have;
+    else `declared.finish` is for the caller. Raises ParameterError when a parameter is wrong.
     """
 
     def __init__(

@@ -51,17 +51,9 @@ def points_of(kurtosis: Sequence[float]) -> tuple[FloatArray, FloatArray]:
     ask for a^2 = 1/r, b_i^2 = (k_i - 1)/(1 - r) and weights (1 - r)^2 / (2 (k_i - 1)) of each of a
     pair. No weight is negative where r >= (s - 1)/(s + 1), s the sum of 1/(k_i - 1).
 
-    Parameters
-    ----------
-    kurtosis : sequence of m floats
-        Fourth moments k_i, above 1: 3 of a normal number, 1.8 of a uniform one. `m` is at most 8.
-
-    Returns
-    -------
-    points : (p, m)
-        81 of eight numbers, 25 of four, 1 of none.
-    weights : (p,)
-        Their sum is 1.
+    `kurtosis` are the fourth moments k_i of at most 8 numbers, above 1: 3 of a normal one, 1.8 of
+    a uniform one. There are 81 points of eight numbers, 25 of four, 1 of none, `(p, m)`; the sum
+    of their weights is 1.
     """
     m = len(kurtosis)
     if not m:

@@ -105,21 +105,12 @@ class WheelDrive(Parameters, abc.ABC):
 
     @abc.abstractmethod
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how wheels roll and are steered while the centre makes steps.
+        """Return how wheels roll and are steered while the centre makes steps `(n, 3)`: forward,
+        left, turn.
 
-        Parameters
-        ----------
-        steps : (n, 3)
-            Forward, left, turn.
-        angles : (steered,)
-            Steering angles before the first, rad; wheels that do not roll keep them.
-
-        Returns
-        -------
-        travels : (n, wheels)
-            m over the ground, along the wheel.
-        angles : (n, steered)
-            rad, to the left of forward.
+        Steering angles `(steered,)` are those before the first, rad; wheels that do not roll keep
+        them. Returned are travels `(n, wheels)` m over the ground, along the wheel, and angles
+        `(n, steered)` rad, to the left of forward.
         """
 
     @abc.abstractmethod

@@ -130,8 +130,6 @@ class SteeringOffset(Upstream):
         return weight / (2.0 * self.bound), np.radians(whole - self.bound)
 
 
-# What wheel odometry reports, before it is a message.
-
 # Of z, roll and pitch, which wheels do not measure; diff_drive_controller of ros2_control has it.
 _UNMEASURED = 1e6
 # Places of x, y and the rotation about z among the six of a message.

@@ -73,8 +73,6 @@ class Gravity(Parameters):
         return self.value if self.model == 'constant' else STANDARD_GRAVITY
 
 
-# Magnetic field of the Earth: the World Magnetic Model, or a vector of one's own.
-
 # First year of each set of coefficients in pygeomag; each serves five years. 2015 was revised.
 _EPOCHS = {2010: '2010', 2015: '2015v2', 2020: '2020', 2025: '2025'}
 _LAST = 2030.0

@@ -57,20 +57,12 @@ def estimate_attitude(
     field: ArrayLike = (0.0, 0.0, 0.0),
     settings: AttitudeSettings | None = None,
 ) -> AttitudeEstimate:
-    """Run the filter over the sensors of one run.
+    """Run the filter over the sensors of one run, under `gravity`, m/s^2, and in the magnetic
+    field that it expects, `field` `(3,)` T, world.
 
-    Raises AttitudeError when there are too few samples, no noise is known, or the estimate is not
-    finite.
-
-    Parameters
-    ----------
-    first : (4,)
-        Orientation at the first sample of the IMU, x y z w, body to world; off by
-        `settings.initial_std` about each axis.
-    gravity : float
-        m/s^2.
-    field : (3,)
-        Magnetic field that the filter expects, T, world.
+    `first` `(4,)` is the orientation at the first sample of the IMU, x y z w, body to world; off
+    by `settings.initial_std` about each axis. Raises AttitudeError when there are too few samples,
+    no noise is known, or the estimate is not finite.
     """
     settings = settings or AttitudeSettings()
     events = events_of(given, settings)

@@ -176,36 +176,18 @@ def filter_events(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Predict to each event and correct with it; the model is switched by the kind of sample.
 
-    Parameters
-    ----------
-    kind : (n,) int64
-        ACCELEROMETER, MAGNETOMETER or CAMERA; what is negative is predicted only.
-    dt : (n,)
-        Time since the event before, s.
-    rate : (n, 3)
-        Angular velocity in that time, rad/s, body.
-    values : (n, 4)
-        Specific force, m/s^2, or field, T, in the body (the fourth is not looked at), or the
-        quaternion of a pose.
-    covariance : (n, 4, 4)
-        Of the values.
-    density : (3, 3)
-        Of the gyroscope's white noise, (rad/s)^2/Hz.
-    gravity : (3,)
-        What an accelerometer at rest measures, m/s^2, world: upwards.
-    field : (3,)
-        Magnetic field, T, world.
-    first : (4,)
-        Quaternion, world to body, at the first event before it is used.
-    first_covariance : (4, 4)
+    Of each of `n` events: `kind`, ACCELEROMETER, MAGNETOMETER or CAMERA (what is negative is
+    predicted only); `dt` s since the event before and the angular velocity `rate` in that time,
+    `(n, 3)` rad/s, body; `values` `(n, 4)`, specific force, m/s^2, or field, T, in the body (the
+    fourth is not looked at), or the quaternion of a pose; and their `covariance` `(n, 4, 4)`.
 
-    Returns
-    -------
-    q : (n, 4)
-        After each event.
-    P : (n, 4, 4)
-    nis : (n,)
-        Normalised square of the innovation; NaN where there was none.
+    `density` `(3, 3)` is that of the gyroscope's white noise, (rad/s)^2/Hz. In the world an
+    accelerometer at rest measures `gravity` `(3,)` m/s^2, upwards, and the magnetic field is
+    `field` `(3,)` T. `first` `(4,)` is the quaternion, world to body, at the first event before it
+    is used, and `first_covariance` `(4, 4)` its own.
+
+    Returns quaternions `(n, 4)` after each event, their covariances `(n, 4, 4)`, and the
+    normalised square of the innovation, NaN where there was none.
     """
     n = len(kind)
     states, covariances, squares = np.empty((n, 4)), np.empty((n, 4, 4)), np.full(n, np.nan)

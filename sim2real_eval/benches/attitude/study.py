@@ -233,19 +233,12 @@ def recorded_run(
 ) -> AttitudeRun:
     """Estimate the attitude of a recording and hold it against its truth.
 
-    Raises Sim2RealError when there is no truth or no IMU, or no noise is known.
+    It has truth and an IMU; poses of a camera must be of the base in the frame of the truth. The
+    filter expects field and gravity of `world`, by default standard gravity and the field measured
+    in the first two seconds, as in [Ligorio2015]; see `early_field`. `seed` is that of the error
+    of the first attitude, `base_frame` the body whose attitude is estimated.
 
-    Parameters
-    ----------
-    recording : Recording
-        With truth and an IMU; poses of a camera must be of the base in the frame of the truth.
-    world : World, optional
-        Whose field and gravity the filter expects; None: standard gravity and the field measured
-        in the first two seconds, as in [Ligorio2015]; see `early_field`.
-    seed : int
-        Of the error of the first attitude.
-    base_frame : str
-        Body whose attitude is estimated.
+    Raises Sim2RealError when there is no truth or no IMU, or no noise is known.
     """
     where = recording.path or recording.name
     maker = maker_with_field(recording, world, seed=seed, base_frame=base_frame)

@@ -242,31 +242,18 @@ def integrate(
     arm: FloatArray,
     noise: FloatArray,
 ) -> None:
-    """Go on with a preintegration.
+    """Go on with a preintegration over samples of `force` and `rate`, `(k, 3)` m/s^2 and rad/s, as
+    measured by the sensor, at intervals `dt` `(k,)` s.
+
+    Changed in place are the state `x`, `(9,)` or `(10,)`, its derivative by the bias, `H` `(9,
+    6)`, and its covariance, `P`, `(9, 9)` or `(15, 15)`:
 
     P <- F P F' + B N_a B'/dt + C N_g C'/dt + N_i dt, the last one for the position; with 15 rows F
     also carries the biases' errors (F = [A B C; 0 I I]), which grow by N_ba dt and N_bg dt.
 
-    Parameters
-    ----------
-    x : (9,) or (10,) float
-        State, see `steps`; changed in place.
-    H : (9, 6) float
-        Derivative of the state by the bias (accelerometer, gyroscope); changed in place.
-    P : (9, 9) or (15, 15) float
-        Covariance; changed in place.
-    force, rate : (k, 3) float
-        As measured by the sensor, m/s^2 and rad/s.
-    dt : (k,) float
-        s.
-    bias : (6,) float
-        Estimated bias: accelerometer, gyroscope.
-    turn : (3, 3) float
-        Takes vectors of the sensor to the body.
-    arm : (3,) float
-        Position of the sensor in the body, m.
-    noise : (5, 3, 3) float
-        Accelerometer, gyroscope, integration, walks of the two biases: squares of densities.
+    The estimated `bias` `(6,)` is of accelerometer, then gyroscope; `turn` `(3, 3)` takes vectors
+    of the sensor to the body, where it is at `arm` `(3,)` m. `noise` `(5, 3, 3)` are squares of
+    densities: accelerometer, gyroscope, integration, walks of the two biases.
     """
     d = P.shape[0]
     A, B, C = np.zeros((9, 9)), np.zeros((9, 3)), np.zeros((9, 3))

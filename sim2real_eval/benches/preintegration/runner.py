@@ -59,24 +59,15 @@ def noise_root(covariance: FloatArray) -> FloatArray:
 
 
 class ScenarioRunner:
-    """Simulates the IMU of a body that follows a scenario.
+    """Simulates the IMU of a body that follows a scenario: any motion, a `DiscreteScenario`, a
+    recorded one.
 
     measured rate = S' w + b_g + n_g,  measured force = S' R' (a - g) + b_a + n_a, with S the
-    mounting and samples of n of covariance C / dt.
+    mounting and samples of n of covariance C / dt. The true `bias` is 0 by default.
 
-    Raises PreintegrationError when the sample time is not above 0.
-
-    Parameters
-    ----------
-    scenario : Motion
-        Any motion: a scenario, a `DiscreteScenario`, a recorded one.
-    imu_sample_time : float
-        s.
-    bias : ConstantBias, optional
-        True bias; default 0.
-    seed, run
-        Labels of the draws. The k-th corrupted integration of a runner differs from the one
-        before, and equals the k-th of any other runner with the same labels.
+    `seed` and `run` are labels of the draws. The k-th corrupted integration of a runner differs
+    from the one before, and equals the k-th of any other runner with the same labels. Raises
+    PreintegrationError when the sample time, s, is not above 0.
     """
 
     measurements: type[Preintegration[Any]] = PreintegratedImuMeasurements
