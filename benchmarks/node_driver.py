@@ -143,6 +143,11 @@ class Driver:
         fields = text.rsplit(')', 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
+    def resident_mib(self) -> float:
+        """Memory of the process that is in use, MiB."""
+        pages = Path(f'/proc/{self._process.pid}/statm').read_text(encoding='ascii').split()[1]
+        return int(pages) * os.sysconf('SC_PAGE_SIZE') / 2**20
+
     def _take(self, received: dict[int, float]) -> None:
         with self._measured.handle:
             while taken := self._measured.handle.take_message(Imu, True):
