@@ -67,7 +67,7 @@ def soak(minutes: float) -> list[Block]:
                     burst.sent,
                     burst.sent - burst.heard,
                     driven.resident_mib(),
-                )  # fmt: skip
+                )
             )
             if not len(blocks) % 15:
                 print(f'{len(blocks) * BLOCK_S / 60.0:g} min: {blocks[-1]}', flush=True)
