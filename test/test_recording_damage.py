@@ -7,15 +7,18 @@ import contextlib
 import resource
 import shutil
 import sqlite3
+import struct
+import tracemalloc
 from pathlib import Path
 
+import lz4.frame
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from recording_examples import SUFFIX, drive, write_bags
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.mcap import check_checksums
+from sim2real_eval.recording.mcap import check_checksums, read_messages, zstandard
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import Storage, write_recording
@@ -171,3 +174,25 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('compression', ['zstd', 'lz4'])
+def test_a_chunk_takes_no_more_memory_than_it_says(tmp_path: Path, compression: str) -> None:
+    """64 MiB of zeros are some kilobytes; what is said to be 2 GiB is not unpacked at all."""
+    zeros = bytes(1 << 26)
+    packed = zstandard().compress(zeros) if compression == 'zstd' else lz4.frame.compress(zeros)
+    kind = compression.encode()
+    for size, problem in ((10, 'damaged: chunk'), (1 << 31, r'at most \d+ are allowed')):
+        head = struct.pack('<QQQII', 0, 0, size, 0, len(kind)) + kind
+        chunk = head + struct.pack('<Q', len(packed)) + packed
+        file = tmp_path / f'{size}.mcap'
+        records = bytes([6]) + struct.pack('<Q', len(chunk)) + chunk
+        records += bytes([15]) + struct.pack('<QI', 4, 0)
+        records += bytes([2]) + struct.pack('<QQQI', 20, 0, 0, 0)
+        magic = b'\x89MCAP0\r\n'
+        file.write_bytes(magic + records + magic)
+        tracemalloc.start()
+        with pytest.raises(RecordingError, match=problem):
+            list(read_messages(file, {'/imu'}))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 23
+        tracemalloc.stop()

@@ -12,7 +12,7 @@ import struct
 import sys
 from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
 
 from sim2real_eval.common.errors import RecordingError
@@ -32,6 +32,9 @@ _CHUNK_CHECKSUM = 24
 _FOOTER_CHECKSUM = 16
 _PIECE = 1 << 20
 """Bytes that are in memory at a time."""
+
+LARGEST = 1 << 30
+"""Bytes of an unpacked chunk or message: those of a small file might fill the memory."""
 
 
 class _Checksum(NamedTuple):
@@ -159,15 +162,18 @@ def _records_of(chunk: bytes, file: Path, start: int) -> bytes:
     _, _, size, checksum = struct.unpack_from('<QQQI', chunk)
     compression, place = _text(chunk, 28)
     packed = chunk[place + 8 :]
+    if size > LARGEST:
+        problem = f'holds {size} bytes; at most {LARGEST} are allowed'
+        raise RecordingError(f'{file}: chunk at byte {start} {problem}')
     if not compression:
         records = packed
     elif compression == 'lz4':
         # Both are dependencies of rosbags.
         import lz4.frame
 
-        records = bytes(lz4.frame.decompress(packed))
+        records = bytes(lz4.frame.LZ4FrameDecompressor().decompress(packed, size + 1))
     elif compression == 'zstd':
-        records = decompressed(packed)
+        records = decompressed(packed, size)
     else:
         raise RecordingError(
             f'{file}: compression {compression!r} is unknown; must be lz4, zstd or none'
@@ -177,14 +183,19 @@ def _records_of(chunk: bytes, file: Path, start: int) -> bytes:
     return records
 
 
-def decompressed(data: bytes) -> bytes:
-    """Return what was compressed by Zstandard."""
+def zstandard() -> Any:
+    """Return the module of the standard library, or what stands in for it before Python 3.14."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
         from backports import zstd
 
-    return bytes(zstd.decompress(data))
+    return zstd
+
+
+def decompressed(data: bytes, most: int = LARGEST) -> bytes:
+    """Return what was compressed by Zstandard, at most one byte more than `most`."""
+    return bytes(zstandard().ZstdDecompressor().decompress(data, most + 1))
 
 
 def _text(data: bytes, place: int) -> tuple[str, int]:

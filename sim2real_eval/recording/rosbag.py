@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import operator
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording import findings
 from sim2real_eval.recording.cdr import Decoder, decode_transforms
 from sim2real_eval.recording.checks import MAXIMUM_BROKEN
-from sim2real_eval.recording.mcap import check_checksums, decompressed, read_messages
+from sim2real_eval.recording.mcap import check_checksums, decompressed, read_messages, zstandard
 from sim2real_eval.recording.message_types import (
     GPS_FIX,
     MESSAGE_TYPES,
@@ -223,12 +224,12 @@ def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
         raise ValueError(f'reader must be auto, rosbags or rosbag2_py, got {reader!r}')
     if reader == 'auto':
         reader = 'rosbags' if importlib.util.find_spec('rosbags') else 'rosbag2_py'
-    for file in [path] if path.is_file() else sorted(path.glob('*.*')):
-        if file.suffix == '.db3':
-            _check_sqlite_file(file)
-        elif file.suffix == '.mcap':
-            check_checksums(file)
     try:
+        for file in [path] if path.is_file() else sorted(path.glob('*.*')):
+            if file.suffix == '.db3':
+                _check_sqlite_file(file)
+            elif file.suffix == '.mcap':
+                check_checksums(file)
         return (_read if reader == 'rosbags' else _read_native)(path, wanted)
     except RecordingError:
         raise
@@ -283,7 +284,8 @@ def _database(file: Path) -> Iterator[sqlite3.Connection]:
         if file.suffix == '.zstd':
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             unpacked = folder / file.stem
-            unpacked.write_bytes(decompressed(file.read_bytes()))
+            with zstandard().open(file) as packed, unpacked.open('wb') as plain:
+                shutil.copyfileobj(packed, plain)
             file = unpacked
         name = f'{file.absolute().as_uri()}?immutable=1'
         yield stack.enter_context(contextlib.closing(sqlite3.connect(name, uri=True)))

@@ -19,7 +19,7 @@ from .style import figure_legend, legend_line, new_figure, tidy
 _STYLES = {PASS: 'green', WARN: 'yellow', FAIL: 'bold red'}
 # Hues and shapes: neither alone has to tell them apart.
 _MARKS = {PASS: ('#0072B2', 'o'), WARN: ('#9A6700', '^'), FAIL: ('#B3261E', 'X')}
-_BOUND = {'most': '<=', 'least': '>=', 'either': 'within ±', 'ratio': 'within'}
+_BOUND = {'most': '<= ', 'least': '>= ', 'either': 'within ±', 'ratio': 'within '}
 _LEAST, _MOST = 1e-2, 1e2
 
 
@@ -45,7 +45,9 @@ def preflight_table(
             Text(line.label),
             *([] if by_subject else [Text(_role(one.subject))]),
             '' if one.value is None else _short(one.value),
-            '' if one.limit is None else f'{_BOUND[one.scale]} {_short(one.limit)}'.replace('± ', '±'),
+            ''
+            if one.limit is None
+            else f'{_BOUND[one.scale]}{_short(one.limit)}',
             Text(limiting.unit),
         ]
         if len(runs) > 1:
