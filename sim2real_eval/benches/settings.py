@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,33 +16,26 @@ class AttitudeSettings(Parameters):
     initial_std: float = parameter(
         0.02, 'rad', 'Of the first attitude about each axis.', minimum=1e-9, maximum=0.5
     )
-    gyroscope_density: float = parameter(
+    gyroscope_density: float = non_negative(
         0.0,
         'rad/s/sqrt(Hz)',
         'White noise of the gyroscope; 0: as the messages state.',
-        minimum=0.0,
         maximum=1e3,
     )
-    accelerometer_std: float = parameter(
+    accelerometer_std: float = non_negative(
         0.0,
         'm/s^2',
         'White noise of an accelerometer sample; 0: as the messages state.',
-        minimum=0.0,
         maximum=1e6,
     )
-    acceleration_std: float = parameter(
+    acceleration_std: float = non_negative(
         0.0,
         'm/s^2',
         'Added to it for the acceleration of the body, of which the filter knows nothing.',
-        minimum=0.0,
         maximum=1e6,
     )
-    magnetometer_std: float = parameter(
-        0.0,
-        'T',
-        'White noise of a magnetometer sample; 0: as the messages state.',
-        minimum=0.0,
-        maximum=1e3,
+    magnetometer_std: float = non_negative(
+        0.0, 'T', 'White noise of a magnetometer sample; 0: as the messages state.', maximum=1e3
     )
     rate: str = parameter(
         'mean',
@@ -51,12 +44,11 @@ class AttitudeSettings(Parameters):
         'first of them, as a filter has it that knows no later one.',
         choices=('mean', 'held'),
     )
-    rest: float = parameter(
+    rest: float = non_negative(
         0.0,
         's',
         'The body rests that long at the beginning: the mean rate of that time is taken off the '
         'gyroscope; 0: nothing is.',
-        minimum=0.0,
     )
     accelerometer: bool = parameter(True, '', 'Use the accelerometer.')
     magnetometer: bool = parameter(True, '', 'Use the magnetometer, if there is one.')
@@ -81,26 +73,21 @@ class ScenarioSettings(Parameters):
 
     duration: float = parameter(2.0, 's', 'Time to integrate.', above=0.0)
     sample_time: float = parameter(0.01, 's', 'Time between samples of the IMU.', above=0.0)
-    gravity: float = parameter(9.81, 'm/s^2', 'Gravity, downwards.', minimum=0.0)
-    accelerometer_noise: float = parameter(
-        0.1, 'm/s^2/sqrt(Hz)', 'Density of the white noise.', minimum=0.0
-    )
-    gyroscope_noise: float = parameter(
-        0.01, 'rad/s/sqrt(Hz)', 'Density of the white noise.', minimum=0.0
-    )
+    gravity: float = non_negative(9.81, 'm/s^2', 'Gravity, downwards.')
+    accelerometer_noise: float = non_negative(0.1, 'm/s^2/sqrt(Hz)', 'Density of the white noise.')
+    gyroscope_noise: float = non_negative(0.01, 'rad/s/sqrt(Hz)', 'Density of the white noise.')
     # Square root of the page's 1e-9 m^2/s.
-    integration_noise: float = parameter(
+    integration_noise: float = non_negative(
         3.1622776601683795e-05,
         'm/sqrt(s)',
         'Density of the noise of the position that the filter adds.',
-        minimum=0.0,
         common=False,
     )
-    accelerometer_walk: float | None = parameter(
-        None, 'm/s^2/sqrt(s)', 'The bias walks.', optional=float, minimum=0.0
+    accelerometer_walk: float | None = non_negative(
+        None, 'm/s^2/sqrt(s)', 'The bias walks.', optional=float
     )
-    gyroscope_walk: float | None = parameter(
-        None, 'rad/s/sqrt(s)', 'The bias walks.', optional=float, minimum=0.0
+    gyroscope_walk: float | None = non_negative(
+        None, 'rad/s/sqrt(s)', 'The bias walks.', optional=float
     )
     bias: tuple[float, ...] = parameter(
         (0.05, -0.05, 0.1, 0.01, -0.01, 0.02), '', 'True bias: 3 x m/s^2, 3 x rad/s.', common=False

@@ -7,7 +7,7 @@ import dataclasses
 import math
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 
 # What 1 of each unit is in SI; g is the standard gravity of CGPM 1901.
 _GYROSCOPE_UNITS = {'rad/s': 1.0, 'deg/s': math.pi / 180.0}
@@ -42,12 +42,11 @@ class AllanOptions(Parameters):
         common=False,
     )
     reject_motion: bool = parameter(True, '', 'Analyse the longest standstill of the IMU only.')
-    fit_from: float = parameter(
+    fit_from: float = non_negative(
         0.0,
         's',
         'Shortest averaging time that is fitted, for a sensor with a low pass, which has less '
         'noise than its white noise below the inverse of its bandwidth.',
-        minimum=0.0,
         common=False,
     )
     weights: str = parameter(

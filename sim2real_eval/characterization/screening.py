@@ -28,7 +28,7 @@ from scipy.stats import norm
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .signals import SignalFileError, Signals, quantity_of, unit_of
@@ -165,14 +165,13 @@ class StandstillOptions(Parameters):
     acceleration_limit: float = parameter(
         0.3, 'm/s^2', 'Largest mean acceleration of a window beside that median.'
     )
-    speed_limit: float = parameter(
-        0.2, 'm/s', 'Largest true speed in a window, where the recording tells it.', minimum=0.0
+    speed_limit: float = non_negative(
+        0.2, 'm/s', 'Largest true speed in a window, where the recording tells it.'
     )
-    turn_limit: float = parameter(
+    turn_limit: float = non_negative(
         0.02,
         'rad/s',
         'Largest median of the true rate of turn in a window, where the recording tells it.',
-        minimum=0.0,
     )
     rate_noise: float = parameter(
         0.2, 'rad/s', 'Noise of the rate in a window above which nothing stands still.'

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings
 from .screening import longest_standstill, runs_of
@@ -25,20 +25,15 @@ _FAR = 30.0
 class StandingOptions(Parameters):
     """When an antenna stands still."""
 
-    speed: float = parameter(
-        0.1, 'm/s', 'Largest true speed, where the recording has a truth.', minimum=0.0
-    )
-    drift: float = parameter(
+    speed: float = non_negative(0.1, 'm/s', 'Largest true speed, where the recording has a truth.')
+    drift: float = non_negative(
         0.2,
         'm/s',
         'Largest horizontal speed between the means of neighbouring windows of fixes, unless '
         'their own noise explains more.',
-        minimum=0.0,
     )
     window: float = parameter(5.0, 's', 'Length of these windows.', above=0.0)
-    margin: float = parameter(
-        1.0, 's', 'Left out after stopping and before starting.', minimum=0.0
-    )
+    margin: float = non_negative(1.0, 's', 'Left out after stopping and before starting.')
     shortest: float = parameter(8.0, 's', 'Shortest standstill that is used.', above=0.0)
     fewest: int = parameter(20, '1', 'Fewest fixes of a standstill.', minimum=8)
     reject_motion: bool = parameter(True, '', 'Leave out what moves.')

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 
 
 class SignalComparisonError(Sim2RealError):
@@ -18,12 +18,11 @@ class SignalComparisonError(Sim2RealError):
 class SignalOptions(Parameters):
     """How signals are prepared and compared."""
 
-    rate: float = parameter(
+    rate: float = non_negative(
         0.0,
         'Hz',
         'Rate of the common time grid of trends and spectra; 0: the lowest median rate among the '
         'runs, for each sensor.',
-        minimum=0.0,
         maximum=1e4,
         common=False,
     )

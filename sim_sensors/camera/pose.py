@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from .dlt import PLANAR_MINIMUM, CameraPose, dlt_pose, is_planar, skew_matrices
 from .pinhole import Intrinsics
 
@@ -141,20 +141,16 @@ class PoseEstimate(Parameters):
         'begun there; none: no pose.',
         choices=('none', 'dlt', 'refined'),
     )
-    stated_std: float = parameter(
-        0.0,
-        'px',
-        'Pixel noise that the covariance is propagated from; 0: that of the camera.',
-        minimum=0.0,
+    stated_std: float = non_negative(
+        0.0, 'px', 'Pixel noise that the covariance is propagated from; 0: that of the camera.'
     )
     fewest: int = parameter(
         PLANAR_MINIMUM, '1', 'No pose from fewer features.', minimum=PLANAR_MINIMUM
     )
-    largest_residual: float = parameter(
+    largest_residual: float = non_negative(
         0.0,
         'px',
         'No pose where the root mean square of the reprojection errors is larger; 0: no limit.',
-        minimum=0.0,
     )
 
     def of(

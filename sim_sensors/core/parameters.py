@@ -190,6 +190,11 @@ def parameter(
     return dataclasses.field(default=default, metadata={_KEY: declaration})
 
 
+def non_negative(default: Any, unit: str, doc: str, **further: Any) -> Any:
+    """Declare a parameter whose numbers are not below 0; see `parameter`."""
+    return parameter(default, unit, doc, minimum=0.0, **further)
+
+
 @dataclasses.dataclass(frozen=True)
 class Parameters:
     """Base of all parameter sets: frozen, validated when made, read from and written to plain

@@ -12,7 +12,7 @@ import numpy as np
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, RobotState, WheelRates
 from sim_sensors.motion.odometry import check_values
@@ -34,13 +34,9 @@ _NS = 1_000_000_000
 class PoseSensor(Parameters):
     """What a controller knows of the pose of its robot: all, by default, and at once."""
 
-    position_std: float = parameter(
-        0.0, 'm', 'White noise of x and of y, per control step.', minimum=0.0
-    )
-    yaw_std: float = parameter(
-        0.0, 'rad', 'White noise of the heading, per control step.', minimum=0.0
-    )
-    latency: float = parameter(0.0, 's', 'Age of the pose.', minimum=0.0)
+    position_std: float = non_negative(0.0, 'm', 'White noise of x and of y, per control step.')
+    yaw_std: float = non_negative(0.0, 'rad', 'White noise of the heading, per control step.')
+    latency: float = non_negative(0.0, 's', 'Age of the pose.')
 
 
 @dataclasses.dataclass(frozen=True)

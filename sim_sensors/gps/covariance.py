@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter, variants
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, variants
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.noise.electronics import Decay
 
@@ -106,17 +106,11 @@ class HdopCovariance(PositionCovariance):
     kind: ClassVar[str] = 'airsim'
 
     type: str = _type('approximated')
-    hdop_initial: float = parameter(
-        100.0, '1', 'HDOP at the first fix.', minimum=0.0, read_only=True
-    )
-    hdop_limit: float = parameter(0.85, '1', 'HDOP after a long time.', minimum=0.0)
+    hdop_initial: float = non_negative(100.0, '1', 'HDOP at the first fix.', read_only=True)
+    hdop_limit: float = non_negative(0.85, '1', 'HDOP after a long time.')
     time_constant: float = parameter(12.4, 's', 'Time constant of the convergence.', above=0.0)
-    k: float = parameter(
-        0.02, 'm', 'Standard deviation east and north at HDOP 1 (RTK fix).', minimum=0.0
-    )
-    vertical_factor: float = parameter(
-        2.0, '1', 'Vertical over horizontal standard deviation.', minimum=0.0
-    )
+    k: float = non_negative(0.02, 'm', 'Standard deviation east and north at HDOP 1 (RTK fix).')
+    vertical_factor: float = non_negative(2.0, '1', 'Vertical over horizontal standard deviation.')
 
     def start(self) -> CovarianceSource:
         """Return the low pass at `hdop_initial`."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.sensor.delivery import Channel
 
@@ -25,7 +25,7 @@ _SHORTEST = 1e-3
 
 def _weights(state: str, default: tuple[float, float, float, float, float]) -> Any:
     doc = f'Relative frequency of what follows {state} ({_ORDER}); its own is not used.'
-    return parameter(default, '1', doc, minimum=0.0)
+    return non_negative(default, '1', doc)
 
 
 def _check_length(where: str, key: str, seconds: float) -> None:
@@ -58,8 +58,8 @@ class FixStates(Parameters):
         choices=(*FIX_STATES, _STATIONARY),
         read_only=True,
     )
-    dwell: tuple[float, ...] = parameter(
-        (0.0,) * 5, 's', f'Mean stay in each state ({_ORDER}); 0: for ever.', minimum=0.0
+    dwell: tuple[float, ...] = non_negative(
+        (0.0,) * 5, 's', f'Mean stay in each state ({_ORDER}); 0: for ever.'
     )
     status: tuple[float, ...] = parameter(
         (-1.0, 0.0, 1.0, 2.0, 2.0),
@@ -68,14 +68,11 @@ class FixStates(Parameters):
         minimum=-1.0,
         maximum=2.0,
     )
-    error_scale: tuple[float, ...] = parameter(
-        _ONES, '1', f'Error of each state over that of noise ({_ORDER}).', minimum=0.0
+    error_scale: tuple[float, ...] = non_negative(
+        _ONES, '1', f'Error of each state over that of noise ({_ORDER}).'
     )
-    stated_scale: tuple[float, ...] = parameter(
-        _ONES,
-        '1',
-        f'Stated deviation of each state over that of covariance ({_ORDER}).',
-        minimum=0.0,
+    stated_scale: tuple[float, ...] = non_negative(
+        _ONES, '1', f'Stated deviation of each state over that of covariance ({_ORDER}).'
     )
     from_none: tuple[float, ...] = _weights('none', (0.0, 1.0, 0.0, 0.0, 0.0))
     from_single: tuple[float, ...] = _weights('single', (0.1, 0.0, 0.3, 0.6, 0.0))
@@ -191,17 +188,14 @@ class Outages(Parameters):
     outage changes no other fix. A time is 0 or at least 1 ms.
     """
 
-    given: tuple[float, ...] = parameter(
+    given: tuple[float, ...] = non_negative(
         (),
         's',
         'Start and end of each given outage since the first fix: start, end, start, end ...',
-        minimum=0.0,
         read_only=True,
     )
-    interval: float = parameter(
-        0.0, 's', 'Mean time between two drawn outages; 0: none.', minimum=0.0
-    )
-    length: float = parameter(10.0, 's', 'Mean length of a drawn outage.', minimum=0.0)
+    interval: float = non_negative(0.0, 's', 'Mean time between two drawn outages; 0: none.')
+    length: float = non_negative(10.0, 's', 'Mean length of a drawn outage.')
     silent: bool = parameter(
         False, '', 'True: nothing is sent; false: the last position with status -1 (no fix).'
     )

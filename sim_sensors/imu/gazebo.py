@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import parameter
+from sim_sensors.core.parameters import non_negative
 from sim_sensors.core.seeding import Streams, stream
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -30,11 +30,10 @@ from .orientation import Attitude, Sensed, StatedAttitude
 class GazeboNoise(SampledImu):
     """What both plugins of Gazebo classic have: one number for the noise of everything."""
 
-    gaussian_noise: float = parameter(
+    gaussian_noise: float = non_negative(
         0.0,
         'rad/s, m/s^2',
         'Noise of each sample of every axis of both triads, one number in both units.',
-        minimum=0.0,
     )
 
     def triad(self, part: None, rng: Streams) -> AxisErrors:

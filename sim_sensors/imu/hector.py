@@ -12,7 +12,7 @@ import numpy as np
 from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import parameter
+from sim_sensors.core.parameters import non_negative, parameter
 from sim_sensors.core.seeding import Streams, stream
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -61,16 +61,12 @@ class HectorYaw(OrientationModel):
     """
 
     offset: float = parameter(0.0, 'rad', 'Constant yaw error.')
-    drift: float = parameter(0.0, 'rad', 'Deviation of the yaw drift.', minimum=0.0)
-    drift_frequency: float = parameter(
-        _ONE_PER_HOUR,
-        'Hz',
-        'One over the correlation time of the drift.',
-        minimum=0.0,
-        maximum=1.0,
+    drift: float = non_negative(0.0, 'rad', 'Deviation of the yaw drift.')
+    drift_frequency: float = non_negative(
+        _ONE_PER_HOUR, 'Hz', 'One over the correlation time of the drift.', maximum=1.0
     )
-    gaussian_noise: float = parameter(
-        0.0, 'rad', 'Noise of each yaw; as upstream it is only stated.', minimum=0.0
+    gaussian_noise: float = non_negative(
+        0.0, 'rad', 'Noise of each yaw; as upstream it is only stated.'
     )
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.seeding import Streams
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -30,7 +30,7 @@ _STD = 'Noise of each sample at std_rate.'
 
 def _drift(default: float) -> Any:
     doc = 'Bias drift: each step has std drift sqrt(dt / drift_time).'
-    return parameter(default, '{u}', doc, minimum=0.0)
+    return non_negative(default, '{u}', doc)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +40,8 @@ class ChronoErrors(AxisParameters):
     mean: Axes = axes('{u}', 'Mean of the noise of each sample.')
     std: Axes = axes('{u}', _STD, minimum=0.0)
     drift: float = _drift(0.0)
-    drift_time: float = parameter(
-        0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.', minimum=0.0
+    drift_time: float = non_negative(
+        0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.'
     )
 
 
@@ -129,14 +129,13 @@ class ChronoImu(SampledImu):
 class AirSimGyroscope(Parameters):
     """Errors of a gyroscope in AirSim; defaults of an MPU-6000."""
 
-    angle_random_walk: float = parameter(
-        math.radians(0.30) / 60.0, 'rad/s/sqrt(Hz)', 'White noise density.', minimum=0.0
+    angle_random_walk: float = non_negative(
+        math.radians(0.30) / 60.0, 'rad/s/sqrt(Hz)', 'White noise density.'
     )
-    bias_stability: float = parameter(
+    bias_stability: float = non_negative(
         math.radians(4.6) / 3600.0,
         'rad/s',
         'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
-        minimum=0.0,
     )
     bias_time: float = parameter(500.0, 's', 'Scale of the drift, no correlation time.', above=0.0)
     turn_on_bias: Axes = axes('rad/s', 'Bias of the first sample.', read_only=True)
@@ -146,14 +145,13 @@ class AirSimGyroscope(Parameters):
 class AirSimAccelerometer(Parameters):
     """Errors of an accelerometer in AirSim; defaults of an MPU-6000."""
 
-    velocity_random_walk: float = parameter(
-        0.24e-3 * 9.80665, 'm/s^2/sqrt(Hz)', 'White noise density.', minimum=0.0
+    velocity_random_walk: float = non_negative(
+        0.24e-3 * 9.80665, 'm/s^2/sqrt(Hz)', 'White noise density.'
     )
-    bias_stability: float = parameter(
+    bias_stability: float = non_negative(
         36e-6 * 9.80665,
         'm/s^2',
         'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
-        minimum=0.0,
     )
     bias_time: float = parameter(800.0, 's', 'Scale of the drift, no correlation time.', above=0.0)
     turn_on_bias: Axes = axes('m/s^2', 'Bias of the first sample.', read_only=True)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.noise.processes import GaussMarkov
 
@@ -154,11 +154,11 @@ class Orientation(OrientationModel):
         choices=('absent', 'truth', 'heading', 'ahrs', 'fusion'),
         read_only=True,
     )
-    roll_pitch_std: float = parameter(
-        0.01, 'rad', 'Standard deviation of the tilt about each horizontal axis.', minimum=0.0
+    roll_pitch_std: float = non_negative(
+        0.01, 'rad', 'Standard deviation of the tilt about each horizontal axis.'
     )
-    yaw_std: float = parameter(
-        0.035, 'rad', 'Standard deviation of the rotation about the vertical.', minimum=0.0
+    yaw_std: float = non_negative(
+        0.035, 'rad', 'Standard deviation of the rotation about the vertical.'
     )
     roll_pitch_time_constant: float = parameter(
         10.0, 's', 'Correlation time of the tilt error.', above=0.0
@@ -167,11 +167,8 @@ class Orientation(OrientationModel):
         60.0, 's', 'Correlation time of the yaw error.', above=0.0
     )
 
-    fusion_gain: float = parameter(
-        0.5,
-        '1',
-        'Gain of the filter: how fast gravity corrects the tilt; 0: rates alone.',
-        minimum=0.0,
+    fusion_gain: float = non_negative(
+        0.5, '1', 'Gain of the filter: how fast gravity corrects the tilt; 0: rates alone.'
     )
 
     def _check(self) -> None:

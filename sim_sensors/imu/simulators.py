@@ -13,7 +13,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.seeding import Streams
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -112,9 +112,7 @@ class GnssInsSimErrors(AxisParameters):
 
     bias: Axes = axes('{u}', 'Constant bias.')
     drift_std: Axes = axes('{u}', 'Stationary deviation of the drift.', minimum=0.0)
-    drift_time: float = parameter(
-        100.0, 's', 'Correlation time of the drift; 0: infinite.', minimum=0.0
-    )
+    drift_time: float = non_negative(100.0, 's', 'Correlation time of the drift; 0: infinite.')
     noise_density: Axes = axes('{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.', minimum=0.0)
 
 
@@ -217,10 +215,8 @@ def _euler_drift(
 class MatlabErrors(AxisParameters):
     """The properties of gyroparams and accelparams that a triad has by itself."""
 
-    measurement_range: float = parameter(
-        0.0, '{u}', 'MeasurementRange; 0 stands for Inf.', minimum=0.0
-    )
-    resolution: float = parameter(0.0, '{u}', 'Resolution; 0: none.', minimum=0.0)
+    measurement_range: float = non_negative(0.0, '{u}', 'MeasurementRange; 0 stands for Inf.')
+    resolution: float = non_negative(0.0, '{u}', 'Resolution; 0: none.')
     constant_bias: Axes = axes('{u}', 'ConstantBias.')
     axes_misalignment: Axes = axes(
         '%', 'AxesMisalignment: share of each axis that the two others measure.'
@@ -290,17 +286,17 @@ class MatlabImu(ImuModel):
 class RotorsErrors(AxisParameters):
     """Errors of three axes in RotorS."""
 
-    noise_density: float = parameter(
-        0.0, '{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.', minimum=0.0
+    noise_density: float = non_negative(
+        0.0, '{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.'
     )
-    random_walk: float = parameter(
-        0.0, '{u}/s/sqrt(Hz)', 'Density that drives the Gauss-Markov bias.', minimum=0.0
+    random_walk: float = non_negative(
+        0.0, '{u}/s/sqrt(Hz)', 'Density that drives the Gauss-Markov bias.'
     )
     bias_correlation_time: float = parameter(
         1000.0, 's', 'Correlation time of that bias.', above=0.0
     )
-    turn_on_bias_sigma: float = parameter(
-        0.0, '{u}', 'Deviation of a constant drawn when switched on.', minimum=0.0
+    turn_on_bias_sigma: float = non_negative(
+        0.0, '{u}', 'Deviation of a constant drawn when switched on.'
     )
 
 

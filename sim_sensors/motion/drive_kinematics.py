@@ -11,7 +11,7 @@ import numpy as np
 
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from .planar import Pose, advance
 
 
@@ -56,17 +56,13 @@ class DifferentialDrive(Parameters):
 
     wheel_radius: float = parameter(0.1, 'm', 'R, radius of the wheels.', above=0.0)
     half_track: float = parameter(0.2, 'm', 'L, half the distance between the wheels.', above=0.0)
-    wheel_lag: float = parameter(
-        0.1, 's', 'Time constant of the wheel controllers; 0: none.', minimum=0.0
+    wheel_lag: float = non_negative(0.1, 's', 'Time constant of the wheel controllers; 0: none.')
+    max_wheel_rate: float = non_negative(0.0, 'rad/s', 'Limit of the rate of a wheel; 0: none.')
+    max_wheel_acceleration: float = non_negative(
+        0.0, 'rad/s^2', 'Limit of the acceleration of a wheel; 0: none.'
     )
-    max_wheel_rate: float = parameter(
-        0.0, 'rad/s', 'Limit of the rate of a wheel; 0: none.', minimum=0.0
-    )
-    max_wheel_acceleration: float = parameter(
-        0.0, 'rad/s^2', 'Limit of the acceleration of a wheel; 0: none.', minimum=0.0
-    )
-    slip: float = parameter(
-        0.0, '1', 'Share of the rate of both wheels that does not move it.', minimum=0.0,
+    slip: float = non_negative(
+        0.0, '1', 'Share of the rate of both wheels that does not move it.',
         maximum=0.99,
     )  # fmt: skip
     radius_difference: float = parameter(
@@ -76,11 +72,8 @@ class DifferentialDrive(Parameters):
         minimum=-1.0,
         maximum=1.0,
     )
-    slip_noise: float = parameter(
-        0.0,
-        '1/sqrt(Hz)',
-        'Density of the white relative noise of the grip of each wheel.',
-        minimum=0.0,
+    slip_noise: float = non_negative(
+        0.0, '1/sqrt(Hz)', 'Density of the white relative noise of the grip of each wheel.'
     )
 
     def forward(self, wheels: WheelRates) -> tuple[float, float]:

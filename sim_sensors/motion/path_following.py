@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import MotionError, not_among
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.seeding import stream
 from .paths import CirclePath, LinePath, PlanarPath, half_sine_path
 from .trajectory import LONGEST, Trajectory
@@ -34,23 +34,21 @@ class RunVariation(Parameters):
     mark, battery and ground a little different, and a steering linkage with play.
     """
 
-    start_position: float = parameter(
-        0.05, 'm', 'Deviation of the start, along and across the path.', minimum=0.0
+    start_position: float = non_negative(
+        0.05, 'm', 'Deviation of the start, along and across the path.'
     )
-    start_heading: float = parameter(
-        0.035, 'rad', 'Deviation of the heading at the start.', minimum=0.0
+    start_heading: float = non_negative(0.035, 'rad', 'Deviation of the heading at the start.')
+    throttle: float = non_negative(
+        0.02, '1', 'Relative deviation of the throttle, constant in a run.'
     )
-    throttle: float = parameter(
-        0.02, '1', 'Relative deviation of the throttle, constant in a run.', minimum=0.0
+    friction: float = non_negative(
+        0.1, '1', 'Relative deviation of c_0 and c_1, constant in a run.', maximum=0.3
     )
-    friction: float = parameter(
-        0.1, '1', 'Relative deviation of c_0 and c_1, constant in a run.', minimum=0.0, maximum=0.3
+    steering_trim: float = non_negative(
+        0.02, '1', 'Deviation of the steering (of 1), constant in a run.'
     )
-    steering_trim: float = parameter(
-        0.02, '1', 'Deviation of the steering (of 1), constant in a run.', minimum=0.0
-    )
-    steering_disturbance: float = parameter(
-        0.03, '1', 'Deviation of the wandering of the steering (of 1).', minimum=0.0
+    steering_disturbance: float = non_negative(
+        0.03, '1', 'Deviation of the wandering of the steering (of 1).'
     )
     disturbance_time: float = parameter(0.5, 's', 'Correlation time of that wandering.', above=0.0)
 

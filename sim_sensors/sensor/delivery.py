@@ -11,7 +11,7 @@ import numpy as np
 
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import LONGEST_DELAY, share
 
@@ -42,20 +42,16 @@ class Delivery(Parameters):
     [Gilbert1960], in continuous time; exponential waiting times as in a queue.
     """
 
-    jitter: float = parameter(
+    jitter: float = non_negative(
         0.0,
         's',
         'Mean and standard deviation of the exponential delay on top of the latency; messages '
         'never overtake one another.',
-        minimum=0.0,
         maximum=LONGEST_DELAY,
     )
     drop_out: float = share(0.0, 'Share of the messages that never arrive.')
-    drop_out_length: float = parameter(
-        0.0,
-        's',
-        'Mean length of a drop-out; 0: each message is lost or not on its own.',
-        minimum=0.0,
+    drop_out_length: float = non_negative(
+        0.0, 's', 'Mean length of a drop-out; 0: each message is lost or not on its own.'
     )
 
     def start(self, seed: int, run: str, sensor: str, latency: float = 0.0) -> Channel:

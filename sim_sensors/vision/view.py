@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray, PoseArray
-from sim_sensors.core.parameters import Parameters, parameter, variants
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, variants
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import Upstream
 from sim_sensors.sensor.delivery import Channel
@@ -48,22 +48,15 @@ class TagDistance(VisionLaw):
 
     kind: ClassVar[str] = 'tag_distance'
 
-    position: float = parameter(
-        0.01, 'm', 'Standard deviation of a coordinate, one tag 1 m away.', minimum=0.0
+    position: float = non_negative(
+        0.01, 'm', 'Standard deviation of a coordinate, one tag 1 m away.'
     )
-    heading: float = parameter(
+    heading: float = non_negative(
         0.01, 'rad', 'Standard deviation of the rotation about an axis, one tag 1 m away.',
-        minimum=0.0,
     )  # fmt: skip
-    distance_power: float = parameter(
-        2.0, '1', 'a: power of the distance.', minimum=0.0, maximum=10.0
-    )
-    count_power: float = parameter(
-        0.5,
-        '1',
-        'b: power of the number of tags; 0.5: they err independently.',
-        minimum=0.0,
-        maximum=10.0,
+    distance_power: float = non_negative(2.0, '1', 'a: power of the distance.', maximum=10.0)
+    count_power: float = non_negative(
+        0.5, '1', 'b: power of the number of tags; 0.5: they err independently.', maximum=10.0
     )
 
     def deviations(self, distance: FloatArray, count: IntArray) -> FloatArray:
@@ -119,15 +112,13 @@ class Gate(Parameters):
     single_tag_only: bool = parameter(
         True, '', 'True: poses from several tags are accepted whatever they say.'
     )
-    max_height: float = parameter(1.0, 'm', 'Largest |z| of the body; 0: any.', minimum=0.0)
-    max_distance: float = parameter(
-        7.0, 'm', 'Largest mean distance of the tags; 0: any.', minimum=0.0
+    max_height: float = non_negative(1.0, 'm', 'Largest |z| of the body; 0: any.')
+    max_distance: float = non_negative(7.0, 'm', 'Largest mean distance of the tags; 0: any.')
+    max_jump: float = non_negative(
+        1.0, 'm', 'Largest jump from the newest pose that was accepted; 0: any.'
     )
-    max_jump: float = parameter(
-        1.0, 'm', 'Largest jump from the newest pose that was accepted; 0: any.', minimum=0.0
-    )
-    top_speed: float = parameter(
-        5.0, 'm/s', 'Speed of the robot, by which the allowed jump grows with time.', minimum=0.0
+    top_speed: float = non_negative(
+        5.0, 'm/s', 'Speed of the robot, by which the allowed jump grows with time.'
     )
 
     def start(self) -> GateState:

@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, IntArray, PoseArray
-from sim_sensors.core.parameters import Parameters, VariedParameters, parameter
+from sim_sensors.core.parameters import Parameters, VariedParameters, non_negative, parameter
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import (
@@ -65,14 +65,13 @@ class VisionModel(SensorModel, VariedParameters):
     field_of_view: tuple[float, float] = parameter(
         _FIELD_OF_VIEW, 'rad', 'Across and up.', above=0.0, maximum=3.1
     )
-    max_range: float = parameter(
-        10.0, 'm', 'Distance from which on tags are too small to be found.', minimum=0.0
+    max_range: float = non_negative(
+        10.0, 'm', 'Distance from which on tags are too small to be found.'
     )
-    max_incidence: float = parameter(
+    max_incidence: float = non_negative(
         1.3,
         'rad',
         'Angle between the normal of a tag and the line of sight from which on it is not found.',
-        minimum=0.0,
         maximum=1.5708,
     )
     ambiguity: float = share(

@@ -13,7 +13,7 @@ import numpy as np
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import share
 from .drives import WheelDrive
@@ -31,10 +31,8 @@ class Slip(Parameters):
     the same places at every rate.
     """
 
-    distance: float = parameter(
-        0.0, 'm', 'Mean way between two slips of a wheel; 0: none.', minimum=0.0
-    )
-    length: float = parameter(0.2, 'm', 'Mean way over the ground of a slip.', minimum=0.0)
+    distance: float = non_negative(0.0, 'm', 'Mean way between two slips of a wheel; 0: none.')
+    length: float = non_negative(0.2, 'm', 'Mean way over the ground of a slip.')
     ratio: float = share(
         0.5,
         'How much more a spinning wheel turns, of what it covers, and how much less a locked one.',

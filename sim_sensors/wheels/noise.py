@@ -15,7 +15,7 @@ import numpy as np
 
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
-from sim_sensors.core.parameters import Parameters, parameter, variants
+from sim_sensors.core.parameters import Parameters, non_negative, variants
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import Upstream
 from sim_sensors.sensor.sensor import Measurement
@@ -52,9 +52,9 @@ class SquaredIncrement(WheelNoise):
 
     kind: ClassVar[str] = 'squared_increment'
 
-    scale: float = parameter(0.1, '1/rad', 'Factor of the squared increment.', minimum=0.0)
-    std: float = parameter(
-        4.0, '1', 'Standard deviation of the normal number; 2.0 in later code.', minimum=0.0
+    scale: float = non_negative(0.1, '1/rad', 'Factor of the squared increment.')
+    std: float = non_negative(
+        4.0, '1', 'Standard deviation of the normal number; 2.0 in later code.'
     )
 
     def deviation(self, travels: FloatArray, wheel_radius: float) -> FloatArray:
@@ -68,11 +68,10 @@ class PerDistance(WheelNoise):
 
     kind: ClassVar[str] = 'per_distance'
 
-    density: float = parameter(
+    density: float = non_negative(
         0.01,
         'm/sqrt(m)',
         'Standard deviation of the rolled distance after 1 m; after 100 m ten times that.',
-        minimum=0.0,
     )
 
     def deviation(self, travels: FloatArray, wheel_radius: float) -> FloatArray:
@@ -92,7 +91,7 @@ class SteeringOffset(Upstream):
     degrees from -4 to +3, mean -0.5, variance 5.25.
     """
 
-    bound: float = parameter(0.0, 'deg', 'Largest error; 0: none.', minimum=0.0, maximum=90.0)
+    bound: float = non_negative(0.0, 'deg', 'Largest error; 0: none.', maximum=90.0)
 
     @property
     def has_defects(self) -> bool:

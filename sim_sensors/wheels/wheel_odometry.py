@@ -17,7 +17,7 @@ import numpy as np
 
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, OdometryArray
-from sim_sensors.core.parameters import VariedParameters, parameter
+from sim_sensors.core.parameters import VariedParameters, non_negative, parameter
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import Axes, latency, lever_arm, sample_rate
 from sim_sensors.motion import planar
@@ -54,21 +54,20 @@ class WheelOdometryModel(SensorModel, VariedParameters):
         choices=('truth', 'origin'),
         read_only=True,
     )
-    encoder_counts: float = parameter(
-        0.0, '1', 'Counts of an encoder per turn of its wheel; 0: no steps.', minimum=0.0
+    encoder_counts: float = non_negative(
+        0.0, '1', 'Counts of an encoder per turn of its wheel; 0: no steps.'
     )
-    radius_error: float = parameter(
+    radius_error: float = non_negative(
         0.0,
         '1',
         'Standard deviation of the relative error of the radius of each wheel, drawn once.',
-        minimum=0.0,
         maximum=0.5,
     )
-    speed_floor: float = parameter(
-        0.01, 'm/s', 'Least standard deviation stated of both velocities.', minimum=0.0
+    speed_floor: float = non_negative(
+        0.01, 'm/s', 'Least standard deviation stated of both velocities.'
     )
-    yaw_rate_floor: float = parameter(
-        0.01, 'rad/s', 'Least standard deviation stated of the yaw rate.', minimum=0.0
+    yaw_rate_floor: float = non_negative(
+        0.01, 'rad/s', 'Least standard deviation stated of the yaw rate.'
     )
     latency: float = latency()
     delivery: Delivery = dataclasses.field(default_factory=Delivery)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from .geodesy import STANDARD_GRAVITY, WGS84_A, WGS84_E2, WGS84_F, LocalFrame
 
 # WGS84 [NIMA2000], tables 3.1, 3.3 and 3.4: normal gravity at the equator (m/s^2), Somigliana's
@@ -62,9 +62,7 @@ class Gravity(Parameters):
         'constant: value.',
         choices=('standard', 'normal', 'constant'),
     )
-    value: float = parameter(
-        STANDARD_GRAVITY, 'm/s^2', 'Gravity of the model constant.', minimum=0.0
-    )
+    value: float = non_negative(STANDARD_GRAVITY, 'm/s^2', 'Gravity of the model constant.')
 
     def at(self, frame: LocalFrame) -> float:
         """Return the gravity at the origin of `frame`, m/s^2."""
