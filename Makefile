@@ -6,6 +6,7 @@ VENV ?= .venv
 DEMO_OUT ?= sim2real_demo
 DEMO_ARGS ?=
 SECONDS ?= 600
+KILLS ?= 100
 
 # Real recordings and reference traces are not part of the repository; tests that need them skip.
 export SIM2REAL_REAL ?= $(abspath ../shared/real)
@@ -74,8 +75,9 @@ colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch wor
 bench: $(VENV)/.installed-test ## measure speed; a few minutes
 	@set -e; for script in benchmarks/*_speed.py; do echo "== $$script"; $(BIN)/python $$script; done
 
-fuzz: $(VENV)/.installed-test ## give every reader changed inputs for SECONDS=600; what breaks one is kept in fuzz_found/
+fuzz: $(VENV)/.installed-test ## give every reader changed inputs for SECONDS=600 (what breaks one is kept in fuzz_found/), kill commands KILLS=100 times
 	$(BIN)/python test/fuzzing.py --seconds $(SECONDS)
+	$(BIN)/python test/killing.py --kills $(KILLS)
 
 clean: ## remove the environment, caches and build results, not your outputs
 	rm -rf $(VENV) $(VENV)-oldest build install log dist site fuzz_found *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -149,11 +149,15 @@ def test_the_progress_bar_counts_the_runs_of_a_broken_truth(
     assert re.findall(r'recordings[^\r\n]*?(\d/\d)', screen.getvalue())[-1] == '4/4'
 
 
-def test_nothing_is_overwritten_and_nothing_is_begun(tmp_path: Path, capsys: Capture) -> None:
-    """circle_2 is there: circle_1 is not written either."""
+def test_nothing_is_overwritten_and_what_is_missing_is_made(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """circle_2 is there, as after a command that was killed: the others are made."""
     (tmp_path / 'circle_2').mkdir()
     given = ['simulate', '--motion', 'circle', *SHORT, '--runs', 3, '--out', tmp_path]
     outcome = call(capsys, *given)
-    assert outcome.status == 2
+    assert outcome.status == 1
     assert 'circle_2: exists' in outcome.complaints[0]
-    assert [one.name for one in tmp_path.iterdir()] == ['circle_2']
+    assert sorted(one.name for one in tmp_path.iterdir()) == ['circle_1', 'circle_2', 'circle_3']
+    assert not list((tmp_path / 'circle_2').iterdir())
+    assert call(capsys, *given).status == 2

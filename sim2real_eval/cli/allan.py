@@ -98,7 +98,9 @@ def run(options: argparse.Namespace) -> int:
     record = allan_record(results, terms, model.rate, settings, again, options.seed)
     topic = dict(arguments.topic_roles(options.topic)).get('imu', DEFAULT_TOPICS['imu'])
     if options.out:
-        write_allan_folder(options.out, results, terms, model, record, again, topic)
+        write_allan_folder(
+            options.out, results, terms, model, record, again, topic, overwrite=options.overwrite
+        )
 
     def tell() -> None:
         from sim2real_eval.report.allan import allan_console_table, units_legend

@@ -54,9 +54,9 @@ def run(options: argparse.Namespace) -> int:
     fails = any(one.status == FAIL for one in runs)
     if options.plot:
         from sim2real_eval.report.preflight import preflight_figure
-        from sim2real_eval.report.style import save_png
+        from sim2real_eval.report.style import save_picture
 
-        save_png(preflight_figure(runs, title=_title(runs)), options.plot)
+        save_picture(preflight_figure(runs, title=_title(runs)), options.plot, overwrite=True)
     if options.json:
         record = {
             'status': FAIL if fails or failures else PASS,

@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.common.tables import write_bytes
+    from sim2real_eval.common.results import fresh_files
     from sim2real_eval.study.gate.result import GatedResult, judge_result, only
     from sim2real_eval.study.gate.verdict import junit_xml
 
@@ -92,6 +92,8 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.junit:
         now = datetime.datetime.now(datetime.timezone.utc)
-        write_bytes(options.junit, junit_xml(verdict, now))
+        target = Path(options.junit)
+        with fresh_files(target.parent, (target.name,), overwrite=True) as folder:
+            (folder / target.name).write_bytes(junit_xml(verdict, now))
     failed = [] if verdict.passed else [verdict]
     return conclude(options, verdict.to_mapping(), lambda: print(verdict.reason), failures=failed)

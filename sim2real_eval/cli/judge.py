@@ -69,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.common.results import check_result_files, fresh_files
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.metrics.consistency import check_consistency, over_runs
     from sim2real_eval.preflight.checks import remarks
@@ -88,14 +89,13 @@ def run(options: argparse.Namespace) -> int:
     def attempt(source: Source) -> dict[str, Any]:
         recording = source.read()
         target = out if out.suffix and len(found) == 1 else out / f'{recording.name}.csv'
-        back = target.with_name(f'{target.stem}_gps_filtered.csv')
-        for place, is_asked in (
-            (target, True),
-            (back, options.filtered_gps),
-            (_plot_path(target), options.consistency),
-        ):
-            if is_asked:
-                _check_target(place, written, overwrite=options.overwrite)
+        asked = (True, options.filtered_gps, options.consistency)
+        ends = ('.csv', '_gps_filtered.csv', '_consistency.png')
+        names = [target.name, *(f'{target.stem}{end}' for end in ends[1:])]
+        names = [name for name, is_asked in zip(names, asked, strict=True) if is_asked]
+        for name in names:
+            _check_target(target.with_name(name), written)
+        check_result_files(target.parent, names, overwrite=options.overwrite)
         case = cases[source.path]
         own = setup if setup and not case else judge_setup(options, case)
         heading = _start_heading(own, recording, options.start_heading)
@@ -103,10 +103,15 @@ def run(options: argparse.Namespace) -> int:
         if options.filtered_gps and judged.filtered_gps is None:
             raise Sim2RealError(f'{source.path}: no gps/filtered to write for {_no_way_back(own)}')
         checked = check_consistency(own, recording, judged) if options.consistency else None
-        written.add(judged.write_csv(target))
+        title = f'{recording.name}, judge {Path(own.name).stem}'
+        with fresh_files(target.parent, names, overwrite=options.overwrite) as folder:
+            judged.write_csv(folder / target.name)
+            if options.filtered_gps:
+                judged.write_filtered_gps(folder / names[1])
+            if checked is not None:
+                _save_consistency(checked.squares, folder / names[-1], title)
+        written.update(target.with_name(name) for name in names)
         diverged.extend(f'{source.path}: {why}' for why in judged.diverged[:1])
-        if options.filtered_gps:
-            written.add(judged.write_filtered_gps(back))
         told = remarks(recording, recording.notes, base_frame=own.base_link_frame)
         adapted = [] if heading is None else [START_HEADING(judges=Path(own.name).stem)]
         notes: list[Finding] = [*adapted, *told, *judged.notes]
@@ -116,8 +121,8 @@ def run(options: argparse.Namespace) -> int:
         if checked is not None:
             checks.append(checked)
             notes += checked.notes
-            title = f'{recording.name}, judge {Path(own.name).stem}'
-            plot = _save_consistency(checked.squares, target, title)
+            path = target.with_name(names[-1])
+            plot = str(path) if path.exists() else None
             about = f'Consistency of {title}: ratio 1 is consistent'
             rows = _show_consistency(checked.squares, about, quiet=options.json)
             summary |= {'consistency': rows, 'consistency_plot': plot}
@@ -175,17 +180,11 @@ def _no_way_back(setup: Judge) -> str:
     return '--filtered-gps; needs a navsat_transform with publish_filtered_gps that got a fix'
 
 
-def _check_target(target: Path, written: set[Path], *, overwrite: bool) -> None:
+def _check_target(target: Path, written: set[Path]) -> None:
     if target in written:
         raise Sim2RealError(f'{target.stem}: is the name of several recordings; must be of one')
     if target.is_dir():
         raise Sim2RealError(f'{target}: is a folder; --out must be a file')
-    if target.exists() and not overwrite:
-        raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
-
-
-def _plot_path(estimate: Path) -> Path:
-    return estimate.with_name(f'{estimate.stem}_consistency.png')
 
 
 def _show_consistency(
@@ -201,11 +200,10 @@ def _show_consistency(
     return [row.summary() for row in rows]
 
 
-def _save_consistency(squares: Sequence[Squares], estimate: Path, title: str) -> str | None:
-    """Plot the consistency of one run, and return the file; None when there is nothing to plot."""
+def _save_consistency(squares: Sequence[Squares], path: Path, title: str) -> None:
+    """Plot the consistency of one run; no file when there is nothing to plot."""
     from sim2real_eval.report.consistency import consistency_figure
     from sim2real_eval.report.style import save_png
 
-    if not any(len(each) for each in squares):
-        return None
-    return str(save_png(consistency_figure(squares, title=title), _plot_path(estimate)))
+    if any(len(each) for each in squares):
+        save_png(consistency_figure(squares, title=title), path)

@@ -123,11 +123,14 @@ def _written(
         start_heading=None if heading is None else math.radians(heading),
         replace_truth=chosen.replace_truth,
     )
-    write_recording(made.recording, target, storage=options.storage)
     label = made.recording.reference
     assert label is not None
     title = f'{recording.name}: reference by {label.made_by}; not independent of the sensors'
-    save_reference(target / 'reference.png', made.judged, title)
+
+    def draw(folder: Path) -> None:
+        save_reference(folder / 'reference.png', made.judged, title)
+
+    write_recording(made.recording, target, storage=options.storage, beside=draw)
     stamps = made.judged.stamp_ns
     return {
         'recording': source.path,

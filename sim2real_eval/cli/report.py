@@ -70,7 +70,7 @@ def _trusted(outcome: StudyOutcome, run_metrics: bool) -> StudyOutcome:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.common.results import check_result_files
+    from sim2real_eval.common.results import check_result_files, fresh_files
     from sim2real_eval.report.answer import answer_text
     from sim2real_eval.report.study_report import PAGE, TABLES, study_report, write_report
     from sim2real_eval.study.bags import check_bags, write_bags
@@ -85,7 +85,9 @@ def run(options: argparse.Namespace) -> int:
         check_bags(options.mcap, overwrite=options.overwrite)
     outcome = _trusted(StudyOutcome.read(options.folder), options.run_metrics)
     report = study_report(outcome, folder=options.folder)
-    files = write_report(report, page)
+    names, overwrite = (page.name, *TABLES), options.overwrite or options.out is None
+    with fresh_files(page.parent, names, overwrite=overwrite) as folder:
+        files = [page.with_name(one.name) for one in write_report(report, folder / page.name)]
     if options.mcap is not None:
         with progress_bar(len(outcome.runs), 'bags') as advance:
             write_bags(outcome, options.mcap, overwrite=options.overwrite, progress=advance)

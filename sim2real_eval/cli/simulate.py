@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     if options.truth:
         groups = _twins(options, chosen, twin, world, origin)
     else:
-        groups = [_motion(options, chosen, twin, world, origin)]
+        groups = _motion(options, chosen, twin, world, origin)
     written: list[dict[str, Any]] = []
 
     def attempt(group: Iterator[Recording], step: Callable[[], None]) -> None:
@@ -135,8 +135,8 @@ def _motion(
     twin: Twin,
     world: World | None,
     origin: LocalFrame | None,
-) -> Iterator[Recording]:
-    """Return the runs of a motion. Nothing is made when one of them is there."""
+) -> list[Iterator[Recording]]:
+    """Return the runs of a motion, a group each, so that one that is there spoils no other."""
     from sim2real_eval.simulation.twin_maker import synthetic_recording
     from sim_sensors.motion.motions import motion_of
     from sim_sensors.world.geodesy import DEFAULT_ORIGIN
@@ -147,12 +147,10 @@ def _motion(
     name, parameters = chosen.motion, arguments.motion_parameters(options)
     scenario = name.removeprefix('drive_')
     origin = origin or (DEFAULT_ORIGIN if world is None else world.frame)
-    names = [f'{scenario}_{number}' for number in range(1, chosen.runs + 1)]
-    for run in names:
-        if (target := Path(options.out, run)).exists():
-            raise Sim2RealError(f'{target}: exists already; choose another --out')
 
     def recording(run: str) -> Recording:
+        if (target := Path(options.out, run)).exists():
+            raise Sim2RealError(f'{target}: exists already; choose another --out')
         motion = motion_of(
             name, seed=options.seed, run=run, duration=chosen.duration, parameters=parameters
         )
@@ -160,7 +158,8 @@ def _motion(
             motion, twin, seed=options.seed, run=run, scenario=scenario, origin=origin, world=world
         )
 
-    return map(recording, names)
+    names = [f'{scenario}_{number}' for number in range(1, chosen.runs + 1)]
+    return [map(recording, [run]) for run in names]
 
 
 def _twins(

@@ -162,12 +162,12 @@ def _recompute(options: argparse.Namespace) -> int:
     result = vepd_from_series(options.series, given.metric)
     known = series_uncertainty(result, given.uncertainty, seed=given.seed)
     if options.out:
-        from sim2real_eval.common.results import check_result_files
+        from sim2real_eval.common.results import fresh_files
 
         target = Path(options.out)
-        check_result_files(target, ('vepd.csv',), overwrite=options.overwrite)
         rows = [uncertainty_fields(row, known) for row in result.rows]
-        write_csv(target / 'vepd.csv', UNCERTAINTY_COLUMNS, rows)
+        with fresh_files(target, ('vepd.csv',), overwrite=options.overwrite) as folder:
+            write_csv(folder / 'vepd.csv', UNCERTAINTY_COLUMNS, rows)
     answer = answer_of({('', ''): known[POOLED]}, result.notes, rmse=result.mean_rmse())
     record = {
         'vepd': [dataclasses.asdict(row) for row in result.rows],

@@ -92,10 +92,10 @@ def run(options: argparse.Namespace) -> int:
     found = world_map(world, chosen.area or None, chosen.height)
     record = world_record(found, name)
     if options.out is not None:
-        from sim2real_eval.report.style import save_png
+        from sim2real_eval.report.style import save_picture
         from sim2real_eval.report.world import world_figure
 
-        save_png(world_figure(found, name), options.out)
+        save_picture(world_figure(found, name), options.out, overwrite=options.overwrite)
 
     def tell() -> None:
         from sim2real_eval.report.world import world_table

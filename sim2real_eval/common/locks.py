@@ -146,7 +146,8 @@ class Scratch:
     """
 
     def __init__(self, where: Path, prefix: str) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=prefix, suffix=_SUFFIX, dir=where))
+        name = f'{prefix}{os.getpid()}.'
+        self.path = Path(tempfile.mkdtemp(prefix=name, suffix=_SUFFIX, dir=where))
         self._descriptor = -1
         if fcntl is None:
             return
@@ -172,22 +173,47 @@ class Scratch:
     def remove(self) -> None:
         """Remove the folder and all in it; a second time, nothing."""
         if self.path.exists():
-            shutil.rmtree(self.path)
+            remove_scratch(self.path)
         _close(self._descriptor)
+
+
+def remove_scratch(folder: Path) -> None:
+    """Remove a scratch folder, by its lock file last: one half-removed is still known for one."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != _MARK:
+            path.unlink()
+    shutil.rmtree(folder)
 
 
 def left_scratches(where: Path, prefix: str) -> Iterator[Path]:
     """Yield each scratch folder whose maker was killed, locked against others meanwhile.
 
-    Only what holds the lock file of a `Scratch` is one, whatever else is called so.
+    Only what holds the lock file of a `Scratch` is one, whatever else is called so; one whose
+    maker was killed before it had locked anything is removed.
     """
     if fcntl is None:
         return
     for folder in sorted(where.glob(f'{escape(prefix)}*{_SUFFIX}')):
         with contextlib.suppress(OSError):  # of another user, or gone
+            if _is_stillborn(folder, folder.name[len(prefix) :].partition('.')[0]):
+                shutil.rmtree(folder)
+                continue
             descriptor = os.open(folder / _MARK, os.O_RDWR)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 yield folder
             finally:
                 os.close(descriptor)
+
+
+def _is_stillborn(folder: Path, process: str) -> bool:
+    """Say whether a scratch folder never had its lock, and its maker, a number, has ended."""
+    if not process.isdecimal() or {path.name for path in folder.iterdir()} - {f'{_MARK}.new'}:
+        return False
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    return False

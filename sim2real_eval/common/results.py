@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.common.locks import Scratch, check_place, hold, left_scratches
+from sim2real_eval.common.locks import Scratch, check_place, hold, left_scratches, remove_scratch
 from sim_sensors.core.errors import Sim2RealError
 
 # What may be written.
@@ -45,11 +45,57 @@ def check_result_files(folder: str | Path, names: Sequence[str], *, overwrite: b
     check_place(target)
     if target.exists() and not target.is_dir():
         raise Sim2RealError(f'{target}: exists and is no folder; choose another --out')
+    _recover_files(target, names[0])
     for name in names:
         if (target / name).exists() and not overwrite:
             raise Sim2RealError(
                 f'{target / name}: exists; choose another --out or give --overwrite'
             )
+
+
+@contextlib.contextmanager
+def fresh_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) -> Iterator[Path]:
+    """Yield an empty folder whose files appear in `folder`, all of them, when the block ends well.
+
+    They are among `names`; with `overwrite`, others of these names go. A command that is killed
+    while they appear is completed by the next that asks for the place, one killed earlier leaves
+    nothing to it. Refused is what `check_result_files` and `hold` refuse.
+    """
+    target = Path(folder).resolve()
+    with hold(target / names[0]):
+        check_result_files(folder, names, overwrite=overwrite)
+        scratch = Scratch(target, f'.{names[0]}.')
+        try:
+            fresh = scratch.path / 'files'
+            fresh.mkdir()
+            yield fresh
+            check_result_files(folder, names, overwrite=overwrite)
+            stale = [name for name in names if overwrite and not (fresh / name).exists()]
+            (scratch.path / 'stale').write_text(json.dumps(stale), encoding='utf-8')
+            # From here on the files are the result, whoever moves them.
+            (scratch.path / 'stale').rename(scratch.path / _COMPLETE)
+            _move_files(scratch.path, target)
+        finally:
+            scratch.remove()
+
+
+_COMPLETE = 'complete'
+
+
+def _move_files(scratch: Path, target: Path) -> None:
+    for name in json.loads((scratch / _COMPLETE).read_text(encoding='utf-8')):
+        (target / name).unlink(missing_ok=True)
+    for path in sorted((scratch / 'files').iterdir()):
+        path.replace(target / path.name)
+
+
+def _recover_files(target: Path, first: str) -> None:
+    """Complete or remove what killed commands have left of files that appear together."""
+    for left in left_scratches(target, f'.{first}.'):
+        if (left / _COMPLETE).exists() and (left / 'files').is_dir():
+            _move_files(left, target)
+        with contextlib.suppress(OSError):
+            remove_scratch(left)
 
 
 # How a folder is written: beside its place, to appear as a whole.
@@ -145,7 +191,8 @@ def _recover(target: Path) -> None:
         if old.exists() and not target.exists():
             old.rename(target)
         if not (old.exists() and fresh.exists()):
-            shutil.rmtree(left, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                remove_scratch(left)
 
 
 def _appear(fresh: Path, target: Path, shown: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
@@ -49,7 +49,12 @@ BAG_FILES = (
 
 
 def write_recording(
-    recording: Recording, path: str | Path, *, storage: Storage = 'mcap', compress: bool = False
+    recording: Recording,
+    path: str | Path,
+    *,
+    storage: Storage = 'mcap',
+    compress: bool = False,
+    beside: Callable[[Path], None] | None = None,
 ) -> None:
     """Write a recording as a folder that `read_recording` reads back to equal arrays.
 
@@ -66,6 +71,8 @@ def write_recording(
         `mcap`, `sqlite3` or `csv`.
     compress : bool
         CSV only: write .csv.gz.
+    beside : callable or None
+        Writes other files into the folder that it is given, to appear with the recording.
 
     Raises
     ------
@@ -103,6 +110,8 @@ def write_recording(
                 topics = _bag_topics(recording, folder.name)
                 write_bag(folder, topics, storage=storage, scenario=recording.scenario)
             _write_metadata(recording, folder, storage, compress)
+            if beside is not None:
+                beside(folder)
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, 'strerror', None) or error
         raise RecordingError(f'{path}: cannot be written: {reason}') from None

@@ -38,7 +38,7 @@ from sim2real_eval.characterization.options import AllanOptions
 from sim2real_eval.characterization.recovered_parameters import RecoveredParameter, Reidentified
 from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import versions
+from sim2real_eval.common.results import fresh_files, versions
 from sim2real_eval.common.tables import Field, write_bytes, write_csv, write_json
 from sim_sensors.imu.chain import ImuChain
 from . import style
@@ -321,25 +321,27 @@ def write_allan_folder(
     record: Mapping[str, Any],
     again: Reidentified | None,
     topic: str,
+    *,
+    overwrite: bool,
 ) -> None:
-    """Write the files; each is complete or not there."""
-    target = Path(folder)
-    write_csv(target / 'allan.csv', _HEADER, _rows(results))
+    """Write the files, all of them or none."""
     figure = allan_figure(results, terms, again.curves if again else None)
-    style.save_png(figure, target / 'allan.png')
     about = [
         'A sensor model made by `sim2real allan` from: '
         + ', '.join(f'{one.name} ({one.seconds:.0f} s at {one.rate:.6g} Hz)' for one in results),
         'sim2real simulate --imu THIS_FILE takes it. Keys that are missing are zero.',
         'Bias instability B is flicker with an Allan plateau of 0.664 B.',
     ]
-    for name, text in {
-        'imu.yaml': chain_yaml(model, about),
-        'kalibr_imu.yaml': kalibr_yaml(terms, rate=model.rate, topic=topic),
-        'noise.sdf': sdf_noise(terms, rate=model.rate),
-    }.items():
-        write_bytes(target / name, text.encode())
-    write_json(target / 'allan.json', record)
+    with fresh_files(folder, FILES, overwrite=overwrite) as target:
+        write_csv(target / 'allan.csv', _HEADER, _rows(results))
+        style.save_png(figure, target / 'allan.png')
+        for name, text in {
+            'imu.yaml': chain_yaml(model, about),
+            'kalibr_imu.yaml': kalibr_yaml(terms, rate=model.rate, topic=topic),
+            'noise.sdf': sdf_noise(terms, rate=model.rate),
+        }.items():
+            write_bytes(target / name, text.encode())
+        write_json(target / 'allan.json', record)
 
 
 def _rows(results: Sequence[RecordingResult]) -> list[list[Field]]:

@@ -13,7 +13,7 @@ from sim2real_eval.characterization.calibration import Calibration
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
 from sim2real_eval.characterization.imu_file import chain_yaml
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import versions
+from sim2real_eval.common.results import fresh_files, versions
 from sim2real_eval.common.tables import write_bytes, write_json
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.gps.gps import GpsModel
@@ -142,9 +142,12 @@ def _finite(value: Any) -> Any:
 def write_calibration(
     folder: str | Path, found: Calibration, record: Mapping[str, Any], *, overwrite: bool
 ) -> None:
-    """Write the files; each is complete or not there, and none of an older result is left."""
-    target = Path(folder)
-    made = ['characterization.json']
+    """Write the files, all of them or none; none of an older result is left."""
+    with fresh_files(folder, FILES, overwrite=overwrite) as target:
+        _write_calibration(target, found, record)
+
+
+def _write_calibration(target: Path, found: Calibration, record: Mapping[str, Any]) -> None:
     origin = f'Made by `sim2real characterize` from: {", ".join(found.names)}.'
     if found.gps is not None:
         gps = found.gps
@@ -152,9 +155,7 @@ def write_calibration(
         for name, model in gps.models().items():
             about = [origin, still, _KINDS[name], *_caveats(gps, name)]
             write_bytes(target / f'{name}.yaml', gps_yaml(model, about, _REMARKS).encode())
-            made.append(f'{name}.yaml')
         save_png(gps_figure(gps), target / 'gps.png')
-        made.append('gps.png')
     if found.imu is not None:
         imu = found.imu
         spans = ', '.join(f'{one.name} {one.seconds:.4g} s' for one in imu.results)
@@ -166,11 +167,7 @@ def write_calibration(
         write_bytes(target / 'imu.yaml', chain_yaml(imu.model, about).encode())
         figure = allan_figure(imu.results, imu.terms, imu.again.curves)
         save_png(figure, target / 'allan.png')
-        made += ['imu.yaml', 'allan.png']
     write_json(target / 'characterization.json', record, allow_nan=False)
-    if overwrite:
-        for name in set(FILES) - set(made):
-            (target / name).unlink(missing_ok=True)
 
 
 def _caveats(gps: GpsResult, name: str) -> list[str]:

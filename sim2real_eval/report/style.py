@@ -15,6 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 
+from sim2real_eval.common.results import fresh_files
 from sim2real_eval.common.tables import write_bytes
 
 # Colours of plots and pages: one per model, the same wherever the model is drawn.
@@ -141,3 +142,10 @@ def save_png(figure: Figure, path: str | Path) -> Path:
     canvas: Any = FigureCanvasAgg(figure)
     canvas.print_png(buffer, metadata={'Software': None})
     return write_bytes(path, buffer.getvalue())
+
+
+def save_picture(figure: Figure, path: str | Path, *, overwrite: bool) -> None:
+    """Write the figure as the only result of a command; see `fresh_files`."""
+    target = Path(path)
+    with fresh_files(target.parent, (target.name,), overwrite=overwrite) as folder:
+        save_png(figure, folder / target.name)

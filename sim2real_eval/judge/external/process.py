@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ import numpy as np
 import yaml
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.locks import Scratch, left_scratches
+from sim2real_eval.common.locks import Scratch, left_scratches, remove_scratch
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.ros_parameters import read_node_parameters
 from sim2real_eval.judge.setup import JudgeSetup, node_of
@@ -264,7 +263,8 @@ def node_folder() -> Scratch:
     """Return a folder for the files that a node reads when it starts."""
     where, prefix = Path(tempfile.gettempdir()), 'sim2real_judge_'
     for left in left_scratches(where, prefix):
-        shutil.rmtree(left, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            remove_scratch(left)
     with signals_held():
         return Scratch(where, prefix)
 
