@@ -19,7 +19,14 @@ from sim2real_eval.recording.truth import valid_fixes
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, OdometryArray
+from sim_sensors.core.measurements import (
+    BLOCK,
+    Columns,
+    FixArray,
+    FloatArray,
+    ImuArray,
+    OdometryArray,
+)
 from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
 from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
 
@@ -240,7 +247,11 @@ class Evidence:
         kinematics = ExactKinematics(
             arm, Rotation.from_quat(turn).as_euler('xyz'), STANDARD_GRAVITY
         )
-        return kinematics.ideal_measurement(self.maker.motion.at(self.imu_time), np.empty(0))
+        found = Columns[IdealMeasurement]()
+        for start in range(0, len(self.imu_time), BLOCK):
+            motion = self.maker.motion.at(self.imu_time[start : start + BLOCK])
+            found.add(kinematics.ideal_measurement(motion, np.empty(0)))
+        return found.joined()
 
     @cached_property
     def up(self) -> FloatArray:

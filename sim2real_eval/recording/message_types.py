@@ -98,7 +98,7 @@ class MessageType:
         """Return the array of these messages; what their type does not hold is zero."""
         for name in {field.name for field in dataclasses.fields(self.array)} - set(fields):
             if name in _ZEROS:
-                fields[name] = np.zeros((len(stamp_ns), *_ZEROS[name]))
+                fields[name] = np.broadcast_to(0.0, (len(stamp_ns), *_ZEROS[name]))
         if self.has_child:
             fields['child_frame'] = child
         return self.array(stamp_ns=stamp_ns, arrival_ns=arrival_ns, frame=frame, **fields)

@@ -96,10 +96,10 @@ def odometry_of(
         child_frame=child_frame,
         position=position,
         orientation=orientation,
-        pose_covariance=np.zeros((count, 6, 6)),
+        pose_covariance=np.broadcast_to(0.0, (count, 6, 6)),
         linear_velocity=np.zeros((count, 3)),
         angular_velocity=np.zeros((count, 3)),
-        twist_covariance=np.zeros((count, 6, 6)),
+        twist_covariance=np.broadcast_to(0.0, (count, 6, 6)),
     )
 
 

@@ -22,7 +22,7 @@ from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
 from sim_sensors.core.seeding import run_label
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.motion.motions import truth_of
@@ -40,7 +40,7 @@ def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
     Raises RecordingError when a topic whose role is needed has nothing there.
     """
     messages = {
-        topic: array.take((array.stamp_ns >= start_ns) & (array.stamp_ns <= end_ns))
+        topic: array.take(_span(array.stamp_ns, start_ns, end_ns))
         for topic, array in recording.messages.items()
     }
     roles = dict(recording.roles)
@@ -54,6 +54,12 @@ def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
                 f'{span:.1f} s for which there is truth'
             )
     return dataclasses.replace(recording, messages=messages, roles=roles)
+
+
+def _span(stamp_ns: IntArray, start_ns: int, end_ns: int) -> slice:
+    """Return where stamps, which never decrease, are in [start, end]."""
+    first = int(np.searchsorted(stamp_ns, start_ns))
+    return slice(first, int(np.searchsorted(stamp_ns, end_ns, side='right')))
 
 
 class TwinMaker:

@@ -288,7 +288,7 @@ class OdometryArray(MessageArray):
     def exact(cls, stamp_ns: IntArray, **values: FloatArray) -> OdometryArray:
         """Return odometry of zero covariance, map to base_link, that arrives at once."""
         for name in ('pose_covariance', 'twist_covariance'):
-            values[name] = np.zeros((len(stamp_ns), 6, 6))
+            values[name] = np.broadcast_to(0.0, (len(stamp_ns), 6, 6))
         return cls(stamp_ns, stamp_ns, 'map', 'base_link', **values)
 
 

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.measurements import BLOCK, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from .trajectory import Motion
@@ -32,11 +33,6 @@ class SampleGrid:
 
     def stamps(self, first: int, last: int) -> IntArray:
         """Return the stamps with index `first <= k < last`, int64 ns."""
-        if last - first > MOST_SAMPLES:
-            raise MotionError(
-                f'{last - first:.3g} samples at {self.rate:g} Hz are not allowed; must be at most '
-                f'{MOST_SAMPLES:g}: choose a shorter time or a lower rate'
-            )
         offsets = np.rint(np.arange(first, last) * 1e9 / self.rate)
         return np.asarray(offsets.astype(np.int64) + np.int64(self.start_ns))
 
@@ -65,8 +61,19 @@ def sample_motion(
     `rate`, Hz, is that of the sensor, `start_ns` its first stamp (None: the first whole nanosecond
     not before the start of the motion), `origin_ns` the stamp of motion time 0.
 
-    Raises MotionError when `start_ns` is outside the motion.
+    Raises
+    ------
+    MotionError
+        When `start_ns` is outside the motion.
     """
+    blocks = sample_blocks(motion, rate, start_ns=start_ns, origin_ns=origin_ns, size=MOST_SAMPLES)
+    return next(blocks)
+
+
+def sample_blocks(
+    motion: Motion, rate: float, *, start_ns: int | None, origin_ns: int, size: int = BLOCK
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Yield what `sample_motion` returns, one or more blocks of up to `size` samples each."""
     # Half a nanosecond of tolerance: float seconds of an exact stamp may lie an ulp past the end.
     earliest = origin_ns + int(np.ceil(motion.start * 1e9 - 0.5))
     latest = origin_ns + int(np.floor(motion.end * 1e9 + 0.5))
@@ -76,8 +83,15 @@ def sample_motion(
             f'start stamp {first} ns is outside the motion; must be in [{earliest}, {latest}] ns'
         )
     grid = SampleGrid(first, rate)
-    stamp_ns = grid.stamps(0, grid.count(latest))
-    return stamp_ns, np.clip(seconds(stamp_ns, origin_ns), motion.start, motion.end)
+    count = grid.count(latest)
+    if count > MOST_SAMPLES:
+        raise MotionError(
+            f'{count:.3g} samples at {rate:g} Hz are not allowed; must be at most '
+            f'{MOST_SAMPLES:g}: choose a shorter time or a lower rate'
+        )
+    for start in range(0, count, size):
+        stamp_ns = grid.stamps(start, min(start + size, count))
+        yield stamp_ns, np.clip(seconds(stamp_ns, origin_ns), motion.start, motion.end)
 
 
 def intervals(times: FloatArray, last: float | None, first_interval: float) -> FloatArray:

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import compiled
-from sim_sensors.core.measurements import Columns, FloatArray, IntArray, MessageArray, time_spans
+from sim_sensors.core.measurements import Columns, FloatArray, IntArray, MessageArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.shared_parameters import Axes, placed, turned
-from sim_sensors.motion.sampling import intervals, sample_motion
+from sim_sensors.motion.sampling import intervals, sample_blocks, sample_motion
 from .delivery import Channel, Delivery
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ class Sensor(abc.ABC, Generic[T]):
         MotionError
             When `start_ns` is outside the motion.
         """
-        stamp_ns, times = self._sampled(motion, start_ns, origin_ns)
+        rate = self.model.rate
+        stamp_ns, times = sample_motion(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
         return stamp_ns, self.measure(motion.at(times))
 
     def simulate(self, motion: Motion, *, start_ns: int | None = None, origin_ns: int = 0) -> Any:
@@ -149,17 +150,12 @@ class Sensor(abc.ABC, Generic[T]):
 
         Parameters, stamps and errors are those of `measure_all`.
         """
-        stamp_ns, times = self._sampled(motion, start_ns, origin_ns)
-        messages = Columns[Any]()
-        for (part,) in time_spans([stamp_ns]):
-            messages.add(self.deliver(stamp_ns[part], self.measure(motion.at(times[part]))))
-        return messages.joined()
-
-    def _sampled(
-        self, motion: Motion, start_ns: int | None, origin_ns: int
-    ) -> tuple[IntArray, FloatArray]:
         rate = self.model.rate
-        return sample_motion(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
+        blocks = sample_blocks(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
+        messages = Columns[Any]()
+        for stamp_ns, times in blocks:
+            messages.add(self.deliver(stamp_ns, self.measure(motion.at(times))))
+        return messages.joined()
 
     def deliver(self, stamp_ns: IntArray, measured: Any) -> Any:
         """Return the messages of the next measurements that arrive; see `Channel.deliver`."""
