@@ -17,9 +17,8 @@ import scipy.linalg
 import scipy.stats
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.gps.covariance import ConstantCovariance
 from sim_sensors.gps.fix_states import FIX_STATES, FixStates, Outages
-from sim_sensors.gps.gps import GpsModel, load_gps, simulate
+from sim_sensors.gps.gps import ConstantCovariance, GpsModel, load_gps, simulate
 from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
 from sim_sensors.motion.trajectory import Trajectory

@@ -20,8 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.gps.covariance import ConstantCovariance, HdopCovariance, ZeroCovariance
-from sim_sensors.gps.gps import GpsModel, load_gps, simulate
+from sim_sensors.gps.gps import (
+    ConstantCovariance,
+    GpsModel,
+    HdopCovariance,
+    ZeroCovariance,
+    load_gps,
+    simulate,
+)
 from sim_sensors.gps.position_noise import GaussianNoise, NoNoise
 from sim_sensors.gps.simulators import RandomWalkNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill

@@ -11,8 +11,7 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim_sensors.gps.covariance import ConstantCovariance
-from sim_sensors.gps.gps import load_gps
+from sim_sensors.gps.gps import ConstantCovariance, load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import SCENARIOS, truth_of
 

@@ -20,7 +20,7 @@ from scipy.optimize import least_squares
 from scipy.stats import chi2
 
 from sim_sensors.core.measurements import FixArray, FloatArray
-from sim_sensors.gps.covariance import (
+from sim_sensors.gps.gps import (
     COVARIANCE_TYPES,
     ConstantCovariance,
     HdopCovariance,

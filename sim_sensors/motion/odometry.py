@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError, Remark
 from sim_sensors.core.measurements import FloatArray, OdometryArray
-from .hermite import cubic, cubic_integral, parabola
-from .trajectory import Trajectory, times_within
+from .trajectory import Trajectory, cubic, cubic_integral, parabola, times_within
 
 SAMPLES_BEHIND = 2
 """Samples at or before a time that its output depends on (fewer at the start of the record)."""

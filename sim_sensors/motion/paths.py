@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from .hermite import quintic
+from .trajectory import quintic
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
