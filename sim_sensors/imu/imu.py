@@ -50,25 +50,19 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImuMeasurement(Measurement[ImuArray]):
-    """What an IMU reports, and the biases in it, which are truth for whoever estimates them.
-
-    Attributes
-    ----------
-    orientation, angular_velocity, linear_acceleration, ..._covariance
-        As in `sim_sensors.core.measurements.ImuArray`.
-    gyroscope_bias, accelerometer_bias : (n, 3)
-        Part of the reported values that is bias, rad/s and m/s^2; the mean of the white noise is
-        not in it.
-    """
+    """What an IMU reports, and the biases in it, which are truth for whoever estimates them."""
 
     message: ClassVar[type[ImuArray]] = ImuArray
 
+    # As in `sim_sensors.core.measurements.ImuArray`
     orientation: FloatArray
     angular_velocity: FloatArray
     linear_acceleration: FloatArray
     orientation_covariance: FloatArray
     angular_velocity_covariance: FloatArray
     linear_acceleration_covariance: FloatArray
+    # (n, 3) Part of the reported values that is bias, rad/s and m/s^2; the mean of the white noise
+    # is not in it
     gyroscope_bias: FloatArray
     accelerometer_bias: FloatArray
 

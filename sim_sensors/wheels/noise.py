@@ -139,37 +139,24 @@ _PLANAR = np.ix_([0, 1, 5], [0, 1, 5])
 class WheelMeasurement(Measurement[OdometryArray]):
     """Odometry of wheels that err, beside that of perfect ones.
 
-    Attributes
-    ----------
-    pose, true_pose : (n, 3)
-        x, y in m and heading in rad, not wrapped. The true one is that of wheels without error:
-        of a drive that sees all of the motion (a swerve), the true pose itself.
-    velocity, true_velocity : (n, 3)
-        Mean since the sample before: forward, left in m/s and yaw rate in rad/s.
-    pose_covariance, velocity_covariance : (n, 3, 3)
-        As stated, in the order of the above.
-    wheel_angle, true_wheel_angle : (n, wheels)
-        Turned since the first sample, rad.
-    steering_angle, true_steering_angle : (n, steered)
-        rad, to the left of forward.
-    height : float
-        z of the poses, m.
-    child_frame : str
-        Of the body, whose motion is told.
+    The true ones are those of wheels without error: of a drive that sees all of the motion (a
+    swerve), the true motion itself.
     """
 
-    pose: FloatArray
+    pose: FloatArray  # (n, 3) x, y in m and heading in rad, not wrapped
+    # (n, 3) Mean since the sample before: forward, left in m/s and yaw rate in rad/s
     velocity: FloatArray
+    # (n, 3, 3) As stated, in the order of the above
     pose_covariance: FloatArray
     velocity_covariance: FloatArray
     true_pose: FloatArray
     true_velocity: FloatArray
-    wheel_angle: FloatArray
-    steering_angle: FloatArray
+    wheel_angle: FloatArray  # (n, wheels) turned since the first sample, rad
+    steering_angle: FloatArray  # (n, steered) rad, to the left of forward
     true_wheel_angle: FloatArray
     true_steering_angle: FloatArray
-    height: float
-    child_frame: str
+    height: float  # z of the poses, m
+    child_frame: str  # of the body, whose motion is told
 
     def messages(self, stamp_ns: IntArray, frame: str) -> OdometryArray:
         """Return nav_msgs/Odometry arrays stamped `stamp_ns`, arriving at once."""

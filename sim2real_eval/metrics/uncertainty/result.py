@@ -61,48 +61,32 @@ class UncertaintyOptions(Parameters):
 class DistanceUncertainty:
     """The distance of one model from reality. Distances have the unit of the metric.
 
-    Attributes
-    ----------
-    model : str
-    n_real, n_sim : int
-        Runs.
-    distance : float
-        Between the sets of runs as they are; sampling alone makes it larger than zero.
-    estimate : float or None
-        The distance less what sampling adds, never below 0 (median-unbiased).
-    low, high : float or None
-        Interval for the distance between the processes that the runs were drawn from; `low` is 0
-        when they may be one.
-    null_median, null_high : float or None
-        Median and `level` quantile of the distance that a model with the real process would have
-        with these numbers of runs.
-    p_value : float or None
-        Share of permutations that give at least the distance: that of so large a gap from a model
-        with the real process.
-    adjusted : float or None
-        The same when the most striking of all models is looked at.
-    significance_groups : str
-        Models that share a letter are not significantly different; empty where that is unknown.
-    ranks : tuple of float
-        Probability of rank 1, 2, ... among the models; empty where it cannot be told.
-
-    Notes
-    -----
     None stands for what cannot be told from so few motions.
     """
 
     model: str
+    # Runs
     n_real: int
     n_sim: int
+    # Between the sets of runs as they are; sampling alone makes it larger than zero
     distance: float
+    # The distance less what sampling adds, never below 0 (median-unbiased)
     estimate: float | None = None
+    # Interval for the distance between the processes that the runs were drawn from; `low` is 0
+    # when they may be one
     low: float | None = None
     high: float | None = None
+    # Median and `level` quantile of the distance that a model with the real process would have
+    # with these numbers of runs
     null_median: float | None = None
     null_high: float | None = None
+    # Share of permutations that give at least the distance: that of so large a gap from a model
+    # with the real process
     p_value: float | None = None
-    adjusted: float | None = None
+    adjusted: float | None = None  # the same when the most striking of all models is looked at
+    # Models that share a letter are not significantly different; empty where that is unknown
     significance_groups: str = ''
+    # Probability of rank 1, 2, ... among the models; empty where it cannot be told.
     ranks: tuple[float, ...] = ()
 
 
