@@ -93,7 +93,9 @@ def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
     frame = LocalFrame(*(float(value[0]) for value in fix))
     for _ in range(6):
         place = frame.to_geodetic(frame.to_enu(*fix) - offset)
-        frame = LocalFrame(*(float(value[0]) for value in place))
+        before, frame = frame, LocalFrame(*(float(value[0]) for value in place))
+        if frame == before:
+            break
     return frame
 
 
