@@ -79,7 +79,7 @@ def scores_figure(
     figure = style.new_figure(7.2, 1.2 + _ROW * len(values))
     panel = figure.subplots()
     if style.is_wide(np.concatenate(list(values.values())).tolist()):
-        panel.set_xscale('log')
+        style.log_x(panel)
     lowest, highest = values[real_label].min(), values[real_label].max()
     panel.axvspan(lowest, highest, color=style.REAL_COLOUR, alpha=0.15, linewidth=0)
     for row, (name, found) in enumerate(values.items()):

@@ -130,7 +130,7 @@ def ranking_figure(
     axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)
     distances = [m.distance for one in panels.values() for m in one.models if m.distance > 0.0]
     if style.is_wide(distances):
-        axes.flat[0].set_xscale('log')
+        style.log_x(axes.flat[0])
         nulls = [m.null_high for one in panels.values() for m in one.models if m.null_high]
         left = min([*distances, *nulls]) / 1.6
     else:
