@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, rare
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,11 +77,11 @@ class ScenarioSettings(Parameters):
     accelerometer_noise: float = non_negative(0.1, 'm/s^2/sqrt(Hz)', 'Density of the white noise.')
     gyroscope_noise: float = non_negative(0.01, 'rad/s/sqrt(Hz)', 'Density of the white noise.')
     # Square root of the page's 1e-9 m^2/s.
-    integration_noise: float = non_negative(
+    integration_noise: float = rare(
         3.1622776601683795e-05,
         'm/sqrt(s)',
         'Density of the noise of the position that the filter adds.',
-        common=False,
+        minimum=0.0,
     )
     accelerometer_walk: float | None = non_negative(
         None, 'm/s^2/sqrt(s)', 'The bias walks.', optional=float
@@ -89,18 +89,17 @@ class ScenarioSettings(Parameters):
     gyroscope_walk: float | None = non_negative(
         None, 'rad/s/sqrt(s)', 'The bias walks.', optional=float
     )
-    bias: tuple[float, ...] = parameter(
-        (0.05, -0.05, 0.1, 0.01, -0.01, 0.02), '', 'True bias: 3 x m/s^2, 3 x rad/s.', common=False
+    bias: tuple[float, ...] = rare(
+        (0.05, -0.05, 0.1, 0.01, -0.01, 0.02), '', 'True bias: 3 x m/s^2, 3 x rad/s.'
     )
-    estimated_bias: tuple[float, ...] = parameter(
-        (0.04, -0.04, 0.09, 0.005, -0.005, 0.015), '', 'Bias taken off every sample.', common=False
+    estimated_bias: tuple[float, ...] = rare(
+        (0.04, -0.04, 0.09, 0.005, -0.005, 0.015), '', 'Bias taken off every sample.'
     )
-    form: str = parameter(
+    form: str = rare(
         'tangent',
         '',
         "How rotation is integrated; tangent is GTSAM's own.",
         choices=('tangent', 'manifold'),
-        common=False,
     )
     runs: int = parameter(1000, '1', 'Number of Monte Carlo runs.', minimum=20)
 

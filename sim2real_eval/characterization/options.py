@@ -7,7 +7,7 @@ import dataclasses
 import math
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, parameter, rare
 
 # What 1 of each unit is in SI; g is the standard gravity of CGPM 1901.
 _GYROSCOPE_UNITS = {'rad/s': 1.0, 'deg/s': math.pi / 180.0}
@@ -18,43 +18,39 @@ _ACCELEROMETER_UNITS = {'m/s^2': 1.0, 'g': 9.80665, 'mg': 1e-3 * 9.80665}
 class AllanOptions(Parameters):
     """How recordings are analysed."""
 
-    points: int = parameter(
+    points: int = rare(
         50,
         '1',
         'Averaging times of the curve, evenly spaced in the logarithm; octaves are always there.',
         minimum=2,
-        common=False,
     )
-    outliers: str = parameter(
+    outliers: str = rare(
         'robust',
         '',
         'robust: beyond 6 robust deviations; iqr: the rule of [Cesenek2019], which makes white '
         'noise 13.5 % too low; none: all are kept.',
         choices=('robust', 'iqr', 'none'),
-        common=False,
     )
-    factor: float | None = parameter(
+    factor: float | None = rare(
         None,
         '1',
         'Of that rule (6 of robust, 1 of iqr where it is not given).',
         optional=float,
         above=0.0,
-        common=False,
     )
     reject_motion: bool = parameter(True, '', 'Analyse the longest standstill of the IMU only.')
-    fit_from: float = non_negative(
+    fit_from: float = rare(
         0.0,
         's',
         'Shortest averaging time that is fitted, for a sensor with a low pass, which has less '
         'noise than its white noise below the inverse of its bandwidth.',
-        common=False,
+        minimum=0.0,
     )
-    weights: str = parameter(
+    weights: str = rare(
         'uncertainty',
         '',
         'Weights of several recordings in their mean.',
         choices=('uncertainty', 'length'),
-        common=False,
     )
 
     def _check(self) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, parameter, rare
 
 SPEED_COMPONENTS = ('horizontal', 'forward', 'x', 'y')
 
@@ -28,48 +28,41 @@ class MetricOptions(Parameters):
     15.0
     """
 
-    rate: float = parameter(
-        15.0, 'Hz', 'Rate of the common time grid.', above=0.0, maximum=1e4, common=False
-    )
-    moving_average: int = parameter(
+    rate: float = rare(15.0, 'Hz', 'Rate of the common time grid.', above=0.0, maximum=1e4)
+    moving_average: int = rare(
         2,
         '1',
         'Samples in the moving average over the estimate and its times; 1 means none.',
         minimum=1,
-        common=False,
     )
-    rezero: str = parameter(
+    rezero: str = rare(
         'none',
         '',
         'none: times as given, the grid starts at 0 (Tables I and II); each: estimate and truth '
         'each start at their own first sample (experiment D); common: both start at the earlier '
         'first sample.',
         choices=('none', 'each', 'common'),
-        common=False,
     )
     warmup: float = parameter(
         0.0, 's', 'Start of every run that is left out of estimate and truth.', minimum=0.0
     )
-    spectrum: str = parameter(
+    spectrum: str = rare(
         'magnitude',
         '',
         'Spectrum whose flatness is the entropy: magnitude (paper) or power (textbook).',
         choices=('magnitude', 'power'),
-        common=False,
     )
-    detrend: str = parameter(
+    detrend: str = rare(
         'none',
         '',
         'mean: the mean is taken from each signal before the spectrum; none: it stays (paper).',
         choices=('none', 'mean'),
-        common=False,
     )
-    spectrum_floor: float = parameter(
+    spectrum_floor: float = rare(
         1e-10,
         '1',
         'Added to the spectrum before the logarithm, in the unit of the spectrum.',
         above=0.0,
-        common=False,
     )
     drop_zeros: bool = parameter(
         False,

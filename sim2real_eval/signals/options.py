@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, parameter, rare
 
 
 class SignalComparisonError(Sim2RealError):
@@ -18,29 +18,27 @@ class SignalComparisonError(Sim2RealError):
 class SignalOptions(Parameters):
     """How signals are prepared and compared."""
 
-    rate: float = non_negative(
+    rate: float = rare(
         0.0,
         'Hz',
         'Rate of the common time grid of trends and spectra; 0: the lowest median rate among the '
         'runs, for each sensor.',
         maximum=1e4,
-        common=False,
+        minimum=0.0,
     )
-    trend_window: int = parameter(
+    trend_window: int = rare(
         519,
         '',
         'Full length 2k + 1 of the median filter of the trend, samples of the grid; odd.',
         minimum=1,
-        common=False,
     )
-    nperseg: int = parameter(
+    nperseg: int = rare(
         0,
         '',
         "Samples per segment of Welch's method; 0: the largest power of two that leaves 7 or more "
         'half-overlapping segments in the shortest run; -1: one segment of the shortest run, a '
         'periodogram, as in [Cesenek2019].',
         minimum=-1,
-        common=False,
     )
     window: str = parameter(
         'hann', '', 'Taper of each segment.', choices=('hann', 'hamming', 'boxcar')
@@ -52,22 +50,19 @@ class SignalOptions(Parameters):
         'it; apply: take it out of the stamps; none: do not look.',
         choices=('none', 'report', 'apply'),
     )
-    max_lag: float = parameter(
-        1.0, 's', 'Largest lag looked for, to both sides.', above=0.0, maximum=30.0, common=False
+    max_lag: float = rare(
+        1.0, 's', 'Largest lag looked for, to both sides.', above=0.0, maximum=30.0
     )
-    yaw: str = parameter(
+    yaw: str = rare(
         'auto',
         '',
         'auto: yaw of the orientation that the IMU publishes, else the integral of its z rate; '
         'gyro: always that integral.',
         choices=('auto', 'gyro'),
-        common=False,
     )
     # Standard gravity, CGPM 1901.
-    gravity: float = parameter(
-        9.80665, 'm/s^2', 'Gravity in the true specific force.', above=0.0, common=False
-    )
-    base_frame: str = parameter('base_link', '', 'Body frame of the robot.', common=False)
+    gravity: float = rare(9.80665, 'm/s^2', 'Gravity in the true specific force.', above=0.0)
+    base_frame: str = rare('base_link', '', 'Body frame of the robot.')
     level: float = parameter(
         0.05,
         '',

@@ -195,6 +195,11 @@ def non_negative(default: Any, unit: str, doc: str, **further: Any) -> Any:
     return parameter(default, unit, doc, minimum=0.0, **further)
 
 
+def rare(default: Any, unit: str, doc: str, **further: Any) -> Any:
+    """Declare a parameter whose option only --help-all shows; see `parameter`."""
+    return parameter(default, unit, doc, common=False, **further)
+
+
 @dataclasses.dataclass(frozen=True)
 class Parameters:
     """Base of all parameter sets: frozen, validated when made, read from and written to plain

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sim2real_eval.common.findings import Finding, to_records
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, rare
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,39 +21,32 @@ class UncertaintyOptions(Parameters):
     0.95
     """
 
-    resamples: int = parameter(
+    resamples: int = rare(
         10_000,
         '1',
         'Permutations and resamples of the motions. Where all permutations are fewer, each is '
         'taken once and the chance is exact.',
         minimum=100,
         maximum=10_000_000,
-        common=False,
     )
-    level: float = parameter(
+    level: float = rare(
         0.95,
         '1',
         'Share of studies whose intervals hold the true distance; differences with an adjusted '
         'chance of at most one minus it are called real.',
         minimum=0.5,
         maximum=0.999,
-        common=False,
     )
-    power: float = parameter(
+    power: float = rare(
         0.8,
         '1',
         'Power: probability to detect a difference of two models, for the number of further '
         'motions.',
         minimum=0.5,
         maximum=0.999,
-        common=False,
     )
-    most_motions: int = parameter(
-        1000,
-        '1',
-        'Beyond so many further motions only "more than" is said.',
-        minimum=1,
-        common=False,
+    most_motions: int = rare(
+        1000, '1', 'Beyond so many further motions only "more than" is said.', minimum=1
     )
 
 
