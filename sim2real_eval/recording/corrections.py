@@ -17,6 +17,8 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import (
+    BLOCK,
+    Columns,
     FixArray,
     FloatArray,
     ImuArray,
@@ -258,13 +260,24 @@ def corrected(recording: Recording, corrections: Mapping[str, Any]) -> Recording
     """
     for role, correction in corrections.items():
         if role in recording.roles:
-            array = correction.applied(recording.require(role))
+            array = applied(correction, recording.require(role))
             known = recording.corrections.get(role, type(correction)())
             total = {**recording.corrections, role: known.followed_by(correction)}
             recording = dataclasses.replace(
                 recording.with_messages(role, array), corrections=total
             )
     return recording
+
+
+def applied(correction: Any, array: MessageArray) -> MessageArray:
+    """Return the messages that a correction of their role puts right, made a block at a time."""
+    columns = Columns[MessageArray]()
+    last = max(len(array) // BLOCK - 1, 0)
+    for block in range(last + 1):
+        # The rest goes with the last one: products of few rows are rounded otherwise.
+        end = len(array) if block == last else (block + 1) * BLOCK
+        columns.add(correction.applied(array.take(slice(block * BLOCK, end))))
+    return columns.joined()
 
 
 def _combined_axes(first: str, later: str) -> tuple[str, float]:

@@ -16,7 +16,7 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording import findings
 from sim2real_eval.recording.checks import check_messages
-from sim2real_eval.recording.corrections import FixCorrection
+from sim2real_eval.recording.corrections import FixCorrection, applied
 from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, known_type
@@ -118,7 +118,7 @@ def read_recording(
                 'are no latitudes; must be false'
             )
         if keys:
-            messages[topic] = correction.applied(messages[topic])
+            messages[topic] = applied(correction, messages[topic])
             notes.append(findings.CORRECTED(topic, keys=keys))
     notes += check_overlap(where, messages, roles)
     for role, frame in given.frames.items():
