@@ -32,7 +32,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 .DEFAULT_GOAL := help
 # One step at a time, whatever -j says: each is built to fill two cores by itself.
 .NOTPARALLEL:
-.PHONY: help demo test lint format unit docs oldest colcon bench fuzz clean
+.PHONY: help demo test lint format unit docs oldest colcon constraints bench fuzz clean
 
 help: ## show this list
 	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
@@ -48,6 +48,10 @@ lint: $(VENV)/.installed-test ## ruff, mypy and the order of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
+	@$(BIN)/pip-audit --progress-spinner off --no-deps --disable-pip -r constraints.txt >$(VENV)/audit.txt 2>&1 \
+	  && ! grep -q 'could not be audited' $(VENV)/audit.txt \
+	  || { grep -q '^Found ' $(VENV)/audit.txt && cat $(VENV)/audit.txt && exit 1; } \
+	  || echo 'make: the package index does not answer pip-audit; known vulnerabilities of libraries are not looked up'
 
 format: $(VENV)/.installed-test ## let ruff format the sources and fix what it can
 	$(BIN)/ruff format .
@@ -68,6 +72,17 @@ oldest: ## the test suite with the oldest libraries that setup.py allows; Python
 	$(VENV)-oldest/bin/python -m pip --disable-pip-version-check -qq install \
 	  --constraint $(VENV)-oldest/constraints.txt --editable '.[test]'
 	$(VENV)-oldest/bin/python -m pytest $(ARGS)
+
+# Of the environment of the tests, what the package itself needs.
+constraints: $(VENV)/.installed-test ## write constraints.txt, the libraries that the tests passed with, for a release
+	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/frozen.txt
+	$(PYTHON) -m venv $(VENV)/release
+	$(VENV)/release/bin/python -m pip --disable-pip-version-check -qq install \
+	  --constraint $(VENV)/frozen.txt --editable '.[cluster,fusion,gtsam,pandas]'
+	sed -n '/^#/p' constraints.txt > $(VENV)/constraints.txt
+	$(VENV)/release/bin/python -m pip freeze --exclude-editable >> $(VENV)/constraints.txt
+	mv $(VENV)/constraints.txt constraints.txt
+	rm -rf $(VENV)/release
 
 colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch workspace
 	PATH="$(abspath $(BIN)):$$PATH" bash .ci/colcon

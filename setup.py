@@ -127,6 +127,8 @@ setup(
             # An independent projection and pose, for the camera.
             'opencv-python-headless>=4.9',
             PANDAS,
+            # Known vulnerabilities of the libraries in constraints.txt.
+            'pip-audit>=2.7,<3',
             'pytest>=8.0',
             'pytest-xdist>=3.5',
             # WPILib's swerve odometry, an independent answer to that of wheel_odometry.

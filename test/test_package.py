@@ -143,6 +143,19 @@ def test_every_import_is_a_dependency_for_pip_and_for_rosdep(
     assert {rosdep for _, rosdep in LIBRARIES.values() if rosdep} <= keys
 
 
+def test_the_constraints_of_a_release_pin_every_library(
+    metadata: dict[str, Any], repository: Path
+) -> None:
+    lines = (repository / 'constraints.txt').read_text('utf-8').splitlines()
+    pinned = dict(line.lower().split('==') for line in lines if not line.startswith('#'))
+    for name, least in (entry.lower().split('>=') for entry in metadata['install_requires']):
+        assert _numbers(pinned[name]) >= _numbers(least), name
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split('.')]
+
+
 def test_dependencies_point_one_way(repository: Path) -> None:
     assert 'sim2real_eval' not in imported_by(repository, 'sim_sensors')
 

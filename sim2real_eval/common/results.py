@@ -28,6 +28,7 @@ def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> No
     """
     target = Path(folder)
     check_place(target)
+    _recover(target.resolve())
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
@@ -117,7 +118,6 @@ def fresh_folder(
     """
     target = Path(folder)
     with hold(folder):
-        _recover(target.resolve())
         check_result_folder(folder, mark, overwrite=overwrite)
         is_ours = (target / mark).is_file()
         globs: list[str] = []
