@@ -75,14 +75,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.characterization.analysis import analyse
-    from sim2real_eval.characterization.recovered_parameters import fit_imu
+    from sim2real_eval.characterization.recovered_parameters import blocks, fit_imu, reidentify
     from sim2real_eval.common.results import check_result_files
     from sim2real_eval.recording.recording import DEFAULT_TOPICS
-    from sim2real_eval.report.allan import FILES, allan_record, write_allan_folder
+    from sim2real_eval.report import allan as report
 
     arguments.given_once(options.recordings)
     if options.out:
-        check_result_files(options.out, FILES, overwrite=options.overwrite)
+        check_result_files(options.out, report.FILES, overwrite=options.overwrite)
     settings = ALLAN.make(options, reject_motion=options.motion == 'reject')
     results, failures = attempted(
         options.recordings, lambda path: analyse(_signals(options, path), settings)
@@ -91,23 +91,19 @@ def run(options: argparse.Namespace) -> int:
     terms, model = fitted.terms, fitted.model
     again = None
     if not options.no_check:
-        from sim2real_eval.characterization.recovered_parameters import blocks, reidentify
-
         with progress_bar(blocks(fitted.samples), 'simulating the model') as advance:
             again = reidentify(model, terms, fitted.samples, seed=options.seed, progress=advance)
-    record = allan_record(results, terms, model.rate, settings, again, options.seed)
+    record = report.allan_record(results, terms, model.rate, settings, again, options.seed)
     topic = dict(arguments.topic_roles(options.topic)).get('imu', DEFAULT_TOPICS['imu'])
     if options.out:
-        write_allan_folder(
+        report.write_allan_folder(
             options.out, results, terms, model, record, again, topic, overwrite=options.overwrite
         )
 
     def tell() -> None:
-        from sim2real_eval.report.allan import allan_console_table, units_legend
-
         recovered = again.recovered_parameters if again is not None else ()
-        print_table(allan_console_table(terms, results, recovered))
-        print(units_legend(terms))
+        print_table(report.allan_console_table(terms, results, recovered))
+        print(report.units_legend(terms))
         print_notes(_notes(results, record))
 
     return conclude(options, record, tell, 'Curves, terms, plot and models', failures)

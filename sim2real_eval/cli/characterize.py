@@ -72,16 +72,11 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.common.results import check_result_files
     from sim2real_eval.preflight.checks import remarks
     from sim2real_eval.recording.reading import read_recording
-    from sim2real_eval.report.sensor_set_folder import (
-        FILES,
-        calibration_record,
-        next_command,
-        write_calibration,
-    )
+    from sim2real_eval.report import sensor_set_folder as report
 
     arguments.given_once(options.recordings)
     if options.out:
-        check_result_files(options.out, FILES, overwrite=options.overwrite)
+        check_result_files(options.out, report.FILES, overwrite=options.overwrite)
     read = functools.partial(read_recording, topics=dict(arguments.topic_roles(options.topic)))
     recordings, failures = output.attempted(options.recordings, read, 'reading')
     with output.progress_bar(3, 'characterizing') as advance:
@@ -96,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         )
     for problem in found.problems:
         output.complain(f'not characterised: {problem}')
-    record = calibration_record(found)
+    record = report.calibration_record(found)
     told = [
         one
         for recording in recordings
@@ -105,13 +100,13 @@ def run(options: argparse.Namespace) -> int:
         if one.code not in _OF_UNITS
     ]
     if options.out:
-        write_calibration(options.out, found, record, overwrite=options.overwrite)
+        report.write_calibration(options.out, found, record, overwrite=options.overwrite)
 
     def tell() -> None:
         _print(found, told)
         if options.out:
             print(f'Models, plots and report: {options.out}')
-            print('Next:', next_command(found, options.out, _drive(recordings)))
+            print('Next:', report.next_command(found, options.out, _drive(recordings)))
 
     return output.conclude(options, record, tell, failures=[*failures, *found.problems])
 
@@ -121,16 +116,12 @@ def _print(found: Calibration, told: Sequence[Finding]) -> None:
 
     notes = [*told, *found.notes]
     if found.gps is not None:
-        from sim2real_eval.report.gps_noise import (
-            gps_consistency_table,
-            gps_noise_table,
-            gps_statistics_table,
-        )
+        from sim2real_eval.report import gps_noise
 
-        output.print_table(gps_noise_table(found.gps))
-        if (consistency := gps_consistency_table(found.gps)) is not None:
+        output.print_table(gps_noise.gps_noise_table(found.gps))
+        if (consistency := gps_noise.gps_consistency_table(found.gps)) is not None:
             output.print_table(consistency)
-        output.print_table(gps_statistics_table(found.simulated_statistics))
+        output.print_table(gps_noise.gps_statistics_table(found.simulated_statistics))
         notes += [note.of('GPS') for note in found.gps.notes]
         notes += [
             GPS_NOT_RECOVERED(axis, name=name, given=given, found=again).of('GPS')

@@ -104,14 +104,14 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
     from sim2real_eval.common.results import check_result_folder
-    from sim2real_eval.report.signals import MARK, write_signals
+    from sim2real_eval.report import signals as report
     from .models import single_sensors
 
     if options.sim:
         problem = 'goes with --models, not with --sim'
         _MODELS.refuse(options, problem)
         STUDY.refuse(options, problem, 'match_rates', 'repetitions')
-    check_result_folder(options.out, MARK, overwrite=options.overwrite)
+    check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     method = _METHOD.make(options)
     world = world_of(options)
     real = sources(options.real, options.topic, option='--real')
@@ -132,13 +132,11 @@ def run(options: argparse.Namespace) -> int:
             real, study, method, jobs=options.jobs, progress=progress
         )
     record = study_record(comparison, failures, real, study)
-    write_signals(options.out, comparison, record, overwrite=options.overwrite)
+    report.write_signals(options.out, comparison, record, overwrite=options.overwrite)
     report_failures([str(failure) for failure in failures], of=total)
 
     def tell() -> None:
-        from sim2real_eval.report.signals import signal_tables
-
-        print_table(signal_tables(comparison, published=options.published))
+        print_table(report.signal_tables(comparison, published=options.published))
         print_notes(comparison.notes)
 
     return conclude(options, record, tell, 'Tables, series and plots', failures)

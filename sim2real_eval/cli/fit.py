@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.judge.protocol import takes_inputs
-    from sim2real_eval.report.fit import MARK, fit_record, write_fit
+    from sim2real_eval.report import fit as report
     from sim2real_eval.study.fitting.fit import fit
     from sim2real_eval.study.fitting.tuned import parse_tuned
     from sim2real_eval.study.run_plan import Judging
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
             raise ParameterError(f'--{sensor}', '', f'{name!r} is not allowed; must be one model')
     (twin,) = twins(given['gps'], given['imu'])
     tuned = parse_tuned(options.tune, twin)
-    check_result_folder(options.out, MARK, overwrite=options.overwrite)
+    check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     setup = judge_setup(options)
     recordings = [
         dataclasses.replace(source, transforms=setup.transforms)
@@ -122,17 +122,15 @@ def run(options: argparse.Namespace) -> int:
             return bars.enter_context(progress_bar(tasks, 'fitting'))
 
         found = fit(recordings, twin, tuned, judging, method, jobs=options.jobs, progress=begin)
-    record = fit_record(found, judging, given)
-    write_fit(options.out, found, record, overwrite=options.overwrite)
+    record = report.fit_record(found, judging, given)
+    report.write_fit(options.out, found, record, overwrite=options.overwrite)
     failures = [str(failure) for failure in found.real.failures]
     report_failures(failures, of=len(recordings))
 
     def tell() -> None:
-        from sim2real_eval.report.fit import fit_gain_table, fit_parameter_table
-
-        print_table(fit_parameter_table(found))
+        print_table(report.fit_parameter_table(found))
         print()
-        print_table(fit_gain_table(found))
+        print_table(report.fit_gain_table(found))
         print_notes(found.notes)
 
     where = f'{found.validation.verdict}: model, tables and plots'

@@ -107,19 +107,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.benches.following import (
-        follow_waypoints,
-        pooled_statistics,
-        waypoint_findings,
-    )
+    from sim2real_eval.benches import following as benches
     from sim2real_eval.common.findings import merge_findings
     from sim2real_eval.common.results import check_result_folder
-    from sim2real_eval.report.following import (
-        MARK,
-        following_console_table,
-        following_record,
-        write_following,
-    )
+    from sim2real_eval.report import following as report
     from sim2real_eval.simulation.twin import Twin
     from sim_sensors.gps.gps import load_gps
     from sim_sensors.imu.imu import load_imu
@@ -142,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
         others=others,
     )
     if options.out:
-        check_result_folder(options.out, MARK, overwrite=options.overwrite)
+        check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     names: list[str] = []
 
     def attempt(source: Source) -> tuple[_Given, FollowedRun]:
@@ -152,7 +143,7 @@ def run(options: argparse.Namespace) -> int:
                 f'{source.path}: another run is named {one.name!r} too; must have a name of its '
                 'own'
             )
-        followed = follow_waypoints(
+        followed = benches.follow_waypoints(
             one.name,
             one.waypoints,
             settings,
@@ -166,12 +157,14 @@ def run(options: argparse.Namespace) -> int:
 
     done, failures = attempted(arguments.sources(options.source, options.topic), attempt, 'runs')
     followed, runs = [one for one, _ in done], [run for _, run in done]
-    told = merge_findings(('followed', waypoint_findings(one.waypoints)) for one in followed)
-    record = following_record(runs, settings, seed=options.seed, notes=told)
+    told = merge_findings(
+        ('followed', benches.waypoint_findings(one.waypoints)) for one in followed
+    )
+    record = report.following_record(runs, settings, seed=options.seed, notes=told)
     recordings: dict[str, list[Recording]] = {}
     if options.out:
         with progress_bar(len(runs), 'writing') as advance:
-            recordings = write_following(
+            recordings = report.write_following(
                 options.out,
                 runs,
                 record,
@@ -190,7 +183,7 @@ def run(options: argparse.Namespace) -> int:
     def tell() -> None:
         what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
         title = f'Tracking errors, {what}'
-        print_table(following_console_table(pooled_statistics(runs), title=title))
+        print_table(report.following_console_table(benches.pooled_statistics(runs), title=title))
         if comparison is not None:
             from sim2real_eval.report.signals import signal_tables
 

@@ -145,18 +145,14 @@ def add_published(parser: argparse._ActionsContainer) -> None:
 
 def judge_options(options: argparse.Namespace) -> Options:
     """Return what --filter, --correct, --latency, --transforms and --front-end say."""
-    from sim2real_eval.judge.robot_localization.replay_options import (
-        Options,
-        corrections,
-        latency_ns,
-    )
+    from sim2real_eval.judge.robot_localization import replay_options
     from sim2real_eval.recording.frames import TransformFile
     from .arguments import input_topics
 
     correct = None
     if options.correct is not None:
         names = [] if options.correct == 'none' else options.correct.split(',')
-        correct = corrections((name.strip() for name in names), '--correct', '')
+        correct = replay_options.corrections((name.strip() for name in names), '--correct', '')
     seconds: dict[str, float] = {}
     for text in options.latency:
         topic, equals, value = text.rpartition('=')
@@ -167,10 +163,10 @@ def judge_options(options: argparse.Namespace) -> Options:
             problem = f'{text!r} is not allowed; must be a topic, = and seconds'
             raise ParameterError('--latency', '', problem)
         seconds[topic] = delay
-    return Options(
+    return replay_options.Options(
         unscented=None if options.filter_kind is None else options.filter_kind == 'ukf',
         correct=correct,
-        latency_ns=latency_ns(seconds, '--latency', ''),
+        latency_ns=replay_options.latency_ns(seconds, '--latency', ''),
         transforms=None
         if options.transforms is None
         else TransformFile.from_file(options.transforms),

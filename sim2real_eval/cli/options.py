@@ -36,15 +36,9 @@ def is_common(action: argparse.Action) -> bool:
 class OptionSet(Generic[P]):
     """Options that stand for parameters of one declared set, in whose names their values are kept.
 
-    Parameters
-    ----------
-    declared : type
-        Set of parameters.
-    *names : str
-        Parameters that have an option; none: all of them.
-    **flags : str
-        How options are written that are not called as their parameter, such as
-        `factor='--outlier-factor'`; a second word is what the help calls the value.
+    `names` are parameters that have an option; none: all of them. `flags` say how options are
+    written that are not called as their parameter, such as `factor='--outlier-factor'`; a second
+    word is what the help calls the value.
 
     Examples
     --------

@@ -171,23 +171,16 @@ def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Call
         ):
             yield lambda: done.append(None)
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    bar = Progress(
-        TextColumn('{task.description}'),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn('left'),
-        TimeRemainingColumn(),
+    bar = progress.Progress(
+        progress.TextColumn('{task.description}'),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn('left'),
+        progress.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )

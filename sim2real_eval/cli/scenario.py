@@ -123,10 +123,7 @@ def _setup(options: argparse.Namespace, settings: ScenarioSettings) -> ScenarioS
 
 
 def _params(settings: ScenarioSettings) -> PreintegrationParams:
-    from sim2real_eval.benches.preintegration.params import (
-        PreintegrationCombinedParams,
-        PreintegrationParams,
-    )
+    from sim2real_eval.benches.preintegration import params
 
     given: dict[str, Any] = {
         'accelerometer_covariance': settings.accelerometer_noise**2,
@@ -136,8 +133,8 @@ def _params(settings: ScenarioSettings) -> PreintegrationParams:
     }
     walks = settings.accelerometer_walk, settings.gyroscope_walk
     if walks == (None, None):
-        return PreintegrationParams.make_shared_u(settings.gravity, **given)
-    return PreintegrationCombinedParams.make_shared_u(
+        return params.PreintegrationParams.make_shared_u(settings.gravity, **given)
+    return params.PreintegrationCombinedParams.make_shared_u(
         settings.gravity,
         bias_acc_covariance=(walks[0] or 0.0) ** 2,
         bias_omega_covariance=(walks[1] or 0.0) ** 2,

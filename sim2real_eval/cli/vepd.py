@@ -147,12 +147,7 @@ def _recompute(options: argparse.Namespace) -> int:
     from sim2real_eval.common.tables import write_csv
     from sim2real_eval.metrics.distances import POOLED
     from sim2real_eval.metrics.published import vepd_from_series
-    from sim2real_eval.metrics.uncertainty.assessment import (
-        UNCERTAINTY_COLUMNS,
-        series_uncertainty,
-        uncertainty_fields,
-        uncertainty_notes,
-    )
+    from sim2real_eval.metrics.uncertainty import assessment
     from sim2real_eval.report.answer import answer_text
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
@@ -160,14 +155,14 @@ def _recompute(options: argparse.Namespace) -> int:
 
     given = study_options(options)
     result = vepd_from_series(options.series, given.metric)
-    known = series_uncertainty(result, given.uncertainty, seed=given.seed)
+    known = assessment.series_uncertainty(result, given.uncertainty, seed=given.seed)
     if options.out:
         from sim2real_eval.common.results import fresh_files
 
         target = Path(options.out)
-        rows = [uncertainty_fields(row, known) for row in result.rows]
+        rows = [assessment.uncertainty_fields(row, known) for row in result.rows]
         with fresh_files(target, ('vepd.csv',), overwrite=options.overwrite) as folder:
-            write_csv(folder / 'vepd.csv', UNCERTAINTY_COLUMNS, rows)
+            write_csv(folder / 'vepd.csv', assessment.UNCERTAINTY_COLUMNS, rows)
     answer = answer_of({('', ''): known[POOLED]}, result.notes, rmse=result.mean_rmse())
     record = {
         'vepd': [dataclasses.asdict(row) for row in result.rows],
@@ -184,7 +179,7 @@ def _recompute(options: argparse.Namespace) -> int:
             print()
             print_table(uncertainty_table({name: known[name] for name in scenarios}))
             print()
-            told = uncertainty_notes(known, list(known)[:-1])
+            told = assessment.uncertainty_notes(known, list(known)[:-1])
             told += pair_lines(known[scenarios[-1]], scenarios[-1])
             print_notes([*result.notes, *told])
         print(answer_text(answer))

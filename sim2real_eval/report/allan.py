@@ -17,17 +17,10 @@ from matplotlib.patches import Patch
 from rich.table import Table
 from rich.text import Text
 
+from sim2real_eval.characterization import imu_file
 from sim2real_eval.characterization.allan import AllanCurve
 from sim2real_eval.characterization.allan_covariance import TERMS
 from sim2real_eval.characterization.analysis import AxisResult, RecordingResult
-from sim2real_eval.characterization.imu_file import (
-    chain_yaml,
-    discrete,
-    kalibr_yaml,
-    sdf_noise,
-    sheet_units,
-    si_unit,
-)
 from sim2real_eval.characterization.noise_terms import (
     Coefficient,
     NoiseTerms,
@@ -87,8 +80,8 @@ def allan_console_table(
         quantity = quantity_of(axis)
         label = axis.replace('_', ' ')
         for name, one in row.coefficients().items():
-            unit = sheet_units(quantity, name)[0]
-            step = discrete(name, one.value, rate)
+            unit = imu_file.sheet_units(quantity, name)[0]
+            step = imu_file.discrete(name, one.value, rate)
             cells: list[Text | str] = [
                 Text(label),
                 _WORDS[name],
@@ -119,7 +112,9 @@ def units_legend(terms: Mapping[str, NoiseTerms]) -> str:
     quantities = list(dict.fromkeys(quantity_of(axis) for axis in terms))
     return '\n'.join(
         f'{quantity}: discrete in {unit_of(f"{quantity}_x")}, SI in '
-        + ', '.join(f'{letter} {si_unit(quantity, name)}' for name, letter in _LETTERS.items())
+        + ', '.join(
+            f'{letter} {imu_file.si_unit(quantity, name)}' for name, letter in _LETTERS.items()
+        )
         for quantity in quantities
     )
 
@@ -211,7 +206,7 @@ def _decorate(panel: Axes, axis: str, terms: NoiseTerms, unit: str) -> None:
         if not one.observable:
             unseen.append(_LETTERS[name])
         else:
-            unit_of_sheet = sheet_units(quantity, name)[0]
+            unit_of_sheet = imu_file.sheet_units(quantity, name)[0]
             shown.append(
                 f'{_LETTERS[name]} = {unit_of_sheet.of(one.value):.3g} {unit_of_sheet.name}'
             )
@@ -302,10 +297,10 @@ def _terms_record(axis: str, terms: NoiseTerms, rate: float) -> dict[str, Any]:
         'terms': {
             name: {
                 **dataclasses.asdict(one),
-                'unit': si_unit(quantity, name),
-                'discrete': discrete(name, one.value, rate),
+                'unit': imu_file.si_unit(quantity, name),
+                'discrete': imu_file.discrete(name, one.value, rate),
                 'data_sheet': {
-                    unit.name: unit.of(one.value) for unit in sheet_units(quantity, name)
+                    unit.name: unit.of(one.value) for unit in imu_file.sheet_units(quantity, name)
                 },
             }
             for name, one in terms.coefficients().items()
@@ -336,9 +331,9 @@ def write_allan_folder(
         write_csv(target / 'allan.csv', _HEADER, _rows(results))
         style.save_png(figure, target / 'allan.png')
         for name, text in {
-            'imu.yaml': chain_yaml(model, about),
-            'kalibr_imu.yaml': kalibr_yaml(terms, rate=model.rate, topic=topic),
-            'noise.sdf': sdf_noise(terms, rate=model.rate),
+            'imu.yaml': imu_file.chain_yaml(model, about),
+            'kalibr_imu.yaml': imu_file.kalibr_yaml(terms, rate=model.rate, topic=topic),
+            'noise.sdf': imu_file.sdf_noise(terms, rate=model.rate),
         }.items():
             write_bytes(target / name, text.encode())
         write_json(target / 'allan.json', record)

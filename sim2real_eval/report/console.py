@@ -105,9 +105,9 @@ def vepd_console_table(
                 f'{row.vepd:.4f}',
             ]
             if forward_rmse is not None:
-                cells.append(four_decimals(forward_rmse.get((row.model, scenario))))
+                cells.append(rounded(forward_rmse.get((row.model, scenario))))
             if published:
-                cells.append(four_decimals(published_vepd(row.model, scenario)))
+                cells.append(rounded(published_vepd(row.model, scenario)))
             table.add_row(*cells)
             label = ''
         table.add_section()
@@ -121,9 +121,9 @@ def p_value_text(p_value: float | None, unknown: str = '-') -> str:
     return '< 0.001' if p_value < 0.001 else f'{p_value:.3f}'
 
 
-def four_decimals(value: float | None) -> str:
-    """Return a number for a table; a dash for none."""
-    return '-' if value is None else f'{value:.4f}'
+def rounded(value: float | None, digits: int = 4) -> str:
+    """Return a number for a table, with fixed decimals; a dash for none."""
+    return '-' if value is None else f'{value:.{digits}f}'
 
 
 def short_number(value: float | None) -> str:

@@ -27,7 +27,7 @@ from sim2real_eval.study.fitting.validation import AFTER, BEFORE, HELD_OUT, Iden
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
 from . import style
-from .console import add_numbers, add_words, four_decimals, plain_table
+from .console import add_numbers, add_words, plain_table, rounded
 from .run_plots import save_scores
 
 
@@ -70,9 +70,9 @@ def fit_gain_table(fit: Fit) -> Table:
         table.add_row(
             one.model,
             f'{one.n_real}/{one.n_sim}',
-            *([four_decimals(best[one.model])] if own else []),
-            *map(four_decimals, (validation.scores[one.model], one.distance, one.low, one.high)),
-            four_decimals(one.null_median),
+            *([rounded(best[one.model])] if own else []),
+            *map(rounded, (validation.scores[one.model], one.distance, one.low, one.high)),
+            rounded(one.null_median),
             '-' if one.p_value is None else f'{one.p_value:.2g}',
         )
     return table

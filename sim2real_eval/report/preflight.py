@@ -45,9 +45,7 @@ def preflight_table(
             Text(line.label),
             *([] if by_subject else [Text(_role(one.subject))]),
             '' if one.value is None else _short(one.value),
-            ''
-            if one.limit is None
-            else f'{_BOUND[one.scale]}{_short(one.limit)}',
+            '' if one.limit is None else f'{_BOUND[one.scale]}{_short(one.limit)}',
             Text(limiting.unit),
         ]
         if len(runs) > 1:

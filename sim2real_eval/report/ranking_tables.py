@@ -18,7 +18,7 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
 from sim2real_eval.study.secondary_results import LEVEL, MetricTable
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
-from .console import add_numbers, add_words, four_decimals, p_value_text, plain_table, short_number
+from .console import add_numbers, add_words, p_value_text, plain_table, rounded, short_number
 
 _MOST_PAIRS = 3
 
@@ -61,8 +61,8 @@ def ranking_table(
 
     def add(source: str, runs: int, name: str, *numbers: str) -> None:
         place, *rest = numbers
-        means = [four_decimals(found.get(source)) for found in rmse.values()]
-        paper = [] if published is None else [four_decimals(published.get(source))]
+        means = [rounded(found.get(source)) for found in rmse.values()]
+        paper = [] if published is None else [rounded(published.get(source))]
         table.add_row(place, Text(name), *rest, str(runs), *means, *paper)
 
     add(REAL, order[0].n_real, real, *[''] * (2 + bounded + tested + compared))
@@ -214,7 +214,7 @@ def ranks_table(given: RankLines) -> Table:
         cells: list[Text | str] = [Text(line.label)]
         for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
             cells.append(_cell(value, rank, mark=mark))
-        cells.append('' if number == 0 else _two(line.agreement.kendall))
+        cells.append('' if number == 0 else rounded(line.agreement.kendall, 2))
         table.add_row(*cells)
     return table
 
@@ -234,8 +234,8 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
             Text(pair.first),
             Text(pair.second),
             str(agreement.models),
-            _two(agreement.kendall),
-            _two(agreement.spearman),
+            rounded(agreement.kendall, 2),
+            rounded(agreement.spearman, 2),
             p_value_text(agreement.p_value),
         )
         last = pair.scenario
@@ -256,10 +256,6 @@ def _cell(value: float | None, rank: float | None, *, mark: bool) -> Text:
     return Text(
         f'{short_number(value)}{"*" if mark else " "}({rank:g})', style='bold' if rank == 1 else ''
     )
-
-
-def _two(value: float | None) -> str:
-    return '-' if value is None else f'{value:.2f}'
 
 
 def sensitivity_text(table: SensitivityTable) -> str:

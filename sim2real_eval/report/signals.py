@@ -17,7 +17,7 @@ from sim2real_eval.common.results import fresh_folder
 from sim2real_eval.common.tables import Field, write_csv, write_json
 from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.options import LIGORIO_2015
-from .console import add_numbers, plain_table, short_number
+from .console import add_numbers, plain_table, rounded, short_number
 from .signal_plots import PLOTS, UNITS, save_signal_plots
 
 
@@ -90,7 +90,7 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
     def cells(row: SignalRow) -> list[Text | str]:
         sides = (row.real, row.simulated)
         found: list[Text | str] = [_number(one.rmse, row.unit) for one in sides]
-        found += [_share(one.correlation) for one in sides]
+        found += [rounded(one.correlation, 3) for one in sides]
         if not published:
             found += [
                 _lag(row.lag_real, row.lag_real_std),
@@ -99,11 +99,11 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Tab
         if between:
             both = row.between
             rmse, share = (both.rmse, both.correlation) if both else (None, None)
-            found += [_number(rmse, row.unit), _share(share)]
+            found += [_number(rmse, row.unit), rounded(share, 3)]
         if published:
             known = LIGORIO_2015.get(row.signal)
             rmse, share = (known.rmse, known.correlation) if known else (None, None)
-            found += [_number(rmse, row.unit), _formatted(share, '.2f')]
+            found += [_number(rmse, row.unit), rounded(share, 2)]
         return found
 
     _fill(table, models, cells)
@@ -129,7 +129,7 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
         for distance, low, p_value in (
             (_number(row.error_distance, row.unit), _number(row.error_split_half, row.unit),
              row.error_p),
-            (f'{row.spectrum_distance:.1f}', _formatted(row.spectrum_split_half, '.1f'),
+            (f'{row.spectrum_distance:.1f}', rounded(row.spectrum_split_half, 1),
              row.spectrum_p),
         ):  # fmt: skip
             found.append(distance)
@@ -145,7 +145,6 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
     return table
 
 
-_NONE = '-'
 _SHORT = {
     'angular_rate': 'rate',
     'specific_force': 'force',
@@ -168,24 +167,16 @@ def _number(value: float | None, unit: str) -> str:
     return short_number(None if value is None else value * UNITS.get(unit, (unit, 1.0))[1])
 
 
-def _formatted(value: float | None, form: str) -> str:
-    return _NONE if value is None else f'{value:{form}}'
-
-
-def _share(value: float | None) -> str:
-    return _formatted(value, '.3f')
-
-
 def _lag(value: float | None, std: float | None) -> str:
     """Return milliseconds with their standard uncertainty."""
     if value is None or std is None:
-        return _formatted(value if value is None else 1e3 * value, '.1f')
+        return rounded(value if value is None else 1e3 * value, 1)
     places = max(-math.floor(math.log10(1e3 * std)), 0) if std > 0.0 else 1
     return f'{1e3 * value:.{min(places, 2)}f}±{1e3 * std:.{min(places, 2)}f}'
 
 
 def _p_value(value: float | None) -> str:
-    return _NONE if value is None else f'{value:.3f}' if value >= 0.001 else '<.001'
+    return '<.001' if value is not None and value < 0.001 else rounded(value, 3)
 
 
 # The folder that a comparison leaves behind.

@@ -12,12 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import (
-    PoseWithCovarianceStamped,
-    Twist,
-    TwistStamped,
-    TwistWithCovarianceStamped,
-)
+from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import JumpThreshold
@@ -26,29 +21,24 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
-from sensor_msgs.msg import Imu, NavSatFix
+from sensor_msgs.msg import NavSatFix
 from std_srvs.srv import Trigger
 
 from sim2real_eval.common.errors import JudgeError, RecordingError
+from sim2real_eval.judge.external.senders import MESSAGES
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.replay_options import Grids
+from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES, MessageType
+from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import FixArray, MessageArray, TwistArray
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.running import run
 from .judge_health import JudgeHealth, JudgeParameters
 
-_TYPES: dict[str, tuple[Any, str]] = {
-    'odom': (Odometry, 'nav_msgs/msg/Odometry'),
-    'pose': (PoseWithCovarianceStamped, 'geometry_msgs/msg/PoseWithCovarianceStamped'),
-    'twist': (TwistWithCovarianceStamped, 'geometry_msgs/msg/TwistWithCovarianceStamped'),
-    'imu': (Imu, 'sensor_msgs/msg/Imu'),
-}
-_FIX = (NavSatFix, 'sensor_msgs/msg/NavSatFix')
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
 _FILTERED_GPS = 'gps/filtered'
 _FIRST_POLL_NS = 1_000_000
@@ -99,26 +89,24 @@ class JudgeNode(Node):
             if source.topic == NAVSAT_TOPIC and told.navsat is not None:
                 continue
             self._listen(
-                source.name, told.topics[source.name], *_TYPES[source.kind],
+                source.name, told.topics[source.name], *MESSAGES[source.kind],
                 partial(live.receive, source.name),
                 told.queue_sizes[source.name],
             )  # fmt: skip
         if told.navsat is not None:
-            self._listen('gps/fix', 'gps/fix', *_FIX, self._on_fix)
+            self._listen('gps/fix', 'gps/fix', *MESSAGES[FIX], self._on_fix)
             if told.navsat.needs_heading:
-                self._listen('imu', 'imu', *_TYPES['imu'], live.receive_heading)
+                self._listen('imu', 'imu', *MESSAGES['imu'], live.receive_heading)
         if told.config.control_mask.any():
             if told.config.stamped_control:
-                self._listen(
-                    'cmd_vel', 'cmd_vel', TwistStamped, CMD_VEL_TYPE, live.receive_command
-                )
+                self._listen('cmd_vel', 'cmd_vel', *MESSAGES[COMMAND], live.receive_command)
             else:
                 qos = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
                 self._inputs['cmd_vel'] = self.create_subscription(
                     Twist, 'cmd_vel', self._on_command, qos
                 )
         self._listen(
-            'set_pose', 'set_pose', *_TYPES['pose'],
+            'set_pose', 'set_pose', *MESSAGES['pose'],
             lambda pose: live.set_pose(pose, self._now()), 1, ReliabilityPolicy.RELIABLE,
         )  # fmt: skip
         if find_spec('tf2_msgs') is not None:
@@ -215,7 +203,7 @@ class JudgeNode(Node):
             if position is not None:
                 self._send(self._gps, _ODOMETRY, position)
             if self._filtered_gps is not None and (fix := self.live.filtered_fix(now)) is not None:
-                self._send(self._filtered_gps, MESSAGE_TYPES[_FIX[1]], fix)
+                self._send(self._filtered_gps, MESSAGE_TYPES[MESSAGES[FIX][1]], fix)
         self._timer.timer_period_ns = max(due.next_ns - self._now(), 1)
         self._timer.reset()
 

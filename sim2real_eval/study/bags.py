@@ -52,21 +52,14 @@ def write_bags(
     """Write every run as a bag, `<judge>/<model>/<recording>_<repetition>/`, all or nothing.
 
     Topics: /truth/odometry and /estimate/odometry (nav_msgs/Odometry, in `map` and `base_link`,
-    the covariances diagonal, of the stated deviations), and as std_msgs/Float64
-    /truth/speed, /estimate/speed, /error/speed, /error/position and /stated/position
-    (horizontal, m), /error/velocity and /stated/velocity (of the body's horizontal velocity, m/s).
-    Without positions there are speeds only. `bags.json` says which bag is which run. Equal
-    studies give equal bytes.
+    the covariances diagonal, of the stated deviations), and as std_msgs/Float64 /truth/speed,
+    /estimate/speed, /error/speed, /error/position and /stated/position (horizontal, m),
+    /error/velocity and /stated/velocity (of the body's horizontal velocity, m/s). Without
+    positions there are speeds only. `bags.json` says which bag is which run. Equal studies give
+    equal bytes.
 
-    Raises Sim2RealError when the folder exists and may not be replaced, or signals cannot be read.
-
-    `folder`: to be made; `overwrite`: replace an older folder of bags; `progress`: called after
-    each run.
-
-    Returns
-    -------
-    list of Path
-        The bags, in the order of the runs.
+    Returns the bags in the order of the runs; `progress` is called after each. Sim2RealError when
+    the folder exists and may not be replaced (`overwrite`), or signals cannot be read.
     """
     component = str(outcome.record.get('component', 'horizontal'))
     places: list[Path] = []

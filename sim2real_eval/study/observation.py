@@ -35,38 +35,24 @@ def observe(
     series: VelocitySeries,
     metric: MetricOptions,
 ) -> tuple[EstimateSignals, dict[str, float]]:
-    """Return what is kept of a run.
+    """Return what is kept of a run, and values for `StudyRun.values`.
 
-    All values leave out the warm-up of `metric`. Speed values are of the component and on the grid
-    of the score, so that `rmse`^2 = `speed_bias`^2 + `speed_std`^2.
+    `recording` was judged, with the truth of the base frame, as `RunPlan.recording` returns it;
+    `judged` came of it, finite, as `RunPlan.score` makes sure of; `series` was scored with
+    `metric`, whose warm-up all values leave out. Speed values are of the component and on the grid
+    of the score, so that `rmse`^2 = `speed_bias`^2 + `speed_std`^2. Sim2RealError when the truth
+    is not of the time of the estimates.
 
-    Raises Sim2RealError when the truth is not of the time of the estimates.
-
-    Parameters
-    ----------
-    recording : Recording
-        What was judged, with the truth of the base frame, as `RunPlan.recording` returns it.
-    judged : JudgedRun
-        What came of it; finite, as `RunPlan.score` makes sure of.
-    series : VelocitySeries
-        What was scored.
-    metric : MetricOptions
-        With which it was scored.
-
-    Returns
-    -------
-    EstimateSignals
-    dict of str to float
-        For `StudyRun.values`, without what could not be had: `speed_bias`, `speed_std` (m/s),
-        `speed_correlation_time` (s: integrated autocorrelation time of the speed error),
-        `nis_gps`, `nis_imu`, `nis_other` (mean NIS over degrees of freedom of the parts of one
-        sensor), `nis_inside`, and of estimates within the truth `position_rmse`, `position_end`
-        (m, horizontal, all and last), `position_covariance_consistency` (stated horizontal sigma
-        over RMSE), `orientation_rmse`, `yaw_rmse` (rad), `velocity_rmse` (m/s, of the body's
-        horizontal velocity vector), `velocity_covariance_consistency`, `nees_position`,
-        `nees_orientation`, `nees_velocity`, `nees_angular_velocity` (mean NEES over degrees of
-        freedom) and `nees_velocity_inside`; shares `..._inside` are of samples within their own
-        two-sided 95 % bounds.
+    Values, without what could not be had: `speed_bias`, `speed_std` (m/s),
+    `speed_correlation_time` (s: integrated autocorrelation time of the speed error), `nis_gps`,
+    `nis_imu`, `nis_other` (mean NIS over degrees of freedom of the parts of one sensor),
+    `nis_inside`, and of estimates within the truth `position_rmse`, `position_end` (m, horizontal,
+    all and last), `position_covariance_consistency` (stated horizontal sigma over RMSE),
+    `orientation_rmse`, `yaw_rmse` (rad), `velocity_rmse` (m/s, of the body's horizontal velocity
+    vector), `velocity_covariance_consistency`, `nees_position`, `nees_orientation`,
+    `nees_velocity`, `nees_angular_velocity` (mean NEES over degrees of freedom) and
+    `nees_velocity_inside`; shares `..._inside` are of samples within their own two-sided 95 %
+    bounds.
     """
     truth = recording.require('truth')
     assert isinstance(truth, OdometryArray)

@@ -83,39 +83,21 @@ def scored_runs(runs: Sequence[StudyRun]) -> ScoredRuns:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EstimateSignals:
-    """Estimate and truth of one run; times in seconds since the first stamp of the truth.
+    """Estimate and truth of one run; times in seconds since the first stamp of the truth."""
 
-    Attributes
-    ----------
-    time : (n,) float
-        Of the estimates.
-    position, true_position : (n, 3) float
-        Metres, in the judge's world frame; the truth laid into it as for NEES, NaN where there is
-        none.
-    orientation : (n, 4) float
-        Quaternions x y z w, body to world.
-    velocity : (n, 3) float
-        m/s, body frame.
-    position_sigma, velocity_sigma : (n, 3) float
-        Standard deviations that the judge states, axes as those of position and velocity.
-    true_time : (m,) float
-        Of the truth, at its own rate.
-    true_velocity : (m, 3) float
-        m/s, body frame.
-    true_orientation : (m, 4) float
-        Quaternions x y z w, body to the truth's world.
-    """
-
-    time: FloatArray
+    time: FloatArray  # (n,), of the estimates, as all that follows but the last three
+    # (n, 3), m, in the judge's world frame; the truth laid into it as for NEES, NaN where there is
+    # none.
     position: FloatArray
     true_position: FloatArray
-    orientation: FloatArray
-    velocity: FloatArray
+    orientation: FloatArray  # (n, 4), quaternions x y z w, body to world
+    velocity: FloatArray  # (n, 3), m/s, body frame
+    # (n, 3), standard deviations that the judge states, axes as those of position and velocity.
     position_sigma: FloatArray
     velocity_sigma: FloatArray
-    true_time: FloatArray
-    true_velocity: FloatArray
-    true_orientation: FloatArray
+    true_time: FloatArray  # (m,), of the truth, at its own rate
+    true_velocity: FloatArray  # (m, 3), m/s, body frame
+    true_orientation: FloatArray  # (m, 4), quaternions x y z w, body to the truth's world
 
 
 _MOST = 0.5
@@ -143,12 +125,8 @@ class Losses:
 
     Models are to be compared on the same recordings: one on which a run fails is left out under
     that judge for all of them. But a model that fails on more than half of the recordings of a
-    group is left out itself there, for else it would take them from the others.
-
-    Parameters
-    ----------
-    groups : mapping
-        Group of every run of the study.
+    group is left out itself there, for else it would take them from the others. `groups` has the
+    group of every run of the study.
     """
 
     def __init__(self, failures: Sequence[StudyFailure], groups: Mapping[RunKey, str]) -> None:

@@ -57,17 +57,9 @@ class PlannedRun:
 
 
 class RunPlan:
-    """The real run of a recording, and those of its twins.
+    """The real run of a recording with truth, and those of its twins, which have distinct labels.
 
-    Raises Sim2RealError when the recording lacks truth, or a sensor has no message while there is
-    truth.
-
-    Parameters
-    ----------
-    recording : Recording
-        With truth.
-    twins : sequence of Twin
-        Simulated variants, with distinct labels.
+    Sim2RealError when the recording lacks truth, or a sensor has no message while there is truth.
     """
 
     def __init__(self, recording: Recording, twins: Sequence[Twin], judging: Judging) -> None:

@@ -136,22 +136,12 @@ class Conductor:
     At each step the sides are given what has arrived, the clock is set when a node has something
     to do, and the next step waits until every node has done it. Nothing sleeps for a fixed time.
 
-    Parameters
-    ----------
-    node : Node
-        Publishes /clock.
-    executor : Executor
-        Spins `node` and whatever else must go on; nobody else may spin it during `play`. It is
-        never spun while `Feed.until` runs, which may spin it itself.
-    sides, feeds : sequences of equal length
-        Entered sides, and what arrives at each.
-    start_ns : int
-        When the nodes start, unless the case of a side's set-up says so.
-    rate_factor : float
-        Seconds of the run per second of the wall, at most: time that is lost is not made up for;
-        0: as fast as it goes.
-    on_step : callable, optional
-        Called with the time of each step that is done.
+    `node` publishes /clock; `executor` spins it and whatever else must go on: nobody else may
+    during `play`, and it does not while `Feed.until` runs, which may spin it itself. `sides` are
+    entered, and `feeds` what arrives at each. The nodes start at `start_ns`, unless the case of a
+    side's set-up says otherwise. `rate_factor` is how many seconds of the run a second of the wall
+    has at most: time that is lost is not made up for; 0: as fast as it goes. `on_step` is called
+    with the time of each step that is done.
     """
 
     def __init__(

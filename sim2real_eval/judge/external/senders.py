@@ -7,6 +7,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
 FILTERED_TOPIC = 'odometry/filtered'
-_TYPES: Mapping[str, tuple[Any, str]] = {
+MESSAGES: Mapping[str, tuple[Any, str]] = {
     'odom': (Odometry, 'nav_msgs/msg/Odometry'),
     'pose': (PoseWithCovarianceStamped, 'geometry_msgs/msg/PoseWithCovarianceStamped'),
     'twist': (TwistWithCovarianceStamped, 'geometry_msgs/msg/TwistWithCovarianceStamped'),
@@ -41,6 +42,8 @@ _TYPES: Mapping[str, tuple[Any, str]] = {
     HEADING: (Imu, 'sensor_msgs/msg/Imu'),
     COMMAND: (TwistStamped, CMD_VEL_TYPE),
 }
+"""ROS class and name of the type that a kind of input, or another taker, takes."""
+
 _OWN_TOPICS = {FIX: 'gps/fix', HEADING: 'imu', COMMAND: 'cmd_vel'}
 _DEPTH = 100
 
@@ -66,32 +69,30 @@ class Senders:
     """Publishes serialised messages for takers, among them perhaps an input on odometry/gps.
 
     `namespace` has a leading slash; `frames` gives takers the frame and child frame that their
-    messages are to carry, where the node cannot look their own up.
+    messages are to carry, where the node cannot look their own up. `closing` removes what is made
+    here from the node, as in all of this module.
     """
 
     def __init__(
         self,
         node: Node,
+        closing: ExitStack,
         namespace: str,
         config: FilterConfig,
         takers: Iterable[str],
         frames: Mapping[str, tuple[str, str]],
     ) -> None:
-        self._node, self._frames = node, frames
+        self._frames = frames
         topics = {**input_topics(config), **_OWN_TOPICS}
         self._kinds = {}
         self._publishers = {}
         for taker in takers:
-            message, kind = _TYPES.get(taker) or _TYPES[taker.rstrip('0123456789')]
+            message, kind = MESSAGES.get(taker) or MESSAGES[taker.rstrip('0123456789')]
             self._kinds[taker] = MESSAGE_TYPES[kind]
             self._publishers[taker] = node.create_publisher(
                 message, f'{namespace}/{topics[taker]}', QoSProfile(depth=_DEPTH)
             )
-
-    def close(self) -> None:
-        """Remove the publishers."""
-        for publisher in self._publishers.values():
-            self._node.destroy_publisher(publisher)
+            closing.callback(node.destroy_publisher, self._publishers[taker])
 
     def heard(self, takers: Iterable[str]) -> bool:
         """Say whether somebody subscribes to each of them."""
@@ -110,12 +111,13 @@ class Senders:
 class OdometryInbox:
     """Serialised nav_msgs/Odometry of one topic that nobody has taken yet."""
 
-    def __init__(self, node: Node, topic: str) -> None:
+    def __init__(self, node: Node, closing: ExitStack, topic: str) -> None:
         self.waiting: list[bytes] = []
         self._node = node
         self._subscription: Any = node.create_subscription(
             Odometry, topic, self.waiting.append, QoSProfile(depth=_DEPTH), raw=True
         )
+        closing.callback(node.destroy_subscription, self._subscription)
 
     @property
     def publishers(self) -> list[str]:
@@ -127,10 +129,6 @@ class OdometryInbox:
         taken = self.waiting.copy()
         self.waiting.clear()
         return taken
-
-    def close(self) -> None:
-        """Remove the subscription."""
-        self._node.destroy_subscription(self._subscription)
 
 
 def publishers_of(node: Node, topic: str) -> list[str]:
@@ -172,16 +170,12 @@ class Questions:
     node with its namespace.
     """
 
-    def __init__(self, node: Node, judge: str) -> None:
-        self._node = node
+    def __init__(self, node: Node, closing: ExitStack, judge: str) -> None:
         self._ask = node.create_client(GetParameters, f'{judge}/get_parameters')
         self._status = node.create_client(Trigger, f'{judge}/status')
+        for client in (self._ask, self._status):
+            closing.callback(node.destroy_client, client)
         self._open: list[Any] = []
-
-    def close(self) -> None:
-        """Remove the clients."""
-        self._node.destroy_client(self._ask)
-        self._node.destroy_client(self._status)
 
     @property
     def pending(self) -> int:
@@ -273,9 +267,13 @@ class StaticFrames:
     """
 
     def __init__(
-        self, node: Node, namespace: str, recording: Recording, needed: Mapping[str, str]
+        self,
+        node: Node,
+        closing: ExitStack,
+        namespace: str,
+        recording: Recording,
+        needed: Mapping[str, str],
     ) -> None:
-        self._node = node
         self._publisher: Any = None
         if not needed:
             return
@@ -289,6 +287,7 @@ class StaticFrames:
         message = import_module('tf2_msgs.msg').TFMessage
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._publisher = node.create_publisher(message, f'{namespace}/tf_static', latched)
+        closing.callback(node.destroy_publisher, self._publisher)
         self._publisher.publish(encode_transforms(recording.transforms, 0))
 
     @property
@@ -304,8 +303,3 @@ class StaticFrames:
     def needed(self) -> bool:
         """Whether the node needs transforms at all."""
         return self._publisher is not None
-
-    def close(self) -> None:
-        """Remove the publisher."""
-        if self._publisher is not None:
-            self._node.destroy_publisher(self._publisher)

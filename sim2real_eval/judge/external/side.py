@@ -8,7 +8,6 @@ import dataclasses
 import os
 import time
 from collections.abc import Sequence
-from typing import TypeVar
 
 from rclpy.node import Node
 
@@ -50,31 +49,22 @@ _MOST_OPEN = 8
 # no answer proves: these give them time. What comes too late all the same shows in the estimate.
 _ANSWERS_AFTER_TRANSFORMS = 20
 _ANSWERS_AFTER_CLOCK = 3
-Part = TypeVar('Part', Senders, StaticFrames, OdometryInbox, Questions)
 
 
 class Side:
     """A judge node in a namespace, its inputs, and what it published.
 
-    Entering starts the node, leaving ends it and removes everything from `node`, so that a side
-    of the same namespace can follow. The steps of a run are the Conductor's to call.
+    Entering starts the node, leaving ends it and removes everything from `node`, so that a side of
+    the same namespace can follow. The steps of a run are the Conductor's to call.
 
     Beside the node runs the embedded judge on the same messages. It says which ticks publish, so
-    that these are waited for and others not; with robot_localization navsat_transform is ours,
-    and hears the odometry of the real filter.
+    that these are waited for and others not; with robot_localization navsat_transform is ours, and
+    hears the odometry of the real filter.
 
-    Parameters
-    ----------
-    node : Node
-        Publishes the inputs and hears the estimate; its executor is spun by the Conductor.
-    namespace : str
-        Such as `real`; topics are `/<namespace>/<topic of the configuration>`.
-    setup : JudgeSetup
-        As `JudgeSetup.started` returns it.
-    recording : Recording
-        Its topics, roles, frames and transforms count; its arrays may be empty and still to come.
-    judge : str
-        One of JUDGES; JudgeError when it is not installed, or cannot be run so.
+    `node` publishes the inputs and hears the estimate; the Conductor spins its executor. Topics
+    are `/<namespace>/<topic of the configuration>`. `setup` is as `JudgeSetup.started` returns it;
+    of `recording` topics, roles, frames and transforms count: its arrays may be empty and still to
+    come. `judge` is one of JUDGES; JudgeError when it is not installed, or cannot be run so.
     """
 
     # Whether the embedded judge runs beside, and each tick is answered.
@@ -121,25 +111,22 @@ class Side:
         return self
 
     def _enter(self) -> None:
-        node, space, config, files = self._node, self._space, self._setup.filter, node_folder()
-        self._stack.callback(files.remove)
+        node, closing, space, files = self._node, self._stack, self._space, node_folder()
+        closing.callback(files.remove)
         # In this order: once the node answers, it has also heard of what was made before.
-        self._senders = self._opened(Senders(node, space, config, self._takers, self._frames))
-        self._static = self._opened(StaticFrames(node, space, self._recording, self._moved))
-        self._filtered = self._opened(OdometryInbox(node, f'{space}/{FILTERED_TOPIC}'))
+        config = self._setup.filter
+        self._senders = Senders(node, closing, space, config, self._takers, self._frames)
+        self._static = StaticFrames(node, closing, space, self._recording, self._moved)
+        self._filtered = OdometryInbox(node, closing, f'{space}/{FILTERED_TOPIC}')
         self._positions: OdometryInbox | None = None
         if self._setup.navsat is not None and not self._real:
-            self._positions = self._opened(OdometryInbox(node, f'{space}/{NAVSAT_TOPIC}'))
-        self._questions = self._opened(Questions(node, f'{space}/{NODE_NAME}'))
+            self._positions = OdometryInbox(node, closing, f'{space}/{NAVSAT_TOPIC}')
+        self._questions = Questions(node, closing, f'{space}/{NODE_NAME}')
         self._files = files
         command = filter_command(
             self._kind, files.path, space, self._setup, self._recording, self._lockstep
         )
         self._start(self.name, command)
-
-    def _opened(self, part: Part) -> Part:
-        self._stack.callback(part.close)
-        return part
 
     def _start(self, name: str, command: Sequence[str]) -> None:
         domain = self._node.context.get_domain_id()
@@ -325,9 +312,9 @@ class PacedSide(Side):
 
     def _enter(self) -> None:
         super()._enter()
-        node, space = self._node, self._space
-        self._positions = self._opened(OdometryInbox(node, f'{space}/{NAVSAT_TOPIC}'))
-        self._navsat_questions = self._opened(Questions(node, f'{space}/{NAVSAT_NAME}'))
+        node, closing, space = self._node, self._stack, self._space
+        self._positions = OdometryInbox(node, closing, f'{space}/{NAVSAT_TOPIC}')
+        self._navsat_questions = Questions(node, closing, f'{space}/{NAVSAT_NAME}')
         command = navsat_command(self._files.path, space, self._setup)
         self._start(f'navsat_transform_node in {space}', command)
 

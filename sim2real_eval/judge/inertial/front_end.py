@@ -66,13 +66,9 @@ def inertial_inputs(
 ) -> InertialInputs:
     """Lay out the recording's imu and gps from `start_ns` on, with transforms of a file.
 
-    Raises
-    ------
-    RecordingError
-        When the recording has no imu or no gps.
-    JudgeError
-        When they are not enough to integrate: no rate or no force, fewer than two IMU messages, no
-        valid fix while there are any; or when no static transform connects a sensor to base_link.
+    RecordingError when the recording has no imu or no gps. JudgeError when they are not enough to
+    integrate: no rate or no force, fewer than two IMU messages, no valid fix while there are any;
+    or when no static transform connects a sensor to base_link.
     """
     where = recording.path or recording.name
     imu, gps = recording.require('imu'), recording.require('gps')

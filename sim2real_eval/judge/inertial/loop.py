@@ -156,16 +156,9 @@ def sensitivities(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Move without corrections to the first `count` fixes, from x, (16,), changed in place.
 
-    Returns
-    -------
-    position : (count, 3) float
-        Of the antenna at the fixes, m.
-    H : (count, 3, 15) float
-        Its derivative with respect to the errors there.
-    growth : (count, 15, 15) float
-        Of the first errors up to there.
-    noise : (count, 15, 15) float
-        Covariance that the interval adds.
+    Returns the position of the antenna at the fixes, (count, 3) in m; its derivative with respect
+    to the errors there, (count, 3, 15); the growth of the first errors up to there and the
+    covariance that the interval adds, both (count, 15, 15).
     """
     position, looked = np.zeros((count, 3)), np.zeros((count, 3, ERRORS))
     growth, noise = np.zeros((count, ERRORS, ERRORS)), np.zeros((count, ERRORS, ERRORS))

@@ -198,18 +198,11 @@ def update(
     The error that is left, e', belongs to the corrected attitude: Exp(e') = Exp(truth) Exp(-e), so
     de' = J de with J the left Jacobian of e ([Sola2017], section 7.2.3, there to first order).
 
-    Parameters
-    ----------
-    x, P, H, R, m, PH, L
-        As in `distance`; x, (16,), and P are changed in place.
-    K, A, J : (15, 3), (15, 15), (4, 4) float
-        Scratch space.
-    e : (16,) float
-        Becomes the correction.
-    blind : (2, 3) float
-        Directions in which attitude and gyroscope bias are left as they are, unit vectors; zeros:
-        none. Their correlations count in full (Schmidt's consider filter; the Joseph form holds
-        for any gain).
+    x, (16,), to L are as in `distance`; x and P are changed in place. K, A, J, (15, 3), (15, 15)
+    and (4, 4), are scratch space; e, (16,), becomes the correction. `blind`, (2, 3), has unit
+    vectors of directions in which attitude and gyroscope bias are left as they are; zeros: none.
+    Their correlations count in full (Schmidt's consider filter; the Joseph form holds for any
+    gain).
     """
     # K = PH S^-1 = (PH L'^-1) L^-1, and e = K nu = (PH L'^-1) (L^-1 nu).
     for i in range(ERRORS):

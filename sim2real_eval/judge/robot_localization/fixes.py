@@ -262,12 +262,6 @@ class LiveNavsat:
 
     Runs the kernels of the batch loop on fixes one by one. The filter's parameters name the frame
     whose position they are turned into, and the world; `set_frames` replaces static transforms.
-
-    Attributes
-    ----------
-    fixes_seen, fixes_used : int
-        Valid fixes, and those passed on.
-    memory : NavsatState
     """
 
     def __init__(self, config: NavsatConfig, ekf: FilterConfig, frames: FrameTree) -> None:
@@ -281,6 +275,7 @@ class LiveNavsat:
         # A datum is enough; without one it takes the first fix.
         self._plane = None if self.config.datum is None else plane_of(self.config, no_fixes())
         self._placed: dict[str, str] = {}
+        # Valid fixes, and those passed on.
         self.fixes_seen = self.fixes_used = 0
 
     def warm_up(self) -> None:

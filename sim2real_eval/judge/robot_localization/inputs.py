@@ -85,24 +85,11 @@ def build_inputs(
 ) -> Inputs:
     """Lay out all messages in order of arrival.
 
-    Parameters
-    ----------
-    config, navsat
-        The nodes' parameters.
-    sources : mapping
-        Source name (`odom0`) to its messages, in the order in which messages that arrive
-        together are delivered; None for what navsat_transform publishes.
-    fixes, headings, commands
-        What navsat_transform subscribes to, and velocity commands, if there are any.
-    frames : FrameTree
-        Static transforms.
-    correct : set of str
-        Deviations of robot_localization that are corrected; see `ReplayOptions`.
-
-    Raises
-    ------
-    JudgeError
-        When a message type does not fit its input or a frame cannot be resolved.
+    `sources` gives each source name (`odom0`) its messages, in the order in which messages that
+    arrive together are delivered; None for what navsat_transform publishes. That subscribes to
+    `fixes` and `headings`. `correct` has the deviations of robot_localization that are corrected;
+    see `ReplayOptions`. JudgeError when a message type does not fit its input or a frame cannot be
+    resolved.
     """
     layout = PartTable(
         config, navsat, {name: array is None for name, array in sources.items()}, correct
@@ -330,22 +317,13 @@ def _imu_part(kind: int, imu: ImuArray, value: FloatArray) -> FloatArray:
 
 
 class WorldPoses(NamedTuple):
-    """Poses of base_link in the world frame that a filter fuses as they are.
-
-    Attributes
-    ----------
-    stamp_ns : (n,) int64
-    position : (n, 3) float
-        Metres; NaN for axes that are not fused, and for x and y if one of them is not.
-    yaw : (n,) float
-        Rad; NaN where it is not fused.
-    variance : (n, 2) float
-        Of the horizontal position, m^2, mean of both axes, and of yaw, rad^2.
-    """
+    """Poses of base_link in the world frame that a filter fuses as they are."""
 
     stamp_ns: IntArray
+    # (n, 3), m; NaN for axes that are not fused, and for x and y if one of them is not.
     position: FloatArray
-    yaw: FloatArray
+    yaw: FloatArray  # rad; NaN where it is not fused
+    # (n, 2), of the horizontal position, m^2, mean of both axes, and of yaw, rad^2.
     variance: FloatArray
 
 

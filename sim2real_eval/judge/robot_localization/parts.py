@@ -149,11 +149,7 @@ class Part:
 def parts_of(source: SourceConfig, kind: str) -> list[Part]:
     """Return the parts that messages of a kind have, in the order in which they are delivered.
 
-    Parameters
-    ----------
-    source : SourceConfig
-    kind : str
-        odom, pose, twist or imu; the source's own, or that of what navsat_transform publishes.
+    `kind` is odom, pose, twist or imu: the source's, or that of what navsat_transform publishes.
     """
     pose, twist, acceleration = source.mask[:6], source.mask[6:12], source.mask[12:]
     if kind == 'imu':
@@ -173,14 +169,9 @@ def parts_of(source: SourceConfig, kind: str) -> list[Part]:
 class PartTable:
     """The parts of all inputs, numbered, and where the sensors sit.
 
-    Parameters
-    ----------
-    config : FilterConfig
-    navsat : NavsatConfig or None
-    by_navsat : mapping of str to bool
-        Inputs in the order of the numbers, and whether navsat_transform makes their messages.
-    correct : set of str
-        Deviations of robot_localization that are corrected; see `ReplayOptions`.
+    `by_navsat` has the inputs in the order of the numbers, and whether navsat_transform makes
+    their messages; `correct` the deviations of robot_localization that are corrected; see
+    `ReplayOptions`.
     """
 
     def __init__(

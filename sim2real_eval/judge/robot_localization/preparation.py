@@ -333,21 +333,11 @@ def prepare(
 ) -> bool:  # fmt: skip
     """Fill a queue slot from one message part; False when it yields no measurement.
 
-    Parameters
-    ----------
-    parts, memory : Parts, PartState
-        Configuration and memory of all parts.
-    x : (15,) float
-        State of the filter at the time of arrival.
-    p, stamp_ns : int
-        Number of the part, and stamp of the message.
-    value : (7,) float
-        Pose: position, quaternion. Twist: linear, angular, unused. Acceleration: specific
-        force, quaternion of the message.
-    cov : (6, 6) float
-        Covariance from the message; acceleration uses the first three rows and columns.
-    has_attitude : bool
-        Whether an acceleration comes with a valid orientation.
+    `p` is the number of the part and `stamp_ns` the stamp of the message; x, (15,), is the state
+    of the filter at the time of arrival. `value`, (7,), holds of a pose position and quaternion,
+    of a twist the linear and the angular one, of an acceleration the specific force and the
+    quaternion of the message, which `has_attitude` says is valid. `cov`, (6, 6), is that of the
+    message; acceleration uses the first three rows and columns.
     """
     queue.stamp_ns[slot] = stamp_ns
     queue.part[slot] = p

@@ -34,10 +34,7 @@ _LEAST_BIAS = 1e-6
 def load_gtsam() -> Any:
     """Return the module gtsam.
 
-    Raises
-    ------
-    JudgeError
-        When it is not installed, or too old to know lever arms of antennas.
+    JudgeError when it is not installed, or too old to know lever arms of antennas.
     """
     try:
         gtsam = importlib.import_module('gtsam')
@@ -205,16 +202,11 @@ class Nodes(ImuMotion):
 def solve(
     inputs: InertialInputs, settings: InertialSettings, steps: Steps, start: FirstAttitude
 ) -> Nodes:
-    """Build the graph and solve it.
+    """Build the graph and solve it; JudgeError without gtsam, or when it cannot be solved.
 
-    The estimates that the batch optimisation starts from come from incremental smoothing
-    (iSAM2), a few nodes at a time, because an IMU that is integrated open loop for minutes leaves
-    the valley that the solution is in.
-
-    Raises
-    ------
-    JudgeError
-        Without gtsam, or when the problem cannot be solved.
+    The estimates that the batch optimisation starts from come from incremental smoothing (iSAM2),
+    a few nodes at a time, because an IMU that is integrated open loop for minutes leaves the
+    valley that the solution is in.
     """
     gtsam = load_gtsam()
     try:

@@ -38,14 +38,8 @@ def make_reference(
     """Add a reference trajectory to a recording.
 
     It ends with the last fix: beyond, the IMU runs open loop. The heading is the yaw of base_link
-    at the first fix, rad from east.
-
-    Raises
-    ------
-    RecordingError
-        When there is a truth that may not give way, or too little between first and last fix.
-    JudgeError
-        When the smoother has no solution.
+    at the first fix, rad from east. RecordingError when there is a truth that may not give way, or
+    too little between first and last fix; JudgeError when the smoother has no solution.
     """
     where = recording.path or recording.name
     if 'truth' in recording.roles and not replace_truth:

@@ -8,15 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.report.console import (
-    MINUS,
-    NONE,
-    Column,
-    DataTable,
-    numeric,
-    p_value_text,
-    short_number,
-)
+from sim2real_eval.report import console
 from sim2real_eval.report.ranking_tables import RankLines, metric_lines, sensitivity_lines
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults
@@ -41,7 +33,7 @@ class RankingView:
     standing: Standing
     ranking: Ranking
     plot: Plot
-    by_scenario: DataTable | None
+    by_scenario: console.DataTable | None
     agreement: str
 
     @property
@@ -86,7 +78,7 @@ class JudgeSection:
     about: str
     rankings: Sequence[RankingView]
     chapters: Sequence[Chapter]
-    consistency: Sequence[DataTable]
+    consistency: Sequence[console.DataTable]
     missing: Sequence[str]
 
     consistency_text = (
@@ -106,7 +98,7 @@ def ranking_view(
     `phrases` say what models are, in a few words.
     """
     said = [
-        f'{"pooled" if name == POOLED else name} {tau:+.2f}'.replace('-', MINUS)
+        f'{"pooled" if name == POOLED else name} {tau:+.2f}'.replace('-', console.MINUS)
         for name in standing.scenarios
         if (tau := standing.agreement(name)) is not None
     ]
@@ -234,7 +226,7 @@ def _of_scenarios(
 class AnnotatedTable:
     """A table and the notes under it."""
 
-    table: DataTable
+    table: console.DataTable
     notes: Sequence[str] = ()
 
 
@@ -284,24 +276,24 @@ def side_sections(side: SideResults) -> list[SideSection]:
 
 
 def _block(given: RankLines) -> AnnotatedTable:
-    columns = [Column(''), *map(numeric, given.models), numeric('tau')]
+    columns = [console.Column(''), *map(console.numeric, given.models), console.numeric('tau')]
     rows = []
     for number, line in enumerate(given.lines):
         cells = [line.label]
         for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
             cells.append(
-                NONE
+                console.NONE
                 if value is None or rank is None
-                else f'{short_number(value)}{"*" if mark else ""} ({rank:g})'
+                else f'{console.short_number(value)}{"*" if mark else ""} ({rank:g})'
             )
         cells.append('' if number == 0 else _two(line.agreement.kendall))
         rows.append(cells)
-    return AnnotatedTable(DataTable(given.title, columns, rows), given.notes)
+    return AnnotatedTable(console.DataTable(given.title, columns, rows), given.notes)
 
 
 def _pairs(side: SideResults) -> AnnotatedTable:
-    columns = [Column(name) for name in ('scenario', 'ranking', 'and ranking')]
-    columns += [numeric(name) for name in ('models', 'Kendall', 'Spearman', 'p-value')]
+    columns = [console.Column(name) for name in ('scenario', 'ranking', 'and ranking')]
+    columns += [console.numeric(name) for name in ('models', 'Kendall', 'Spearman', 'p-value')]
     rows = [
         [
             'all pooled' if pair.scenario == POOLED else pair.scenario,
@@ -310,14 +302,14 @@ def _pairs(side: SideResults) -> AnnotatedTable:
             str(pair.agreement.models),
             _two(pair.agreement.kendall),
             _two(pair.agreement.spearman),
-            p_value_text(pair.agreement.p_value, NONE),
+            console.p_value_text(pair.agreement.p_value, console.NONE),
         ]
         for pair in side.rankings
     ]
     return AnnotatedTable(
-        DataTable('Agreement of rankings', columns, rows, kind='sorted', headed=False)
+        console.DataTable('Agreement of rankings', columns, rows, kind='sorted', headed=False)
     )
 
 
 def _two(value: float | None) -> str:
-    return NONE if value is None else f'{value:.2f}'.replace('-', MINUS)
+    return console.NONE if value is None else f'{value:.2f}'.replace('-', console.MINUS)

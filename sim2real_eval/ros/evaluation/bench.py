@@ -105,16 +105,9 @@ class SensorBench:
     and all that was measured from it has come. A middleware that does not connect the sensors is
     an error.
 
-    Parameters
-    ----------
-    node : Node
-        That publishes the truth of `maker` by `truth`, and listens. It need not be spun.
-    label : str
-        What the model is called in diagnostics.
-    namespace : str
-        Absolute, of the sensors.
-    poll : callable
-        Called again and again while the sensors are waited for; may raise, to stop it.
+    `node` publishes the truth of `maker` by `truth`, and listens; it need not be spun. Diagnostics
+    call the model `label`; the absolute `namespace` is that of the sensors. `poll` is called again
+    and again while the sensors are waited for; it may raise, to stop it.
     """
 
     def __init__(

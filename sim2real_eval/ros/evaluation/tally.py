@@ -42,14 +42,8 @@ class Tally:
     A recording counts in the result when all its runs are done, so that all models are compared on
     the same ones; until then its runs count in the running VEPD only.
 
-    Parameters
-    ----------
-    judge : str
-        Label of the judge.
-    recordings, models : sequence of str
-        Names, in the order in which they are evaluated, and labels of the twins.
-    repetitions : int
-        Runs per recording and twin.
+    `judge` is its label, `recordings` are names in the order in which they are evaluated, `models`
+    the labels of the twins, of which each runs `repetitions` times per recording.
     """
 
     def __init__(

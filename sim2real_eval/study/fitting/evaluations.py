@@ -91,12 +91,8 @@ def _real(
 class Evaluations:
     """Scores of every candidate that was judged, in the order in which they were asked for.
 
-    Parameters
-    ----------
-    twin : Twin
-        Model to start from.
-    workers : Workers, optional
-        Processes that judge, kept over all rounds: to start them takes seconds.
+    `twin` is the model to start from. `workers` judge, and are kept over all rounds: to start them
+    takes seconds.
     """
 
     def __init__(

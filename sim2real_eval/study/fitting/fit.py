@@ -37,15 +37,10 @@ from .validation import (
 def deal_folds(scenarios: Sequence[str], folds: int, seed: int) -> list[IntArray]:
     """Return the recordings that each fold holds out.
 
-    Those of a scenario are shuffled and dealt in turn, each scenario going on where the one before
-    ended: sizes differ by one at most, within every scenario and over all.
-
-    Parameters
-    ----------
-    scenarios : sequence of str
-        Of each recording.
-    folds : int
-        At most as many as there are recordings; none with fewer than two recordings or folds.
+    Those of a scenario, given for each recording, are shuffled and dealt in turn, each scenario
+    going on where the one before ended: sizes differ by one at most, within every scenario and
+    over all. There are at most as many folds as recordings, and none with fewer than two of
+    either.
     """
     folds = min(folds, len(scenarios))
     if folds < 2:

@@ -77,15 +77,10 @@ _DRAWS = 10_000
 def prediction_scores(real: FloatArray, simulated: FloatArray, metric: str) -> FloatArray:
     """Return the score of each recording, `(n,)`; smaller is better.
 
-    Parameters
-    ----------
-    real : (n, 2) float
-        RMSE in m/s and entropy difference.
-    simulated : (n, r, 2) float
-        With one repetition the second term is missing, and too narrow a law is not punished.
-    metric : str
-        Name in `objective.METRICS`: `rmse` and `entropy` score one coordinate; else the mean of
-        both, for `energy` in units of their deviation over the real runs.
+    `real`, (n, 2), holds RMSE in m/s and entropy difference, `simulated`, (n, r, 2), the same:
+    with one repetition the second term is missing, and too narrow a law is not punished. The
+    metrics `rmse` and `entropy` of `objective.METRICS` score one coordinate; others the mean of
+    both, for `energy` in units of their deviation over the real runs.
     """
     r = simulated.shape[1]
     missed = np.abs(simulated - real[:, None]).mean(axis=1)
@@ -107,12 +102,6 @@ def sign_flip_p_value(differences: FloatArray, seed: int) -> float:
 
     Of all signs up to 13 differences, else of 10 000 draws and the signs as they are (R. A.
     Fisher, The Design of Experiments, 1935).
-
-    Parameters
-    ----------
-    differences : (n,) float
-    seed : int
-        Of the draws.
     """
     n = len(differences)
     if n <= _EXACT:

@@ -71,15 +71,10 @@ class Surface:
         recordings: IntArray | None = None,
         repetitions: IntArray | None = None,
     ) -> FloatArray:
-        """Return the objective of simulated runs, `(p,)`.
+        """Return the objective of simulated runs, (p, n, r, 2), as `(p,)`.
 
-        Parameters
-        ----------
-        points : (p, n, r, 2)
-        recordings : (m,) int, optional
-            Which recordings count, any number of times each.
-        repetitions : (m, r) int, optional
-            Which simulated runs of each count.
+        `recordings`, (m,), says which count, any number of times each, and `repetitions`, (m, r),
+        which simulated runs of each.
         """
         if recordings is None:
             return self._objective(self._real, points)
@@ -98,14 +93,9 @@ class Surface:
         return lowest(objective, spread(self.size, _CLOUD, self.seed), inside, self.seed)[0]
 
     def lowest_at(self, fixed: int, value: float, near: FloatArray) -> tuple[FloatArray, float]:
-        """Return the coordinates with the smallest objective where one has a given value.
+        """Return the coordinates with the smallest objective where number `fixed` has a value.
 
-        Parameters
-        ----------
-        fixed : int
-            Which.
-        near : (k, d)
-            Coordinates to begin from beside those spread over the whole.
+        `near`, (k, d), has coordinates to begin from beside those spread over the whole.
         """
         begin = np.concatenate([spread(self.size, 8 * 4**self.size, self.seed), near])
         begin[:, fixed] = value
@@ -188,28 +178,15 @@ def search(
     seed: int = 0,
     progress: Callable[[int], Callable[[], None] | None] | None = None,
 ) -> tuple[Surface, float]:
-    """Judge candidates until the best of every set of recordings is known.
+    """Judge candidates until the best of every set of recordings is known, or `budget` is used up.
 
-    Raises FitError when the judge cannot judge the start, or too few candidates.
+    `evaluations` is empty, and grows, the start first. The objective is to be small over `sets` of
+    recordings, (m,): all, and those of every fold. `progress` takes the number of tasks of the
+    next round and returns what is to be called after each. FitError when the judge cannot judge
+    the start, or too few candidates.
 
-    Parameters
-    ----------
-    evaluations : Evaluations
-        Empty; grows, the start first.
-    sets : sequence of (m,) int
-        Recordings over which the objective is to be small: all, and those of every fold.
-    budget : int
-        Candidates at most.
-    progress : callable, optional
-        Takes the number of tasks of the next round and returns what is to be called after each.
-
-    Returns
-    -------
-    Surface
-        Through all candidates.
-    float
-        By how much the surface was wrong in the objective of candidates that it proposed last, as
-        the largest difference; in the unit of the objective.
+    Returns the surface through all candidates, and by how much it was wrong in the objective of
+    candidates that it proposed last, as the largest difference, in the unit of the objective.
     """
 
     def told(candidates: int) -> Callable[[], None] | None:

@@ -114,19 +114,13 @@ def _numbers(
 
 
 def parse_tuned(texts: Sequence[str], twin: Twin) -> tuple[Tuned, ...]:
-    """Return what --tune asks for.
+    """Return what --tune asks for; a ParameterError names what is wrong with which text.
 
-    Raises ParameterError naming what is wrong with which text.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        Each one or several, by comma, of `NAME[+NAME...][=LOW:HIGH[:log|:lin]]`. NAME is the
-        dotted name of a parameter, with `gps.` or `imu.` before it unless one sensor alone is
-        simulated, and with axes such as `.x` or `.xy` behind it where only those are meant.
-        Without bounds: a decade to either side of the value that the model has.
-    twin : Twin
-        Models to start from; a sensor that stays real has no parameters.
+    Each text has one or several, by comma, of `NAME[+NAME...][=LOW:HIGH[:log|:lin]]`. NAME is the
+    dotted name of a parameter, with `gps.` or `imu.` before it unless one sensor alone is
+    simulated, and with axes such as `.x` or `.xy` behind it where only those are meant. Without
+    bounds: a decade to either side of the value that the model has. A sensor of `twin`, the models
+    to start from, that stays real has no parameters.
     """
     entries = [entry.strip() for text in texts for entry in text.split(',') if entry.strip()]
     if not entries:
@@ -247,14 +241,7 @@ def model_yaml(
     """Return a model as YAML, with units and what there is to say of each parameter.
 
     Parts that are as by default throughout, such as outages when there are none, are left out.
-
-    Parameters
-    ----------
-    model : GpsModel or ImuModel
-    about : sequence of str
-        Lines of comment at the top.
-    remarks : mapping, optional
-        Comment by dotted name.
+    `about` are lines of comment at the top, `remarks` comments by dotted name.
     """
     lines = [f'# {line}' if line else '#' for line in about]
     lines += _lines(model, to_variant(model), '', '', remarks or {})

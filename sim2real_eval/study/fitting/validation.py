@@ -70,12 +70,8 @@ def validate(
 ) -> Validation:
     """Compare start, fit and the fits of folds, from candidates that have been judged.
 
-    Parameters
-    ----------
-    metric : str
-        Name in `objective.METRICS`.
-    folds : sequence of (m,) int
-        Recordings that each fold holds out.
+    `metric` is a name in `objective.METRICS`; each of `folds` has the recordings that it holds
+    out.
     """
     real = evaluations.real
     objective = METRICS[metric]
@@ -196,18 +192,9 @@ def identify(
     parameters are: "enough" is Phi(-q / 2), q the quantile of an interval of the same level, by
     Student's t for the recordings that there are.
 
-    Parameters
-    ----------
-    fitted : (d,) float
-        Coordinates of the fitted candidate.
-    scenarios : sequence of str
-        Of each recording; recordings are resampled inside them.
-    repetitions : int
-        Simulated runs per recording.
-    error : float
-        Differences of the objective up to this one are those of the surface, not of parameters.
-    level : float
-        Of the intervals.
+    `fitted`, (d,), has the coordinates of the fitted candidate. Recordings are resampled inside
+    their `scenarios`, each with so many `repetitions` of simulated runs. Differences of the
+    objective up to `error` are those of the surface, not of parameters.
     """
     strata, freedom = _strata(scenarios)
     drawn = _resamples(strata, repetitions, resamples, seed)

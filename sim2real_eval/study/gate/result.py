@@ -128,13 +128,8 @@ def judge_result(
 ) -> GateVerdict:
     """Hold a result against limits.
 
-    Raises Sim2RealError when no limit is given, a name is not in the result, or the two cannot be
-    compared.
-
-    Parameters
-    ----------
-    baseline : GatedResult, optional
-        Earlier result; what it has and the result has not breaks the gate.
+    What an earlier one, `baseline`, has and the result has not breaks the gate. Sim2RealError when
+    no limit is given, a name is not in the result, or the two cannot be compared.
     """
     if options.max_vepd is None and baseline is None:
         raise ParameterError('gate', '', 'has no limit; must be given --max-vepd or --baseline')
