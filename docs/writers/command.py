@@ -41,8 +41,10 @@ An error is one line: `sim2real: error: what, where, what is allowed`. `--json` 
 as JSON. In a pipe, a finding is one line and tables are not wrapped.
 
 **Files.** Nothing is overwritten unless you give `--overwrite`. Results appear under their final
-name only when they are complete. While a verb works, it locks its `--out`; a second command with
-the same `--out` ends with status 2.
+name only when they are complete; several files of one result appear together. While a verb works,
+it locks its `--out`; a second command with the same `--out` ends with status 2. After a kill, give
+the same command again: it removes what is left over and completes the result. `simulate` makes
+the recordings that are missing and ends with status 1, because it leaves those that are there.
 
 **Repeatability.** Equal `--seed` gives equal bytes, whatever `--jobs` is.
 
