@@ -50,14 +50,21 @@ Flags = NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AllanFit:
-    """Result of `fit_terms`."""
+    """Result of `fit_terms`.
+
+    Attributes
+    ----------
+    coefficients : (5,)
+        Fitted, in the units of `allan_covariance`; 0 for what is not observable.
+    misfit : float
+        Relative error of the model, as a share of the variance; 0 where noise explains all.
+    chi_square, freedom : float
+        Weighted sum of squares without the misfit, and its expectation.
+    """
 
     terms: NoiseTerms
-    # (5,) Fitted, in the units of `allan_covariance`; 0 for what is not observable
     coefficients: FloatArray
-    # Relative error of the model, as a share of the variance; 0 where noise explains all
     misfit: float
-    # Weighted sum of squares without the misfit, and its expectation
     chi_square: float
     freedom: int
 

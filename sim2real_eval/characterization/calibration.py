@@ -49,14 +49,25 @@ class ImuResult:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Calibration:
-    """A sensor set, by the names of its recordings."""
+    """A sensor set, by the names of its recordings.
+
+    Attributes
+    ----------
+    gps, imu : GpsResult or None, ImuResult or None
+    simulated_statistics : tuple of SimulatedStatistic
+        Of the GPS models.
+    recovered_parameters : tuple
+        Of the GPS models; see `gps_recovered_parameters`.
+    problems : tuple of str
+        Why a sensor that is there could not be characterised.
+    """
 
     names: tuple[str, ...]
     gps: GpsResult | None
-    simulated_statistics: tuple[SimulatedStatistic, ...]  # of the GPS models
-    recovered_parameters: tuple[Any, ...]  # of the GPS models; see `gps_recovered_parameters`
+    simulated_statistics: tuple[SimulatedStatistic, ...]
+    recovered_parameters: tuple[Any, ...]
     imu: ImuResult | None
-    problems: tuple[str, ...]  # why a sensor that is there could not be characterised
+    problems: tuple[str, ...]
     notes: tuple[Finding, ...]
     seed: int
 

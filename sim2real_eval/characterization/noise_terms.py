@@ -105,15 +105,30 @@ COEFFICIENTS = ('quantisation', 'white', 'bias_instability', 'random_walk', 'rat
 
 @dataclasses.dataclass(frozen=True)
 class NoiseTerms:
-    """What an Allan curve is made of, for a signal of unit u."""
+    """What an Allan curve is made of, for a signal of unit u.
 
-    quantisation: Coefficient  # Qz, u s: white noise of the integral, avar = 3 Qz^2 / tau^2
-    white: Coefficient  # N, u/sqrt(Hz): angle or velocity random walk, avar = N^2 / tau
-    # B, u: flicker noise, avar = (2 ln 2 / pi) B^2, so the plateau is 0.664 B
+    Attributes
+    ----------
+    quantisation : Coefficient
+        Qz, u s: white noise of the integral, avar = 3 Qz^2 / tau^2.
+    white : Coefficient
+        N, u/sqrt(Hz): angle or velocity random walk, avar = N^2 / tau.
+    bias_instability : Coefficient
+        B, u: flicker noise, avar = (2 ln 2 / pi) B^2, so the plateau is 0.664 B.
+    random_walk : Coefficient
+        K, u/s/sqrt(Hz): avar = K^2 tau / 3.
+    rate_ramp : Coefficient
+        R, u/s: avar = R^2 tau^2 / 2.
+    seconds : float
+        Length of the record, or of all that were combined.
+    """
+
+    quantisation: Coefficient
+    white: Coefficient
     bias_instability: Coefficient
-    random_walk: Coefficient  # K, u/s/sqrt(Hz): avar = K^2 tau / 3
-    rate_ramp: Coefficient  # R, u/s: avar = R^2 tau^2 / 2
-    seconds: float  # length of the record, or of all that were combined
+    random_walk: Coefficient
+    rate_ramp: Coefficient
+    seconds: float
 
     def coefficients(self) -> dict[str, Coefficient]:
         """Return the coefficients by name, in the order of `COEFFICIENTS`."""

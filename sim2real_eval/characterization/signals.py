@@ -29,17 +29,31 @@ class SignalFileError(Sim2RealError):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Signals:
-    """Columns of samples."""
+    """Columns of samples.
+
+    Attributes
+    ----------
+    axes : tuple of str
+        Names of the columns, of `AXES`.
+    values : (n, axes) float
+        SI units; of any floating type, in memory or mapped.
+    stamp_ns : (n,) int64 or None
+        None: the samples are evenly spaced, `rate` apart.
+    rate : float or None
+        Hz; None where there are stamps and no rate has been found yet.
+    notes : tuple of Finding
+        What was done to them.
+    motion : (n, 2) float or None
+        True speed, m/s, and true rate of turn, rad/s, where the recording tells them: rates and
+        accelerations alone do not tell a smooth steady drive or turn from rest with a bias.
+    """
 
     name: str
-    axes: tuple[str, ...]  # names of the columns, of `AXES`
-    # (n, axes) SI units; of any floating type, in memory or mapped
+    axes: tuple[str, ...]
     values: NDArray[np.floating[Any]]
-    stamp_ns: IntArray | None  # (n,) None: the samples are evenly spaced, `rate` apart
-    rate: float | None  # Hz; None where there are stamps and no rate has been found yet
-    notes: tuple[Finding, ...] = ()  # what was done to them
-    # (n, 2) True speed, m/s, and true rate of turn, rad/s, where the recording tells them: rates
-    # and accelerations alone do not tell a smooth steady drive or turn from rest with a bias
+    stamp_ns: IntArray | None
+    rate: float | None
+    notes: tuple[Finding, ...] = ()
     motion: FloatArray | None = None
 
     def __len__(self) -> int:

@@ -22,14 +22,25 @@ VEPD_COLUMNS = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', '
 
 @dataclasses.dataclass(frozen=True)
 class Vepd:
-    """Distance between two sets of runs."""
+    """Distance between two sets of runs.
 
-    # Runs in the two sets
+    Attributes
+    ----------
+    n_real, n_sim : int
+        Runs in the two sets.
+    w_rmse : float
+        First Wasserstein distance between the RMSE values, m/s.
+    w_entropy : float
+        First Wasserstein distance between the entropy differences, dimensionless.
+    vepd : float
+        Mean of the two numbers (the paper adds a speed to a pure number).
+    """
+
     n_real: int
     n_sim: int
-    w_rmse: float  # first Wasserstein distance between the RMSE values, m/s
-    w_entropy: float  # first Wasserstein distance between the entropy differences, dimensionless
-    vepd: float  # mean of the two numbers (the paper adds a speed to a pure number)
+    w_rmse: float
+    w_entropy: float
+    vepd: float
 
 
 @dataclasses.dataclass(frozen=True)

@@ -84,15 +84,28 @@ class ResampledRun:
 
 @dataclasses.dataclass(frozen=True)
 class RunScore:
-    """Score of one run."""
+    """Score of one run.
 
-    rmse: float  # root mean square of estimate minus truth, m/s, not normalised
-    # Wiener entropy of truth and estimate
+    Attributes
+    ----------
+    rmse : float
+        Root mean square of estimate minus truth, m/s, not normalised.
+    entropy_gt, entropy_se : float
+        Wiener entropy of truth and estimate.
+    entropy_difference : float
+        |entropy_gt - entropy_se|.
+    n_samples : int
+        Grid points.
+    duration : float
+        Seconds of run behind them.
+    """
+
+    rmse: float
     entropy_gt: float
     entropy_se: float
-    entropy_difference: float  # |entropy_gt - entropy_se|
-    n_samples: int  # grid points
-    duration: float  # seconds of run behind them
+    entropy_difference: float
+    n_samples: int
+    duration: float
 
 
 def prepare(series: VelocitySeries, options: MetricOptions) -> VelocitySeries:

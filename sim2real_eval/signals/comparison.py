@@ -67,12 +67,22 @@ class SignalRow:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SignalComparison:
-    """Result of a comparison of signals."""
+    """Result of a comparison of signals.
 
-    rows: tuple[SignalRow, ...]  # model by model
-    # By model, then by name of the quantity: trends and spectra for plots and files
+    Attributes
+    ----------
+    rows : tuple of SignalRow
+        Model by model.
+    prepared : dict of str to dict of str to PreparedQuantity
+        By model, then by name of the quantity: trends and spectra for plots and files.
+    names : dict of str to tuple of str
+        Names of the runs by model, and those of the real ones as `real`.
+    options : SignalOptions
+    notes : tuple of Finding
+    """
+
+    rows: tuple[SignalRow, ...]
     prepared: Mapping[str, Mapping[str, PreparedQuantity]]
-    # Names of the runs by model, and those of the real ones as `real`
     names: Mapping[str, tuple[str, ...]]
     options: SignalOptions
     notes: tuple[Finding, ...]

@@ -123,15 +123,25 @@ class Follower:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SimulatedDrive:
-    """What a simulated robot drove."""
+    """What a simulated robot drove.
+
+    Attributes
+    ----------
+    time : (n,) s
+        Since the first waypoint.
+    poses : (n, 3)
+        x, y [m], heading [rad], not wrapped.
+    speed, yaw_rate : (n,) m/s, rad/s
+        Over the ground.
+    commands : (m, 4)
+        Time [s], left and right wheel [rad/s] as asked for, and number of the sample.
+    """
 
     controller: str
-    time: FloatArray  # (n,) s since the first waypoint
-    poses: FloatArray  # (n, 3) x, y [m], heading [rad], not wrapped
-    # (n,) Over the ground, m/s and rad/s
+    time: FloatArray
+    poses: FloatArray
     speed: FloatArray
     yaw_rate: FloatArray
-    # (m, 4) Time [s], left and right wheel [rad/s] as asked for, and number of the sample
     commands: FloatArray
     errors: TrackingErrors
 

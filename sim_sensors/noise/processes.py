@@ -88,7 +88,17 @@ class _Drawn(Remembered):
 
 
 class White(_Drawn):
-    """White noise with a standard deviation per sample, whatever the rate: y = mean + std w."""
+    """White noise with a standard deviation per sample, whatever the rate: y = mean + std w.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream of this source alone.
+    std, mean : float or (axes,)
+        Unit u.
+    axes : int
+        Number of independent components.
+    """
 
     def __init__(
         self, rng: np.random.Generator, std: ArrayLike, mean: ArrayLike = 0.0, *, axes: int = 3
@@ -179,8 +189,16 @@ class TurnOn(_Drawn):
 class RandomWalk(_Drawn):
     """Integrated white noise: y[k] = y[k-1] + density sqrt(dt) w; variance density^2 t after t.
 
-    The density is in u/s/sqrt(Hz), the same as u/sqrt(s); `initial`, u, is before the first
-    sample.
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream of this source alone.
+    density : float or (axes,)
+        u/s/sqrt(Hz), the same as u/sqrt(s).
+    initial : float or (axes,)
+        Value before the first sample, u.
+    axes : int
+        Number of independent components.
     """
 
     def __init__(
@@ -211,12 +229,22 @@ class RandomWalk(_Drawn):
 
 
 class GaussMarkov(_Drawn):
-    """First-order Gauss-Markov process with stationary deviation `std` at every rate: y[k] = phi
-    y[k-1] + std sqrt(1 - phi^2) w with phi = exp(-dt / time_constant), the correlation time, s, >
-    0.
+    """First-order Gauss-Markov process with stationary deviation `std` at every rate:
+    y[k] = phi y[k-1] + std sqrt(1 - phi^2) w with phi = exp(-dt / time_constant).
 
-    The initial value is drawn from the stationary law, or with `stationary` false zero, from where
-    the variance grows as std^2 (1 - exp(-2 t / time_constant)).
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream of this source alone.
+    std : float or (axes,)
+        Stationary standard deviation, u.
+    time_constant : float or (axes,)
+        Correlation time, s, > 0.
+    stationary : bool
+        True draws the initial value from the stationary law; False starts at zero, from where the
+        variance grows as std^2 (1 - exp(-2 t / time_constant)).
+    axes : int
+        Number of independent components.
     """
 
     def __init__(
@@ -259,8 +287,16 @@ class Flicker(_Drawn):
     after. So averages over several samples are those of the process in continuous time, and the
     Allan deviation is the same at every rate, down to an averaging time of one sample.
 
-    `instability` is B, and the span of averaging times with a plateau is from `shortest` to
-    `longest`, s, > 0.
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream of this source alone.
+    instability : float or (axes,)
+        B, unit u.
+    shortest, longest : float
+        Span of averaging times with a plateau, s, 0 < shortest < longest.
+    axes : int
+        Number of independent components.
 
     References
     ----------

@@ -162,23 +162,47 @@ _KNOWN = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class WheelSetup:
-    """What is measured and how often."""
+    """What is measured and how often.
 
-    variants: dict[str, WheelOdometryModel]  # by label; the first stands for the real robot
+    Attributes
+    ----------
+    variants : mapping of str to WheelOdometryModel
+        By label; the first stands for the real robot.
+    vision : VisionModel
+    world : World
+        With tags.
+    runs : int
+        Of each variant, on the same drive with other noise.
+    seed : int
+    """
+
+    variants: dict[str, WheelOdometryModel]
     vision: VisionModel
-    world: World  # with tags
-    runs: int  # of each variant, on the same drive with other noise
+    world: World
+    runs: int
     seed: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Drift:
-    """Error of one estimate of the pose over one run."""
+    """Error of one estimate of the pose over one run.
 
-    time: FloatArray  # (n,) s
-    position: FloatArray  # (n, 2) estimated, m
-    error: FloatArray  # (n,) distance to the true place, m
-    heading_error: FloatArray  # (n,) rad
+    Attributes
+    ----------
+    time : (n,) float
+        s.
+    position : (n, 2) float
+        Estimated, m.
+    error : (n,) float
+        Distance to the true place, m.
+    heading_error : (n,) float
+        rad.
+    """
+
+    time: FloatArray
+    position: FloatArray
+    error: FloatArray
+    heading_error: FloatArray
 
     @property
     def rms(self) -> float:

@@ -86,11 +86,20 @@ class VariantResult:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WheelStudy:
-    """A study that was made."""
+    """A study that was made.
+
+    Attributes
+    ----------
+    setup : WheelSetup
+    driven : tuple of Driven
+        At least one.
+    variants : tuple of VariantResult
+        Over all drives.
+    """
 
     setup: WheelSetup
-    driven: tuple[Driven, ...]  # at least one
-    variants: tuple[VariantResult, ...]  # over all drives
+    driven: tuple[Driven, ...]
+    variants: tuple[VariantResult, ...]
 
     @property
     def title(self) -> str:

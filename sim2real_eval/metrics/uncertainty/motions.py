@@ -23,14 +23,22 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScoredRuns:
-    """Scores of real runs, or of the runs of one model."""
+    """Scores of real runs, or of the runs of one model.
 
-    # (n, k) Coordinates of each run between which distances are taken: RMSE [m/s] and entropy
-    # difference for VEPD
+    Attributes
+    ----------
+    values : (n, k) float
+        Coordinates of each run between which distances are taken: RMSE [m/s] and entropy
+        difference for VEPD.
+    motion : tuple of str
+        What each run follows. Runs of different sources with the same motion are paired.
+    scenario : tuple of str
+        Stratum of each run.
+    """
+
     values: FloatArray
-    # What each run follows. Runs of different sources with the same motion are paired.
     motion: tuple[str, ...]
-    scenario: tuple[str, ...]  # stratum of each run
+    scenario: tuple[str, ...]
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -54,32 +54,48 @@ class UncertaintyOptions(Parameters):
 class DistanceUncertainty:
     """The distance of one model from reality. Distances have the unit of the metric.
 
+    Attributes
+    ----------
+    model : str
+    n_real, n_sim : int
+        Runs.
+    distance : float
+        Between the sets of runs as they are; sampling alone makes it larger than zero.
+    estimate : float or None
+        The distance less what sampling adds, never below 0 (median-unbiased).
+    low, high : float or None
+        Interval for the distance between the processes that the runs were drawn from; `low` is 0
+        when they may be one.
+    null_median, null_high : float or None
+        Median and `level` quantile of the distance that a model with the real process would have
+        with these numbers of runs.
+    p_value : float or None
+        Share of permutations that give at least the distance: that of so large a gap from a model
+        with the real process.
+    adjusted : float or None
+        The same when the most striking of all models is looked at.
+    significance_groups : str
+        Models that share a letter are not significantly different; empty where that is unknown.
+    ranks : tuple of float
+        Probability of rank 1, 2, ... among the models; empty where it cannot be told.
+
+    Notes
+    -----
     None stands for what cannot be told from so few motions.
     """
 
     model: str
-    # Runs
     n_real: int
     n_sim: int
-    # Between the sets of runs as they are; sampling alone makes it larger than zero
     distance: float
-    # The distance less what sampling adds, never below 0 (median-unbiased)
     estimate: float | None = None
-    # Interval for the distance between the processes that the runs were drawn from; `low` is 0
-    # when they may be one
     low: float | None = None
     high: float | None = None
-    # Median and `level` quantile of the distance that a model with the real process would have
-    # with these numbers of runs
     null_median: float | None = None
     null_high: float | None = None
-    # Share of permutations that give at least the distance: that of so large a gap from a model
-    # with the real process
     p_value: float | None = None
-    adjusted: float | None = None  # the same when the most striking of all models is looked at
-    # Models that share a letter are not significantly different; empty where that is unknown
+    adjusted: float | None = None
     significance_groups: str = ''
-    # Probability of rank 1, 2, ... among the models; empty where it cannot be told.
     ranks: tuple[float, ...] = ()
 
 
@@ -108,16 +124,32 @@ class PairUncertainty:
 
 @dataclasses.dataclass(frozen=True)
 class Uncertainty:
-    """Everything that resampling says of one table of distances."""
+    """Everything that resampling says of one table of distances.
+
+    Attributes
+    ----------
+    options : UncertaintyOptions
+    paired : bool
+        Whether every simulated run follows the motion of a real one.
+    motions : int
+        Independent motions behind the real runs.
+    real_split : float or None
+        Median distance between halves of the real runs; None with fewer than four.
+    models : tuple of DistanceUncertainty
+        In the order given.
+    pairs : tuple of PairUncertainty
+        Every pair of models.
+    notes : tuple of Finding
+        What cannot be told, and why.
+    """
 
     options: UncertaintyOptions
-    paired: bool  # whether every simulated run follows the motion of a real one
-    motions: int  # independent motions behind the real runs
-    # Median distance between halves of the real runs; None with fewer than four
+    paired: bool
+    motions: int
     real_split: float | None
-    models: tuple[DistanceUncertainty, ...]  # in the order given
-    pairs: tuple[PairUncertainty, ...] = ()  # every pair of models
-    notes: tuple[Finding, ...] = ()  # what cannot be told, and why
+    models: tuple[DistanceUncertainty, ...]
+    pairs: tuple[PairUncertainty, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     def of(self, model: str) -> DistanceUncertainty:
         """Return what is known of a model."""
