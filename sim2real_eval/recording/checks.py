@@ -168,7 +168,8 @@ def _check_stamps(state: _Topic) -> None:
     if not len(state.array):
         return
     lag = state.array.stamp_ns - state.array.arrival_ns
-    far = np.abs(lag - np.int64(np.median(lag))) > _GLITCH_NS
+    middle = np.int64(np.median(lag))
+    far = by_blocks(lambda rows: np.abs(rows - middle) > _GLITCH_NS, lag)
     if far.any() and far.sum() <= max(1.0, _GLITCH_SHARE * len(far)) and len(far) > 2:
         state.drop(far, findings.STAMP_OFF, limit=_GLITCH_NS // 10**9)
     elif far.any():
@@ -269,8 +270,7 @@ def _check_ahead(state: _Topic) -> None:
 
 def _check_order(state: _Topic) -> None:
     stamp = state.array.stamp_ns
-    newest = np.concatenate([stamp[:1], np.maximum.accumulate(stamp)[:-1]])
-    late = stamp < newest
+    late = np.concatenate([[False], stamp[1:] < np.maximum.accumulate(stamp)[:-1]])
     # Late ones are refused one by one, as ekf_node does, however many; a clock that starts again,
     # whose messages are late all together, is broken.
     ends = np.flatnonzero(np.diff(late.view(np.int8), prepend=0, append=0))
@@ -289,8 +289,10 @@ def _check_repeats(state: _Topic) -> None:
 
 def _remark_gaps(state: _Topic) -> None:
     stamp = state.array.stamp_ns
-    steps = np.diff(stamp)
-    steps, starts = steps[steps > 0], stamp[:-1][steps > 0]
+    steps, starts = np.diff(stamp), stamp[:-1]
+    forward = steps > 0
+    if not forward.all():
+        steps, starts = steps[forward], starts[forward]
     if len(steps) < 3:
         return
     period = float(np.median(steps))
