@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -211,13 +211,20 @@ class JudgedRun:
         Floats are written so that they read back exactly; the file appears complete or not at
         all, and an existing file is refused by the caller.
         """
-        n = len(self)
-        numbers = np.hstack([
+        fields = (
             self.position, self.orientation, self.linear_velocity, self.angular_velocity,
-            self.pose_covariance.reshape(n, 36), self.twist_covariance.reshape(n, 36),
-        ])  # fmt: skip
-        stamps = zip(self.stamp_ns.tolist(), self.tick_ns.tolist(), numbers.tolist(), strict=True)
-        return write_csv(path, _COLUMNS, ([stamp, tick, *row] for stamp, tick, row in stamps))
+            self.pose_covariance, self.twist_covariance,
+        )  # fmt: skip
+
+        def rows() -> Iterator[list[float]]:
+            for start in range(0, len(self), BLOCK):
+                part = slice(start, start + BLOCK)
+                numbers = [values[part].reshape(-1, values[0].size) for values in fields]
+                stamps = self.stamp_ns[part].tolist(), self.tick_ns[part].tolist()
+                for stamp, tick, row in zip(*stamps, np.hstack(numbers).tolist(), strict=True):
+                    yield [stamp, tick, *row]
+
+        return write_csv(path, _COLUMNS, rows())
 
     @property
     def filtered_fixes(self) -> FixArray:
