@@ -110,8 +110,15 @@ class Graph:
         self.listen('/diagnostics', DiagnosticArray)
 
     def close(self) -> None:
+        """End the processes, the executor, the node; the context follows, see `private_context`.
+
+        A node that is destroyed while an executor spins is a segmentation fault in rclpy
+        (ros2/rclpy#260, #663), and Fast DDS has one when its entities are freed as the process
+        ends (eProsima/Fast-DDS#3561). So one thread spins, here, and none does at this point.
+        """
         for process in self.processes:
             self.stop(process, signal.SIGKILL)
+        self.executor.remove_node(self.node)
         self.executor.shutdown()
         self.node.destroy_node()
 
