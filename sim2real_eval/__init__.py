@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.api import (
+    from .api import (
         EvaluatedRun,
         MetricOptions,
         Recording,

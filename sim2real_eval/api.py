@@ -10,7 +10,6 @@ import dataclasses
 from pathlib import Path
 
 from sim2real_eval.common.findings import by_severity
-from sim2real_eval.evaluation import EvaluatedRun, VepdResult, vepd
 from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, completed, load_judge
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.series import velocity_series
@@ -27,6 +26,7 @@ from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.motion.trajectory import Motion
+from .evaluation import EvaluatedRun, VepdResult, vepd
 
 __all__ = [
     'EvaluatedRun',

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.api import (
+    from .api import (
         GpsModel,
         ImuModel,
         Sim2RealError,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.characterization.allan import AllanCurve, allan_curve
-    from sim2real_eval.characterization.allan_fit import AllanFit, fit_terms
-    from sim2real_eval.characterization.calibration import Calibration
-    from sim2real_eval.characterization.noise_terms import NoiseTerms
-    from sim2real_eval.characterization.signals import Signals
+    from .allan import AllanCurve, allan_curve
+    from .allan_fit import AllanFit, fit_terms
+    from .calibration import Calibration
+    from .noise_terms import NoiseTerms
+    from .signals import Signals
 
 __all__ = [
     'AllanCurve',

@@ -5,6 +5,6 @@ from __future__ import annotations
 
 import sys
 
-from sim2real_eval.cli.main import main
+from .main import main
 
 sys.exit(main())

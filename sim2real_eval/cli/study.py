@@ -11,19 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.cli.arguments import add_out, add_scenario, add_shared, sources
-from sim2real_eval.cli.judge_arguments import (
-    add_judge,
-    add_judge_kind,
-    add_published,
-    named_judges,
-)
-from sim2real_eval.cli.options import OptionSet, add_study_options, command_words, study_options
-from sim2real_eval.cli.output import complain, conclude, print_table, progress_bar, report_failures
 from sim2real_eval.study.options import PAPER_PROFILE
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.shipped import config_path
+from .arguments import add_out, add_scenario, add_shared, sources
+from .judge_arguments import add_judge, add_judge_kind, add_published, named_judges
+from .options import OptionSet, add_study_options, command_words, study_options
+from .output import complain, conclude, print_table, progress_bar, report_failures
 
 if TYPE_CHECKING:
     from sim2real_eval.common.workers import Workers

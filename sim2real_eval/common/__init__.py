@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.common.errors import FitError, JudgeError, RecordingError
-    from sim2real_eval.common.findings import Finding, FindingKind, Severity
+    from .errors import FitError, JudgeError, RecordingError
+    from .findings import Finding, FindingKind, Severity
 
 __all__ = ['Finding', 'FindingKind', 'FitError', 'JudgeError', 'RecordingError', 'Severity']
 if not TYPE_CHECKING:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.common.locks import Scratch, check_place, hold, left_scratches, remove_scratch
 from sim_sensors.core.errors import Sim2RealError
+from .locks import Scratch, check_place, hold, left_scratches, remove_scratch
 
 # What may be written.
 

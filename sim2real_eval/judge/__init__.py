@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.judge.estimate import JudgedRun
-    from sim2real_eval.judge.protocol import Estimate, Judge, JudgeRequest, load_judge
-    from sim2real_eval.judge.setup import JudgeSetup, profiles
+    from .estimate import JudgedRun
+    from .protocol import Estimate, Judge, JudgeRequest, load_judge
+    from .setup import JudgeSetup, profiles
 
 __all__ = [
     'Estimate',

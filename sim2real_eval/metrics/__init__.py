@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.metrics.distances import Vepd, energy_distance, vepd
-    from sim2real_eval.metrics.options import MetricError, MetricOptions
-    from sim2real_eval.metrics.scores import RunScore, score_run, wiener_entropy
-    from sim2real_eval.metrics.series import VelocitySeries, read_series, speed, write_series
+    from .distances import Vepd, energy_distance, vepd
+    from .options import MetricError, MetricOptions
+    from .scores import RunScore, score_run, wiener_entropy
+    from .series import VelocitySeries, read_series, speed, write_series
 
 __all__ = [
     'MetricError',

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.preflight.checks import CHECKS, check
-    from sim2real_eval.preflight.outcome import Preflight
+    from .checks import CHECKS, check
+    from .outcome import Preflight
 
 __all__ = ['CHECKS', 'Preflight', 'check']
 if not TYPE_CHECKING:

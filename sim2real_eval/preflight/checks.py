@@ -7,11 +7,11 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from sim2real_eval.common.findings import Finding, by_severity
-from sim2real_eval.preflight import findings, independence, inertial, messages, positions
-from sim2real_eval.preflight.evidence import Evidence
-from sim2real_eval.preflight.outcome import Measure, Outcome, Preflight
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.recording import Recording
+from . import findings, independence, inertial, messages, positions
+from .evidence import Evidence
+from .outcome import Measure, Outcome, Preflight
 
 
 @dataclasses.dataclass(frozen=True)

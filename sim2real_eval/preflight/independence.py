@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import fdtri
 
-from sim2real_eval.preflight import findings
-from sim2real_eval.preflight.evidence import Evidence
-from sim2real_eval.preflight.outcome import Measure
-from sim2real_eval.preflight.positions import fix_error, plane
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
+from . import findings
+from .evidence import Evidence
+from .outcome import Measure
+from .positions import fix_error, plane
 
 _FINEST_M = 0.001
 """Errors below which fixes and truth are one measurement: those of RTK receivers scatter by 4 mm

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.preflight import findings
-from sim2real_eval.preflight.evidence import SIGMAS, Delayed, Evidence, block_means, find_delay
-from sim2real_eval.preflight.outcome import Measure
-from sim2real_eval.preflight.positions import covariance, plane
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, ImuArray
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from . import findings
+from .evidence import SIGMAS, Delayed, Evidence, block_means, find_delay
+from .outcome import Measure
+from .positions import covariance, plane
 
 # No accelerometer is 10 % off; 2 % are 0.2 m/s^2, the worst bias of low-cost ones.
 _GRAVITY = (0.02, 0.1)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sim2real_eval.preflight import findings
-from sim2real_eval.preflight.evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means
-from sim2real_eval.preflight.outcome import Measure
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.truth import valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MessageArray
 from sim_sensors.world.geodesy import LocalFrame
+from . import findings
+from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means
+from .outcome import Measure
 
 _NEEDED = ('imu', 'gps', 'truth')
 # A vehicle turns and brakes at up to about 1 Hz, of which a cubic through samples needs four;

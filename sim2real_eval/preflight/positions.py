@@ -12,12 +12,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.preflight import findings
-from sim2real_eval.preflight.evidence import SIGMAS, Delayed, Evidence, Track
-from sim2real_eval.preflight.outcome import Measure
 from sim2real_eval.recording.corrections import FixCorrection, TruthCorrection, corrected
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
+from . import findings
+from .evidence import SIGMAS, Delayed, Evidence, Track
+from .outcome import Measure
 
 # 5 % of the speed appears as lateral velocity at 3 deg, 17 % at 10 deg.
 _TURN_DEG = (3.0, 10.0)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.recording.frames import FrameTree
-    from sim2real_eval.recording.reading import read_recording
-    from sim2real_eval.recording.recording import Recording, StaticTransform
-    from sim2real_eval.recording.writing import write_recording
+    from .frames import FrameTree
+    from .reading import read_recording
+    from .recording import Recording, StaticTransform
+    from .writing import write_recording
 
 __all__ = ['FrameTree', 'Recording', 'StaticTransform', 'read_recording', 'write_recording']
 if not TYPE_CHECKING:

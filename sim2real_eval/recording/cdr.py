@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.message_types import MessageType
-from sim2real_eval.recording.recording import StaticTransform
-from sim2real_eval.recording.single_messages import Decoded, decode_each, encode_each
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import Columns, IntArray, MessageArray, OdometryArray
+from .message_types import MessageType
+from .recording import StaticTransform
+from .single_messages import Decoded, decode_each, encode_each
 
 _LITTLE = b'\x00\x01\x00\x00'
 _HEADER = 12  # encapsulation (4), sec (4), nanosec (4); the texts follow

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding, FindingKind
-from sim2real_eval.recording import findings
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.core.measurements import (
     FixArray,
@@ -34,6 +33,7 @@ from sim_sensors.core.measurements import (
 )
 from sim_sensors.core.parameters import LARGEST
 from sim_sensors.motion.sampling import ahead_of_time
+from . import findings
 
 MAXIMUM_BROKEN = 0.2
 GAP_FACTOR = 5.0

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.recording.recording import Recording
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import (
@@ -26,6 +25,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
 )
 from sim_sensors.core.parameters import Parameters, parameter
+from .recording import Recording
 
 _M = TypeVar('_M', bound=MessageArray)
 _NO_TURN = (0.0, 0.0, 0.0)

@@ -10,8 +10,11 @@ import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.csv_table import read_header, read_table, write_table
-from sim2real_eval.recording.message_types import (
+from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.pinhole import CameraInfoArray
+from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
+from .csv_table import read_header, read_table, write_table
+from .message_types import (
     CAMERA_INFO,
     CMD_VEL_TYPE,
     FEATURES,
@@ -21,11 +24,8 @@ from sim2real_eval.recording.message_types import (
     matrix,
     vector,
 )
-from sim2real_eval.recording.metadata import Metadata, load_yaml, read_files, read_transforms
-from sim2real_eval.recording.recording import ROLE_CLASSES, Content
-from sim_sensors.camera.features import FeatureArray
-from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
+from .metadata import Metadata, load_yaml, read_files, read_transforms
+from .recording import ROLE_CLASSES, Content
 
 # The numbers of a camera as a CSV file, which has a column d0, d1 ... for each coefficient.
 

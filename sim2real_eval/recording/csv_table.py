@@ -15,10 +15,10 @@ import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.findings import NO_LINE_END
-from sim2real_eval.recording.message_types import MessageType
 from sim_sensors.camera.pinhole import LARGEST
 from sim_sensors.core.measurements import MessageArray, OdometryArray
+from .findings import NO_LINE_END
+from .message_types import MessageType
 
 _TRUTH_ALIASES = {'vx_body': 'vx', 'vy_body': 'vy', 'vz_body': 'vz'}
 TRUTH_COLUMNS = (

@@ -14,12 +14,12 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError, RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.findings import FRAMES_ASSUMED, MOVING_JOINTS, TRANSFORM_REPLACED
-from sim2real_eval.recording.metadata import read_transforms
-from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import number_of
+from .findings import FRAMES_ASSUMED, MOVING_JOINTS, TRANSFORM_REPLACED
+from .metadata import read_transforms
+from .recording import StaticTransform
 
 
 class FrameTree:

@@ -10,17 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.corrections import CORRECTIONS
-from sim2real_eval.recording.message_types import MESSAGE_TYPES, NAMED_TYPES, normalised_type
-from sim2real_eval.recording.recording import (
-    DEFAULT_TOPICS,
-    ROLE_CLASSES,
-    ReferenceTruth,
-    StaticTransform,
-)
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.parameters import LARGEST
+from .corrections import CORRECTIONS
+from .message_types import MESSAGE_TYPES, NAMED_TYPES, normalised_type
+from .recording import DEFAULT_TOPICS, ROLE_CLASSES, ReferenceTruth, StaticTransform
 
 _KEYS = (
     *('name', 'scenario', 'topics', 'arrival', 'base_frame', 'frames', 'lever_arms'),

@@ -13,9 +13,6 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.findings import TRUTH_FROM_POSES
-from sim2real_eval.recording.message_types import POSE_TYPES, default_type
-from sim2real_eval.recording.recording import DEFAULT_TOPICS, Content, StaticTransform
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import (
     FloatArray,
@@ -27,6 +24,9 @@ from sim_sensors.core.measurements import (
 from sim_sensors.core.parameters import number_of
 from sim_sensors.core.rotations import rotate_back
 from sim_sensors.motion.odometry import OdometryMotion
+from .findings import TRUTH_FROM_POSES
+from .message_types import POSE_TYPES, default_type
+from .recording import DEFAULT_TOPICS, Content, StaticTransform
 
 TRAJECTORY_SUFFIXES = ('.tum', '.kitti', '.txt')
 """Endings of trajectory files; what they hold shows in the number of their columns."""

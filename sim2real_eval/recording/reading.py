@@ -14,15 +14,17 @@ import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording import findings
-from sim2real_eval.recording.checks import check_messages
-from sim2real_eval.recording.corrections import FixCorrection, applied
-from sim2real_eval.recording.csv_folder import csv_files, read_csv_folder
-from sim2real_eval.recording.frames import TransformFile
-from sim2real_eval.recording.message_types import MESSAGE_TYPES, known_type
-from sim2real_eval.recording.metadata import Metadata, find_metadata, read_metadata
-from sim2real_eval.recording.poses import TRAJECTORY_SUFFIXES, truth_of_poses, with_velocities
-from sim2real_eval.recording.recording import (
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
+from . import findings
+from .checks import check_messages
+from .corrections import FixCorrection, applied
+from .csv_folder import csv_files, read_csv_folder
+from .frames import TransformFile
+from .message_types import MESSAGE_TYPES, known_type
+from .metadata import Metadata, find_metadata, read_metadata
+from .poses import TRAJECTORY_SUFFIXES, truth_of_poses, with_velocities
+from .recording import (
     DEFAULT_TOPICS,
     NAMED_ROLES,
     OPTIONAL_ROLES,
@@ -30,11 +32,9 @@ from sim2real_eval.recording.recording import (
     Recording,
     StaticTransform,
 )
-from sim2real_eval.recording.roles import assign_roles, check_overlap, run_name, scenario_of
-from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES, TF_STATIC, read_bag
-from sim2real_eval.recording.truth import low_passed
-from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
+from .roles import assign_roles, check_overlap, run_name, scenario_of
+from .rosbag import STORAGE_SUFFIXES, TF_STATIC, read_bag
+from .truth import low_passed
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar, overload
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.findings import LEFT_OUT, OF_COVARIANCES, REFERENCE
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import (
@@ -20,6 +19,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
 )
+from .findings import LEFT_OUT, OF_COVARIANCES, REFERENCE
 
 _Array = TypeVar('_Array', bound=MessageArray)
 

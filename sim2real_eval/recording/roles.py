@@ -12,17 +12,11 @@ from pathlib import Path
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.findings import ONLY_ONE, OVERLAP, SEVERAL
-from sim2real_eval.recording.message_types import known_type
-from sim2real_eval.recording.poses import TRAJECTORY_SUFFIXES
-from sim2real_eval.recording.recording import (
-    DEFAULT_TOPICS,
-    NAMED_ROLES,
-    OPTIONAL_ROLES,
-    ROLE_CLASSES,
-    Recording,
-)
 from sim_sensors.core.measurements import MessageArray
+from .findings import ONLY_ONE, OVERLAP, SEVERAL
+from .message_types import known_type
+from .poses import TRAJECTORY_SUFFIXES
+from .recording import DEFAULT_TOPICS, NAMED_ROLES, OPTIONAL_ROLES, ROLE_CLASSES, Recording
 
 DEFAULT_SCENARIO = 'drive'
 _GENERIC = ('bag', 'rosbag', 'rosbag2', 'mcap', 'db3', 'sqlite3', 'csv', 'data', 'recording')

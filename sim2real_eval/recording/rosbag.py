@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording import findings
-from sim2real_eval.recording.cdr import Decoder, decode_transforms
-from sim2real_eval.recording.checks import MAXIMUM_BROKEN
-from sim2real_eval.recording.mcap import check_checksums, decompressed, read_messages, zstandard
-from sim2real_eval.recording.message_types import (
+from sim_sensors.core.measurements import BLOCK
+from . import findings
+from .cdr import Decoder, decode_transforms
+from .checks import MAXIMUM_BROKEN
+from .mcap import check_checksums, decompressed, read_messages, zstandard
+from .message_types import (
     GPS_FIX,
     MESSAGE_TYPES,
     NAMED_TYPES,
@@ -33,10 +34,9 @@ from sim2real_eval.recording.message_types import (
     known_type,
     normalised_type,
 )
-from sim2real_eval.recording.poses import frame_pair, poses_between
-from sim2real_eval.recording.recording import ROLE_CLASSES, Content, StaticTransform
-from sim2real_eval.recording.single_messages import Decoded, typestore
-from sim_sensors.core.measurements import BLOCK
+from .poses import frame_pair, poses_between
+from .recording import ROLE_CLASSES, Content, StaticTransform
+from .single_messages import Decoded, typestore
 
 Wanted = Callable[[str, str], bool]
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.message_types import FEATURES, GPS_FIX, MessageType
 from sim_sensors.camera.features import FIELDS, ROW, FeatureArray, feature_rows, is_dense
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import IntArray, MessageArray
+from .message_types import FEATURES, GPS_FIX, MessageType
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore

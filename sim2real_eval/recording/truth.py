@@ -11,11 +11,11 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.findings import LOW_PASSED, TRUTH_NOT_ENU
-from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
+from .findings import LOW_PASSED, TRUTH_NOT_ENU
+from .frames import FrameTree
 
 _NO_FIX = -1
 

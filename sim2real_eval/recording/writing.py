@@ -15,23 +15,17 @@ import yaml
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.results import new_folder
-from sim2real_eval.recording.cdr import Encoded, encode_transforms
-from sim2real_eval.recording.csv_folder import DEFAULT_FILES, write_camera_info, write_features
-from sim2real_eval.recording.csv_table import write_table
-from sim2real_eval.recording.mcap import write_checksums
-from sim2real_eval.recording.message_types import (
-    CMD_VEL_TYPE,
-    MESSAGE_TYPES,
-    TF_TYPE,
-    MessageType,
-    default_type,
-)
-from sim2real_eval.recording.metadata import transform_mappings
-from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
-from sim2real_eval.recording.single_messages import typestore
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import IntArray, time_spans
+from .cdr import Encoded, encode_transforms
+from .csv_folder import DEFAULT_FILES, write_camera_info, write_features
+from .csv_table import write_table
+from .mcap import write_checksums
+from .message_types import CMD_VEL_TYPE, MESSAGE_TYPES, TF_TYPE, MessageType, default_type
+from .metadata import transform_mappings
+from .recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
+from .single_messages import typestore
 
 Storage = Literal['mcap', 'sqlite3', 'csv']
 # Read by every rosbag2 since Iron; version 9 came with Jazzy's successors.

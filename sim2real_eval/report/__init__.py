@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.report.console import vepd_console_table
-    from sim2real_eval.report.run_plots import ENTROPY, RMSE, scores_figure
+    from .console import vepd_console_table
+    from .run_plots import ENTROPY, RMSE, scores_figure
 
 __all__ = ['ENTROPY', 'RMSE', 'scores_figure', 'vepd_console_table']
 if not TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.signals.agreement import log_spectral_distance, wasserstein
-    from sim2real_eval.signals.comparison import SignalComparison
-    from sim2real_eval.signals.options import SignalOptions
+    from .agreement import log_spectral_distance, wasserstein
+    from .comparison import SignalComparison
+    from .options import SignalOptions
 
 __all__ = ['SignalComparison', 'SignalOptions', 'log_spectral_distance', 'wasserstein']
 if not TYPE_CHECKING:

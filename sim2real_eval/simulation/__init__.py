@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.simulation.twin import Twin
-    from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
+    from .twin import Twin
+    from .twin_maker import TwinMaker, synthetic_recording
 
 __all__ = ['Twin', 'TwinMaker', 'synthetic_recording']
 if not TYPE_CHECKING:

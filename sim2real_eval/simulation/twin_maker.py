@@ -16,8 +16,6 @@ from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.poses import with_velocities
 from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
 from sim2real_eval.recording.truth import frame_remarks, truth_of_base, truth_origin
-from sim2real_eval.simulation.findings import ATTITUDE_DIFFERS, NOTHING_SEEN, RATE_DIFFERS
-from sim2real_eval.simulation.twin import Placed, Twin, TwinSensors, with_topic, with_transform
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.pinhole import CameraInfoArray
@@ -32,6 +30,8 @@ from sim_sensors.sensor.catalogue import kinds
 from sim_sensors.world.fields import EarthField
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
+from .findings import ATTITUDE_DIFFERS, NOTHING_SEEN, RATE_DIFFERS
+from .twin import Placed, Twin, TwinSensors, with_topic, with_transform
 
 
 def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.study.metric import Metric
-    from sim2real_eval.study.outcome import StudyOutcome
-    from sim2real_eval.study.plan import StudyPlan
-    from sim2real_eval.study.study_file import Overrides, StudyFile
+    from .metric import Metric
+    from .outcome import StudyOutcome
+    from .plan import StudyPlan
+    from .study_file import Overrides, StudyFile
 
 __all__ = ['Metric', 'Overrides', 'StudyFile', 'StudyOutcome', 'StudyPlan']
 if not TYPE_CHECKING:

@@ -17,16 +17,16 @@ from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.adapting import adapted
-from sim2real_eval.study.judges import StudyJudge
-from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
-from sim2real_eval.study.run import EstimateSignals, RunKey, StudyFailure, StudyRun
-from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
-from sim2real_eval.study.study_file import Overrides, StudyFile
-from sim2real_eval.study.variants import Condition
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.motion.path_following import DRIVES
+from .adapting import adapted
+from .judges import StudyJudge
+from .options import StudyOptions
+from .recordings import PathDrive, StandIn, StudyRecording
+from .run import EstimateSignals, RunKey, StudyFailure, StudyRun
+from .run_plan import Judging, PlannedRun, RunPlan
+from .study_file import Overrides, StudyFile
+from .variants import Condition
 
 Save = Callable[[StudyRun, EstimateSignals], None]
 _Made = tuple[RunPlan, Callable[[PlannedRun], Recording]]

@@ -20,12 +20,12 @@ from sim2real_eval.common.findings import merge_models, shared_findings, to_reco
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
-from sim2real_eval.study.folder import abandon, held, sweep, write_study
-from sim2real_eval.study.outcome import RunStore, StudyOutcome, encoded
-from sim2real_eval.study.plan import StudyPlan, StudyUnit
-from sim2real_eval.study.recordings import PathDrive, StudyRecording
-from sim2real_eval.study.run import Losses, RunKey, StudyFailure, told_failures
 from sim_sensors.core.errors import ParameterError, Sim2RealError
+from .folder import abandon, held, sweep, write_study
+from .outcome import RunStore, StudyOutcome, encoded
+from .plan import StudyPlan, StudyUnit
+from .recordings import PathDrive, StudyRecording
+from .run import Losses, RunKey, StudyFailure, told_failures
 
 Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the number of runs, of those that are there already, and of the units that are left;

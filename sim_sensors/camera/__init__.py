@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.camera.camera import CameraModel, CameraSensor, simulate
+    from .camera import CameraModel, CameraSensor, simulate
 
 __all__ = ['CameraModel', 'CameraSensor', 'simulate']
 if not TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim_sensors.core.faces import lazily
+from .faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.core.errors import ParameterError, Sim2RealError
-    from sim_sensors.core.measurements import FixArray, ImuArray, OdometryArray
-    from sim_sensors.core.parameters import Parameters, parameter
-    from sim_sensors.core.registry import Registry
-    from sim_sensors.core.seeding import stream
+    from .errors import ParameterError, Sim2RealError
+    from .measurements import FixArray, ImuArray, OdometryArray
+    from .parameters import Parameters, parameter
+    from .registry import Registry
+    from .seeding import stream
 
 __all__ = [
     'FixArray',

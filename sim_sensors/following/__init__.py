@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.following.follower import (
-        Follower,
-        FollowSettings,
-        LiveFollower,
-        SimulatedDrive,
-    )
-    from sim_sensors.following.reference import ReferenceMotion
-    from sim_sensors.following.tracking import TRACKERS, Tracker
+    from .follower import Follower, FollowSettings, LiveFollower, SimulatedDrive
+    from .reference import ReferenceMotion
+    from .tracking import TRACKERS, Tracker
 
 __all__ = [
     'TRACKERS',

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.gps.gps import GpsModel, GpsSensor, simulate
-    from sim_sensors.gps.position_noise import PositionNoise
+    from .gps import GpsModel, GpsSensor, simulate
+    from .position_noise import PositionNoise
 
 __all__ = ['GpsModel', 'GpsSensor', 'PositionNoise', 'simulate']
 if not TYPE_CHECKING:

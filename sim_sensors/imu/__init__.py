@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.imu.chain import ImuChain
-    from sim_sensors.imu.imu import ImuModel, ImuSensor, simulate
+    from .chain import ImuChain
+    from .imu import ImuModel, ImuSensor, simulate
 
 __all__ = ['ImuChain', 'ImuModel', 'ImuSensor', 'simulate']
 if not TYPE_CHECKING:

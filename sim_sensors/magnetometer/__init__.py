@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerSensor, simulate
+    from .magnetometer import Magnetometer, MagnetometerSensor, simulate
 
 __all__ = ['Magnetometer', 'MagnetometerSensor', 'simulate']
 if not TYPE_CHECKING:

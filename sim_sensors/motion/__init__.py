@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.motions import motion_of, truth_of
-    from sim_sensors.motion.odometry import OdometryMotion
-    from sim_sensors.motion.scenarios import TimedMotion
-    from sim_sensors.motion.trajectory import Motion, Trajectory, times_within
-    from sim_sensors.motion.waypoints import WaypointMotion
+    from .motions import motion_of, truth_of
+    from .odometry import OdometryMotion
+    from .scenarios import TimedMotion
+    from .trajectory import Motion, Trajectory, times_within
+    from .waypoints import WaypointMotion
 
 __all__ = [
     'Motion',

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.noise.processes import Flicker, GaussMarkov, RandomWalk, White
+    from .processes import Flicker, GaussMarkov, RandomWalk, White
 
 __all__ = ['Flicker', 'GaussMarkov', 'RandomWalk', 'White']
 if not TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.sensor.catalogue import SensorKind
-    from sim_sensors.sensor.delivery import Channel, Delivery
-    from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
+    from .catalogue import SensorKind
+    from .delivery import Channel, Delivery
+    from .sensor import Measurement, Sensor, SensorModel
 
 __all__ = ['Channel', 'Delivery', 'Measurement', 'Sensor', 'SensorKind', 'SensorModel']
 if not TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.vision.vision_pose import VisionModel, VisionSensor, simulate
+    from .vision_pose import VisionModel, VisionSensor, simulate
 
 __all__ = ['VisionModel', 'VisionSensor', 'simulate']
 if not TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.wheels.drives import WheelDrive
-    from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, WheelOdometrySensor, simulate
+    from .drives import WheelDrive
+    from .wheel_odometry import WheelOdometryModel, WheelOdometrySensor, simulate
 
 __all__ = ['WheelDrive', 'WheelOdometryModel', 'WheelOdometrySensor', 'simulate']
 if not TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.world.fields import EarthField, Gravity, normal_gravity
-    from sim_sensors.world.geodesy import LocalFrame
-    from sim_sensors.world.scene import Tags
-    from sim_sensors.world.world import World, load_world
+    from .fields import EarthField, Gravity, normal_gravity
+    from .geodesy import LocalFrame
+    from .scene import Tags
+    from .world import World, load_world
 
 __all__ = ['EarthField', 'Gravity', 'LocalFrame', 'Tags', 'World', 'load_world', 'normal_gravity']
 if not TYPE_CHECKING:

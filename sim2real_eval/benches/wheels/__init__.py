@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.wheels.run import Drift, WheelSetup
-    from sim2real_eval.benches.wheels.study import WheelStudy
+    from .run import Drift, WheelSetup
+    from .study import WheelStudy
 
 __all__ = ['Drift', 'WheelSetup', 'WheelStudy']
 if not TYPE_CHECKING:

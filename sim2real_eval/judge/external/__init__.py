@@ -31,7 +31,7 @@ class JudgeNode:
                 f'{cls.kind!r} needs rclpy: source the setup file of ROS, or pip install '
                 "'sim2real_sensors[ros]'; embedded needs nothing",
             )
-        from sim2real_eval.judge.external.graph import GraphJudgeSetup
+        from .graph import GraphJudgeSetup
 
         navsat_node = request.node_options.get('navsat_node', 'embedded')
         return GraphJudgeSetup.of(setup, cls.kind, navsat_node=navsat_node)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
-    from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
+    from .error_state import ErrorStateJudge
+    from .settings import InertialJudge, InertialSettings
 
 __all__ = ['ErrorStateJudge', 'InertialJudge', 'InertialSettings']
 if not TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
-    from sim2real_eval.judge.robot_localization.live import LiveJudge
-    from sim2real_eval.judge.robot_localization.replay_options import Options, ReplayOptions
+    from .configuration import FilterConfig, NavsatConfig
+    from .live import LiveJudge
+    from .replay_options import Options, ReplayOptions
 
 __all__ = ['FilterConfig', 'LiveJudge', 'NavsatConfig', 'Options', 'ReplayOptions']
 if not TYPE_CHECKING:

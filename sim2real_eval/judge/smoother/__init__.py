@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.judge.smoother.smoother import SmootherJudge
+    from .smoother import SmootherJudge
 
 __all__ = ['SmootherJudge']
 if not TYPE_CHECKING:

@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-    from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
-    from sim2real_eval.metrics.uncertainty.result import (
-        DistanceUncertainty,
-        Uncertainty,
-        UncertaintyOptions,
-    )
+    from .assessment import uncertainty
+    from .motions import ScoredRuns
+    from .result import DistanceUncertainty, Uncertainty, UncertaintyOptions
 
 __all__ = ['DistanceUncertainty', 'ScoredRuns', 'Uncertainty', 'UncertaintyOptions', 'uncertainty']
 if not TYPE_CHECKING:

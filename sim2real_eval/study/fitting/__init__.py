@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.study.fitting.fit import Fit
-    from sim2real_eval.study.fitting.tuned import Tuned
     from sim2real_eval.study.options import FitOptions
+    from .fit import Fit
+    from .tuned import Tuned
 
 __all__ = ['Fit', 'FitOptions', 'Tuned']
 if not TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.study.gate.result import GatedResult
-    from sim2real_eval.study.gate.verdict import GateVerdict
     from sim2real_eval.study.options import GateOptions
+    from .result import GatedResult
+    from .verdict import GateVerdict
 
 __all__ = ['GateOptions', 'GateVerdict', 'GatedResult']
 if not TYPE_CHECKING:
