@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
 M = TypeVar('M', bound='MessageArray')
-T = TypeVar('T', bound='DataclassInstance')
+T = TypeVar('T', bound=_Dataclass)
 
 
 def set_array(owner: object, name: str, kind: type[Any], shape: tuple[int, ...]) -> NDArray[Any]:
