@@ -51,7 +51,7 @@ lint: $(VENV)/.installed-test ## ruff, mypy and the order of imports
 	@$(BIN)/pip-audit --progress-spinner off --no-deps --disable-pip -r constraints.txt >$(VENV)/audit.txt 2>&1 \
 	  && ! grep -q 'could not be audited' $(VENV)/audit.txt \
 	  || { grep -q '^Found ' $(VENV)/audit.txt && cat $(VENV)/audit.txt && exit 1; } \
-	  || echo 'make: the package index does not answer pip-audit; known vulnerabilities of libraries are not looked up'
+	  || echo "make: known vulnerabilities of libraries are not looked up, as pip-audit says: $$(tail -n 1 $(VENV)/audit.txt)"
 
 format: $(VENV)/.installed-test ## let ruff format the sources and fix what it can
 	$(BIN)/ruff format .

@@ -76,7 +76,7 @@ def soak(minutes: float) -> list[Block]:
 
 def summary(blocks: list[Block]) -> dict[str, Any]:
     kept = blocks[_WARM:]
-    hours = np.arange(len(kept)) * (BLOCK_S + BURST_S * BURST / RATE) / 3600.0
+    hours = np.arange(len(kept)) * (BLOCK_S + BURST_S) / 3600.0
     slope, _, low, high = theilslopes([one.resident_mib for one in kept], hours)
     return {
         'minutes': len(blocks) * BLOCK_S / 60.0,

@@ -243,7 +243,6 @@ def prepared() -> Iterator[list[Target]]:
 
 def fuzz(seconds: float, seed: int, keep: Path | None = None) -> tuple[Counter[str], list[str]]:
     """Change inputs for a time; return how many of each kind, and what was wrong, each once."""
-    rng = random.Random(seed)
     counts, problems = Counter[str](), dict[str, str]()
     before = signal.signal(signal.SIGVTALRM, _on_alarm)
     try:
@@ -252,13 +251,15 @@ def fuzz(seconds: float, seed: int, keep: Path | None = None) -> tuple[Counter[s
                 # What is compiled and imported at the first call is no reader's time.
                 one.read(one.seeds[0])
             deadline = time.monotonic() + seconds
+            # A sequence for each: which comes next depends on time.
+            rngs = {one.name: random.Random(f'{seed} {one.name}') for one in known}
             spent = dict.fromkeys([one.name for one in known], 0.0)
             parent = known[0].seeds[0].parent
             while (began := time.monotonic()) < deadline:
                 # All have the same time: what is read fast is changed more often.
                 target = min(known, key=lambda one: spent[one.name])
                 with tempfile.TemporaryDirectory(dir=parent) as scratch:
-                    problem, place = run(target, rng, Path(scratch))
+                    problem, place = run(target, rngs[target.name], Path(scratch))
                     counts[target.name] += 1
                     # The same line of the same module is the same defect.
                     where = problem.strip().splitlines()[-3:] if problem else []

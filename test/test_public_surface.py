@@ -53,7 +53,7 @@ def test_what_a_type_checker_sees_of_a_folder_is_what_it_shows(path: Path) -> No
     """The imports for types and the names that load late are written apart."""
     face = importlib.import_module(dotted(path))
     seen = {
-        alias.asname or alias.name: (node.module, alias.name)
+        alias.asname or alias.name: ('.' * node.level + (node.module or ''), alias.name)
         for block in ast.parse((path / '__init__.py').read_text('utf-8')).body
         if isinstance(block, ast.If) and ast.unparse(block.test) == 'TYPE_CHECKING'
         for node in block.body
@@ -62,7 +62,9 @@ def test_what_a_type_checker_sees_of_a_folder_is_what_it_shows(path: Path) -> No
     }
     assert set(seen) == set(face.__all__)
     for name, (module, original) in seen.items():
-        assert getattr(face, name) is getattr(importlib.import_module(module), original)
+        assert getattr(face, name) is getattr(
+            importlib.import_module(module, dotted(path)), original
+        )
 
 
 @pytest.mark.parametrize('path', FACES, ids=dotted)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,9 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments
 from .options import OptionSet
-from .output import attempted_in_steps, conclude, print_notes, report_failures
+from .output import attempted, conclude, print_notes
 
 if TYPE_CHECKING:
-    from sim2real_eval.recording.reading import Source
     from sim2real_eval.recording.recording import Recording
     from sim2real_eval.simulation.twin import Twin
     from sim_sensors.world.geodesy import LocalFrame
@@ -105,21 +105,17 @@ def run(options: argparse.Namespace) -> int:
         groups = _motion(options, chosen, twin, world, origin)
     written: list[dict[str, Any]] = []
 
-    def attempt(group: Iterator[Recording], step: Callable[[], None]) -> None:
-        for recording in group:
-            if chosen.gps == _NONE:
-                # Of the sensors that a reference may be made from, none is left then.
-                recording = dataclasses.replace(
-                    recording.with_messages('gps', None), reference=None
-                )
-            target = out / recording.name
-            write_recording(recording, target, storage=options.storage)
-            notes = to_records(recording.notes)
-            written.append({'path': str(target), 'scenario': recording.scenario, 'notes': notes})
-            step()
+    def attempt(make: Callable[[], Recording]) -> None:
+        recording = make()
+        if chosen.gps == _NONE:
+            # Of the sensors that a reference may be made from, none is left then.
+            recording = dataclasses.replace(recording.with_messages('gps', None), reference=None)
+        target = out / recording.name
+        write_recording(recording, target, storage=options.storage)
+        notes = to_records(recording.notes)
+        written.append({'path': str(target), 'scenario': recording.scenario, 'notes': notes})
 
-    _, failures = attempted_in_steps(groups, attempt, 'recordings', chosen.runs)
-    report_failures(failures, of=len(failures) + len(written))
+    _, failures = attempted(groups, attempt)
 
     def tell() -> None:
         for one in written:
@@ -135,8 +131,8 @@ def _motion(
     twin: Twin,
     world: World | None,
     origin: LocalFrame | None,
-) -> list[Iterator[Recording]]:
-    """Return the runs of a motion, a group each, so that one that is there spoils no other."""
+) -> list[Callable[[], Recording]]:
+    """Return what makes each run of a motion."""
     from sim2real_eval.simulation.twin_maker import synthetic_recording
     from sim_sensors.motion.motions import motion_of
     from sim_sensors.world.geodesy import DEFAULT_ORIGIN
@@ -159,7 +155,7 @@ def _motion(
         )
 
     names = [f'{scenario}_{number}' for number in range(1, chosen.runs + 1)]
-    return [map(recording, [run]) for run in names]
+    return [functools.partial(recording, run) for run in names]
 
 
 def _twins(
@@ -168,8 +164,8 @@ def _twins(
     twin: Twin,
     world: World | None,
     origin: LocalFrame | None,
-) -> list[Iterator[Recording]]:
-    """Return a group for each recorded truth, so that one that is broken spoils no other."""
+) -> list[Callable[[], Recording]]:
+    """Return what makes each run on each recorded truth."""
     from sim2real_eval.preflight.checks import remarks
     from sim2real_eval.simulation.twin_maker import TwinMaker
 
@@ -177,17 +173,23 @@ def _twins(
         raise ParameterError('--set', '', 'goes with --motion only')
     _SIMULATE.refuse(options, 'goes with --motion only', 'duration')
 
-    def runs(source: Source) -> Iterator[Recording]:
-        given = source.read()
-        given = dataclasses.replace(given, notes=remarks(given, given.notes))
-        maker = TwinMaker(
-            given, seed=options.seed, purpose='recording', origin=origin, world=world
-        )
-        for number in range(1, chosen.runs + 1):
-            recording = maker.make(twin, number)
-            if chosen.runs > 1:
-                name = f'{recording.name}_{number}'
-                recording = dataclasses.replace(recording, name=name)
-            yield recording
+    sources = arguments.sources(options.truth, options.topic)
 
-    return [runs(source) for source in arguments.sources(options.truth, options.topic)]
+    @functools.lru_cache(maxsize=1)
+    def maker(place: int) -> TwinMaker:
+        given = sources[place].read()
+        given = dataclasses.replace(given, notes=remarks(given, given.notes))
+        return TwinMaker(given, seed=options.seed, purpose='recording', origin=origin, world=world)
+
+    def recording(place: int, number: int) -> Recording:
+        made = maker(place).make(twin, number)
+        if chosen.runs == 1:
+            return made
+        return dataclasses.replace(made, name=f'{made.name}_{number}')
+
+    numbers = range(1, chosen.runs + 1)
+    return [
+        functools.partial(recording, place, number)
+        for place in range(len(sources))
+        for number in numbers
+    ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -112,7 +113,7 @@ def _locked(lock: Path, target: Path, shown: str) -> int:
             os.close(descriptor)
             if isinstance(error, BlockingIOError):
                 raise Sim2RealError(
-                    f'{shown}: another command is writing there; wait, or choose another --out'
+                    f'{shown}: another command is writing there; wait, or choose another place'
                 ) from None
             raise
         os.close(descriptor)
@@ -121,6 +122,8 @@ def _locked(lock: Path, target: Path, shown: str) -> int:
 # Folders for what is not finished, which nobody but their maker removes while it lives.
 
 _MARK, _SUFFIX = 'sim2real.lock', '.tmp'
+# Behind the prefix: the process, and what tempfile adds.
+_OWN = re.compile(r'\d+\.\w{8}\.tmp')
 
 
 class Scratch:
@@ -175,6 +178,8 @@ class Scratch:
         if self.path.exists():
             remove_scratch(self.path)
         _close(self._descriptor)
+        # The next lock of this process may get the same number.
+        self._descriptor = -1
 
 
 def remove_scratch(folder: Path) -> None:
@@ -196,6 +201,9 @@ def left_scratches(where: Path, prefix: str) -> Iterator[Path]:
     if fcntl is None:
         return
     for folder in sorted(where.glob(f'{escape(prefix)}*{_SUFFIX}')):
+        # Not that of a place whose name goes on where this one ends, as study.v2 after study.
+        if not _OWN.fullmatch(folder.name[len(prefix) :]) or folder.is_symlink():
+            continue
         with contextlib.suppress(OSError):  # of another user, or gone
             if _is_stillborn(folder, folder.name[len(prefix) :].partition('.')[0]):
                 shutil.rmtree(folder)

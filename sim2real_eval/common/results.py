@@ -46,8 +46,10 @@ def check_result_files(folder: str | Path, names: Sequence[str], *, overwrite: b
     check_place(target)
     if target.exists() and not target.is_dir():
         raise Sim2RealError(f'{target}: exists and is no folder; choose another --out')
-    _recover_files(target, names[0])
+    _recover_files(target, names)
     for name in names:
+        if (target / name).is_dir():
+            raise Sim2RealError(f'{target / name}: is a folder; choose another place')
         if (target / name).exists() and not overwrite:
             raise Sim2RealError(
                 f'{target / name}: exists; choose another --out or give --overwrite'
@@ -75,26 +77,36 @@ def fresh_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) ->
             (scratch.path / 'stale').write_text(json.dumps(stale), encoding='utf-8')
             # From here on the files are the result, whoever moves them.
             (scratch.path / 'stale').rename(scratch.path / _COMPLETE)
-            _move_files(scratch.path, target)
         finally:
+            # Also when an interrupt comes between two of them.
+            _move_files(scratch.path, target, names)
             scratch.remove()
 
 
 _COMPLETE = 'complete'
 
 
-def _move_files(scratch: Path, target: Path) -> None:
-    for name in json.loads((scratch / _COMPLETE).read_text(encoding='utf-8')):
-        (target / name).unlink(missing_ok=True)
-    for path in sorted((scratch / 'files').iterdir()):
-        path.replace(target / path.name)
+def _move_files(scratch: Path, target: Path, names: Sequence[str]) -> None:
+    """Move files to their place if they are complete; those of no other names.
+
+    A folder of somebody else may hold what only looks like one of ours.
+    """
+    files = scratch / 'files'
+    try:
+        stale = json.loads((scratch / _COMPLETE).read_text(encoding='utf-8'))
+    except (FileNotFoundError, ValueError):
+        return
+    for name in names:
+        if isinstance(stale, list) and name in stale:
+            (target / name).unlink(missing_ok=True)
+        if not files.is_symlink() and (files / name).is_file():
+            (files / name).replace(target / name)
 
 
-def _recover_files(target: Path, first: str) -> None:
+def _recover_files(target: Path, names: Sequence[str]) -> None:
     """Complete or remove what killed commands have left of files that appear together."""
-    for left in left_scratches(target, f'.{first}.'):
-        if (left / _COMPLETE).exists() and (left / 'files').is_dir():
-            _move_files(left, target)
+    for left in left_scratches(target, f'.{names[0]}.'):
+        _move_files(left, target, names)
         with contextlib.suppress(OSError):
             remove_scratch(left)
 

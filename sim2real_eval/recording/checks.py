@@ -40,7 +40,8 @@ GAP_FACTOR = 5.0
 # robot_localization renormalises quaternions beyond this and complains; inside it they are used.
 _NORM_TOLERANCE = 0.01
 _ZERO_NORM = 1e-6
-_NO_ROTATION = (0.0, 0.0, 0.0, 1.0)
+_NO_ROTATION = np.array([0.0, 0.0, 0.0, 1.0])
+_ABSENT = np.diag([-1.0, 0.0, 0.0])
 # A stamp that is further from its receive time than the rest of its topic is a glitch.
 _GLITCH_NS = 60_000_000_000
 _GLITCH_SHARE = 0.01
@@ -195,17 +196,12 @@ def _check_imu_orientation(state: _Topic) -> None:
     zero = ~absent & by_blocks(lambda rows: (rows == 0.0).all(axis=1), array.orientation)
     if zero.any():
         state.note(findings.NO_ATTITUDE, zero.sum())
-        covariance = array.orientation_covariance.copy()
-        covariance[zero] = 0.0
-        covariance[zero, 0, 0] = -1.0
-        state.change(orientation_covariance=covariance)
+        state.change(orientation_covariance=_with(array.orientation_covariance, zero, _ABSENT))
         absent = absent | zero
     norms = _norms(state)
     unusable = absent & ~(np.abs(norms - 1.0) <= _NORM_TOLERANCE)
     if unusable.any():
-        orientation = array.orientation.copy()
-        orientation[unusable] = _NO_ROTATION
-        state.change(orientation=orientation)
+        state.change(orientation=_with(array.orientation, unusable, _NO_ROTATION))
 
 
 def _check_finite(state: _Topic) -> None:
@@ -238,6 +234,15 @@ def _check_coordinates(state: _Topic) -> None:
             state.drop(bad, findings.OUT_OF_RANGE, field=name, value=value, limit=limit)
 
 
+def _with(values: FloatArray, mask: NDArray[np.bool_], row: FloatArray) -> FloatArray:
+    """Return values with the rows of a mask replaced; one row seen n times where all are."""
+    made: FloatArray = np.broadcast_to(row, values.shape)
+    if not mask.all():
+        made = values.copy()
+        made[mask] = row
+    return made
+
+
 def _norms(state: _Topic) -> FloatArray:
     return by_blocks(lambda rows: np.hypot.reduce(rows, axis=1), state.array.orientation)
 
@@ -247,10 +252,8 @@ def _check_zero_orientation(state: _Topic) -> None:
     if state.is_truth:
         state.drop(zero, findings.ZERO_ATTITUDE)
     elif zero.any():
-        orientation = state.array.orientation.copy()
-        orientation[zero] = _NO_ROTATION
         state.note(findings.IDENTITY_ATTITUDE, zero.sum())
-        state.change(orientation=orientation)
+        state.change(orientation=_with(state.array.orientation, zero, _NO_ROTATION))
 
 
 def _check_quaternion_norm(state: _Topic) -> None:

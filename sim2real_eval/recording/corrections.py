@@ -81,8 +81,8 @@ class ImuCorrection(_Correction):
     orientation_rotation: tuple[float, ...] = parameter(
         _NO_TURN,
         'deg',
-        'Roll, pitch, yaw of the axes measured in, in those that the orientation is of: 180, 0, 0 '
-        'where only that is of forward-right-down.',
+        'Roll, pitch, yaw from the axes of the orientation to those of gyroscope and '
+        'accelerometer: 180, 0, 0 if only the orientation has forward-right-down axes.',
     )
     heading: float = parameter(0.0, 'deg', 'Error of the published heading; taken off.')
     acceleration_std: float | None = parameter(

@@ -30,6 +30,7 @@ _CHECKSUM = struct.Struct('<I')
 _CHUNK_CHECKSUM = 24
 """Where in a chunk its checksum is: after two times and the size of its records."""
 _FOOTER_CHECKSUM = 16
+_FOOTER_SIZE = 20
 _PIECE = 1 << 20
 """Bytes that are in memory at a time."""
 
@@ -59,7 +60,7 @@ def check_checksums(file: Path) -> None:
     """Refuse an mcap file that has changed since its checksums were computed.
 
     Checksums that its writer left out are 0 and not checked, nor are those of compressed chunks,
-    which rosbags checks when it unpacks them.
+    which `read_messages` checks when it unpacks them.
 
     Raises
     ------
@@ -75,6 +76,12 @@ def check_checksums(file: Path) -> None:
                 raise RecordingError(
                     f'{file}: damaged: the checksum of {one.of} is not that of its bytes'
                 )
+        stream.seek(-len(_MAGIC) - _FOOTER_SIZE, 2)
+        (summary,) = struct.unpack('<Q', stream.read(8))
+    if not summary:
+        # Without it rosbags unpacks all chunks at once when it opens the file, whatever they hold.
+        for _ in read_messages(file, ()):
+            pass
 
 
 def _unpacked(stream: BinaryIO, place: int, layout: struct.Struct) -> tuple[int, ...]:
@@ -146,7 +153,14 @@ def read_messages(
             stream.seek(start)
             if kind == _CHUNK:
                 stream.seek(content)
-                records = _records_of(stream.read(end - content), file, start)
+                try:
+                    records = _records_of(stream.read(end - content), file, start)
+                except RecordingError:
+                    raise
+                except Exception as error:
+                    # As lz4, zstd or a name that is no text have it.
+                    problem = f'damaged: chunk at byte {start} ({error})'
+                    raise RecordingError(f'{file}: {problem}') from None
             elif kind in (_CHANNEL, _MESSAGE):
                 records = stream.read(end - start)
             else:

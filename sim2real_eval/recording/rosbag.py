@@ -97,7 +97,12 @@ class RawTopic:
             found = [decode_transforms(one, self._where) for one in data]
             self._transforms += zip(received_ns, found, strict=True)
         else:
-            self._decoder.add(data, np.array(received_ns, np.int64))
+            try:
+                times = np.array(received_ns, np.int64)
+            except OverflowError:
+                problem = 'a receive time is beyond 64 bits'
+                raise RecordingError(f'{self._where}: {problem}') from None
+            self._decoder.add(data, times)
 
 
 @dataclasses.dataclass
@@ -231,7 +236,7 @@ def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
             elif file.suffix == '.mcap':
                 check_checksums(file)
         return (_read if reader == 'rosbags' else _read_native)(path, wanted)
-    except RecordingError:
+    except (RecordingError, MemoryError):
         raise
     except Exception as error:
         # Damaged bytes surface as whatever the parser tripped over (struct, sqlite, zstd, YAML,

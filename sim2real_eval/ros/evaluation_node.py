@@ -130,12 +130,12 @@ class EvaluationNode(Node):
             self.tell()
             began = time.monotonic()
             with Pass(
-                self._replay,
-                self._replay_executor,
-                self._truth,
-                self.study.setup,
-                plan,
-                run,
+                node=self._replay,
+                executor=self._replay_executor,
+                truth=self._truth,
+                setup=self.study.setup,
+                plan=plan,
+                run=run,
                 rate_factor=self.study.settings.rate_factor,
                 poll=self._poll,
             ) as played:

@@ -46,7 +46,7 @@ def set_array(owner: object, name: str, kind: type[Any], shape: tuple[int, ...])
 
 def is_steady(values: NDArray[Any]) -> bool:
     """Return whether an array (n, ...) is one row that is seen n times."""
-    return len(values) > 1 and values.strides[0] == 0
+    return values.ndim > 0 and len(values) > 1 and values.strides[0] == 0
 
 
 def _rows(values: NDArray[Any], selection: Any) -> NDArray[Any]:
@@ -81,7 +81,8 @@ def by_blocks(
 
 def span_ends(times: Sequence[IntArray]) -> IntArray:
     """Return where to cut several arrays of times, which never decrease, into some blocks each."""
-    return np.unique(np.concatenate([one[BLOCK::BLOCK] for one in times]))
+    cuts = (one[BLOCK::BLOCK] for one in times)
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *cuts]))
 
 
 def time_spans(times: Sequence[IntArray], ends: IntArray | None = None) -> Iterator[list[slice]]:
@@ -160,8 +161,10 @@ class Columns(Generic[T]):
         self._like = part
 
     def joined(self) -> T:
-        """Return all messages; there must have been a part, which may be empty."""
+        """Return all messages, and begin anew; there must have been a part, which may be empty."""
         found: dict[str, Any] = {name: column.values for name, column in self._columns.items()}
+        # A further part would move what has been given away.
+        self._columns = {}
         return dataclasses.replace(self._like, **found)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sim_sensors.core import rotations
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import VariedParameters, non_negative, parameter
 from sim_sensors.core.registry import Registry
@@ -55,7 +56,7 @@ class WheelOdometryModel(SensorModel, VariedParameters):
         read_only=True,
     )
     encoder_counts: float = non_negative(
-        0.0, '1', 'Counts of an encoder per turn of its wheel; 0: no steps.'
+        0.0, '1', 'Counts of an encoder per turn of its wheel, at least 1; 0: no steps.'
     )
     radius_error: float = non_negative(
         0.0,
@@ -75,6 +76,11 @@ class WheelOdometryModel(SensorModel, VariedParameters):
     noise: WheelNoise = dataclasses.field(default_factory=PerDistance)
     slip: Slip = dataclasses.field(default_factory=Slip)
     steering_offset: SteeringOffset = dataclasses.field(default_factory=SteeringOffset)
+
+    def _check(self) -> None:
+        if 0.0 < self.encoder_counts < 1.0:
+            problem = f'{self.encoder_counts:g} is not allowed; must be 0 or at least 1'
+            raise ParameterError(type(self).__name__, 'encoder_counts', problem)
 
     def start(self, seed: int, run: str, sensor: str = 'wheels') -> WheelOdometrySensor:
         """Switch the odometry on; see `SensorModel.start`."""

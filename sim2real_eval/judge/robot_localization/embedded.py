@@ -16,7 +16,7 @@ from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, qu
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import valid_fixes
-from sim_sensors.core.measurements import Columns, FixArray, ImuArray, IntArray, TwistArray
+from sim_sensors.core.measurements import BLOCK, Columns, FixArray, ImuArray, IntArray, TwistArray
 from .advice import (
     datum_advice,
     divergence,
@@ -195,7 +195,9 @@ def _run(
         history = new_history(capacity if timing.history >= 0 else 0)
         found = Columns[Corrections]()
         for end, messages in inputs.arrivals.spans(timing):
-            most = room * (len(messages.part) + 2 * fixes)
+            # What waits from spans before is corrected here, too.
+            waiting = max(len(messages.part), BLOCK) + int(queue.size[0])
+            most = room * (waiting + 2 * fixes)
             out = with_room(out, most)
             full = replay(
                 messages, inputs.parts, memory, flt, dynamics, timing._replace(end=end),

@@ -153,7 +153,7 @@ class SensorFeed:
 _REAL, _SIMULATED = 'real', 'sim'
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(eq=False, kw_only=True)
 class Pass:
     """The real and one simulated run of a recording on the graph.
 
@@ -169,8 +169,11 @@ class Pass:
     rate_factor: float  # seconds of the run per second of the wall; 0: as fast as it goes
     # Called after each step of the clock, and while sensors are waited for; may raise.
     poll: Callable[[], None]
-    pace: Pace = dataclasses.field(default_factory=lambda: Pace(0.0, 0.0))  # of `play`
-    _open: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
+    # Of `play`.
+    pace: Pace = dataclasses.field(init=False, default_factory=lambda: Pace(0.0, 0.0))
+    _open: contextlib.ExitStack = dataclasses.field(
+        init=False, default_factory=contextlib.ExitStack
+    )
 
     def __enter__(self) -> Pass:
         with self._open as opened:

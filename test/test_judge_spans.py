@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""However a recording is cut into spans of time, the judge publishes the same bits."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from judge_examples import filter_config, mask, navsat_config, odometry, recording, stamps
+from live_examples import batch_bits, curve, everything
+
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization import embedded
+from sim2real_eval.judge.robot_localization.embedded import judge
+from sim_sensors.core import measurements
+
+
+def blocks_of(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (measurements, embedded):
+        monkeypatch.setattr(module, 'BLOCK', count)
+
+
+def assert_same(found: JudgedRun, expected: JudgedRun) -> None:
+    assert batch_bits(found) == batch_bits(expected)
+    for field in dataclasses.fields(expected.corrections):
+        values = (getattr(one.corrections, field.name) for one in (found, expected))
+        np.testing.assert_array_equal(*values)
+
+
+@pytest.mark.parametrize('smooth', [False, True], ids=['as they come', 'with history'])
+def test_a_run_in_spans_is_the_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, smooth: bool
+) -> None:
+    """Messages arrive late and out of order, and some arrive at one time."""
+    more = {'smooth_lagged_data': True, 'history_length': 0.5} if smooth else {}
+    run, navsat = curve(), navsat_config(tmp_path)
+    random = np.random.default_rng(3)
+    late = {
+        topic: dataclasses.replace(
+            array, arrival_ns=array.stamp_ns + random.integers(0, 4, len(array)) * 10_000_000
+        )
+        for topic, array in run.messages.items()
+    }
+    run = dataclasses.replace(run, messages=late)
+    config = everything(tmp_path, **more)
+    whole = judge(run, config, navsat)
+    for count in (1, 37, 200):
+        blocks_of(count, monkeypatch)
+        assert_same(judge(run, config, navsat), whole)
+
+
+@pytest.mark.parametrize('beyond', [1, 2])
+def test_a_last_span_of_a_message_or_none_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beyond: int
+) -> None:
+    """What waited from before is corrected in it: room for its own messages is too little."""
+    config = filter_config(tmp_path, odom0='odom', odom0_config=mask('vx', 'vyaw'))
+    run = recording({'odom': odometry(stamps(100.0, (800 + beyond) / 100.0))})
+    whole = judge(run, config, None)
+    blocks_of(100, monkeypatch)
+    assert_same(judge(run, config, None), whole)
