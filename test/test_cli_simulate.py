@@ -149,6 +149,16 @@ def test_the_progress_bar_counts_the_runs_of_a_broken_truth(
     assert re.findall(r'recordings[^\r\n]*?(\d/\d)', screen.getvalue())[-1] == '4/4'
 
 
+def test_what_is_missing_of_a_recorded_truth_is_made(tmp_path: Path, capsys: Capture) -> None:
+    (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
+    out = tmp_path / 'twins'
+    (out / 'circle_1_1').mkdir(parents=True)
+    outcome = call(capsys, 'simulate', '--truth', path, '--runs', 3, '--out', out)
+    assert outcome.status == 1
+    assert 'circle_1_1: exists' in outcome.complaints[0]
+    assert outcome.out.splitlines() == [str(out / 'circle_1_2'), str(out / 'circle_1_3')]
+
+
 def test_nothing_is_overwritten_and_what_is_missing_is_made(
     tmp_path: Path, capsys: Capture
 ) -> None:

@@ -17,7 +17,7 @@ import pytest
 from cli_examples import call_process, command, contents, environment
 
 from sim2real_eval.common.locks import Scratch, hold
-from sim2real_eval.common.results import fresh_folder, new_folder
+from sim2real_eval.common.results import fresh_files, fresh_folder, new_folder
 from sim_sensors.core.errors import Sim2RealError
 
 MARK = 'result.json'
@@ -193,6 +193,82 @@ def test_an_older_result_survives_a_kill_while_it_gives_way(tmp_path: Path) -> N
     write(out, 'third', overwrite=True)
     (left,) = (path for path in tmp_path.iterdir() if path != out)
     assert contents(left / 'out.old') == whole
+
+
+def test_what_is_left_of_a_place_is_not_that_of_another_whose_name_goes_on(tmp_path: Path) -> None:
+    older = tmp_path / 'study.v2'
+    write(older, 'first')
+    whole = contents(older)
+    killed(older, 'fresh.mkdir(); target.rename(fresh.parent / "study.v2.old")')
+    write(tmp_path / 'study', 'another')
+    with pytest.raises(Sim2RealError, match='exists'):
+        write(older, 'second')
+    assert contents(older) == whole
+
+
+def left_files(folder: Path, complete: str) -> Path:
+    """Make what a killed command could have left of a.csv and b.csv."""
+    left = folder / '.a.csv.123.abcdefgh.tmp'
+    (left / 'files').mkdir(parents=True)
+    (left / 'sim2real.lock').touch()
+    (left / 'complete').write_text(complete)
+    return left
+
+
+def test_the_folder_of_a_stranger_moves_and_removes_nothing_elsewhere(tmp_path: Path) -> None:
+    out, victim = tmp_path / 'out', tmp_path / 'victim'
+    victim.write_text('precious')
+    left = left_files(out, json.dumps([str(victim), '../victim']))
+    (left / 'files' / 'c.csv').write_text('theirs')
+    with fresh_files(out, ('a.csv', 'b.csv'), overwrite=False) as fresh:
+        (fresh / 'a.csv').write_text('ours')
+    assert victim.read_text() == 'precious'
+    assert contents(out) == {'a.csv': b'ours'}
+    elsewhere = tmp_path / 'elsewhere'
+    elsewhere.mkdir()
+    (elsewhere / 'b.csv').write_text('theirs')
+    left = left_files(out, '[]')
+    (left / 'files').rmdir()
+    (left / 'files').symlink_to(elsewhere)
+    with pytest.raises(Sim2RealError, match=r'a.csv: exists'):
+        fresh_files(out, ('a.csv', 'b.csv'), overwrite=False).__enter__()
+    assert contents(elsewhere) == {'b.csv': b'theirs'}
+
+
+@pytest.mark.parametrize('complete', ['', '[', '{}'])
+def test_what_a_power_loss_has_left_is_no_result(tmp_path: Path, complete: str) -> None:
+    left_files(tmp_path / 'out', complete)
+    with fresh_files(tmp_path / 'out', ('a.csv',), overwrite=False) as fresh:
+        (fresh / 'a.csv').write_text('ours')
+    assert contents(tmp_path / 'out') == {'a.csv': b'ours'}
+
+
+def test_an_interrupt_between_two_files_leaves_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, calls = Path.replace, []
+
+    def interrupted(path: Path, target: Path) -> Path:
+        calls.append(path)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    def written() -> None:
+        with fresh_files(tmp_path, ('a', 'b', 'c'), overwrite=False) as fresh:
+            for name in 'abc':
+                (fresh / name).write_text(name)
+
+    monkeypatch.setattr(Path, 'replace', interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        written()
+    assert contents(tmp_path) == {'a': b'a', 'b': b'b', 'c': b'c'}
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused_before_anything_moves(tmp_path: Path) -> None:
+    (tmp_path / 'b').mkdir()
+    with pytest.raises(Sim2RealError, match='b: is a folder'):
+        fresh_files(tmp_path, ('a', 'b'), overwrite=True).__enter__()
 
 
 def test_a_place_is_held_by_one_thread_and_freed_with_what_was_made_for_it(tmp_path: Path) -> None:

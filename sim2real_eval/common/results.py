@@ -77,8 +77,9 @@ def fresh_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) ->
             (scratch.path / 'stale').write_text(json.dumps(stale), encoding='utf-8')
             # From here on the files are the result, whoever moves them.
             (scratch.path / 'stale').rename(scratch.path / _COMPLETE)
+            _move_files(scratch.path, target, names)
         finally:
-            # Also when an interrupt comes between two of them.
+            # Once more for an interrupt between two of them.
             _move_files(scratch.path, target, names)
             scratch.remove()
 
