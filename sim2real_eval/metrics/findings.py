@@ -62,8 +62,9 @@ NO_NUMBERS = decisive(
 )
 WORLD_FROM_START = routine(
     'consistency.world_from_start',
-    'no input of the judge defines its world in {axes}, so the truth is aligned with its first '
-    'estimate there: errors start at zero, and the covariance of that estimate is subtracted',
+    'no horizontal position or heading that the judge was given tells its world in {axes}, so the '
+    'truth is aligned with its first estimate there: errors start at zero, and the covariance of '
+    'that estimate is subtracted',
     'Only errors since the start are seen.',
 )
 TRUTH_ALIGNED = routine(

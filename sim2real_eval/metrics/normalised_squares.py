@@ -29,9 +29,10 @@ from sim_sensors.world.geodesy import LocalFrame
 from . import findings
 from .options import MetricError
 
-# Linearisation and rounding leave less of a variance than of the part of it that is subtracted.
 _LEAST_SHARE = 0.9
+"""P(t) may fall this far below G C G' by rounding before a filter counts as overconfident."""
 _MOST_TURNED = 5.0
+"""Positions count up to this variance by the turn, over the least variance that remains."""
 
 QUANTITIES = ('position', 'orientation', 'velocity', 'angular velocity')
 
@@ -61,11 +62,13 @@ class Alignment(NamedTuple):
     """What the errors share because the truth was aligned with what the judge knew.
 
     `covariance` `(6, 6)` is of the aligned x, y, z, roll, pitch and yaw, zero where nothing is
-    known of it; the truth was turned about `centre`, `(3,)`, in the judge's world.
+    known of it; the truth was turned about `centre`, `(3,)`, in the judge's world. `own_turn` says
+    that the turn is that of the first estimate, while positions are those of inputs.
     """
 
     covariance: FloatArray
     centre: FloatArray
+    own_turn: bool = False
 
 
 def nis(judged: JudgedRun, *, two_d: bool = False) -> list[Squares]:
@@ -120,10 +123,10 @@ def nees_at(
     turns = axes if turns is None else turns
     stamps = judged.stamp_ns[inside]
     pose, twist = judged.pose_covariance[inside], judged.twist_covariance[inside]
-    shared = False
+    of_position, of_turn = False, False
     if alignment is not None and alignment.covariance.any():
         rows = np.array([*axes, *(3 + turn for turn in turns)])
-        pose, shared = _without(alignment, pose, judged.position[inside], rows)
+        pose, of_position, of_turn = _without(alignment, pose, judged.position[inside], rows)
     errors = (
         judged.position[inside] - true.position,
         _turned(judged.orientation[inside], true.orientation, about_axes=judged.about_axes),
@@ -131,7 +134,7 @@ def nees_at(
         judged.angular_velocity[inside] - true.angular_velocity,
     )
     blocks = (pose[:, :3, :3], pose[:, 3:, 3:], twist[:, :3, :3], twist[:, 3:, 3:])
-    shares, found = (shared, shared, False, False), []
+    shares, found = (of_position, of_turn, False, False), []
     for name, error, block, kept, common in zip(
         QUANTITIES, errors, blocks, (axes, turns, axes, turns), shares, strict=True
     ):
@@ -151,25 +154,33 @@ def nees_at(
 
 def _without(
     alignment: Alignment, pose: FloatArray, position: FloatArray, kept: IntArray
-) -> tuple[FloatArray, bool]:
-    """Return the covariances of aligned errors, and whether these share one; see the derivation.
+) -> tuple[FloatArray, bool, bool]:
+    """Return the covariances of aligned errors, and whether positions and orientations each share
+    one; see the derivation.
 
     Of the covariances, (n, 6, 6), the rows `kept` count.
     """
     moves = np.tile(np.eye(6), (len(pose), 1, 1))
     away = np.nan_to_num(position - alignment.centre)
     moves[:, 0, 5], moves[:, 1, 5] = -away[:, 1], away[:, 0]
+    added = np.zeros_like(moves)
+    if alignment.own_turn:
+        added[:, :3, :3] = moves[:, :3, 5:] @ moves[:, :3, 5:].transpose(0, 2, 1)
+        added *= alignment.covariance[5, 5]
+        moves[:, :3, 5] = 0.0
     common = moves @ alignment.covariance @ moves.transpose(0, 2, 1)
-    stated, least = (np.diagonal(one, axis1=1, axis2=2)[:, kept] for one in (pose, common))
-    if np.any(stated < _LEAST_SHARE * least):
-        return pose + common, True
-    since = pose - common
+    stated, smallest = (np.diagonal(one, axis1=1, axis2=2)[:, kept] for one in (pose, common))
+    if np.any(stated < _LEAST_SHARE * smallest):
+        return pose + common + added, True, True
+    since = pose - common + added
+    if alignment.own_turn:
+        return since, True, False
     # How far a turn moves a position is known to some per cent; det / trace is the least variance.
     turned = alignment.covariance[5, 5] * np.sum(away[:, :2] ** 2, axis=1)
     level = since[:, :2, :2]
-    least = _MOST_TURNED * np.linalg.det(level)
-    since[turned * np.trace(level, axis1=1, axis2=2) > least, :3, :3] = np.nan
-    return since, False
+    most = _MOST_TURNED * np.linalg.det(level)
+    since[turned * np.trace(level, axis1=1, axis2=2) > most, :3, :3] = np.nan
+    return since, False, False
 
 
 def _turned(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> FloatArray:
@@ -197,9 +208,13 @@ def _turned(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> Flo
 # noise; one that takes its position from inputs follows their mean error, c, of covariance
 # (sum of R^-1)^-1 if they are independent. Either way cov(e(t), c) = G C, and a(t) has
 # P(t) - G C G' ([BarShalom2001], section 5.4; [Zhang2018] for what cannot be observed). Of fixes C
-# counts as zero, as their errors drift: their mean error is not seen. A variance below that of
-# G C G' belongs to a filter that is overconfident or knows more than its inputs say. Its errors
-# count as independent of c, P(t) + G C G', and as all samples share c, as one sample.
+# counts as zero, as their errors drift: their mean error is not seen.
+#
+# Positions of inputs that tell no turn do not depend on the yaw of the first estimate, with which
+# the truth is turned about them: what that moves the truth adds to P(t), and all samples share it.
+# A variance below that of G C G' belongs to a filter that is overconfident or knows more than its
+# inputs say. Its errors count as independent of c, P(t) + G C G'. What all samples share counts as
+# one sample.
 
 _LEAST_EXTENT_M = 1.0
 _LEAST_ARMS = 10.0
@@ -225,7 +240,11 @@ class _Places(NamedTuple):
     least: float
 
     def mean(self, values: FloatArray) -> FloatArray:
-        return np.asarray(np.average(values, axis=0, weights=self.weight))
+        """Return the weighted mean of each axis where it is given; NaN where it never is."""
+        weights = np.where(np.isnan(values), 0.0, self.weight[:, None])
+        total = weights.sum(axis=0)
+        sums = (weights * np.nan_to_num(values)).sum(axis=0)
+        return np.asarray(np.divide(sums, total, out=np.full(3, np.nan), where=total > 0.0))
 
     def turn(self) -> tuple[float | None, float]:
         """Return the turn from before to after, None if they tell none, and its variance."""
@@ -302,7 +321,8 @@ def truth_in_world(
         position=rotate(about, truth.position) + shift,
         orientation=multiply(about, truth.orientation),
     )
-    return WorldFrameTruth(moved, notes, Alignment(common, centre))
+    own_turn = places is not None and bool(unknown[5])
+    return WorldFrameTruth(moved, notes, Alignment(common, centre, own_turn))
 
 
 def _of_fixes(
