@@ -43,8 +43,9 @@ as JSON. In a pipe, a finding is one line and tables are not wrapped.
 **Files.** Nothing is overwritten unless you give `--overwrite`. Results appear under their final
 name only when they are complete; several files of one result appear together. While a verb works,
 it locks its `--out`; a second command with the same `--out` ends with status 2. After a kill, give
-the same command again: it removes what is left over and completes the result. `simulate` makes
-the recordings that are missing and ends with status 1, because it leaves those that are there.
+the same command again: it removes what is left over and completes the result, or says that the
+result is there (status 2). `simulate`, and `judge` with several recordings, make what is missing
+and end with status 1, because they leave what is there.
 
 **Repeatability.** Equal `--seed` gives equal bytes, whatever `--jobs` is.
 

@@ -236,7 +236,7 @@ def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
             elif file.suffix == '.mcap':
                 check_checksums(file)
         return (_read if reader == 'rosbags' else _read_native)(path, wanted)
-    except (RecordingError, MemoryError):
+    except (RecordingError, MemoryError, OSError):
         raise
     except Exception as error:
         # Damaged bytes surface as whatever the parser tripped over (struct, sqlite, zstd, YAML,
