@@ -119,11 +119,8 @@ class BatchPass:
     unlucky = ''
     pace = Pace(1.0, 1.0)
 
-    def __init__(self, *given: Any, **_: Any) -> None:
-        self._setup: JudgeSetup
-        self._plan: RunPlan
-        self._run: PlannedRun
-        self._setup, self._plan, self._run = given[3:]
+    def __init__(self, setup: JudgeSetup, plan: RunPlan, run: PlannedRun, **_: Any) -> None:
+        self._setup, self._plan, self._run = setup, plan, run
         if self._plan.maker.real.name == self.unlucky:
             raise OSError(28, 'No space left on device', '/tmp/log')
 

@@ -100,8 +100,7 @@ class RawTopic:
             try:
                 times = np.array(received_ns, np.int64)
             except OverflowError:
-                problem = 'a receive time is beyond 64 bits'
-                raise RecordingError(f'{self._where}: {problem}') from None
+                raise RecordingError(f'{self._where}: a time exceeds 64 bits') from None
             self._decoder.add(data, times)
 
 
