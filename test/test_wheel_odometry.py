@@ -347,6 +347,8 @@ def test_what_cannot_be_is_refused() -> None:
         SwerveWheels(module_x=(0.1,) * 4, module_y=(0.1,) * 4)
     with pytest.raises(ParameterError, match=r'drive\.model: .tank. is unknown; must be one'):
         WheelOdometryModel.from_mapping({'drive': {'model': 'tank'}}, 'my.yaml')
+    with pytest.raises(ParameterError, match=r'encoder_counts: 1e-300 .* must be 0 or >= 1'):
+        dataclasses.replace(FULL, encoder_counts=1e-300)
     with pytest.raises(ParameterError, match=r'slip\.distance: .*must be 0 or >= 0\.001'):
         WheelOdometryModel.from_mapping({'slip': {'distance': 1e-6}}, 'my.yaml')
     mapping = {'noise': {'model': 'squared_increment', 'std': -1}}

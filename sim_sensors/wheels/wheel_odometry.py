@@ -79,7 +79,7 @@ class WheelOdometryModel(SensorModel, VariedParameters):
 
     def _check(self) -> None:
         if 0.0 < self.encoder_counts < 1.0:
-            problem = f'{self.encoder_counts:g} is not allowed; must be 0 or at least 1'
+            problem = f'{self.encoder_counts:g} is not allowed; must be 0 or >= 1'
             raise ParameterError(type(self).__name__, 'encoder_counts', problem)
 
     def start(self, seed: int, run: str, sensor: str = 'wheels') -> WheelOdometrySensor:
