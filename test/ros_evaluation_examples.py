@@ -106,7 +106,7 @@ def record(
     readers = ' '.join(
         f'ground_truth/odometry:{name}' for name in ('imu_node', 'gps_node', 'world')
     )
-    moving = graph.start(
+    moving = graph.launch(
         'trajectory_node', f'motion:={motion}', 'clock:=true', f'awaited:={readers}', *parameters
     )
     end = time.monotonic() + PATIENCE_S

@@ -35,12 +35,18 @@ from sim2real_eval.judge.external.graph import (
     free_domain,
     private_context,
 )
+from sim2real_eval.ros.judge_node import JudgeNode
 from sim_sensors import executables
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import messages_of, stamp_ns, time_message
+from sim_sensors.ros.path_follower_node import PathFollowerNode
+from sim_sensors.ros.sensor_node import SensorNode
+from sim_sensors.ros.sensors_node import sensor_nodes
+from sim_sensors.ros.trajectory_node import TrajectoryNode
+from sim_sensors.sensor.catalogue import kinds
 
 TIMEOUT = 180.0
 # Long enough for a busy machine to answer the first time.
@@ -72,12 +78,18 @@ DEEP = (
 VECTORS = ('angular_velocity', 'linear_acceleration')
 
 
+def _words(name: str, parameters: Sequence[str], file: Path | None) -> list[str]:
+    """Return the words of a command line; nodes that can report often do so."""
+    often = ['diagnostics_period:=0.05'] if name not in ('', 'trajectory_node') else []
+    words = [word for parameter in (*often, *parameters) for word in ('-p', parameter)]
+    return words + ([] if file is None else ['--params-file', str(file)])
+
+
 def refused(
     capfd: pytest.CaptureFixture[str], name: str, *parameters: str, file: Path | None = None
 ) -> list[str]:
     """Run an executable in this process with what it refuses; return the lines that it says."""
-    words = [word for parameter in parameters for word in ('-p', parameter)]
-    words += [] if file is None else ['--params-file', str(file)]
+    words = _words('', parameters, file)
     capfd.readouterr()
     # What is taken by mistake would run for ever.
     end = threading.Timer(60.0, rclpy.try_shutdown)
@@ -89,8 +101,30 @@ def refused(
     return said.err.splitlines()
 
 
+_OTHERS: dict[str, Any] = {
+    'judge_node': JudgeNode,
+    'path_follower_node': PathFollowerNode,
+    'trajectory_node': TrajectoryNode,
+}
+
+
+def nodes_of(name: str, *words: str, context: Context) -> list[Node]:
+    """Make the nodes of an executable in this process, from the words of its command line."""
+    options: Any = {'context': context, 'cli_args': ['--ros-args', *words]}
+    if name == 'sensors_node':
+        return sensor_nodes(**options)
+    if name in _OTHERS:
+        return [_OTHERS[name](**options)]
+    (kind,) = (kind for kind in kinds() if kind.node == name)
+    return [SensorNode(kind, **options)]
+
+
 class Graph:
-    """A node that plays the world, and processes of the nodes under test."""
+    """A node that plays the world, and the nodes under test.
+
+    Those are in this process, spun by the executor of the world: a process of its own costs two
+    seconds of loading each. `launch` starts one where the process is what is tested.
+    """
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -101,6 +135,7 @@ class Graph:
         self.executor.add_node(self.node)
         self.received: dict[str, list[Any]] = collections.defaultdict(list)
         self.processes: list[subprocess.Popen[str]] = []
+        self._nodes: list[Node] = []
         self._subscriptions: dict[str, Any] = {}
         self._clients: dict[str, Any] = {}
         self.odometry = self.node.create_publisher(
@@ -118,18 +153,27 @@ class Graph:
         """
         for process in self.processes:
             self.stop(process, signal.SIGKILL)
-        self.executor.remove_node(self.node)
+        nodes = [self.node, *self._nodes]
+        for node in nodes:
+            self.executor.remove_node(node)
         self.executor.shutdown()
-        self.node.destroy_node()
+        for node in nodes:
+            node.destroy_node()
 
-    def start(
+    def start(self, name: str, *parameters: str, file: Path | None = None) -> list[Node]:
+        """Start the nodes of an executable with parameters such as `imu.rate:=50.0`."""
+        words = _words(name, parameters, file)
+        nodes = nodes_of(name, *words, context=self.context)
+        for node in nodes:
+            self.executor.add_node(node)
+        self._nodes += nodes
+        return nodes
+
+    def launch(
         self, name: str, *parameters: str, file: Path | None = None
     ) -> subprocess.Popen[str]:
-        """Start an executable with parameters such as `imu.rate:=50.0`."""
-        if name != 'trajectory_node':
-            parameters = ('diagnostics_period:=0.05', *parameters)
-        words = [word for parameter in parameters for word in ('-p', parameter)]
-        words += [] if file is None else ['--params-file', str(file)]
+        """Start an executable as a process."""
+        words = _words(name, parameters, file)
         process = subprocess.Popen(
             [sys.executable, '-m', 'sim_sensors.executables', name, '--ros-args', *words],
             stdout=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,12 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
+from sim2real_eval.judge.external.side import Side
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.replay_options import Grids
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim2real_eval.ros.judge_node import JudgeNode
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
 PATIENCE_S = 180.0
@@ -46,6 +48,25 @@ TAKERS: dict[str, tuple[str, Any, str]] = {
 COUNTED_AS = {'fix': 'gps/fix', 'heading': 'imu', 'command': 'cmd_vel'}
 Script = list[tuple[str, Any]]
 """What happens, in order: ('clock', ns), or what takes a message and the message."""
+
+
+_START = Side._start
+
+
+def start_here(side: Side, name: str, command: Sequence[str]) -> None:
+    """In place of `Side._start`: the judge_node of a command, in this process.
+
+    Whoever waits for it spins it, so that its libraries are loaded once and not for each run.
+    """
+    if 'sim2real_eval.ros.judge_node' not in command:
+        _START(side, name, command)
+        return
+    words = list(command[command.index('--ros-args') :])
+    executor = side._node.executor
+    judge = JudgeNode(context=side._node.context, use_global_arguments=False, cli_args=words)
+    side._stack.callback(judge.destroy_node)
+    executor.add_node(judge)
+    side._stack.callback(executor.remove_node, judge)
 
 
 def command(*arguments: str) -> list[str]:

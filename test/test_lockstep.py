@@ -22,6 +22,7 @@ from live_examples import MOUNTED, batch_bits, curve, everything
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from ros_judge_examples import start_here
 from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sim2real_eval.common.errors import JudgeError
@@ -68,6 +69,12 @@ def setup_of_everything(folder: Path, **more: object) -> JudgeSetup:
     navsat = {'/**': {'ros__parameters': {'frequency': 20.0, 'use_odometry_yaw': False}}}
     (folder / 'navsat_params.yaml').write_text(yaml.safe_dump(navsat), encoding='utf-8')
     return JudgeSetup.load(folder / 'params.yaml', folder / 'navsat_params.yaml')
+
+
+@pytest.fixture(autouse=True)
+def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our node is in this process; with processes of it there is test_lockstep_process."""
+    monkeypatch.setattr(Side, '_start', start_here)
 
 
 @pytest.fixture

@@ -149,12 +149,12 @@ def test_reset_service_begins_anew_with_the_same_noise(graph: Graph) -> None:
 
 
 def test_killed_node_that_comes_back_measures_as_a_new_one(graph: Graph) -> None:
-    process = graph.start('imu_node')
+    process = graph.launch('imu_node')
     graph.connect(TOPIC)
     play(graph, TRUTH.take(slice(0, 101)))
     graph.wait(lambda: graph.values()['odometry accepted'] == '101', 'its report')
     assert graph.stop(process, signal.SIGKILL) == -signal.SIGKILL
-    process = graph.start('imu_node')
+    process = graph.launch('imu_node')
     fresh = {'odometry accepted': '0', 'odometry publishers': '1', 'subscriptions': '1'}
     graph.wait(lambda: fresh.items() <= graph.values().items(), 'the new node')
     # Fast DDS may lose what it sends through the shared memory of the dead process, for seconds:

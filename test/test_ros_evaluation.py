@@ -63,7 +63,7 @@ def recorded(graph: Graph) -> Recorded:
     """Two motions, one after the other on the same clock, at twice real time."""
     recorder = Recorder(graph)
     nodes = [
-        graph.start('sensors_node', 'use_sim_time:=true', 'seed:=3', *LOSSLESS),
+        graph.launch('sensors_node', 'use_sim_time:=true', 'seed:=3', *LOSSLESS),
         start_judge(graph),
     ]
     graph.wait(

@@ -33,3 +33,15 @@ def test_sensors_hear_odometry_reliably_when_asked_to(graph: Graph, lossless: bo
     graph.wait(lambda: {'imu_node', 'gps_node'} <= set(found()), 'both sensors')
     kind = ReliabilityPolicy.RELIABLE if lossless else ReliabilityPolicy.BEST_EFFORT
     assert found() == {'imu_node': kind, 'gps_node': kind}
+
+
+def test_an_override_of_one_topic_is_not_that_of_the_next(graph: Graph) -> None:
+    """Sensors of one process, the second made after the first."""
+    nodes = graph.start('sensors_node', 'qos_overrides./imu/data.publisher.depth:=77')
+    deep = {
+        publisher.topic_name
+        for node in nodes
+        for publisher in node.publishers
+        if publisher.qos_profile.depth == 77
+    }
+    assert deep == {'/imu/data'}

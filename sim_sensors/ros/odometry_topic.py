@@ -21,8 +21,8 @@ from .messages import stamp_ns
 ODOMETRY_TOPIC = 'ground_truth/odometry'
 """Relative name of the topic of the true motion."""
 
-# Deep enough for a second of ten times real time; best effort, so that any publisher fits.
-_QOS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Enough for a second of ten times real time.
+_DEPTH = 1000
 
 
 def subscribe_odometry(node: Node, callback: Callable[[bytes], None]) -> Subscription:
@@ -31,7 +31,8 @@ def subscribe_odometry(node: Node, callback: Callable[[bytes], None]) -> Subscri
         Odometry,
         ODOMETRY_TOPIC,
         callback,
-        _QOS,
+        # Best effort, so that any publisher fits. Its own: rclpy writes the overrides into it.
+        QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT),
         qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         raw=True,
     )

@@ -31,7 +31,7 @@ from .odometry_topic import odometry_of_bytes, subscribe_odometry
 from .parameters import NodeParameters
 from .running import on_backward_jump, run
 
-_OUT_QOS = QoSProfile(depth=10)
+_DEPTH = 10
 
 
 def path_waypoints(message: Path) -> Waypoints:
@@ -105,11 +105,11 @@ class PathFollowerNode(Node):
         self._command_publisher = self.create_publisher(
             TwistStamped if self._settings.stamped else Twist,
             'cmd_vel',
-            _OUT_QOS,
+            QoSProfile(depth=_DEPTH),
             qos_overriding_options=overridable,
         )
         self._error_publisher = self.create_publisher(
-            Vector3Stamped, '~/error', _OUT_QOS, qos_overriding_options=overridable
+            Vector3Stamped, '~/error', QoSProfile(depth=_DEPTH), qos_overriding_options=overridable
         )
         self.create_service(Trigger, '~/reset', self._on_reset)
         self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)

@@ -36,8 +36,8 @@ from .running import on_backward_jump, run
 
 # Odometry that is taken before other callbacks get their turn.
 _AT_ONCE = 200
-# Reliable feeds both kinds of subscriptions.
-MEASUREMENT_QOS = QoSProfile(depth=10)
+# Of what is published, reliably, which feeds both kinds of subscriptions.
+_DEPTH = 10
 _THROTTLE_S = 5.0
 # Time of arrival and stamp, ns, the messages and the error in them.
 _Waiting = tuple[int, int, tuple[object, ...], object]
@@ -125,18 +125,19 @@ class SensorNode(Node):
         return model.start(settings.seed, settings.run, settings.sensor, **surroundings)
 
     def _connect(self) -> None:
+        # A profile for each topic: rclpy writes the overrides into it.
         overridable = QoSOverridingOptions.with_default_policies()
         own = {self.kind.topic: self.message_type}
         self._sent_on: dict[str, Any] = {
             topic: self.create_publisher(
-                message, topic, MEASUREMENT_QOS, qos_overriding_options=overridable
+                message, topic, QoSProfile(depth=_DEPTH), qos_overriding_options=overridable
             )
             for topic, message in {**self._output.before, **own, **self._output.after}.items()
         }
         self._publisher = self._sent_on[self.kind.topic]
         truth_topic, truth_type = self._output.truth
         self._truth_publisher = self.create_publisher(
-            truth_type, truth_topic, MEASUREMENT_QOS, qos_overriding_options=overridable
+            truth_type, truth_topic, QoSProfile(depth=_DEPTH), qos_overriding_options=overridable
         )
         self.create_service(Trigger, '~/reset', self._on_reset)
         self.create_service(Trigger, '~/finish', self._on_finish)

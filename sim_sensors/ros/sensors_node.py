@@ -49,7 +49,7 @@ def sensor_nodes(**node_options: Any) -> list[Node]:
     doubled = sorted({entry for entry in given if given.count(entry) > 1})
     if doubled:
         raise ParameterError(_NAME, 'sensors', f'{doubled[0]!r} is named twice')
-    sensors = [_sensor(parent, entry, node_options) for entry in given]
+    sensors = [_sensor(parent, entry, **node_options) for entry in given]
     _check([*(sensor.declared for sensor in sensors), declared])
     return [parent, *sensors]
 
@@ -62,7 +62,9 @@ def _check(declared: Sequence[NodeParameters]) -> None:
         one.finish(allowed=known)
 
 
-def _sensor(parent: Node, entry: str, node_options: dict[str, Any]) -> SensorNode:
+def _sensor(
+    parent: Node, entry: str, *, cli_args: Sequence[str] = (), **node_options: Any
+) -> SensorNode:
     space, _, kind = entry.rpartition('/')
     parts = space.split('/') if space else []
     if kind not in KINDS.names() or not all(part.isidentifier() for part in parts):
@@ -75,6 +77,7 @@ def _sensor(parent: Node, entry: str, node_options: dict[str, Any]) -> SensorNod
     rules = [f'__node:={one.node}', f'__ns:={namespace}', f'{ODOMETRY_TOPIC}:={odometry}']
     arguments = ['--ros-args', *(word for rule in rules for word in ('-r', rule))]
     settings = OUTPUTS.get(kind).settings(sensor=entry)
+    arguments += cli_args
     return SensorNode(one, settings, strict=False, cli_args=arguments, **node_options)
 
 

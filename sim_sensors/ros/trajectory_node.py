@@ -30,7 +30,7 @@ from .running import Awaited, run
 
 _DELIVERY = Duration(seconds=2)
 # A reliable reader that is held up for seconds misses nothing.
-_ODOMETRY_QOS = QoSProfile(depth=1000)
+_DEPTH = 1000
 # Between two looks at the graph, and between two lines about who is not there, s of wall time.
 _POLL_S = 0.05
 _TELL_S = 5.0
@@ -59,7 +59,7 @@ class TrajectoryNode(Node):
         self._publisher = self.create_publisher(
             Odometry,
             ODOMETRY_TOPIC,
-            _ODOMETRY_QOS,
+            QoSProfile(depth=_DEPTH),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
