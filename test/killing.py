@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills commands with SIGKILL and gives them again: nothing is lost, half-written or left over.
+"""Ends commands by signals and gives them again: nothing is lost, half-written or left over.
 
-A command is killed just before one of its changes of the file system, which Python's audit events
-tell, or at some share of its time, which may be within one. The same command, given again, has to
-end with the bytes of one that was never killed; or, where the killed one was done but for its
-report, to find that result. What others have beside and in its folders stays, and nothing else
-is left, neither there nor in the folder for temporary files. `make fuzz` does this 100 times.
+A command gets SIGKILL, SIGTERM or SIGINT just before one of its changes of the file system, which
+Python's audit events tell, or at some share of its time, which may be within one. The same
+command, given again, has to end with the bytes of one that nobody ended; or, where it was done but
+for its report, to find that result. What others have beside and in its folders stays, and nothing
+else is left, neither there nor in the folder for temporary files, nor a process. After SIGTERM and
+SIGINT that holds at once. `make fuzz` does this 100 times.
 
     python test/killing.py --kills 100 --seed 1
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
+import functools
 import io
 import os
 import random
@@ -23,13 +24,18 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
+from unittest import mock
 
 from cli_examples import contents
+from killed_verbs import PREPARED, VERBS, Verb
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from sim2real_eval.cli.main import main as sim2real
 
@@ -39,53 +45,9 @@ _CHANGES = frozenset(
 THEIRS = 'theirs.txt'
 
 
-@dataclasses.dataclass(frozen=True)
-class Verb:
-    """A command that writes, and what it writes: below the folder it is given in."""
-
-    words: tuple[str, ...]
-    writes: str
-
-    @property
-    def name(self) -> str:
-        return ' '.join(self.words[:1])
-
-
-def _verb(line: str, writes: str = 'out') -> Verb:
-    return Verb(tuple(line.split()), writes)
-
-
-PREPARED = (
-    _verb(
-        'simulate --motion drive_line --duration 4 --runs 2 --gps ch_rw --imu airsim --out bags'
-    ),
-    _verb('simulate --motion standstill --duration 40 --gps ch_rw --imu chrono --out still'),
-    _verb('vepd --real bags/line_1 --models ch_rw --jobs 1 --resamples 100 --out study'),
-)
-"""What commands read; each is made for those that name it."""
-VERBS = (
-    _verb('vepd --real bags/line_1 --models ch_rw,ch_gauss --jobs 1 --resamples 100 --out out'),
-    _verb('vepd --real bags/line_1 bags/line_2 --models ch_rw --jobs 2 --resamples 100 --out out'),
-    _verb('simulate --motion circle --duration 3 --runs 2 --gps ch_rw --imu chrono --out out'),
-    _verb('judge bags/line_1 bags/line_2 --config clean --out out'),
-    _verb('judge bags/line_1 --config clean --consistency --out out.csv', 'out.csv'),
-    _verb('compare --real bags/line_1 --models ch_rw --imu chrono --jobs 1 --out out'),
-    _verb('characterize still/standstill_1 --out out'),
-    _verb('allan still/standstill_1 --out out'),
-    _verb(
-        'fit --real bags/line_1 bags/line_2 --tune gps.noise.std=0.1:1 --gps ch_gauss '
-        '--imu chrono --candidates 8 --resamples 100 --jobs 1 --out out'
-    ),
-    _verb('follow bags/line_1 --out out'),
-    _verb('scenario --runs 20 --out out'),
-    _verb('attitude --runs 2 --duration 5 --camera none --out out'),
-    _verb('wheels --models differential --runs 2 --out out'),
-    _verb('world default --out out.png', 'out.png'),
-    _verb('check bags/line_1 --plot out.png', 'out.png'),
-    _verb('gate study --max-vepd 100 --junit out.xml', 'out.xml'),
-    _verb('report study --out page/report.html', 'page'),
-    _verb('reference bags/line_1 --replace-truth --out out'),
-)
+_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+# Of a child that does not end; the slowest takes a few seconds on a quiet machine.
+_LONGEST_S = 300.0
 
 
 def _is_change(event: str, given: tuple[Any, ...]) -> bool:
@@ -100,37 +62,63 @@ def in_process(
     at: int = 0,
     seconds: float | None = None,
     count: Path = Path(os.devnull),
+    number: signal.Signals = signal.SIGKILL,
 ) -> int:
     """Do work in a copy of this process; return its status, or minus the signal that ended it.
 
-    SIGKILL ends it before its change number `at` of the file system, or after some seconds. How
-    many there were otherwise is written to `count`.
+    The signal comes before its change number `at` of the file system, or after some seconds. How
+    many there were otherwise is written to `count`. Processes that the copy leaves are an error.
     """
     child = os.fork()
     if not child:
-        _do(work, at, count)
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as on a terminal
+        _do(work, at, count, number)
+    timers = [threading.Timer(_LONGEST_S, os.kill, (child, signal.SIGKILL))]
     if seconds is not None:
-        time.sleep(seconds)
-        os.kill(child, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        timers.append(threading.Timer(seconds, os.kill, (child, number)))
+    for timer in timers:
+        timer.start()
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    finally:
+        for timer in timers:
+            timer.cancel()
+            timer.join()
+        _expect_no_more(child)
 
 
-def _do(work: Callable[[], int], at: int, count: Path) -> NoReturn:
-    changes, own, status = 0, os.getpid(), 70
+def _expect_no_more(group: int) -> None:
+    """Hold the processes of a group to end soon: workers hear of the end of who started them."""
+    for _ in range(100):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    os.killpg(group, signal.SIGKILL)
+    raise AssertionError('a process is left')
+
+
+def _do(work: Callable[[], int], at: int, count: Path, number: signal.Signals) -> NoReturn:
+    changes, watched, status = 0, os.getpid(), 70
 
     def hook(event: str, given: tuple[Any, ...]) -> None:
         nonlocal changes
-        if os.getpid() == own and _is_change(event, given):
+        if os.getpid() == watched and _is_change(event, given):
             changes += 1
             if changes == at:
-                os.kill(own, signal.SIGKILL)
+                os.kill(watched, number)
 
     try:
         sys.addaudithook(hook)
         status = work()
     except SystemExit as stop:
         status = int(stop.code or 0)
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
     finally:
+        watched = 0
         count.write_text(str(changes))
         sys.stdout.flush()
         sys.stderr.flush()
@@ -153,6 +141,7 @@ class Killer:
         self._temporary = folder / 'tmp'
         self._place.mkdir()
         self._temporary.mkdir()
+        self._older, self._complained = folder / 'older', folder / 'complained'
         self._known: dict[Verb, tuple[dict[str, bytes], int, float]] = {}
         verbs = [*verbs, *(PREPARED[-1:] if any('study' in verb.words for verb in verbs) else ())]
         read = ' '.join(word for verb in verbs for word in verb.words)
@@ -160,100 +149,145 @@ class Killer:
             if one.words[-1] in read:
                 self._finish(one.words)
         (self._place / THEIRS).write_text('theirs')
-        self._before = contents(self._place)
 
-    def _finish(self, words: Sequence[str], at: int = 0, seconds: float | None = None) -> int:
-        """Give a command; see `in_process`."""
+    def _finish(
+        self,
+        words: Sequence[str],
+        at: int = 0,
+        seconds: float | None = None,
+        number: signal.Signals = signal.SIGKILL,
+    ) -> int:
+        """Give a command in a copy of this process; see `in_process`."""
+        # Opened here, where that is no change of the command's.
+        with self._complained.open('w', buffering=1) as complained:
+            work = functools.partial(self._give, words, complained)
+            return in_process(work, at, seconds, self._count, number)
 
-        return in_process(lambda: self._give(words), at, seconds, self._count)
-
-    def _give(self, words: Sequence[str]) -> int:
+    def _give(self, words: Sequence[str], complained: TextIO) -> int:
         """Give a command here, in the place for it."""
-        before = Path.cwd()
-        os.chdir(self._place)
-        try:
-            with (
-                (self._place.parent / 'complained').open('w') as complained,
-                contextlib.redirect_stdout(io.StringIO()),
-                contextlib.redirect_stderr(complained),
-            ):
-                return sim2real(list(words))
-        finally:
-            os.chdir(before)
+        with (
+            contextlib.chdir(self._place),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(complained),
+        ):
+            return sim2real(list(words))
 
     def _undisturbed(self, verb: Verb) -> tuple[dict[str, bytes], int, float]:
         """Return what a command writes, by how many changes, and how long it takes."""
         if verb not in self._known:
+            if verb.older:
+                self._give(verb.older, io.StringIO())
+                place = self._place / verb.writes
+                (place / THEIRS).write_text('theirs')
+                place.rename(self._older_of(verb))
+            self._prepare(verb)
             # Compiles and imports, once for all copies of this process.
-            self._give(verb.words)
-            self._clear(verb)
+            self._give(verb.words, io.StringIO())
+            self._prepare(verb)
             start = time.monotonic()
             status = self._finish(verb.words)
             took = time.monotonic() - start
             if status not in (0, 1):  # 1: it says what is wrong with the recording
                 raise AssertionError(f'{verb.words}: status {status}: {self._complaint}')
             self._known[verb] = self._contents(), int(self._count.read_text()), took
-            self._clear(verb)
         return self._known[verb]
+
+    def _older_of(self, verb: Verb) -> Path:
+        self._older.mkdir(exist_ok=True)
+        return self._older / str(VERBS.index(verb))
+
+    def _clear(self, verb: Verb) -> None:
+        """Remove what the command wrote or left."""
+        for path in self._place.iterdir():
+            if path.name.startswith((verb.writes, f'.{verb.writes}', Path(verb.writes).stem)):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in self._temporary.iterdir():
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
+
+    def _prepare(self, verb: Verb) -> None:
+        """Make the place as the command is to find it: empty, or with an older result."""
+        self._clear(verb)
+        if verb.older:
+            shutil.copytree(self._older_of(verb), self._place / verb.writes)
 
     @property
     def _complaint(self) -> str:
-        return (self._place.parent / 'complained').read_text()
+        return self._complained.read_text()
 
     def _contents(self) -> dict[str, bytes]:
         """Return every file; a report of a gate says when it was made."""
         found = contents(self._place)
         return {name: re.sub(rb'timestamp="[^"]*"', b'', data) for name, data in found.items()}
 
-    def _clear(self, verb: Verb) -> None:
-        for path in self._place.iterdir():
-            if path.name.startswith((verb.writes, f'.{verb.writes}', Path(verb.writes).stem)):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    def _left(self) -> list[str]:
+        """Return what is hidden, or temporary."""
+        return [str(path) for path in [*self._place.rglob('.*'), *self._temporary.iterdir()]]
 
     def kill(self, verb: Verb, rng: random.Random) -> str:
-        """Kill a command once and give it again; return what is wrong, or nothing."""
+        """End a command once and give it again; return what is wrong, or nothing."""
         whole, changes, took = self._undisturbed(verb)
-        if rng.random() < 0.6:
-            at = rng.randint(1, changes)
-            status, when = self._finish(verb.words, at), f'before change {at} of {changes}'
-        else:
-            after = rng.uniform(0.0, took)
-            status = self._finish(verb.words, seconds=after)
-            when = f'after {after:.3f} s of {took:.3f} s'
-        killed = sorted(set(contents(self._place)) - set(self._before))
+        self._prepare(verb)
+        before = self._contents()
+        number = rng.choice(_SIGNALS)
+        how = (
+            (rng.randint(1, changes), None) if rng.random() < 0.6 else (0, rng.uniform(0.0, took))
+        )
+        status = self._finish(verb.words, *how, number)
+        problems, between = [], self._contents()
+        if number != signal.SIGKILL:
+            if status not in (0, 1, 128 + number):
+                problems.append(f'status {status}: {self._complaint}')
+            if left := self._left():
+                problems.append(f'left at once: {left[:5]}')
+            # The mark of a study says that it is not finished.
+            parts = {name: data for name, data in between.items() if name != 'out/study.json'}
+            is_part = verb.continues and parts.items() <= whole.items()
+            if between not in (before, whole) and not is_part:
+                problems.append('half a result at once')
         again = self._finish(verb.words)
-        problems = []
         if again not in (0, 1) and 'exists' not in self._complaint:
             problems.append(f'status {again}: {self._complaint}')
         found = self._contents()
+        if found != whole and 'give --overwrite' in self._complaint:
+            again = self._finish((*verb.words, '--overwrite'))
+            found = self._contents()
         if found != whole:
             wrong = {name for name in {*found, *whole} if found.get(name) != whole.get(name)}
             problems.append(f'other bytes than undisturbed (status {again}): {sorted(wrong)[:5]}')
-        hidden = list(self._place.rglob('.*'))
-        hidden += list(self._temporary.iterdir())
-        if hidden:
-            problems.append(f'left: {[str(path) for path in hidden][:5]}')
+        if left := self._left():
+            problems.append(f'left: {left[:5]}')
         self._clear(verb)
-        for path in self._temporary.iterdir():
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
         if not problems:
             return ''
-        return (
-            f'{" ".join(verb.words)}: killed {when} ({status}), left {killed[:6]}: '
-            + '; '.join(problems)
+        when = (
+            f'{number.name} before change {how[0]} of {changes}, or after {how[1]} of {took:.3f} s'
         )
+        changed = sorted(
+            name for name in {*before, *between} if before.get(name) != between.get(name)
+        )
+        return f'{" ".join(verb.words)}: {when} ({status}), then {changed[:6]}: ' + '; '.join(
+            problems
+        )
+
+
+def _draw_nothing(canvas: object, file: io.BytesIO, **options: object) -> None:
+    file.write(b'a picture')
 
 
 @contextlib.contextmanager
 def killer(verbs: Sequence[Verb] = VERBS) -> Iterator[Killer]:
-    """Provide a folder for killing, with temporary files in it, too."""
-    shared, before = Path('/dev/shm'), tempfile.tempdir
-    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
-        tempfile.tempdir = str(Path(folder) / 'tmp')
-        try:
-            yield Killer(Path(folder), verbs)
-        finally:
-            tempfile.tempdir = before
+    """Provide a folder for killing, with temporary files in it, too.
+
+    Pictures are empty: drawing is most of the time of many commands, and changes no file.
+    """
+    shared = Path('/dev/shm')
+    with (
+        tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder,
+        mock.patch.object(tempfile, 'tempdir', str(Path(folder) / 'tmp')),
+        mock.patch.object(FigureCanvasAgg, 'print_png', _draw_nothing),
+        mock.patch.object(ConstrainedLayoutEngine, 'execute'),
+    ):
+        yield Killer(Path(folder), verbs)
 
 
 def main() -> int:

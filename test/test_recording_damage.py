@@ -12,15 +12,20 @@ import tracemalloc
 from pathlib import Path
 
 import lz4.frame
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from recording_examples import SUFFIX, drive, write_bags
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.mcap import check_checksums, read_messages, zstandard
+from sim2real_eval.recording import unpacking
+from sim2real_eval.recording.mcap import check_checksums, read_messages
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.single_messages import typestore
+from sim2real_eval.recording.unpacking import zstandard
 from sim2real_eval.recording.writing import Storage, write_recording
 
 
@@ -196,3 +201,44 @@ def test_a_chunk_takes_no_more_memory_than_it_says(tmp_path: Path, compression: 
             list(read_messages(file, {'/imu'}))
         assert tracemalloc.get_traced_memory()[1] < 1 << 23
         tracemalloc.stop()
+
+
+def compressed(folder: Path, mode: CompressionMode, storage: StoragePlugin) -> Path:
+    """Write the messages of a drive as rosbag2 does with compression; return the bag."""
+    write_recording(drive(), folder / 'plain', storage='sqlite3')
+    writer = Writer(folder / 'bag', version=8, storage_plugin=storage)
+    writer.set_compression(mode, CompressionFormat.ZSTD)
+    with Reader(folder / 'plain') as reader, writer:
+        made = {
+            one.topic: writer.add_connection(one.topic, one.msgtype, typestore=typestore())
+            for one in reader.connections
+        }
+        for one, time, data in reader.messages():
+            writer.write(made[one.topic], time, data)
+    return folder / 'bag'
+
+
+@pytest.mark.parametrize(
+    ('mode', 'problem'),
+    [
+        (CompressionMode.FILE, r'bag\.\w+\.zstd: unpacks to more than \d+ bytes'),
+        (CompressionMode.MESSAGE, 'a message unpacks to more than 200 bytes'),
+    ],
+)
+@pytest.mark.parametrize('storage', list(StoragePlugin))
+def test_compressed_bags_are_read_and_unpack_to_no_more_than_is_allowed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: CompressionMode,
+    storage: StoragePlugin,
+    problem: str,
+) -> None:
+    """A bag of some kilobytes would fill memory or disk; the limits here are those of a test."""
+    bag, plain = compressed(tmp_path, mode, storage), read_recording(tmp_path / 'plain')
+    read = read_recording(bag)
+    for topic, array in plain.messages.items():
+        assert np.array_equal(read.messages[topic].stamp_ns, array.stamp_ns)
+    monkeypatch.setattr(unpacking, 'LARGEST', 200)
+    monkeypatch.setattr(unpacking, '_MOST_TIMES', 1)
+    with pytest.raises(RecordingError, match=problem):
+        read_recording(bag)

@@ -243,28 +243,6 @@ def test_what_a_power_loss_has_left_is_no_result(tmp_path: Path, complete: str) 
     assert contents(tmp_path / 'out') == {'a.csv': b'ours'}
 
 
-def test_an_interrupt_between_two_files_leaves_all_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    replace, calls = Path.replace, []
-
-    def interrupted(path: Path, target: Path) -> Path:
-        calls.append(path)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return replace(path, target)
-
-    def written() -> None:
-        with fresh_files(tmp_path, ('a', 'b', 'c'), overwrite=False) as fresh:
-            for name in 'abc':
-                (fresh / name).write_text(name)
-
-    monkeypatch.setattr(Path, 'replace', interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        written()
-    assert contents(tmp_path) == {'a': b'a', 'b': b'b', 'c': b'c'}
-
-
 def test_a_folder_in_the_place_of_a_file_is_refused_before_anything_moves(tmp_path: Path) -> None:
     (tmp_path / 'b').mkdir()
     with pytest.raises(Sim2RealError, match='b: is a folder'):

@@ -88,9 +88,9 @@ def run(options: argparse.Namespace) -> int:
     names, overwrite = (page.name, *TABLES), options.overwrite or options.out is None
     with fresh_files(page.parent, names, overwrite=overwrite) as folder:
         files = [page.with_name(one.name) for one in write_report(report, folder / page.name)]
-    if options.mcap is not None:
-        with progress_bar(len(outcome.runs), 'bags') as advance:
-            write_bags(outcome, options.mcap, overwrite=options.overwrite, progress=advance)
+        if options.mcap is not None:
+            with progress_bar(len(outcome.runs), 'bags') as advance:
+                write_bags(outcome, options.mcap, overwrite=options.overwrite, progress=advance)
     record = {
         'page': str(files[0]),
         'tables': [str(path) for path in files[1:]],

@@ -15,6 +15,7 @@ from glob import escape
 from pathlib import Path
 
 from sim_sensors.core.errors import Sim2RealError
+from .interrupts import uninterrupted
 
 try:
     import fcntl
@@ -64,19 +65,28 @@ def hold(place: str | Path) -> Iterator[None]:
         check_place(target)
     made = [above for above in target.parents if not above.exists()]
     lock = target.parent / f'.{target.name}.lock'
-    descriptor = _locked(lock, target, str(place))
-    _HELD[target] = threading.get_ident()
-    _DESCRIPTORS.add(descriptor)
+    descriptor = -1
     try:
+        with uninterrupted():
+            descriptor = _locked(lock, target, str(place))
+            _HELD[target] = threading.get_ident()
+            _DESCRIPTORS.add(descriptor)
         yield
     finally:
-        del _HELD[target]
-        with contextlib.suppress(OSError):
-            lock.unlink()
-        _close(descriptor)
-        with contextlib.suppress(OSError):
-            for above in made:
-                above.rmdir()
+        if descriptor >= 0:
+            with uninterrupted():
+                _let_place_go(target, lock, descriptor, made)
+
+
+def _let_place_go(target: Path, lock: Path, descriptor: int, made: list[Path]) -> None:
+    """Free a place, and remove the folders `made` for it where nothing came into them."""
+    del _HELD[target]
+    with contextlib.suppress(OSError):
+        lock.unlink()
+    _close(descriptor)
+    with contextlib.suppress(OSError):
+        for above in made:
+            above.rmdir()
 
 
 def check_place(target: Path) -> None:
@@ -149,9 +159,17 @@ class Scratch:
     """
 
     def __init__(self, where: Path, prefix: str) -> None:
-        name = f'{prefix}{os.getpid()}.'
-        self.path = Path(tempfile.mkdtemp(prefix=name, suffix=_SUFFIX, dir=where))
-        self._descriptor = -1
+        self.path, self._descriptor = where, -1
+        try:
+            with uninterrupted():
+                self._make(where, f'{prefix}{os.getpid()}.')
+        except BaseException:
+            if self.path != where:
+                self.remove()
+            raise
+
+    def _make(self, where: Path, prefix: str) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=prefix, suffix=_SUFFIX, dir=where))
         if fcntl is None:
             return
         # It appears locked: whoever looks in between must not take it for what was left.
@@ -175,11 +193,12 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove the folder and all in it; a second time, nothing."""
-        if self.path.exists():
-            remove_scratch(self.path)
-        _close(self._descriptor)
-        # The next lock of this process may get the same number.
-        self._descriptor = -1
+        with uninterrupted():
+            if self.path.exists():
+                remove_scratch(self.path)
+            _close(self._descriptor)
+            # The next lock of this process may get the same number.
+            self._descriptor = -1
 
 
 def remove_scratch(folder: Path) -> None:

@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import importlib.metadata
 import json
+import os
 import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from sim_sensors.core.errors import Sim2RealError
+from .interrupts import uninterrupted
 from .locks import Scratch, check_place, hold, left_scratches, remove_scratch
 
 # What may be written.
@@ -75,12 +79,13 @@ def fresh_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) ->
             check_result_files(folder, names, overwrite=overwrite)
             stale = [name for name in names if overwrite and not (fresh / name).exists()]
             (scratch.path / 'stale').write_text(json.dumps(stale), encoding='utf-8')
-            # From here on the files are the result, whoever moves them.
-            (scratch.path / 'stale').rename(scratch.path / _COMPLETE)
-            _move_files(scratch.path, target, names)
+            flush(fresh)
+            with uninterrupted():
+                # From here on the files are the result, whoever moves them.
+                (scratch.path / 'stale').rename(scratch.path / _COMPLETE)
+                _move_files(scratch.path, target, names)
+            flush(target, deep=False)
         finally:
-            # Once more for an interrupt between two of them.
-            _move_files(scratch.path, target, names)
             scratch.remove()
 
 
@@ -181,11 +186,14 @@ def new_folder(
             for path in theirs if old.exists() else ():
                 (fresh / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(old / path, fresh / path, follow_symlinks=False)
+        flush(fresh)
         _appear(fresh, target, str(folder))
+        flush(target.parent, deep=False)
     finally:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        scratch.remove()
+        with uninterrupted():
+            if old.exists() and not target.exists():
+                old.rename(target)
+            scratch.remove()
 
 
 def _parts(scratch: Path, target: Path) -> tuple[Path, Path]:
@@ -243,6 +251,39 @@ def _matches(folder: Path, glob: str) -> set[Path]:
     with contextlib.suppress(ValueError, NotImplementedError, OSError):
         return {path.relative_to(folder) for path in folder.glob(glob)}
     return set()
+
+
+# What a power cut does not take away.
+
+_AT_ONCE = 8  # a disk writes several at a time
+
+
+def flush(place: Path, *, deep: bool = True) -> None:
+    """Wait until a file, or a folder with all that is in it, is on the disk.
+
+    Until then a power cut may leave a file of the right name with nothing in it. Without `deep`,
+    of a folder only which names it holds.
+    """
+    paths = [place, *(place.rglob('*') if deep else ())]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(_flush, paths))
+
+
+def _flush(path: Path) -> None:
+    # A pipe would wait for its reader; Windows opens no folders.
+    if path.is_symlink() or not (path.is_file() or (path.is_dir() and os.name == 'posix')):
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY if os.name == 'posix' else os.O_RDWR)
+    except PermissionError:
+        return  # of another user
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that cannot
+            raise
+    finally:
+        os.close(descriptor)
 
 
 # What a result was made with: versions of the software and digests of the files.

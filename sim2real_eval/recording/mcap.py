@@ -9,13 +9,13 @@ with them. Layout of the records: https://mcap.dev/spec.
 from __future__ import annotations
 
 import struct
-import sys
 from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from sim2real_eval.common.errors import RecordingError
+from .unpacking import LARGEST, unpacked
 
 _MAGIC = b'\x89MCAP0\r\n'
 _FOOTER, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = 0x02, 0x04, 0x05, 0x06, 0x0F
@@ -33,9 +33,6 @@ _FOOTER_CHECKSUM = 16
 _FOOTER_SIZE = 20
 _PIECE = 1 << 20
 """Bytes that are in memory at a time."""
-
-LARGEST = 1 << 30
-"""Bytes of an unpacked chunk or message: those of a small file might fill the memory."""
 
 
 class _Checksum(NamedTuple):
@@ -71,7 +68,7 @@ def check_checksums(file: Path) -> None:
         return
     with file.open('rb') as stream:
         for one in _checksums(stream, file):
-            (written,) = _unpacked(stream, one.place, _CHECKSUM)
+            (written,) = _read(stream, one.place, _CHECKSUM)
             if written and written != _computed(stream, one):
                 raise RecordingError(
                     f'{file}: damaged: the checksum of {one.of} is not that of its bytes'
@@ -84,7 +81,7 @@ def check_checksums(file: Path) -> None:
             pass
 
 
-def _unpacked(stream: BinaryIO, place: int, layout: struct.Struct) -> tuple[int, ...]:
+def _read(stream: BinaryIO, place: int, layout: struct.Struct) -> tuple[int, ...]:
     stream.seek(place)
     return layout.unpack(stream.read(layout.size))
 
@@ -103,7 +100,7 @@ def _checksums(stream: BinaryIO, file: Path) -> Iterator[_Checksum]:
     for kind, start, content, end in _records(stream, file):
         if kind == _CHUNK:
             chunks += 1
-            (compression,) = _unpacked(stream, content + _CHUNK_CHECKSUM + 4, _CHECKSUM)
+            (compression,) = _read(stream, content + _CHUNK_CHECKSUM + 4, _CHECKSUM)
             if not compression:
                 name = f'chunk {chunks} (at byte {start})'
                 yield _Checksum(name, content + _CHUNK_CHECKSUM, content + 40, end)
@@ -126,7 +123,7 @@ def _records(stream: BinaryIO, file: Path) -> Iterator[tuple[int, int, int, int]
         raise RecordingError(f'{file}: cut short or damaged: no mcap file by its last bytes')
     while start < stop:
         content = start + _RECORD.size
-        kind, size = _unpacked(stream, start, _RECORD) if content <= stop else (0, 0)
+        kind, size = _read(stream, start, _RECORD) if content <= stop else (0, 0)
         end = content + size
         least = _SIZES.get(kind, 40 if kind == _CHUNK else 0)
         if not kind or end > stop or size < least:
@@ -187,7 +184,7 @@ def _records_of(chunk: bytes, file: Path, start: int) -> bytes:
 
         records = bytes(lz4.frame.LZ4FrameDecompressor().decompress(packed, size + 1))
     elif compression == 'zstd':
-        records = decompressed(packed, size)
+        records = unpacked(packed, size)
     else:
         raise RecordingError(
             f'{file}: compression {compression!r} is unknown; must be lz4, zstd or none'
@@ -195,21 +192,6 @@ def _records_of(chunk: bytes, file: Path, start: int) -> bytes:
     if len(records) != size or (compression and checksum and crc32(records) != checksum):
         raise RecordingError(f'{file}: damaged: chunk at byte {start}')
     return records
-
-
-def zstandard() -> Any:
-    """Return the module of the standard library, or what stands in for it before Python 3.14."""
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-
-    return zstd
-
-
-def decompressed(data: bytes, most: int = LARGEST) -> bytes:
-    """Return what was compressed by Zstandard, at most one byte more than `most`."""
-    return bytes(zstandard().ZstdDecompressor().decompress(data, most + 1))
 
 
 def _text(data: bytes, place: int) -> tuple[str, int]:

@@ -7,9 +7,6 @@ import contextlib
 import dataclasses
 import importlib.util
 import operator
-import shutil
-import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -23,7 +20,7 @@ from sim_sensors.core.measurements import BLOCK
 from . import findings
 from .cdr import Decoder, decode_transforms
 from .checks import MAXIMUM_BROKEN
-from .mcap import check_checksums, decompressed, read_messages, zstandard
+from .mcap import check_checksums, read_messages
 from .message_types import (
     GPS_FIX,
     MESSAGE_TYPES,
@@ -37,6 +34,8 @@ from .message_types import (
 from .poses import frame_pair, poses_between
 from .recording import ROLE_CLASSES, Content, StaticTransform
 from .single_messages import Decoded, typestore
+from .sqlite import check_file, databases, opened
+from .unpacking import LARGEST, check_unpacked_size, unpacked_message
 
 Wanted = Callable[[str, str], bool]
 
@@ -64,15 +63,17 @@ class RawTopic:
         self._decoder = None if ros_type == TF_TYPE else Decoder(known_type(ros_type), where)
         self._data: list[bytes] = []
         self._received_ns: list[int] = []
+        self._waiting = 0
 
     def add(self, received_ns: Iterable[Any], data: Iterable[Any]) -> None:
         """Take the next messages."""
         rows = list(map(bytes, data))
         self.count += len(rows)
         self._data += rows
+        self._waiting += sum(map(len, rows))
         # SQLite's columns are untyped: damage can turn a number into anything.
         self._received_ns += map(operator.index, received_ns)
-        if len(self._data) >= BLOCK:
+        if len(self._data) >= BLOCK or self._waiting > LARGEST:
             self._decode()
 
     def decoded(self) -> Decoded:
@@ -92,7 +93,7 @@ class RawTopic:
 
     def _decode(self) -> None:
         data, received_ns = self._data, self._received_ns
-        self._data, self._received_ns = [], []
+        self._data, self._received_ns, self._waiting = [], [], 0
         if self._decoder is None:
             found = [decode_transforms(one, self._where) for one in data]
             self._transforms += zip(received_ns, found, strict=True)
@@ -229,9 +230,10 @@ def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
     if reader == 'auto':
         reader = 'rosbags' if importlib.util.find_spec('rosbags') else 'rosbag2_py'
     try:
-        for file in [path] if path.is_file() else sorted(path.glob('*.*')):
+        for file in [path] if path.is_file() else filter(Path.is_file, sorted(path.iterdir())):
+            check_unpacked_size(file)
             if file.suffix == '.db3':
-                _check_sqlite_file(file)
+                check_file(file)
             elif file.suffix == '.mcap':
                 check_checksums(file)
         return (_read if reader == 'rosbags' else _read_native)(path, wanted)
@@ -251,8 +253,8 @@ def _read_undefined(path: Path, wanted: Wanted) -> RawBag:
     rosbags refuses together with the rest of the bag.
     """
     bag = RawBag()
-    for file in [path] if path.is_file() else _databases(path):
-        with _database(file) as database:
+    for file in [path] if path.is_file() else databases(path):
+        with opened(file) as database:
             known = set(
                 database.execute(
                     "SELECT topic_type FROM message_definitions WHERE encoding != 'unknown'"
@@ -267,32 +269,14 @@ def _read_undefined(path: Path, wanted: Wanted) -> RawBag:
             rows = 'SELECT topic_id, timestamp, data FROM messages ORDER BY timestamp'
             for number, received_ns, data in database.execute(rows):
                 if number in chosen:
-                    packed = data.startswith(_ZSTANDARD)
-                    chosen[number].add([received_ns], [decompressed(data) if packed else data])
+                    if data.startswith(_ZSTANDARD):
+                        data = unpacked_message(data, str(path))
+                    chosen[number].add([received_ns], [data])
     return bag
-
-
-def _databases(folder: Path) -> list[Path]:
-    """Return the files of a bag, without what SQLite itself has beside them."""
-    return sorted(file for file in folder.iterdir() if file.name.endswith(('.db3', '.db3.zstd')))
 
 
 _ZSTANDARD = b'\x28\xb5\x2f\xfd'
 """With which compressed data begins; a message begins with 0."""
-
-
-@contextlib.contextmanager
-def _database(file: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database of SQLite, compressed or not."""
-    with contextlib.ExitStack() as stack:
-        if file.suffix == '.zstd':
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            unpacked = folder / file.stem
-            with zstandard().open(file) as packed, unpacked.open('wb') as plain:
-                shutil.copyfileobj(packed, plain)
-            file = unpacked
-        name = f'{file.absolute().as_uri()}?immutable=1'
-        yield stack.enter_context(contextlib.closing(sqlite3.connect(name, uri=True)))
 
 
 def _read(path: Path, wanted: Wanted) -> RawBag:
@@ -333,35 +317,22 @@ def _messages(
             yield connection.topic, [received_ns], [typestore().ros1_to_cdr(data, ros_type)]
         return
     files = [one.path for one in getattr(reader.storage, 'storages', [reader.storage])]
-    if not reader.compression_mode and all(file.suffix == '.mcap' for file in files):
+    packed = reader.compression_mode == 'message'
+    found: Iterator[tuple[str, Iterable[Any], Iterable[Any]]]
+    if reader.compression_mode != 'file' and all(file.suffix == '.mcap' for file in files):
         topics = {connection.topic for connection in chosen}
-        yield from chain.from_iterable(read_messages(file, topics) for file in files)
-        return
-    for connection, received_ns, data in reader.messages(chosen):
-        yield connection.topic, [received_ns], [data]
-
-
-def _check_sqlite_file(path: Path) -> None:
-    """Refuse what SQLite itself reads without a word: a cut last page, messages left in the log.
-
-    Byte positions: https://www.sqlite.org/fileformat.html#the_database_header
-    """
-    with path.open('rb') as stream:
-        header = stream.read(100)
-    size = path.stat().st_size
-    page = int.from_bytes(header[16:18], 'big')
-    page = 65536 if page == 1 else page
-    pages = int.from_bytes(header[28:32], 'big')
-    # The page count is valid only when both change counters agree.
-    if header[24:28] == header[92:96] and size < page * pages:
-        raise RecordingError(
-            f'{path}: file is cut short: it has {size} bytes, its header says {page * pages}'
-        )
-    log = path.with_name(f'{path.name}-wal')
-    if log.is_file() and log.stat().st_size:
-        raise RecordingError(
-            f'{path}: recording was not closed: messages are left in {log.name}; '
-            "merge them with: sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'"
+        found = chain.from_iterable(read_messages(file, topics) for file in files)
+    else:
+        if packed:
+            # Or rosbags would unpack each message, whatever its size.
+            reader.storage.metadata = reader.storage.metadata._replace(compression_mode=None)
+        found = ((one.topic, [time], [data]) for one, time, data in reader.messages(chosen))
+    for topic, times, messages in found:
+        where = f'{reader.path}: {topic}'
+        yield (
+            topic,
+            times,
+            (unpacked_message(one, where) for one in messages) if packed else messages,
         )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.locks import hold
-from sim2real_eval.common.results import check_result_folder
+from sim2real_eval.common.results import check_result_folder, flush
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty.assessment import UNCERTAINTY_COLUMNS, uncertainty_fields
@@ -140,7 +140,7 @@ def _numbers(outcome: StudyOutcome) -> list[int]:
 
 def _write_record(folder: Path, record: Mapping[str, Any]) -> None:
     text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + '\n'
-    write_bytes(folder / MARK, text.encode())
+    flush(write_bytes(folder / MARK, text.encode()))
 
 
 def _check_same(folder: Path, plan: StudyPlan) -> None:

@@ -57,14 +57,14 @@ class RunStore:
         """Write what `encoded` returned; the file of the run last."""
         for name, data in files:
             path = self._folder / name
-            if path.name != _TRUTH or not path.exists():
+            # After a power cut an older one may be shorter, or empty.
+            if path.name != _TRUTH or _size(path) != len(data):
                 write_bytes(path, data)
 
     def run(self, key: RunKey) -> StudyRun | None:
         """Return a run; None when it is not there, or not whole."""
-        if not (self._folder / _place(key) / _TRUTH).is_file():
-            return None
         try:
+            self._truth(_place(key))
             about = json.loads(self._arrays(_name(key), _ABOUT)[_ABOUT].tobytes())
         except Sim2RealError:
             return None
@@ -91,6 +91,10 @@ class RunStore:
             raise Sim2RealError(f'{path}: cannot be read: {error.strerror or error}') from None
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise Sim2RealError(f'{path}: is broken: {error}; run the study again') from None
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else -1
 
 
 def encoded(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes]]:

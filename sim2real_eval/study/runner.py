@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import merge_models, shared_findings, to_records
-from sim2real_eval.common.results import versions
+from sim2real_eval.common.results import flush, versions
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
 from sim_sensors.core.errors import ParameterError, Sim2RealError
@@ -150,6 +150,7 @@ def conclude(
     sweep(folder)
     with contextlib.nullcontext() if beside is None else beside(outcome):
         write_study(folder, outcome)
+    flush(folder)
     return outcome
 
 
