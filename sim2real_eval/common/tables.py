@@ -8,13 +8,16 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 Field = str | int | float | bool | None | np.integer | np.floating | np.bool_
+
+
+_ROWS = 1024  # whose text is in memory
 
 
 def format_field(value: Field) -> str:
@@ -47,14 +50,23 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Field]]) -> str:
     >>> csv_text(['model', 'vepd'], [['ch_rw', 0.043]])
     'model,vepd\nch_rw,0.043\n'
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator='\n')
-    writer.writerow(header)
+    return ''.join(_texts(header, _fields(header, rows)))
+
+
+def _fields(header: Sequence[str], rows: Iterable[Sequence[Field]]) -> Iterator[list[str]]:
     for row in rows:
         if len(row) != len(header):
             raise ValueError(f'row has {len(row)} fields, must have {len(header)}: {row!r}')
-        writer.writerow([format_field(value) for value in row])
-    return buffer.getvalue()
+        yield [format_field(value) for value in row]
+
+
+def _texts(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield the text of a table a part at a time."""
+    rows = itertools.chain([header], rows)
+    while part := list(itertools.islice(rows, _ROWS)):
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator='\n').writerows(part)
+        yield buffer.getvalue()
 
 
 def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[Field]]) -> Path:
@@ -62,7 +74,13 @@ def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[F
 
     A reader sees the old file or the whole new one, never a part. A missing folder is made.
     """
-    return write_bytes(path, csv_text(header, rows).encode())
+    return write_rows(path, header, _fields(header, rows))
+
+
+def write_rows(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+    """Write rows of Python numbers as `write_csv` would, several times faster."""
+    # Which writes floats with `repr` and None as nothing, as `format_field` does.
+    return write_bytes(path, (text.encode() for text in _texts(header, rows)))
 
 
 def write_columns(
@@ -72,12 +90,7 @@ def write_columns(
 
     Shorter columns end in empty fields.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator='\n')
-    writer.writerow(header)
-    # Which writes floats with `repr` and None as nothing, as `format_field` does.
-    writer.writerows(itertools.zip_longest(*columns))
-    return write_bytes(path, buffer.getvalue().encode())
+    return write_rows(path, header, itertools.zip_longest(*columns))
 
 
 def write_json(path: str | Path, record: Any, *, allow_nan: bool = True) -> Path:
@@ -90,14 +103,15 @@ def write_json(path: str | Path, record: Any, *, allow_nan: bool = True) -> Path
     return write_bytes(path, f'{text}\n'.encode())
 
 
-def write_bytes(path: str | Path, data: bytes) -> Path:
+def write_bytes(path: str | Path, data: bytes | Iterable[bytes]) -> Path:
     """Write `data` under a temporary name in the same folder, then move it to `path`."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     # Not tempfile: it makes private files, and a result is as readable as any other new file.
     temporary = target.with_name(f'.{target.name}.{os.getpid()}.tmp')
     try:
-        temporary.write_bytes(data)
+        with temporary.open('wb') as file:
+            file.writelines([data] if isinstance(data, bytes) else data)
         temporary.replace(target)
     except OSError as error:
         # The user named this file, and knows of no other.

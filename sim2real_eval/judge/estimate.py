@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, FindingKind, to_records
-from sim2real_eval.common.tables import write_csv
-from sim_sensors.core.measurements import BLOCK, FixArray, FloatArray, IntArray
+from sim2real_eval.common.tables import write_csv, write_rows
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, blocks, by_blocks
 from .findings import DIVERGED
 from .robot_localization.fixes import FilteredGps, no_fixes
 from .robot_localization.parts import PartName
@@ -88,9 +90,9 @@ def part_counts(
     gated = np.where(np.isinf(threshold), 0, counts[:, 4])
     if corrections is not None:
         far = np.zeros_like(gated)
-        for start in range(0, len(corrections.part), BLOCK):
-            part = corrections.part[start : start + BLOCK]
-            is_far = corrections.nis[start : start + BLOCK] >= threshold[part] ** 2
+        for rows in blocks(len(corrections.part)):
+            part = corrections.part[rows]
+            is_far = corrections.nis[rows] >= threshold[part] ** 2
             far += np.bincount(part[is_far], minlength=len(names))
         # A measurement that was taken once more (smooth_lagged_data) has several distances.
         gated = np.minimum(gated, far)
@@ -102,6 +104,10 @@ def part_counts(
             names, counts.tolist(), gated.tolist(), strict=True
         )
     )
+
+
+def _finite(axes: tuple[int, ...], rows: FloatArray) -> NDArray[np.bool_]:
+    return np.asarray(np.isfinite(rows).all(axis=axes))
 
 
 def quaternions(angles: FloatArray) -> FloatArray:
@@ -193,7 +199,8 @@ class JudgedRun:
         for name in ODOMETRY_FIELDS:
             if name not in self.unknown:
                 field = getattr(self, name)
-                found &= np.isfinite(field).all(axis=tuple(range(1, field.ndim)))
+                axes = tuple(range(1, field.ndim))
+                found &= by_blocks(partial(_finite, axes), field)
         return found
 
     @property
@@ -217,14 +224,16 @@ class JudgedRun:
         )  # fmt: skip
 
         def rows() -> Iterator[list[float]]:
-            for start in range(0, len(self), BLOCK):
-                part = slice(start, start + BLOCK)
-                numbers = [values[part].reshape(-1, values[0].size) for values in fields]
+            for part in blocks(len(self)):
+                size = part.stop - part.start
+                numbers = [
+                    values[part].reshape(size, math.prod(values.shape[1:])) for values in fields
+                ]
                 stamps = self.stamp_ns[part].tolist(), self.tick_ns[part].tolist()
                 for stamp, tick, row in zip(*stamps, np.hstack(numbers).tolist(), strict=True):
                     yield [stamp, tick, *row]
 
-        return write_csv(path, _COLUMNS, rows())
+        return write_rows(path, _COLUMNS, rows())
 
     @property
     def filtered_fixes(self) -> FixArray:

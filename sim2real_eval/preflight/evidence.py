@@ -26,6 +26,9 @@ from sim_sensors.core.measurements import (
     FloatArray,
     ImuArray,
     OdometryArray,
+    blocks,
+    by_blocks,
+    time_spans,
 )
 from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
 from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
@@ -233,7 +236,7 @@ class Evidence:
         """Times of the IMU, s since the truth began."""
         assert self.imu is not None
         start = self.imu.stamp_ns[0] if self.maker is None else self.maker.start_ns
-        return np.asarray((self.imu.stamp_ns - start) * 1e-9)
+        return by_blocks(lambda stamps: (stamps - start) * 1e-9, self.imu.stamp_ns)
 
     @cached_property
     def ideal(self) -> IdealMeasurement | None:
@@ -248,8 +251,8 @@ class Evidence:
             arm, Rotation.from_quat(turn).as_euler('xyz'), STANDARD_GRAVITY
         )
         found = Columns[IdealMeasurement]()
-        for start in range(0, len(self.imu_time), BLOCK):
-            motion = self.maker.motion.at(self.imu_time[start : start + BLOCK])
+        for part in blocks(len(self.imu_time)):
+            motion = self.maker.motion.at(self.imu_time[part])
             found.add(kinematics.ideal_measurement(motion, np.empty(0)))
         return found.joined()
 
@@ -309,8 +312,13 @@ class Evidence:
 
 def block_means(time: FloatArray, values: FloatArray, length: float) -> FloatArray:
     """Return the means of values, (n, k), over blocks of time of a length, s."""
-    number = np.floor((time - time[0]) / length).astype(np.intp)
-    starts = np.flatnonzero(np.diff(number, prepend=-1))
-    counts = np.diff(np.append(starts, len(time)))
-    means: FloatArray = np.add.reduceat(values, starts, axis=0) / counts[:, None]
+    number = by_blocks(lambda rows: np.floor((rows - time[0]) / length).astype(np.intp), time)
+    starts = np.append(0, np.flatnonzero(by_blocks(np.not_equal, number[1:], number[:-1])) + 1)
+    edges = np.append(starts, len(time))
+    sums = []
+    for (some,) in time_spans([starts], np.arange(BLOCK, len(time), BLOCK)):
+        if some.start < some.stop:
+            first, end = edges[some.start], edges[some.stop]
+            sums.append(np.add.reduceat(values[first:end], starts[some] - first, axis=0))
+    means: FloatArray = np.concatenate(sums) / np.diff(edges)[:, None]
     return means

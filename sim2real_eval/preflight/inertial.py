@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, ImuArray
+from sim_sensors.core.measurements import FloatArray, ImuArray, by_blocks
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .evidence import SIGMAS, Delayed, Evidence, block_means, find_delay
@@ -51,9 +51,11 @@ def _force(evidence: Evidence, imu: ImuArray) -> tuple[float, float]:
     force = imu.linear_acceleration
     means = [force.mean(axis=0)]
     if evidence.maker is not None and evidence.ideal is not None:
-        means.append(rotations.rotate(evidence.ideal.orientation, force).mean(axis=0))
+        turned = by_blocks(rotations.rotate, evidence.ideal.orientation, force)
+        means.append(turned.mean(axis=0))
     size = max(float(np.linalg.norm(mean)) for mean in means)
-    return size, float(np.median(np.linalg.norm(force, axis=1)))
+    sizes = by_blocks(lambda rows: np.linalg.norm(rows, axis=1), force)
+    return size, float(np.median(sizes))
 
 
 def gravity(evidence: Evidence) -> Iterator[Measure]:
@@ -101,7 +103,10 @@ def _turning(evidence: Evidence) -> Delayed | None:
         return None
     measured, true = verticals
     time = evidence.imu_time
-    rates = np.stack([imu.angular_velocity @ measured, ideal.rate @ true, time], axis=1)
+    rates = by_blocks(
+        lambda own, other, at: np.stack([own @ measured, other @ true, at], axis=1),
+        imu.angular_velocity, ideal.rate, time,
+    )  # fmt: skip
     own, reference, at = block_means(time, rates, _BLOCK_S).T
     found = find_delay(
         own,
@@ -260,7 +265,7 @@ def _yaw(evidence: Evidence, align: Rotation, up: FloatArray) -> tuple[float, fl
     for measured, true in (
         (imu.linear_acceleration, ideal.force), (imu.angular_velocity, ideal.rate)
     ):  # fmt: skip
-        both = np.hstack([align.apply(measured), true])
+        both = by_blocks(lambda one, other: np.hstack([align.apply(one), other]), measured, true)
         blocks = block_means(evidence.imu_time, both, 0.5)
         blocks = blocks - blocks.mean(axis=0)
         own = blocks[:, :3] @ east + 1j * (blocks[:, :3] @ north)
@@ -305,7 +310,7 @@ def bias(evidence: Evidence) -> Iterator[Measure]:
     imu, ideal = evidence.imu, evidence.ideal
     if imu is None or ideal is None or 'orientation' in evidence.doubtful:
         return
-    error = imu.angular_velocity - ideal.rate
+    error = by_blocks(np.subtract, imu.angular_velocity, ideal.rate)
     mean = error.mean(axis=0)
     size = float(np.linalg.norm(mean))
     # Vibration is gone in a second; what is left varies from one to the next.
@@ -331,7 +336,7 @@ def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
         stated = np.diagonal(getattr(imu, f'{quantity}_covariance'), axis1=1, axis2=2)
         if not (stated > 0.0).all():
             continue
-        square = float(np.mean(np.var(measured - true, axis=0)))
+        square = float(np.mean(np.var(by_blocks(np.subtract, measured, true), axis=0)))
         name = quantity.replace('_', ' ')
         yield from covariance(
             evidence, 'imu', key, name, square, float(stated.mean()), _COVARIANCES
@@ -352,11 +357,10 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(None, None, findings.NO_ORIENTATION(topic), 'imu')
         return
     if ideal is not None and 'orientation' not in evidence.doubtful:
-        published, true = (rotations.heading(one) for one in (imu.orientation, ideal.orientation))
-        same = complex(np.mean(np.exp(1j * (published - true))))
-        opposite = complex(np.mean(np.exp(1j * (published + true))))
-        down = float(np.mean(_vertical_of(imu.orientation))) < 0.0
-        true_down = float(np.mean(_vertical_of(ideal.orientation))) < 0.0
+        turned = imu.orientation, ideal.orientation
+        published, true = (by_blocks(rotations.heading, one) for one in turned)
+        same, opposite = _mean_turn(published, -true), _mean_turn(published, true)
+        down, true_down = (float(np.mean(by_blocks(_vertical_of, one))) < 0.0 for one in turned)
         if (abs(opposite) > 0.95 and abs(same) < 0.8) or down != true_down:
             # Either it is of forward-right-down, or of the axes measured in.
             own = (180.0, 0.0, 0.0) if down == true_down else (0.0, 0.0, 0.0)
@@ -366,7 +370,7 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
             yield Measure(None, None, world, 'imu axes')
             assert evidence.imu is not None
             imu = evidence.imu
-            same = complex(np.mean(np.exp(1j * (rotations.heading(imu.orientation) - true))))
+            same = _mean_turn(by_blocks(rotations.heading, imu.orientation), -true)
         turn = math.degrees(np.angle(same))
         told = None
         if abs(same) > 0.9 and abs(turn) > _HEADING_DEG[0]:
@@ -375,12 +379,19 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
             told = kind(topic, turn=turn, set=evidence.correct('imu', heading=turn).heading)
         yield Measure(turn, _HEADING_DEG[0], told, 'imu heading', 'either')
     if 'gravity' not in evidence.doubtful:
-        up = rotations.rotate(imu.orientation, imu.linear_acceleration).mean(axis=0)
+        force = by_blocks(rotations.rotate, imu.orientation, imu.linear_acceleration)
+        up = force.mean(axis=0)
         cosine = float(up[2]) / max(float(np.linalg.norm(up)), 1e-9)
         tilt = math.degrees(math.acos(float(np.clip(cosine, -1.0, 1.0))))
         wrong = tilt > _ORIENTATION_TILT_DEG
         told = findings.ORIENTATION_TILT(topic, tilt=tilt) if wrong else None
         yield Measure(tilt, _ORIENTATION_TILT_DEG, told, 'imu vertical')
+
+
+def _mean_turn(first: FloatArray, second: FloatArray) -> complex:
+    """Return the mean of exp(i (first + second))."""
+    turns = by_blocks(lambda one, other: np.exp(1j * (one + other)), first, second)
+    return complex(np.mean(turns))
 
 
 def _vertical_of(orientation: FloatArray) -> FloatArray:

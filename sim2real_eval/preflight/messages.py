@@ -9,7 +9,7 @@ import numpy as np
 
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.truth import valid_fixes
-from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MessageArray
+from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MessageArray, by_blocks
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings
 from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means
@@ -167,7 +167,9 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
         wrong = findings.FROZEN(topic, time=time) if told else None
         yield Measure(time, _FROZEN_TRACK_S, wrong, 'truth')
     if imu is not None:
-        both = np.hstack([imu.angular_velocity, imu.linear_acceleration])
+        both = by_blocks(
+            lambda *each: np.hstack(each), imu.angular_velocity, imu.linear_acceleration
+        )
         time, at = _longest_equal(both, imu)
         ideal = evidence.ideal
         moves = True
@@ -219,7 +221,8 @@ def _moves(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
 
 def _longest_equal(rows: FloatArray, array: MessageArray) -> tuple[float, slice]:
     """Return the longest time, s, over which rows are equal, and where."""
-    changes = np.flatnonzero((np.diff(rows, axis=0) != 0.0).any(axis=1)) + 1
+    differ = by_blocks(lambda one, other: (other - one != 0.0).any(axis=1), rows[:-1], rows[1:])
+    changes = np.flatnonzero(differ) + 1
     edges = np.concatenate([[0], changes, [len(rows)]])
     lengths = (array.stamp_ns[edges[1:] - 1] - array.stamp_ns[edges[:-1]]) * 1e-9
     longest = int(np.argmax(lengths))

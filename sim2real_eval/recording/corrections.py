@@ -16,13 +16,13 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import (
-    BLOCK,
     Columns,
     FixArray,
     FloatArray,
     ImuArray,
     MessageArray,
     OdometryArray,
+    blocks,
 )
 from sim_sensors.core.parameters import Parameters, parameter
 from .recording import Recording
@@ -272,11 +272,8 @@ def corrected(recording: Recording, corrections: Mapping[str, Any]) -> Recording
 def applied(correction: Any, array: MessageArray) -> MessageArray:
     """Return the messages that a correction of their role puts right, made a block at a time."""
     columns = Columns[MessageArray]()
-    last = max(len(array) // BLOCK - 1, 0)
-    for block in range(last + 1):
-        # The rest goes with the last one: products of few rows are rounded otherwise.
-        end = len(array) if block == last else (block + 1) * BLOCK
-        columns.add(correction.applied(array.take(slice(block * BLOCK, end))))
+    for part in blocks(len(array)):
+        columns.add(correction.applied(array.take(part)))
     return columns.joined()
 
 

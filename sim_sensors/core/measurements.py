@@ -17,6 +17,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import scratch
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -50,33 +52,57 @@ def is_steady(values: NDArray[Any]) -> bool:
 
 
 def _rows(values: NDArray[Any], selection: Any) -> NDArray[Any]:
-    if not is_steady(values) or isinstance(selection, slice):
+    if isinstance(selection, slice):
         return np.asarray(values[selection])
-    count = int(selection.sum()) if selection.dtype == np.bool_ else len(selection)
-    return np.broadcast_to(values[0], (count, *values.shape[1:]))
+    if is_steady(values):
+        count = int(selection.sum()) if selection.dtype == np.bool_ else len(selection)
+        return np.broadcast_to(values[0], (count, *values.shape[1:]))
+    if selection.dtype == np.bool_:
+        return by_blocks(lambda rows, chosen: rows[chosen], values, selection)
+    return by_blocks(lambda chosen: values[chosen], selection)
 
 
 BLOCK = 1 << 13
 """Messages that are worked on at a time where all at once would take much memory."""
 
 
-def by_blocks(
-    function: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]
-) -> NDArray[Any]:
-    """Return `function(values)` of rows that do not depend on each other, a block at a time.
+def blocks(count: int) -> Iterator[slice]:
+    """Yield where blocks of rows are; what was looked at in one takes no memory in the next.
+
+    The rest is part of the last one: products of few rows are rounded otherwise.
+
+    Examples
+    --------
+    >>> list(blocks(3))
+    [slice(0, 3, None)]
+    """
+    last = max(count // BLOCK - 1, 0) * BLOCK
+    for start in range(0, last + 1, BLOCK):
+        yield slice(start, count if start == last else start + BLOCK)
+        scratch.release()
+
+
+def by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) -> NDArray[Any]:
+    """Return `function(*values)` of rows that do not depend on each other, a block at a time.
 
     Examples
     --------
     >>> by_blocks(lambda rows: rows.sum(axis=1), np.ones((3, 2)))
     array([2., 2., 2.])
     """
-    if is_steady(values):
-        first = function(values[:1])
-        return np.broadcast_to(first, (len(values), *first.shape[1:]))
-    if len(values) <= BLOCK:
-        return function(values)
-    starts = range(0, len(values), BLOCK)
-    return np.concatenate([function(values[start : start + BLOCK]) for start in starts])
+    count = len(values[0])
+    if all(map(is_steady, values)):
+        first = function(*(each[:1] for each in values))
+        return np.broadcast_to(first, (count, *first.shape[1:]))
+    if count <= BLOCK:
+        return np.asarray(function(*values))
+    rows: scratch.Rows | None = None
+    for part in blocks(count):
+        found = function(*(each[part] for each in values))
+        rows = rows or scratch.Rows(found)
+        rows.append(found)
+    assert rows is not None
+    return rows.joined()
 
 
 def span_ends(times: Sequence[IntArray]) -> IntArray:
@@ -100,6 +126,7 @@ def time_spans(times: Sequence[IntArray], ends: IntArray | None = None) -> Itera
     cuts = [[0, *np.searchsorted(one, edges, side='right').tolist(), len(one)] for one in times]
     for k in range(len(edges) + 1):
         yield [slice(cut[k], cut[k + 1]) for cut in cuts]
+        scratch.release()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -169,32 +196,34 @@ class Columns(Generic[T]):
 
 
 class _Column:
-    """A field of messages that come in parts: grown in place, so that it is never there twice."""
+    """A field of messages that come in parts."""
 
     def __init__(self, name: str, like: NDArray[Any]) -> None:
-        self._values = np.empty((0, *like.shape[1:]), like.dtype)
+        self._rows = scratch.Rows(like)
+        self._first: NDArray[Any] = like[:0].copy()
         self._is_steady = name == 'orientation' or name.endswith(_STATED)
         self._count = 0
 
     def add(self, values: NDArray[Any]) -> None:
         """Append rows, (n, ...)."""
-        if self._is_steady and not len(self._values):
-            self._values = values[:1].copy()
-        if self._is_steady and not _all_are(self._values, values):
-            self._values = np.repeat(self._values, self._count, axis=0)
+        if self._is_steady and not len(self._first):
+            self._first = values[:1].copy()
+        if self._is_steady and not _all_are(self._first, values):
+            for part in blocks(self._count):
+                self._rows.append(np.repeat(self._first, part.stop - part.start, axis=0))
             self._is_steady = False
-        before, self._count = self._count, self._count + len(values)
+        self._count += len(values)
         if not self._is_steady:
-            # A reallocation moves pages and not bytes where the system can.
-            self._values.resize((self._count, *values.shape[1:]), refcheck=False)
-            self._values[before:] = values
+            self._rows.append(values)
 
     @property
     def values(self) -> NDArray[Any]:
         """The rows added, (n, ...)."""
-        if len(self._values) == self._count:
-            return self._values
-        return np.broadcast_to(self._values[0], (self._count, *self._values.shape[1:]))
+        if not self._is_steady:
+            return self._rows.joined()
+        if self._count == len(self._first):
+            return self._first
+        return np.broadcast_to(self._first[0], (self._count, *self._first.shape[1:]))
 
 
 def _all_are(row: NDArray[Any], values: NDArray[Any]) -> bool:

@@ -16,7 +16,15 @@ from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, qu
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import valid_fixes
-from sim_sensors.core.measurements import BLOCK, Columns, FixArray, ImuArray, IntArray, TwistArray
+from sim_sensors.core.measurements import (
+    BLOCK,
+    Columns,
+    FixArray,
+    ImuArray,
+    IntArray,
+    TwistArray,
+    by_blocks,
+)
 from .advice import (
     datum_advice,
     divergence,
@@ -41,8 +49,8 @@ from .state import ROLL, VX, Timing, new_filter, new_output, with_room
 from .topics import delayed, route
 
 _FIRST_CAPACITY = 1024
-# 15 h at 35 Hz, some 4 GB; more is a clock of another epoch than that of the messages.
-_MOST_TICKS = 2_000_000
+# 28 h at 100 Hz, 7 GB of a file; more is a clock of another epoch than that of the messages.
+_MOST_TICKS = 10_000_000
 
 
 def judge(
@@ -234,10 +242,10 @@ def _run(
     run = JudgedRun(
         stamp_ns=out.stamp_ns[:n],
         tick_ns=out.tick_ns[:n],
-        position=x[:, :3].copy(),
-        orientation=quaternions(x[:, ROLL:VX]),
-        linear_velocity=x[:, VX : VX + 3].copy(),
-        angular_velocity=x[:, VX + 3 : VX + 6].copy(),
+        position=by_blocks(np.copy, x[:, :3]),
+        orientation=by_blocks(quaternions, x[:, ROLL:VX]),
+        linear_velocity=by_blocks(np.copy, x[:, VX : VX + 3]),
+        angular_velocity=by_blocks(np.copy, x[:, VX + 3 : VX + 6]),
         pose_covariance=pose_covariance,
         twist_covariance=out.twist_covariance[:n],
         gps_stamp_ns=inputs.navsat.stamp_ns[fix],

@@ -10,6 +10,7 @@ import numpy as np
 
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.scratch import zeros
 from .matrices import WIDTH
 
 X, Y, Z, ROLL, PITCH, YAW, VX, VY, VZ, VROLL, VPITCH, VYAW, AX, AY, AZ = range(15)
@@ -169,15 +170,15 @@ def new_output(rows: int, fixes: int, parts: int, filtered: int = 0) -> Output:
     """
     return Output(
         n=np.zeros(4, dtype=np.int64),
-        stamp_ns=np.zeros(rows, dtype=np.int64),
-        tick_ns=np.zeros(rows, dtype=np.int64),
-        x=np.zeros((rows, N)),
-        pose_covariance=np.zeros((rows, 6, 6)),
-        twist_covariance=np.zeros((rows, 6, 6)),
-        gps_fix=np.zeros(fixes, dtype=np.int64),
-        gps_tick_ns=np.zeros(fixes, dtype=np.int64),
-        gps_position=np.zeros((fixes, 3)),
-        gps_covariance=np.zeros((fixes, 6, 6)),
+        stamp_ns=zeros((rows,), np.int64),
+        tick_ns=zeros((rows,), np.int64),
+        x=zeros((rows, N)),
+        pose_covariance=zeros((rows, 6, 6)),
+        twist_covariance=zeros((rows, 6, 6)),
+        gps_fix=zeros((fixes,), np.int64),
+        gps_tick_ns=zeros((fixes,), np.int64),
+        gps_position=zeros((fixes, 3)),
+        gps_covariance=zeros((fixes, 6, 6)),
         counts=np.zeros((parts, 5), dtype=np.int64),
         correction=np.zeros((0, 3), dtype=np.int64),
         nis=np.zeros(0),
