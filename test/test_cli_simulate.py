@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -149,25 +150,35 @@ def test_the_progress_bar_counts_the_runs_of_a_broken_truth(
     assert re.findall(r'recordings[^\r\n]*?(\d/\d)', screen.getvalue())[-1] == '4/4'
 
 
-def test_what_is_missing_of_a_recorded_truth_is_made(tmp_path: Path, capsys: Capture) -> None:
-    (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
-    out = tmp_path / 'twins'
-    (out / 'circle_1_1').mkdir(parents=True)
-    outcome = call(capsys, 'simulate', '--truth', path, '--runs', 3, '--out', out)
-    assert outcome.status == 1
-    assert 'circle_1_1: exists' in outcome.complaints[0]
-    assert outcome.out.splitlines() == [str(out / 'circle_1_2'), str(out / 'circle_1_3')]
-
-
-def test_nothing_is_overwritten_and_what_is_missing_is_made(
-    tmp_path: Path, capsys: Capture
+@pytest.mark.parametrize('on_truth', [False, True])
+def test_what_is_missing_is_made_and_nothing_beside_recordings_of_another_command(
+    tmp_path: Path, capsys: Capture, on_truth: bool
 ) -> None:
-    """circle_2 is there, as after a command that was killed: the others are made."""
+    """Runs of two models, or seeds, in one folder would be taken for repetitions of one."""
+    (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
+    out = tmp_path / 'made'
+    motion = ['--truth', path] if on_truth else ['--motion', 'circle', *SHORT]
+    given = ['simulate', *motion, '--gps', 'ch_rw', '--out', out, '--runs', 3]
+    assert call(capsys, *given).status == 0
+    whole = contents(out)
+    names = sorted(one.name for one in out.iterdir())
+    shutil.rmtree(out / names[0])
+    assert call(capsys, *given).status == 0
+    assert contents(out) == whole
+    shutil.rmtree(out / names[2])
+    before = contents(out)
+    for other in (['--seed', 5], ['--gps', 'ch_gauss'], ['--storage', 'csv']):
+        refused = call(capsys, *given, *other)
+        assert refused.status == 2
+        assert f'{names[0]}: exists and is another recording' in refused.complaints[0]
+        assert contents(out) == before
+
+
+def test_what_is_no_recording_is_not_overwritten(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / 'circle_2').mkdir()
     given = ['simulate', '--motion', 'circle', *SHORT, '--runs', 3, '--out', tmp_path]
     outcome = call(capsys, *given)
     assert outcome.status == 1
     assert 'circle_2: exists' in outcome.complaints[0]
-    assert sorted(one.name for one in tmp_path.iterdir()) == ['circle_1', 'circle_2', 'circle_3']
+    assert sorted(one.name for one in tmp_path.iterdir()) == ['circle_1', 'circle_2']
     assert not list((tmp_path / 'circle_2').iterdir())
-    assert call(capsys, *given).status == 2

@@ -19,6 +19,7 @@ from .output import attempted, conclude, print_notes
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.recording import Recording
+    from sim2real_eval.recording.writing import Storage
     from sim2real_eval.simulation.twin import Twin
     from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 HELP = 'a motion or a recorded truth -> recordings with simulated sensors'
 DESCRIPTION = (
     'Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS, '
-    'and a magnetometer, a camera, wheels and poses from tags where asked for.'
+    'and a magnetometer, a camera, wheels and poses from tags where asked for. Given again, the '
+    'same command makes what is missing; one whose recordings differ is refused.'
 )
 EPILOG = """\
 motions: drive_line, drive_circle, drive_half_sine (the ART vehicle, each run a little different);
@@ -82,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.common.results import recover
     from sim2real_eval.recording.writing import write_recording
     from sim2real_eval.simulation.twin import REAL_SENSOR
     from .models import twins
@@ -104,14 +107,23 @@ def run(options: argparse.Namespace) -> int:
     else:
         groups = _motion(options, chosen, twin, world, origin)
     written: list[dict[str, Any]] = []
+    foreign: list[Path] = []
 
     def attempt(make: Callable[[], Recording]) -> None:
+        if foreign:
+            raise Sim2RealError(f'{foreign[0]}: is another recording; no more are made beside it')
         recording = make()
         if chosen.gps == _NONE:
             # Of the sensors that a reference may be made from, none is left then.
             recording = dataclasses.replace(recording.with_messages('gps', None), reference=None)
         target = out / recording.name
-        write_recording(recording, target, storage=options.storage)
+        recover(target)
+        if not target.exists():
+            write_recording(recording, target, storage=options.storage)
+        elif not _is_same(recording, target, options.storage):
+            foreign.append(target)
+            problem = 'exists and is another recording than this command makes'
+            raise Sim2RealError(f'{target}: {problem}; choose another --out')
         notes = to_records(recording.notes)
         written.append({'path': str(target), 'scenario': recording.scenario, 'notes': notes})
 
@@ -123,6 +135,18 @@ def run(options: argparse.Namespace) -> int:
             print_notes(from_records(one['notes']))
 
     return conclude(options, written, tell, failures=failures)
+
+
+def _is_same(recording: Recording, there: Path, storage: Storage) -> bool:
+    """Say whether a recording that is there is this one: equal recordings give equal bytes."""
+    from sim2real_eval.common.locks import Scratch
+    from sim2real_eval.recording.metadata import recording_digest
+    from sim2real_eval.recording.writing import write_recording
+
+    with Scratch(there.parent, f'.{there.name}.') as folder:
+        again = folder / there.name
+        write_recording(recording, again, storage=storage)
+        return recording_digest(again) == recording_digest(there)
 
 
 def _motion(
@@ -145,8 +169,6 @@ def _motion(
     origin = origin or (DEFAULT_ORIGIN if world is None else world.frame)
 
     def recording(run: str) -> Recording:
-        if (target := Path(options.out, run)).exists():
-            raise Sim2RealError(f'{target}: exists already; choose another --out')
         motion = motion_of(
             name, seed=options.seed, run=run, duration=chosen.duration, parameters=parameters
         )

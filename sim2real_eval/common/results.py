@@ -32,7 +32,7 @@ def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> No
     """
     target = Path(folder)
     check_place(target)
-    _recover(target.resolve())
+    recover(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
@@ -172,7 +172,7 @@ def new_folder(
     before = _files(target)
     stale = set[Path]().union(*(_matches(target, glob) for glob in older))
     target.parent.mkdir(parents=True, exist_ok=True)
-    _recover(target)
+    recover(target)
     scratch = Scratch(target.parent, f'.{target.name}.')
     fresh, old = _parts(scratch.path, target)
     try:
@@ -201,12 +201,13 @@ def _parts(scratch: Path, target: Path) -> tuple[Path, Path]:
     return scratch / target.name, scratch / f'{target.name}.old'
 
 
-def _recover(target: Path) -> None:
+def recover(place: Path) -> None:
     """Remove what killed commands have left beside a place, but no result.
 
     One that was killed while an older result gave way to its own had that put back; where
     something else has come meanwhile, both stay.
     """
+    target = place.resolve()
     for left in left_scratches(target.parent, f'.{target.name}.'):
         fresh, old = _parts(left, target)
         if old.exists() and not target.exists():
