@@ -79,7 +79,8 @@ constraints: $(VENV)/.installed-test ## write constraints.txt, the libraries tha
 	$(PYTHON) -m venv $(VENV)/release
 	$(VENV)/release/bin/python -m pip --disable-pip-version-check -qq install \
 	  --constraint $(VENV)/frozen.txt --editable '.[cluster,fusion,gtsam,pandas]'
-	sed -n '/^#/p' constraints.txt > $(VENV)/constraints.txt
+	made_on=$$($(BIN)/python -c 'import platform; print("%s.%s" % platform.python_version_tuple()[:2], "and", platform.system())') && \
+	  sed -n "s/on Python [^;]*;/on Python $$made_on;/; /^#/p" constraints.txt > $(VENV)/constraints.txt
 	$(VENV)/release/bin/python -m pip freeze --exclude-editable >> $(VENV)/constraints.txt
 	mv $(VENV)/constraints.txt constraints.txt
 	rm -rf $(VENV)/release

@@ -277,7 +277,7 @@ def test_sum_of_squares_about_the_mean_has_these_moments() -> None:
 
 
 def test_models_are_like_the_record_and_come_back() -> None:
-    """White and wander: its own model is alike in everything, white noise is not in its speed."""
+    """White and wander: its own model is consistent in everything, white noise not in speed."""
     noise = GnssNoise(
         white_std=(0.01,) * 3, gauss_markov_std=(0.05, 0.05, 0.1), gauss_markov_time=(5.0,) * 3
     )
@@ -287,9 +287,11 @@ def test_models_are_like_the_record_and_come_back() -> None:
     assert result.rate == pytest.approx(5.0)
     assert result.lever_arm is not None
     assert result.lever_arm.tolist() == [0.1, 0.0, 1.2]
-    alike = {(one.model, one.statistic): one.alike for one in simulated_statistics(result, 0)}
-    assert all(value for (name, _), value in alike.items() if name == 'gps')
-    assert not alike['gps_gaussian', 'horizontal speed [m/s]']
+    consistent = {
+        (one.model, one.statistic): one.consistent for one in simulated_statistics(result, 0)
+    }
+    assert all(value for (name, _), value in consistent.items() if name == 'gps')
+    assert not consistent['gps_gaussian', 'horizontal speed [m/s]']
     back = gps_recovered_parameters(result, 0)
     assert {'white', 'wander', 'time', 'walk', 'acceleration_std'} == {one[1] for one in back}
     assert sum(not one[-1] for one in back) <= 1
@@ -341,7 +343,7 @@ def test_fixes_that_never_change_have_no_error() -> None:
     for name, noise in found.noises().items():
         drawn = errors(noise, 100, found.rate, 0)
         assert np.abs(drawn).max() < 1e-6, name
-    assert all(one.alike for one in simulated_statistics(found, 0))
+    assert all(one.consistent for one in simulated_statistics(found, 0))
     assert gps_recovered_parameters(found, 0) == []
 
 

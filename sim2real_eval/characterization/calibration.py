@@ -96,7 +96,7 @@ def calibrate(
     problems: list[Sim2RealError] = []
     options = options or AllanOptions()
     standing = StandingOptions(reject_motion=options.reject_motion)
-    gps, alike, back = None, (), ()
+    gps, statistics, back = None, (), ()
     with_gps = [one for one in recordings if one.gps is not None]
     with_imu = [one for one in recordings if one.imu is not None]
     if not with_gps and not with_imu:
@@ -111,7 +111,7 @@ def calibrate(
             problems.append(error)
     progress()
     if gps is not None:
-        alike = tuple(simulated_statistics(gps, seed))  # type: ignore[assignment]
+        statistics = tuple(simulated_statistics(gps, seed))  # type: ignore[assignment]
         back = tuple(gps_recovered_parameters(gps, seed))  # type: ignore[assignment]
     progress()
     imu = None
@@ -131,7 +131,9 @@ def calibrate(
     if not with_imu:
         notes.append(findings.NO_SENSOR(sensor='IMU', file='imu.yaml'))
     names = tuple(one.name for one in recordings)
-    return Calibration(names, gps, alike, back, imu, tuple(map(str, problems)), tuple(notes), seed)
+    return Calibration(
+        names, gps, statistics, back, imu, tuple(map(str, problems)), tuple(notes), seed
+    )
 
 
 def _imu(

@@ -263,7 +263,7 @@ class SimulatedStatistic:
     record: float
     simulated: float
     std: float
-    alike: bool
+    consistent: bool
 
 
 _STATISTICS = (
@@ -298,10 +298,10 @@ def simulated_statistics(result: GpsResult, seed: int) -> list[SimulatedStatisti
         )
         mean, std = drawn.mean(axis=0), drawn.std(axis=0, ddof=1)
         for k, statistic in enumerate(_STATISTICS):
-            alike = bool(abs(own[k] - mean[k]) <= 3.0 * std[k])
+            consistent = bool(abs(own[k] - mean[k]) <= 3.0 * std[k])
             found.append(
                 SimulatedStatistic(
-                    name, statistic, float(own[k]), float(mean[k]), float(std[k]), alike
+                    name, statistic, float(own[k]), float(mean[k]), float(std[k]), consistent
                 )
             )
     return found

@@ -56,35 +56,35 @@ class Decoder:
     def __init__(self, kind: MessageType, where: str) -> None:
         self._kind, self._where = kind, where
         self._count = 0
-        self._by_texts: dict[tuple[str, ...], _Alike] = {}
-        self._unlike: list[tuple[Sequence[bytes], IntArray]] = []
+        self._by_texts: dict[tuple[str, ...], _SameLayout] = {}
+        self._others: list[tuple[Sequence[bytes], IntArray]] = []
 
     def add(self, data: Sequence[bytes], received_ns: IntArray) -> None:
         """Take the next n messages, received at (n,) int64 ns."""
         if not self._kind.fields:
-            self._unlike.append((data, received_ns))
+            self._others.append((data, received_ns))
             return
         first, self._count = self._count, self._count + len(data)
         chosen: dict[tuple[str, ...], list[int]] = {}
         for index, texts in enumerate(_keys(self._kind, data, self._where, first)):
             chosen.setdefault(texts, []).append(index)
         for texts, indices in chosen.items():
-            alike = self._by_texts.setdefault(texts, _Alike(self._kind, texts))
+            group = self._by_texts.setdefault(texts, _SameLayout(self._kind, texts))
             rows = data if len(indices) == len(data) else [data[index] for index in indices]
-            wrong = alike.add(rows, received_ns[indices])
-            if wrong is not None and not alike.problem:
-                alike.problem = (
+            wrong = group.add(rows, received_ns[indices])
+            if wrong is not None and not group.problem:
+                group.problem = (
                     f'{self._where}: message {first + indices[wrong]} has {len(rows[wrong])} '
-                    f'bytes, {self._kind.name} must have {alike.layout.itemsize}'
+                    f'bytes, {self._kind.name} must have {group.layout.itemsize}'
                 )
 
     def decoded(self) -> Decoded:
         """Return all messages with the most frequent frame."""
         if not self._kind.fields:
-            data = [row for rows, _ in self._unlike for row in rows]
-            times = [np.zeros(0, np.int64), *(received for _, received in self._unlike)]
+            data = [row for rows, _ in self._others for row in rows]
+            times = [np.zeros(0, np.int64), *(received for _, received in self._others)]
             return decode_each(self._kind, data, np.concatenate(times), self._where)
-        nothing = _Alike(self._kind, ('',) * (self._kind.has_header + self._kind.has_child))
+        nothing = _SameLayout(self._kind, ('',) * (self._kind.has_header + self._kind.has_child))
         # Of equally frequent ones, that which came first.
         most = max(self._by_texts.values(), key=lambda one: one.count, default=nothing)
         if most.problem:
@@ -97,7 +97,7 @@ class Decoder:
         return Decoded(most.columns.joined(), tuple(others))
 
 
-class _Alike:
+class _SameLayout:
     """Messages of a topic with the same texts: of one layout, so that numpy reads many at once."""
 
     def __init__(self, kind: MessageType, texts: tuple[str, ...]) -> None:

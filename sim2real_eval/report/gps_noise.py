@@ -96,7 +96,7 @@ def gps_consistency_table(result: GpsResult) -> Table | None:
 def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
     """Return a table of the deviations of the record and of each model simulated likewise."""
     title = 'The models simulated over the same times: root mean squares about the means'
-    if not all(one.alike for one in found):
+    if not all(one.consistent for one in found):
         title += '\n!: the record is more than three standard deviations from the model'
     table = plain_table(title, gap=1)
     table.add_column('model', no_wrap=True)
@@ -110,7 +110,7 @@ def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
     for model in dict.fromkeys(one.model for one in found):
         cells = [
             Text(with_error(one.simulated, one.std))
-            if one.alike
+            if one.consistent
             else Text(f'{with_error(one.simulated, one.std)} !', style='bold red')
             for one in found
             if one.model == model

@@ -82,7 +82,7 @@ def tied_ranks(known: Uncertainty, model: DistanceUncertainty) -> str:
     if not model.significance_groups:
         return ''
     found: list[list[int]] = []
-    for number in known.alike(model.model):
+    for number in known.ranks_not_distinguishable(model.model):
         if found and found[-1][-1] == number - 1:
             found[-1].append(number)
         else:
@@ -266,7 +266,7 @@ def sensitivity_text(table: SensitivityTable) -> str:
         return f'{where}: the ranking cannot be compared with that by other metric options'
     worst = min(known, key=lambda row: row.with_own.kendall or 0.0)
     same = sum(row.with_own.kendall == 1.0 for row in known)
-    text = f'{where}: {same} of {len(known)} other metric options rank the models alike'
+    text = f'{where}: {same} of {len(known)} other metric options give the same ranking'
     if same == len(known):
         return text
-    return f'{text}; least alike {worst.label} (tau {worst.with_own.kendall:.2f})'
+    return f'{text}; the most different is {worst.label} (tau {worst.with_own.kendall:.2f})'

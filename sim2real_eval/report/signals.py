@@ -32,8 +32,8 @@ def signal_tables(comparison: SignalComparison, *, published: bool = False) -> G
     groups: dict[tuple[object, ...], dict[str, list[SignalRow]]] = {}
     for model in comparison.models:
         rows = [row for row in comparison.rows if row.model == model]
-        alike = (rows[0].n_real, rows[0].n_simulated, *(row.signal for row in rows))
-        groups.setdefault(alike, {})[model] = rows
+        same = (rows[0].n_real, rows[0].n_simulated, *(row.signal for row in rows))
+        groups.setdefault(same, {})[model] = rows
     tables: list[Table | Text] = []
     for models in groups.values():
         for table in (_agreement(models, published=published), _distances(models)):

@@ -170,8 +170,8 @@ def _judged(
     estimate = seen
     p_value = None
     freedom = draws.freedom(real, runs)
-    moved = np.concatenate([real.values, _alike(real.values, runs.values)])
-    alike = MeanWasserstein.of(moved)
+    moved = np.concatenate([real.values, _with_moments_of(real.values, runs.values)])
+    null_distance = MeanWasserstein.of(moved)
     # Two numbers were made equal.
     lack = (
         float(np.sqrt(freedom.degrees / (freedom.degrees - 2.0))) if freedom.degrees > 3 else 1.7
@@ -181,7 +181,7 @@ def _judged(
         # Permuted, significantly different runs are further from each other than any of one
         # process.
         told = p_value <= 1.0 - options.level
-        null = alike.between(labels.real) * lack if told and freedom.degrees else values
+        null = null_distance.between(labels.real) * lack if told and freedom.degrees else values
         result = dataclasses.replace(
             result,
             p_value=p_value,
@@ -207,7 +207,7 @@ def _judged(
     )
 
 
-def _alike(real: FloatArray, simulated: FloatArray) -> FloatArray:
+def _with_moments_of(real: FloatArray, simulated: FloatArray) -> FloatArray:
     """Return the simulated values with the mean and the spread of the real ones."""
     spread = simulated.std(axis=0)
     scale = real.std(axis=0) / np.where(spread > 0.0, spread, np.inf)

@@ -130,11 +130,11 @@ class _Path:
             distance.append(float(parts.mass @ np.abs(moved - x[parts.i])))
             rows.append(parts.distances(x[parts.i], moved, one, other))
         levels, drawn = np.array(distance), np.stack(rows)
-        # Runs moved onto each other rank by rank are more alike than runs of one process; how far
+        # Runs moved onto each other rank by rank are closer than runs of one process; how far
         # those are apart, the permutation test knows.
-        alike = float(np.median(drawn[0]))
-        if alike > 0.0 and error > 0.0:
-            lack = np.clip(null / alike, 1.0, _MOST_SHRINKAGE) - 1.0
+        moved_null = float(np.median(drawn[0]))
+        if moved_null > 0.0 and error > 0.0:
+            lack = np.clip(null / moved_null, 1.0, _MOST_SHRINKAGE) - 1.0
             near = np.clip(1.0 - levels / (_NEAR_ZERO * error), 0.0, 1.0)
             drawn += (lack * near)[:, None] * np.maximum(drawn - levels[:, None], 0.0)
         return cls(seen, error, levels, drawn)

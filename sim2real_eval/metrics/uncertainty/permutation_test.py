@@ -48,8 +48,8 @@ class LabelPermutations:
     def least(self) -> float:
         """Smallest p-value that can come out; two when exchanging the sides is a permutation."""
         first = self.real[0]
-        alike = (self.real == first).all(axis=1) | (self.real == ~first).all(axis=1)
-        return float(np.mean(alike))
+        unchanged = (self.real == first).all(axis=1) | (self.real == ~first).all(axis=1)
+        return float(np.mean(unchanged))
 
 
 def permute_labels(
@@ -168,8 +168,8 @@ def joint_p_values(values: FloatArray) -> PValues:
 def split_half_distance(distance: Divisible, runs: int, seed: int) -> float | None:
     """Return the median distance between two halves of the same runs; None with fewer than two.
 
-    What the distance is for sets that are alike; a little more than for the whole sets, which
-    hold twice the runs.
+    What the distance is for two sets of one distribution; a little more than for the whole sets,
+    which hold twice the runs.
     """
     if runs < 2:
         return None

@@ -159,7 +159,7 @@ class Uncertainty:
         """Return what is known of two models, in either order; the difference is as in `pairs`."""
         return next(one for one in self.pairs if {one.first, one.second} == {first, second})
 
-    def alike(self, model: str) -> list[int]:
+    def ranks_not_distinguishable(self, model: str) -> list[int]:
         """Return the ranks, from 1, of the models that do not differ significantly from one."""
         order = [one.model for one in self.order]
         return [

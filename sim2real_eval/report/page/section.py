@@ -266,7 +266,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
         SideSection(
             'agreement',
             'Agreement',
-            'How alike the judges, and the groups of recordings, rank the models: 1 for the same '
+            'How far judges, and groups of recordings, agree on the ranking: 1 for the same '
             'order, \N{MINUS SIGN}1 for the reverse. Chance: of so much agreement from orders '
             'that have nothing to do with each other.',
             [_pairs(side)] if side.rankings else [],

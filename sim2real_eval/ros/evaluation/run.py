@@ -255,7 +255,7 @@ _VELOCITIES = ('linear_velocity', 'angular_velocity')
 
 
 def first_difference(one: JudgedRun, other: JudgedRun, *, exact: bool) -> str | None:
-    """Name the first field in which two runs differ; None when they are alike.
+    """Name the first field in which two runs differ; None when there is none.
 
     With `exact` every bit and every note counts, as with judge_node. Otherwise stamps and counts
     do, but velocities may lie 1e-4 m/s or rad/s apart, other numbers 1e-3 and a thousandth of
