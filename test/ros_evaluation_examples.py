@@ -34,8 +34,12 @@ from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.ros.evaluation.tally import Stop
+from sim2real_eval.ros.evaluation_node import EvaluationNode
+from sim2real_eval.study.folder import held
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.shipped import config_path
+from sim_sensors.ros.trajectory_node import TrajectoryNode
 
 PATIENCE_S = 180.0
 _UNSTEADY = 'delivery: {jitter: 0.01, drop_out: 0.05, drop_out_length: 0.3}\n'
@@ -106,14 +110,12 @@ def record(
     readers = ' '.join(
         f'ground_truth/odometry:{name}' for name in ('imu_node', 'gps_node', 'world')
     )
-    moving = graph.launch(
+    (moving,) = graph.start(
         'trajectory_node', f'motion:={motion}', 'clock:=true', f'awaited:={readers}', *parameters
     )
-    end = time.monotonic() + PATIENCE_S
-    while moving.poll() is None:
-        assert time.monotonic() < end, f'{motion} does not end'
-        graph.executor.spin_once(timeout_sec=0.02)
-    assert moving.returncode == 0, moving.communicate()
+    assert isinstance(moving, TrajectoryNode)
+    wait(graph, lambda: moving.finished, f'the end of {motion}')
+    graph.end(moving)
     for node, topic in (('imu_node', 'imu/data'), ('gps_node', 'gps/fix')):
         answer = graph.call(Trigger, f'{node}/finish', Trigger.Request())
         assert answer.success, answer.message
@@ -170,7 +172,7 @@ class Everything:
 
 def everything(folder: Path, found: dict[str, MessageArray]) -> Everything:
     """Make it from what was recorded."""
-    end = found['ground_truth/odometry'].stamp_ns[0] + 2_000_000_000
+    end = found['ground_truth/odometry'].stamp_ns[0] + 1_200_000_000
     truth, inertial, fixes = (
         found[topic].take(found[topic].stamp_ns <= end)
         for topic in ('ground_truth/odometry', 'imu/data', 'gps/fix')
@@ -255,6 +257,16 @@ class Evaluation:
 
 
 @contextlib.contextmanager
+def node_of(graph: Graph, *parameters: str) -> Iterator[EvaluationNode]:
+    """Give evaluation_node in this process, on the graph."""
+    words = [word for parameter in parameters for word in ('-p', parameter)]
+    node = EvaluationNode(Stop(), context=graph.context, cli_args=['--ros-args', *words])
+    with held(node.folder, node.study.plan):
+        yield node
+    node.destroy_node()
+
+
+@contextlib.contextmanager
 def evaluation(*parameters: str) -> Iterator[Evaluation]:
     running = Evaluation(*parameters)
     try:
@@ -291,14 +303,12 @@ def bags_parameter(bags: list[Path]) -> str:
     return f'real:=[{", ".join(str(bag) for bag in bags)}]'
 
 
-def latched(graph: Graph, topic: str) -> list[dict[str, Any]]:
+def latched(graph: Graph, topic: str, heard: list[dict[str, Any]]) -> None:
     """Subscribe to a topic whose last message is kept for whoever comes later."""
-    heard: list[dict[str, Any]] = []
     qos = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     graph.node.create_subscription(
         String, topic, lambda message: heard.append(json.loads(message.data)), qos
     )
-    return heard
 
 
 def until(condition: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S) -> None:

@@ -153,12 +153,11 @@ class Graph:
         """
         for process in self.processes:
             self.stop(process, signal.SIGKILL)
-        nodes = [self.node, *self._nodes]
-        for node in nodes:
-            self.executor.remove_node(node)
+        for node in list(self._nodes):
+            self.end(node)
+        self.executor.remove_node(self.node)
         self.executor.shutdown()
-        for node in nodes:
-            node.destroy_node()
+        self.node.destroy_node()
 
     def start(self, name: str, *parameters: str, file: Path | None = None) -> list[Node]:
         """Start the nodes of an executable with parameters such as `imu.rate:=50.0`."""
@@ -168,6 +167,12 @@ class Graph:
             self.executor.add_node(node)
         self._nodes += nodes
         return nodes
+
+    def end(self, node: Node) -> None:
+        """End a node that was started."""
+        self._nodes.remove(node)
+        self.executor.remove_node(node)
+        node.destroy_node()
 
     def launch(
         self, name: str, *parameters: str, file: Path | None = None

@@ -353,8 +353,8 @@ def test_parallel_jobs_have_graphs_of_their_own(
     """
     for judge, jobs in (('embedded', 1), ('judge_node', 2)):
         outcome = call(
-            capsys, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', judge, '--jobs', jobs,
-            '--out', tmp_path / judge,
+            capsys, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge-config',
+            'paper_released', '--judge', judge, '--jobs', jobs, '--out', tmp_path / judge,
         )  # fmt: skip
         assert outcome.status == 0, outcome.err
     nodes, embedded = (contents(tmp_path / judge) for judge in ('judge_node', 'embedded'))

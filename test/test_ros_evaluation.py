@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,18 +17,20 @@ from recording_examples import arrays_equal
 from ros_evaluation_examples import (
     Recorder,
     bags_parameter,
-    evaluation,
     everything,
     latched,
+    node_of,
     onlooker,
     record,
     short_bags,
     start_judge,
     told,
-    wait,
 )
 from ros_examples import Graph
+from ros_judge_examples import start_here
 
+from sim2real_eval.judge.external.side import Side
+from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.seeding import run_label
 from sim_sensors.gps import gps
@@ -56,6 +59,12 @@ Recorded = dict[str, dict[str, MessageArray]]
 def graph() -> Iterator[Graph]:
     with onlooker() as graph:
         yield graph
+
+
+@pytest.fixture(autouse=True)
+def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations with judges as processes are in test_ros_evaluation_ends."""
+    monkeypatch.setattr(Side, '_start', start_here)
 
 
 @pytest.fixture(scope='module')
@@ -126,7 +135,10 @@ def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
 
 
 def test_the_folder_is_that_of_the_command(
-    graph: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    graph: Graph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Two repetitions at the rates of a recording, and another that is broken.
 
@@ -134,32 +146,44 @@ def test_the_folder_is_that_of_the_command(
     """
     broken = tmp_path / 'broken_1'
     broken.mkdir()
-    given = [*short_bags(tmp_path, line=1.5), broken]
+    given = [*short_bags(tmp_path, line=1.0), broken]
     batch = call(
         capsys, 'vepd', '--real', *given, '--models', 'ch_gauss', '--repetitions', 2,
-        '--match-rates', '--out', tmp_path / 'batch',
+        '--judge-config', 'paper_released', '--match-rates', '--jobs', 1,
+        '--out', tmp_path / 'batch',
     )  # fmt: skip
     assert batch.status == 1
-    with evaluation(
-        bags_parameter(given), 'models:=ch_gauss', 'repetitions:=2', 'match_rates:=true',
-        f'out:={tmp_path / "live"}',
-    ) as running:  # fmt: skip
-        first = told(graph, lambda values: int(values['runs done']) >= 1)
-        assert float(first['real-time factor']) > 0.0
-        assert float(first['VEPD ch_gauss']) > 0.0
-        late = latched(graph, 'evaluation_node/vepd')
-        graph.wait(lambda: late, 'what a late subscriber hears')
-        wait(graph, lambda: late[-1]['finished'], 'its end')
-        status, out, err = running.end()
-    assert status == 1, err
-    assert late[0]['done'] >= 1
+    late: list[dict[str, Any]] = []
+    tell = EvaluationNode.tell
+
+    def look(node: EvaluationNode) -> None:
+        """Subscribe after the first run."""
+        tell(node)
+        if node.tally.done == 1 and not late:
+            first = told(graph, lambda values: int(values['runs done']) == 1)
+            assert float(first['real-time factor']) > 0.0
+            assert float(first['VEPD ch_gauss']) > 0.0
+            latched(graph, 'evaluation_node/vepd', late)
+            graph.wait(lambda: late, 'what a late subscriber hears')
+
+    monkeypatch.setattr(EvaluationNode, 'tell', look)
+    with node_of(
+        graph, bags_parameter(given), 'models:=ch_gauss', 'repetitions:=2', 'match_rates:=true',
+        'profile:=paper_released', f'out:={tmp_path / "live"}',
+    ) as node:  # fmt: skip
+        node.evaluate()
+        capsys.readouterr()
+        assert node.write() == 1
+        out, err = capsys.readouterr()
+        graph.wait(lambda: late[-1]['finished'], 'its end')
+    assert late[0]['done'] == 1
     assert not late[0]['finished']
     assert (late[-1]['done'], late[-1]['total']) == (2, 4)
     assert [failure['recording'] for failure in late[-1]['failures']] == [broken.name]
     assert late[-1]['notes'] == []
     live = contents(tmp_path / 'live')
     assert live == contents(tmp_path / 'batch')
-    assert {'vepd.csv', 'study.json', 'series/clean/Sim/ch_gauss/line_1.csv'} <= set(live)
+    assert {'vepd.csv', 'study.json', 'series/paper_released/Sim/ch_gauss/line_1.csv'} <= set(live)
     assert out.replace('live', 'batch') == batch.out
     assert f'evaluation_node: error: left out: {broken}' in err
     assert {f'{row["vepd"]!r}' for row in late[-1]['vepd']} <= set(
@@ -168,7 +192,7 @@ def test_the_folder_is_that_of_the_command(
 
 
 def test_mounted_late_and_rolling_sensors_agree_too(
-    recorded: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    graph: Graph, recorded: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Wheel odometry, lever arms, latencies, odd rates, another truth frame; two models.
 
@@ -179,15 +203,15 @@ def test_mounted_late_and_rolling_sensors_agree_too(
         capsys, 'vepd', '--real', given.bag, '--models', f'{given.gps},real', '--imu', given.imu,
         '--judge-config', given.params, '--navsat-config', given.navsat, '--seed', 5,
         '--start-heading', '--warmup', 0.5, '--component', 'forward',
-        '--topic', 'truth=/ins', '--scenario', 'odd', '--out', tmp_path / 'batch',
+        '--topic', 'truth=/ins', '--scenario', 'odd', '--jobs', 1, '--out', tmp_path / 'batch',
     )  # fmt: skip
     assert batch.status == 0, batch.err
-    with evaluation(
-        f'real:={given.bag}', f'models:={given.gps},real', f'imu:={given.imu}',
+    with node_of(
+        graph, f'real:={given.bag}', f'models:={given.gps},real', f'imu:={given.imu}',
         f'params_file:={given.params}', f'navsat_params_file:={given.navsat}', 'seed:=5',
         'start_heading:=true', 'metric.warmup:=0.5', 'component:=forward',
         'topics:=[truth=/ins]', 'scenario:=odd', f'out:={tmp_path / "live"}',
-    ) as running:  # fmt: skip
-        status, _, err = running.end()
-    assert status == 0, err
+    ) as node:  # fmt: skip
+        node.evaluate()
+        assert node.write() == 0
     assert contents(tmp_path / 'live') == contents(tmp_path / 'batch')

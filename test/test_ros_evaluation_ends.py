@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from nav_msgs.msg import Odometry
 from ros_evaluation_examples import (
     bags_parameter,
     evaluation,
+    node_of,
     onlooker,
     processes_on,
     short_bags,
@@ -25,8 +26,11 @@ from ros_evaluation_examples import (
     wait,
 )
 from ros_examples import Graph
+from ros_judge_examples import start_here
 
+from sim2real_eval.judge.external.side import Side
 from sim2real_eval.ros import evaluation_node
+from sim2real_eval.ros.evaluation_node import EvaluationNode
 
 
 @pytest.fixture
@@ -137,7 +141,11 @@ def test_what_is_complete_is_written_when_it_is_stopped(
     domain = os.environ['ROS_DOMAIN_ID']
     graph.listen('sim/odometry/filtered', Odometry)
     with evaluation(
-        bags_parameter(bags), 'models:=ch_gauss', f'out:={tmp_path / "out"}', 'rate_factor:=1.0'
+        bags_parameter(bags),
+        'models:=ch_gauss',
+        'profile:=paper_released',
+        f'out:={tmp_path / "out"}',
+        'rate_factor:=1.0',
     ) as running:
         told(graph, lambda values: values['running'].startswith('circle_1'))
         graph.received['sim/odometry/filtered'].clear()
@@ -163,7 +171,10 @@ def test_nothing_is_written_when_nothing_is_complete(
     """The judges of the first pass are being started."""
     domain = os.environ['ROS_DOMAIN_ID']
     with evaluation(
-        bags_parameter(bags), 'models:=ch_gauss', f'out:={tmp_path / "out"}'
+        bags_parameter(bags),
+        'models:=ch_gauss',
+        'profile:=paper_released',
+        f'out:={tmp_path / "out"}',
     ) as running:
         until(lambda: len(processes_on(domain)) >= 2, 'a judge')
         running.process.send_signal(signal.SIGTERM)
@@ -182,20 +193,33 @@ def test_a_recording_whose_judge_dies_is_left_out(
     profile = Path(os.environ['FASTRTPS_DEFAULT_PROFILES_FILE']).read_text()
     (tmp_path / 'dds.xml').write_text(profile.replace('<sec>20<', '<sec>5<'))
     monkeypatch.setenv('FASTRTPS_DEFAULT_PROFILES_FILE', str(tmp_path / 'dds.xml'))
-    domain = os.environ['ROS_DOMAIN_ID']
+    estimates = graph.received['sim/odometry/filtered']
     graph.listen('sim/odometry/filtered', Odometry)
-    with evaluation(
-        bags_parameter(bags[::-1]), 'models:=ch_gauss', f'out:={tmp_path / "out"}'
-    ) as running:
-        wait(graph, lambda: graph.received['sim/odometry/filtered'], 'an estimate')
-        (judge,) = (
-            number
-            for number, command in processes_on(domain).items()
-            if 'judge_node' in command and '__ns:=/sim' in command
-        )
-        os.kill(judge, signal.SIGKILL)
-        status, _, err = running.end()
-    assert status == 1, err
+    as_process, poll, killed = Side._start, EvaluationNode._poll, []
+
+    def start(side: Side, name: str, command: Sequence[str]) -> None:
+        """Start as a process the judge that is to die."""
+        (as_process if 'in /sim' in name and not killed else start_here)(side, name, command)
+
+    def kill(node: EvaluationNode) -> None:
+        poll(node)
+        graph.executor.spin_once(timeout_sec=0.0)
+        if estimates and not killed:
+            killed.extend(processes_on(os.environ['ROS_DOMAIN_ID']))
+            (judge,) = killed
+            os.kill(judge, signal.SIGKILL)
+
+    monkeypatch.setattr(Side, '_start', start)
+    monkeypatch.setattr(EvaluationNode, '_poll', kill)
+    with node_of(
+        graph,
+        bags_parameter(bags[::-1]),
+        'models:=ch_gauss',
+        'profile:=paper_released',
+        f'out:={tmp_path / "out"}',
+    ) as node:
+        node.evaluate()
+        assert node.write() == 1
     record = json.loads((tmp_path / 'out/study.json').read_text())
     assert {run['recording'] for run in record['runs']} == {'line_1'}
     (failure,) = record['failures']

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import signal
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
-from ros_evaluation_examples import bags_parameter, onlooker, short_bags
+from ros_evaluation_examples import bags_parameter, node_of, onlooker, short_bags
 from ros_examples import Graph
 
 from sim2real_eval.judge.estimate import JudgedRun
@@ -32,11 +31,9 @@ from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation.bench import SensorBench, TwinSensorNode
 from sim2real_eval.ros.evaluation.run import first_difference
 from sim2real_eval.ros.evaluation.study import Study
-from sim2real_eval.ros.evaluation.tally import Pace, Stop, Stopped
-from sim2real_eval.ros.evaluation_node import EvaluationNode
+from sim2real_eval.ros.evaluation.tally import Pace, Stopped
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim2real_eval.study.folder import held
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.gps.gps import GpsModel, load_gps
@@ -146,15 +143,6 @@ class BatchPass:
 
     def recording(self) -> Recording:
         return self._plan.recording(self._run)
-
-
-@contextlib.contextmanager
-def node_of(graph: Graph, *parameters: str) -> Iterator[EvaluationNode]:
-    words = [word for parameter in parameters for word in ('-p', parameter)]
-    node = EvaluationNode(Stop(), context=graph.context, cli_args=['--ros-args', *words])
-    with held(node.folder, node.study.plan):
-        yield node
-    node.destroy_node()
 
 
 @pytest.mark.parametrize(

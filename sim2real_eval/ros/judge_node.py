@@ -223,6 +223,8 @@ class JudgeNode(Node):
         self.get_logger().info(f'reset: {why}')
 
     def _on_status(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        # What is due by now is done before it is told of: who waits for it need not ask again.
+        self._on_timer()
         due = self._timers_due
         answer.success = True
         answer.message = json.dumps(
