@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from sim_sensors.world.world import World
 
 
-_ROLES = ('imu', 'gps', 'truth', 'mag', 'camera_pose', 'features', 'camera_info')
+_ROLES = (
+    'imu', 'gps', 'truth', 'mag', 'camera_pose', 'features', 'camera_info',
+    'ideal_imu', 'ideal_gps', 'ideal_mag',
+)  # fmt: skip
 _TITLES = {'mag': 'magnetometer', 'wheels': 'wheel odometry', 'vision': 'vision pose'}
 _ORIGIN = '--origin'
 

@@ -142,6 +142,9 @@ DEFAULT_FILES: dict[str, tuple[str, str]] = {
     'camera_pose': ('/camera/pose', 'geometry_msgs/msg/PoseWithCovarianceStamped'),
     'features': ('/camera/features', FEATURES.name),
     'camera_info': ('/camera/camera_info', CAMERA_INFO.name),
+    'ideal_imu': ('/ground_truth/imu', 'sensor_msgs/msg/Imu'),
+    'ideal_gps': ('/ground_truth/fix', 'sensor_msgs/msg/NavSatFix'),
+    'ideal_mag': ('/ground_truth/mag', 'sensor_msgs/msg/MagneticField'),
 }
 
 

@@ -74,6 +74,9 @@ DEFAULT_TOPICS: Mapping[str, str] = {
     'camera_pose': '/camera/pose',
     'features': '/camera/features',
     'camera_info': '/camera/camera_info',
+    'ideal_imu': '/ground_truth/imu',
+    'ideal_gps': '/ground_truth/fix',
+    'ideal_mag': '/ground_truth/mag',
 }
 ROLE_CLASSES: Mapping[str, type[MessageArray]] = {
     'imu': ImuArray,
@@ -83,12 +86,17 @@ ROLE_CLASSES: Mapping[str, type[MessageArray]] = {
     'camera_pose': PoseArray,
     'features': FeatureArray,
     'camera_info': CameraInfoArray,
+    'ideal_imu': ImuArray,
+    'ideal_gps': FixArray,
+    'ideal_mag': MagneticFieldArray,
 }
 
+# What noise-free sensors of a simulator measured, by the kind of sensor.
+IDEAL_ROLES = {role.removeprefix('ideal_'): role for role in ROLE_CLASSES if 'ideal_' in role}
 # Roles that nothing depends on: taken where there is no doubt, and left out where they are broken.
-OPTIONAL_ROLES = ('mag', 'camera_pose', 'features', 'camera_info')
+OPTIONAL_ROLES = ('mag', 'camera_pose', 'features', 'camera_info', *IDEAL_ROLES.values())
 # Roles that are never taken for their type alone, which other topics have too.
-NAMED_ROLES = ('truth', 'camera_pose', 'features', 'camera_info')
+NAMED_ROLES = ('truth', 'camera_pose', 'features', 'camera_info', *IDEAL_ROLES.values())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,7 +57,12 @@ def assign_roles(
     roles: dict[str, str] = {}
     notes: list[Finding] = []
     for role, wanted in ROLE_CLASSES.items():
-        same = [topic for topic, name in types.items() if known_type(name).array is wanted]
+        others = {chosen.get(one) or DEFAULT_TOPICS[one] for one in NAMED_ROLES if one != role}
+        same = [
+            topic
+            for topic, name in types.items()
+            if known_type(name).array is wanted and topic not in others
+        ]
         if role in chosen:
             name = chosen[role]
             if name is not None:

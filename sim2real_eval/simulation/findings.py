@@ -19,6 +19,12 @@ ATTITUDE_DIFFERS = routine(
     'A judge uses a published orientation, so it knows more in one of the two runs.',
     'set `orientation: mode:` of the model',
 )
+NOISE_FREE = routine(
+    'twin.noise_free',
+    "the simulated {sensor} measures what the simulator's noise-free one did",
+    'Their errors are added to its specific force, position or field; odometry gives the rest.',
+    'do without it by `topics: {{{role}: null}}` in recording.yaml',
+)
 NOTHING_SEEN = routine(
     'twin.nothing_seen',
     'the camera never saw anything of the world ({count:d} empty frames)',

@@ -9,57 +9,30 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording import findings
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.poses import with_velocities
-from sim2real_eval.recording.recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
+from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.recording.truth import frame_remarks, truth_of_base, truth_origin
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
 from sim_sensors.core.seeding import run_label
 from sim_sensors.gps.gps import GpsModel
+from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import kinds
+from sim_sensors.sensor.catalogue import SensorKind, kinds
 from sim_sensors.world.fields import EarthField
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 from .findings import ATTITUDE_DIFFERS, NOTHING_SEEN, RATE_DIFFERS
+from .spans import common_span, noise_free, noise_free_remarks, span_of, within
 from .twin import Placed, Twin, TwinSensors, with_topic, with_transform
-
-
-def within(recording: Recording, start_ns: int, end_ns: int) -> Recording:
-    """Return the recording with only the messages stamped in [start, end].
-
-    Raises RecordingError when a topic whose role is needed has nothing there.
-    """
-    messages = {
-        topic: array.take(_span(array.stamp_ns, start_ns, end_ns))
-        for topic, array in recording.messages.items()
-    }
-    roles = dict(recording.roles)
-    for role, topic in recording.roles.items():
-        if not len(messages[topic]) and role in OPTIONAL_ROLES:
-            del messages[topic], roles[role]
-        elif not len(messages[topic]):
-            span = (end_ns - start_ns) * 1e-9
-            raise RecordingError(
-                f'{recording.path or recording.name}: {topic} ({role}) has no message in the '
-                f'{span:.1f} s for which there is truth'
-            )
-    return dataclasses.replace(recording, messages=messages, roles=roles)
-
-
-def _span(stamp_ns: IntArray, start_ns: int, end_ns: int) -> slice:
-    """Return where stamps, which never decrease, are in [start, end]."""
-    first = int(np.searchsorted(stamp_ns, start_ns))
-    return slice(first, int(np.searchsorted(stamp_ns, end_ns, side='right')))
 
 
 class TwinMaker:
@@ -68,6 +41,10 @@ class TwinMaker:
     The recording is first cut to the time for which it has truth, so that real and simulated
     sensors are judged over the same span. A simulated sensor starts at the stamp of the first real
     message, so that both meet the judge's timers in the same phase.
+
+    Where the recording has messages of a noise-free sensor (roles `ideal_imu`, `ideal_gps`,
+    `ideal_mag`), a simulated one of that kind measures what it measured, over its time; see
+    `sim_sensors.motion.ideal`.
 
     Parameters
     ----------
@@ -130,10 +107,14 @@ class TwinMaker:
         given = recording.require('truth')
         assert isinstance(given, OdometryArray)
         truth = truth_of_base(given, self._base, self._frames)
+        self._ideal = noise_free(recording)
+        self.start_ns, self.end_ns = common_span(recording, truth)
+        # Motion near the end depends on what comes after it.
+        moving = truth.take(slice(np.searchsorted(truth.stamp_ns, self.start_ns), None))
+        truth = truth.take(span_of(truth.stamp_ns, self.start_ns, self.end_ns))
         recording = recording.with_messages('truth', truth)
-        self.start_ns, self.end_ns = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
         self.truth = truth
-        self.motion = OdometryMotion(truth, origin_ns=self.start_ns)
+        self.motion = OdometryMotion(moving, origin_ns=self.start_ns)
         if self.motion.velocity_source == 'position':
             # The record has none, and whoever holds a judge's speed against it needs one.
             derived, _ = with_velocities(recording.path, '', truth)
@@ -147,6 +128,7 @@ class TwinMaker:
         self.world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
             *self._body_remarks(given),
+            *noise_free_remarks(recording),
             *(findings.TRUTH_CHECK(problem=remark) for remark in self.motion.remarks),
             *frame_remarks(truth, self.real.gps, self._frame),
         )
@@ -171,7 +153,7 @@ class TwinMaker:
             if placed is not None:
                 measured = kind.simulate(
                     placed.model,
-                    self.motion,
+                    self.motion_for(kind),
                     start_ns=placed.start_ns,
                     **kind.surroundings(self.world),
                     **labels,
@@ -196,11 +178,39 @@ class TwinMaker:
         kept = tuple(note for note in recording.notes if note.subject not in replaced)
         return dataclasses.replace(recording, notes=kept)
 
+    def motion_for(self, kind: SensorKind[Any, Any]) -> Motion:
+        """Return the motion that sensors of a kind measure: that of the truth, or as a noise-free
+        sensor of that kind measured it.
+
+        Raises
+        ------
+        MotionError
+            When its messages are too few, disordered or not finite.
+        JudgeError
+            When static transforms are given but do not connect its frame to the base.
+        """
+        ideal = self._ideal.get(kind.name)
+        if ideal is None or kind.ideal is None:
+            return self.motion
+        return kind.ideal(
+            self.motion,
+            ideal,
+            origin_ns=self.start_ns,
+            mounting=Mounting(*self.mounting(ideal.frame, 'noise-free sensor')),
+            **kind.surroundings(self.world),
+        )
+
     def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:
         """Return how the simulated sensors of a twin are mounted and switched on."""
+        roles = self.real.roles
         for role in ('imu', 'gps'):
-            same = (isinstance(one, ROLE_CLASSES[role]) for one in self.real.messages.values())
-            if role in twin.models and role not in self.real.roles and any(same):
+            others = {
+                topic: one
+                for topic, one in self.real.messages.items()
+                if topic not in roles.values()
+            }
+            same = (isinstance(one, ROLE_CLASSES[role]) for one in others.values())
+            if role in twin.models and role not in roles and any(same):
                 # A judge would go on to hear the real sensor beside the simulated one.
                 self.real.require(role)
         return TwinSensors(

@@ -27,6 +27,7 @@ from sim_sensors.core.parameters import (
 )
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import Axes, axes, latency, lever_arm, placed, sample_rate
+from sim_sensors.motion.ideal import SurveyedMotion
 from sim_sensors.noise.electronics import Decay
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
@@ -346,5 +347,6 @@ GPS: SensorKind[GpsModel, FixArray] = SensorKind(
     node='gps_node',
     world='',
     surroundings=lambda world: {'frame': world.frame},
+    ideal=SurveyedMotion,
 )
 load_gps, simulate = GPS.load, GPS.simulate

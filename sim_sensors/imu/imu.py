@@ -29,6 +29,7 @@ from sim_sensors.core.shared_parameters import (
     lever_arm,
     sample_rate,
 )
+from sim_sensors.motion.ideal import InertialMotion
 from sim_sensors.noise.triad import AxisErrors, SettableBias
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
@@ -252,5 +253,6 @@ IMU: SensorKind[ImuModel, ImuArray] = SensorKind(
     node='imu_node',
     world='',
     surroundings=lambda world: {'gravity': world.gravity},
+    ideal=InertialMotion,
 )
 load_imu, simulate = IMU.load, IMU.simulate

@@ -21,6 +21,7 @@ from sim_sensors.core.shared_parameters import (
     sample_rate,
 )
 from sim_sensors.imu.chain import ChainTriad, ErrorChain
+from sim_sensors.motion.ideal import MagneticMotion, MagneticTrajectory
 from sim_sensors.noise.electronics import Temperature
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
@@ -57,7 +58,7 @@ class Magnetometer(MountedModel):
 
     R turns the body and M the sensor in it, h is the field of the Earth and d that of the dipoles
     at the sensor's place p_s, which a lever arm moves; S, b and v are sensitivity, bias and white
-    noise. [Ligorio2015], equation 5.
+    noise. [Ligorio2015], equation 5. On a `MagneticMotion` R^T (h + d) is what that says.
     """
 
     kind: ClassVar[str] = 'magnetometer'
@@ -139,8 +140,12 @@ class MagnetometerSensor(Sensor[MagneticMeasurement]):
     def _measure(self, truth: Trajectory, dt: FloatArray) -> MagneticMeasurement:
         at_sensor = truth.at_lever_arm(self._lever_arm)
         orientation = rotations.multiply(at_sensor.orientation, self._mounting)
-        field = rotations.rotate_back(orientation, self._world.magnetic_field(at_sensor.position))
         earth = rotations.rotate_back(orientation, np.tile(self._earth, (len(dt), 1)))
+        if isinstance(truth, MagneticTrajectory):
+            field = rotations.rotate_back(self._mounting, truth.magnetic_field)
+        else:
+            place = at_sensor.position
+            field = rotations.rotate_back(orientation, self._world.magnetic_field(place))
         measured, bias, variance = self._errors.corrupt(field, dt)
         return MagneticMeasurement(
             magnetic_field=measured,
@@ -160,5 +165,6 @@ MAG: SensorKind[Magnetometer, MagneticFieldArray] = SensorKind(
     node='magnetometer_node',
     world='default',
     surroundings=lambda world: {'world': world},
+    ideal=lambda motion, field, world, **place: MagneticMotion(motion, field, **place),
 )
 load_mag, simulate = MAG.load, MAG.simulate

@@ -60,6 +60,10 @@ class SensorKind(Generic[P, A]):
         Relative names of further topics of its node.
     silence : str
         What is wrong when it never measures anything.
+    ideal : callable, optional
+        Returns a motion as a noise-free sensor of the kind measured it, for sensors of the kind to
+        measure: `ideal(motion, messages, origin_ns=..., mounting=..., **surroundings)`; see
+        `sim_sensors.motion.ideal`. None: such a sensor tells nothing that the motion does not.
     """
 
     name: str
@@ -73,6 +77,7 @@ class SensorKind(Generic[P, A]):
     surroundings: Callable[[World], dict[str, Any]]
     beside: tuple[str, ...] = ()
     silence: str = 'a simulated sensor never measures anything; must be another world or model'
+    ideal: Callable[..., Motion] | None = None
 
     @cached_property
     def models(self) -> Registry[type[P]]:

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion as a simulator's own noise-free sensors measured it.
+
+Odometry has to be differentiated to know what an accelerometer feels, which smooths vibration and
+contact away. A simulator knows the specific force of its bodies. Its noise-free IMU, GPS and
+magnetometer therefore take the place of what odometry would give: sensor models add their errors
+to these. Lever arms and mountings work as on odometry, as it is still the motion of a rigid body.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.core import rotations
+from sim_sensors.core.errors import MotionError
+from sim_sensors.core.measurements import (
+    FixArray,
+    FloatArray,
+    ImuArray,
+    IntArray,
+    MagneticFieldArray,
+)
+from .trajectory import Motion, Trajectory, cubic, parabola, times_within
+
+
+class Georeference(Protocol):
+    """Where on the Earth a motion is; `sim_sensors.world.LocalFrame` is one."""
+
+    def to_enu(
+        self, latitude_deg: ArrayLike, longitude_deg: ArrayLike, altitude_m: ArrayLike
+    ) -> FloatArray:
+        """Return positions `(n, 3)` m, east, north, up."""
+        ...
+
+
+class _Stream:
+    """Samples of noise-free values, joined by cubics with three-point slopes.
+
+    A value in [t_k, t_k+1) depends on the samples k-1 .. k+2 alone, as `OdometryMotion` does; a
+    time that has a sample gets its value unchanged.
+    """
+
+    def __init__(self, what: str, stamp_ns: IntArray, values: FloatArray, origin_ns: int) -> None:
+        if len(stamp_ns) < 3:
+            raise MotionError(f'{what} has {len(stamp_ns)} messages; at least 3 are needed')
+        if (np.diff(stamp_ns) <= 0).any():
+            index = int(np.argmax(np.diff(stamp_ns) <= 0)) + 1
+            raise MotionError(
+                f'{what}: stamp {stamp_ns[index]} of message {index} does not come after the one '
+                'before it; stamps must increase'
+            )
+        if not np.isfinite(values).all():
+            index = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            raise MotionError(f'{what}: message {index} has values that are not finite')
+        self._time = (stamp_ns - np.int64(origin_ns)) * 1e-9
+        self._interval = (np.diff(stamp_ns) * 1e-9)[:, None]
+        self._values = values
+        h, step = self._interval, np.diff(values, axis=0)
+        far = values[2:3] - values[:1], values[-1:] - values[-3:-2]
+        # At the ends the sample two steps inside stands in for the missing one.
+        self._slope, _ = parabola(
+            np.concatenate([-(h[:1] + h[1:2]), h]),
+            np.concatenate([-far[0], step]),
+            np.concatenate([h, -(h[-1:] + h[-2:-1])]),
+            np.concatenate([step, -far[1]]),
+        )
+        self.start, self.end = float(self._time[0]), float(self._time[-1])
+
+    def at(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return values and their derivatives at `times` `(n,)` s."""
+        t = times_within(times, self.start, self.end)
+        k = np.clip(np.searchsorted(self._time, t, side='right') - 1, 0, len(self._time) - 2)
+        h = self._interval[k]
+        s = np.clip((t - self._time[k])[:, None] / h, 0.0, 1.0)
+        ends = (self._values[k], self._slope[k]), (self._values[k + 1], self._slope[k + 1])
+        value, slope, _ = cubic(s, h, *ends)
+        # The cubic ends at a sample but for rounding.
+        return np.where(s == 1.0, self._values[k + 1], value), slope
+
+
+@dataclasses.dataclass(frozen=True)
+class Mounting:
+    """Where a sensor is on the body.
+
+    Attributes
+    ----------
+    lever_arm : (3,) float
+        m, in the body.
+    rotation : (4,) float
+        Quaternion x y z w, sensor to body.
+    """
+
+    lever_arm: ArrayLike = (0.0, 0.0, 0.0)
+    rotation: ArrayLike = (0.0, 0.0, 0.0, 1.0)
+
+    @property
+    def arm(self) -> FloatArray:
+        """`lever_arm` as an array `(1, 3)`."""
+        return np.asarray(self.lever_arm, dtype=np.float64)[None]
+
+    @property
+    def turn(self) -> FloatArray:
+        """`rotation` as an array `(1, 4)`."""
+        return np.asarray(self.rotation, dtype=np.float64)[None]
+
+
+class _Measured:
+    """A motion of which a noise-free sensor knows more, for the time that it measured."""
+
+    def __init__(self, motion: Motion, stream: _Stream, mounting: Mounting) -> None:
+        self._motion, self._stream, self._mounting = motion, stream, mounting
+        self.start = max(motion.start, stream.start)
+        self.end = min(motion.end, stream.end)
+        if self.end <= self.start:
+            raise MotionError(
+                f'the noise-free sensor measures from {stream.start:.9g} to {stream.end:.9g} s, '
+                f'the motion is from {motion.start:.9g} to {motion.end:.9g} s; must overlap'
+            )
+
+    def at(self, times: ArrayLike) -> Trajectory:
+        """Return the motion at `times` `(n,)` s, in any order; see `Motion.at`."""
+        t = times_within(times, self.start, self.end)
+        return self._improved(self._motion.at(t), *self._stream.at(t))
+
+    def _improved(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
+        raise NotImplementedError
+
+
+class InertialMotion(_Measured):
+    """Motion whose accelerations and turn rates are those that a noise-free IMU measured.
+
+    Position, velocity and orientation are those of `motion`. With w and f the rate and the
+    specific force of the IMU in the body's axes, l its lever arm and g the gravity::
+
+        angular velocity w,  angular acceleration w',
+        acceleration R (f - w' x l - w x (w x l)) + g
+
+    w' is the derivative of the cubics that join the rates; without a lever arm it changes nothing
+    at the IMU itself.
+
+    Parameters
+    ----------
+    motion : Motion
+        Of the body.
+    imu : ImuArray
+        Noise-free, at least three messages with increasing stamps; the orientation is not used.
+    origin_ns : int
+        Stamp of motion time 0.
+    gravity : float
+        m/s^2, as it is in the specific force; the same as sensors on this motion are given.
+    mounting : Mounting
+        Where that IMU is.
+
+    Raises
+    ------
+    MotionError
+        When the messages are too few, disordered, not finite, or of another time.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_imu, motion_of
+    >>> from sim_sensors.imu import simulate
+    >>> drive = motion_of('circle', duration=2.0)
+    >>> exact = simulate(load_imu('ideal'), drive, seed=1, run='1')
+    >>> ridden = InertialMotion(drive, exact, origin_ns=0, gravity=9.80665)
+    >>> again = simulate(load_imu('ideal'), ridden, seed=1, run='1')
+    >>> bool(np.allclose(again.linear_acceleration, exact.linear_acceleration, atol=1e-12))
+    True
+    """
+
+    def __init__(
+        self,
+        motion: Motion,
+        imu: ImuArray,
+        *,
+        origin_ns: int,
+        gravity: float,
+        mounting: Mounting = Mounting(),
+    ) -> None:
+        values = np.hstack([imu.angular_velocity, imu.linear_acceleration])
+        super().__init__(
+            motion, _Stream('the noise-free IMU', imu.stamp_ns, values, origin_ns), mounting
+        )
+        self._gravity = gravity
+
+    def _improved(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
+        turn = self._mounting.turn
+        rate, rate_change = (rotations.rotate(turn, part[:, :3]) for part in (value, slope))
+        arm = np.broadcast_to(self._mounting.arm, rate.shape)
+        pull = rotations.cross(rate_change, arm)
+        pull = pull + rotations.cross(rate, rotations.cross(rate, arm))
+        force = rotations.rotate(turn, value[:, 3:]) - pull
+        acceleration = rotations.rotate(base.orientation, force)
+        acceleration[:, 2] -= self._gravity
+        return dataclasses.replace(
+            base,
+            angular_velocity=rate,
+            angular_acceleration=rate_change,
+            acceleration=acceleration,
+        )
+
+
+class SurveyedMotion(_Measured):
+    """Motion whose positions are those that a noise-free GPS measured; for a GPS on it.
+
+    Everything else is that of `motion`.
+
+    Parameters
+    ----------
+    motion, origin_ns
+        As of `InertialMotion`.
+    fixes : FixArray
+        Noise-free; those without a fix are left out.
+    frame : Georeference
+        Where on the Earth the positions of the motion are.
+    mounting : Mounting
+        Where that antenna is.
+
+    Raises
+    ------
+    MotionError
+        As `InertialMotion` does.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_gps, motion_of
+    >>> from sim_sensors.gps import simulate
+    >>> from sim_sensors.world.geodesy import DEFAULT_ORIGIN
+    >>> drive = motion_of('circle', duration=2.0)
+    >>> exact = simulate(load_gps('baseline'), drive, seed=1, run='1')
+    >>> surveyed = SurveyedMotion(drive, exact, origin_ns=0, frame=DEFAULT_ORIGIN)
+    >>> times = exact.stamp_ns * 1e-9
+    >>> bool(np.abs(surveyed.at(times).position - drive.at(times).position).max() < 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        motion: Motion,
+        fixes: FixArray,
+        *,
+        origin_ns: int,
+        frame: Georeference,
+        mounting: Mounting = Mounting(),
+    ) -> None:
+        fixes = fixes.take(fixes.status >= 0)
+        place = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
+        super().__init__(
+            motion, _Stream('the noise-free GPS', fixes.stamp_ns, place, origin_ns), mounting
+        )
+
+    def _improved(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
+        arm = np.broadcast_to(self._mounting.arm, value.shape)
+        return dataclasses.replace(base, position=value - rotations.rotate(base.orientation, arm))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MagneticTrajectory(Trajectory):
+    """Motion in a magnetic field that is known along it.
+
+    Attributes
+    ----------
+    magnetic_field : (n, 3) float
+        T, body.
+    """
+
+    magnetic_field: FloatArray
+
+
+class MagneticMotion(_Measured):
+    """Motion through the magnetic field that a noise-free magnetometer measured.
+
+    A magnetometer on it measures that field in place of its world's, wherever it is on the body:
+    what the noise-free one felt of a near magnet, it feels too.
+
+    `motion`, `origin_ns`, `mounting` and errors are as of `InertialMotion`; `field`, T, are the
+    noise-free messages.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_mag, load_world, motion_of
+    >>> from sim_sensors.magnetometer import simulate
+    >>> drive = motion_of('circle', duration=2.0)
+    >>> room = load_world('dipole_room')
+    >>> exact = simulate(load_mag('ideal'), drive, seed=1, run='1', world=room)
+    >>> felt = MagneticMotion(drive, exact, origin_ns=0)
+    >>> again = simulate(load_mag('ideal'), felt, seed=1, run='1', world=load_world('default'))
+    >>> bool(np.allclose(again.magnetic_field, exact.magnetic_field, rtol=1e-12))
+    True
+    """
+
+    def __init__(
+        self,
+        motion: Motion,
+        field: MagneticFieldArray,
+        *,
+        origin_ns: int,
+        mounting: Mounting = Mounting(),
+    ) -> None:
+        values = field.magnetic_field
+        super().__init__(
+            motion,
+            _Stream('the noise-free magnetometer', field.stamp_ns, values, origin_ns),
+            mounting,
+        )
+
+    def _improved(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
+        own = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
+        felt = rotations.rotate(self._mounting.turn, value)
+        return MagneticTrajectory(**own, magnetic_field=felt)

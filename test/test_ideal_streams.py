@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sensors on what noise-free ones of a simulator measured, in place of differentiated odometry."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+from recording_examples import arrays_equal
+from scipy.signal import welch
+
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording, StaticTransform
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray, ImuArray, MessageArray
+from sim_sensors.gps import gps
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.magnetometer import magnetometer
+from sim_sensors.magnetometer.magnetometer import load_mag
+from sim_sensors.motion.motions import motion_of, truth_of
+from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.motion.trajectory import Motion, Trajectory
+from sim_sensors.world.world import load_world
+
+SECONDS = 12.0
+EXACT: dict[str, object] = {'seed': 1, 'run': '1'}
+DENSITY = 0.02  # of the shaking, (m/s^2)^2/Hz, one-sided
+BAND = (30.0, 60.0)  # Hz
+EAST = np.array([3.0, 0.0, 0.0])  # m
+
+
+class Shaken:
+    """A motion that is shaken up and down, with a flat spectrum in a band of frequencies."""
+
+    def __init__(self, motion: Motion, lines: int = 400) -> None:
+        self._motion = motion
+        self.start, self.end = motion.start, motion.end
+        rng = np.random.default_rng(7)
+        self._pulse = 2.0 * np.pi * np.linspace(*BAND, lines)
+        self._phase = rng.uniform(0.0, 2.0 * np.pi, lines)
+        # Of each line: its share of the band has its mean square.
+        self._size = np.sqrt(2.0 * DENSITY * (BAND[1] - BAND[0]) / lines)
+
+    def at(self, times: ArrayLike) -> Trajectory:
+        """Return the motion with the shaking added to height, climb and upward acceleration."""
+        base = self._motion.at(times)
+        angle = base.time[:, None] * self._pulse + self._phase
+        lifted = {
+            name: getattr(base, name) + np.pad(part[:, None], ((0, 0), (2, 0)))
+            for name, part in {
+                'position': -self._size * (np.cos(angle) / self._pulse**2).sum(axis=1),
+                'velocity': self._size * (np.sin(angle) / self._pulse).sum(axis=1),
+                'acceleration': self._size * np.cos(angle).sum(axis=1),
+            }.items()
+        }
+        return dataclasses.replace(base, **lifted)
+
+
+def recorded(motion: Motion, ideal: dict[str, MessageArray], rate: float = 100.0) -> Recording:
+    """Return the odometry of a motion with noise-free streams beside it."""
+    start, end = round(motion.start * 1e9), round(motion.end * 1e9)
+    stamps = np.arange(start, end + 1, round(1e9 / rate))
+    moved = motion.at(stamps * 1e-9)
+    truth = dataclasses.replace(
+        truth_of(motion_of('standstill', duration=1.0)).take(np.zeros(len(stamps), dtype=int)),
+        stamp_ns=stamps,
+        arrival_ns=stamps,
+        position=moved.position,
+        orientation=moved.orientation,
+        linear_velocity=rotations.rotate_back(moved.orientation, moved.velocity),
+        angular_velocity=moved.angular_velocity,
+    )
+    recording = Recording.of_truth(truth, 'drive', 'drive')
+    for role, array in ideal.items():
+        recording = recording.with_messages(role, array)
+    return recording
+
+
+def noise_free_imu(motion: Motion, rate: float = 1000.0, **placed: object) -> ImuArray:
+    """Return what an IMU without errors measures."""
+    model = dataclasses.replace(load_imu('ideal'), rate=rate, **placed)
+    measured: ImuArray = imu.simulate(model, motion, **EXACT)
+    return measured
+
+
+def simulated(recording: Recording, **models: object) -> Recording:
+    """Return the twin of a recording with models of sensors."""
+    own = {'gps': None, 'imu': None, **models}
+    others = {name: one for name, one in own.items() if name not in ('gps', 'imu')}
+    twin = Twin('own', own['gps'], own['imu'], others)  # type: ignore[arg-type]
+    return TwinMaker(recording, seed=3, world=load_world('dipole_room')).make(twin)
+
+
+def test_on_smooth_motion_both_ways_meet_within_the_noise() -> None:
+    """What differentiated odometry at 100 Hz misses is a small part of a good IMU's noise."""
+    motion = motion_of('figure_eight', duration=SECONDS)
+    ideal = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
+    model = load_imu('xsens_mtx')
+    one = simulated(ideal, imu=model).imu
+    other = simulated(recorded(motion, {}), imu=model).imu
+    silent = imu.simulate(load_imu('ideal'), motion, **EXACT)
+    for name in ('angular_velocity', 'linear_acceleration'):
+        a, b = getattr(one, name), getattr(other, name)
+        noise = (b - getattr(silent, name)).std(axis=0)
+        # The very same noise is added to both, so all that differs is the motion.
+        assert (np.abs(a - b).max(axis=0) < 0.2 * noise).all(), name
+    assert np.array_equal(one.stamp_ns, other.stamp_ns)
+
+
+def test_shaking_is_felt_as_it_is_and_not_as_odometry_has_it() -> None:
+    """Welch's density over the band, 6 segments x 2 averaged over 60 bins: within a tenth at 1e-3.
+
+    Odometry at 50 Hz knows nothing above 25 Hz; what it makes of the shaking is an alias.
+    """
+    motion = Shaken(motion_of('circle', duration=SECONDS))
+    ideal = {'ideal_imu': noise_free_imu(motion)}
+    model = dataclasses.replace(load_imu('ideal'), rate=200.0)
+
+    def density(measured: FloatArray, low: float, high: float) -> float:
+        frequency, power = welch(measured - measured.mean(), fs=200.0, nperseg=400)
+        return float(power[(frequency > low) & (frequency < high)].mean())
+
+    felt = simulated(recorded(motion, ideal, 50.0), imu=model).imu.linear_acceleration[:, 2]
+    missed = simulated(recorded(motion, {}, 50.0), imu=model).imu.linear_acceleration[:, 2]
+    inside = BAND[0] + 2.0, BAND[1] - 2.0
+    assert density(felt, *inside) == pytest.approx(DENSITY, rel=0.1)
+    assert density(missed, *inside) < 0.02 * DENSITY
+    exact = imu.simulate(model, motion, **EXACT).linear_acceleration[:, 2]
+    assert np.abs(felt - exact).max() < 1e-9
+
+
+def test_the_place_of_the_noise_free_sensor_is_accounted_for() -> None:
+    """An IMU elsewhere measures what one there would, to the derivative of the rates."""
+    motion = motion_of('swaying', duration=SECONDS)
+    arm, rpy = (0.3, -0.2, 0.5), (0.1, -0.4, 2.0)
+    own = noise_free_imu(motion, lever_arm=arm, mounting_rpy=rpy, frame_id='there')
+    turn = tuple(rotations.quaternion_from_euler(*rpy))
+    recording = dataclasses.replace(
+        recorded(motion, {'ideal_imu': own}),
+        transforms=(
+            StaticTransform('base_link', 'there', arm, turn),  # type: ignore[arg-type]
+            StaticTransform('base_link', 'imu_link', (-0.4, 0.1, 0.0)),
+        ),
+    )
+    measured = simulated(recording, imu=load_imu('ideal')).imu
+    exact = imu.simulate(
+        dataclasses.replace(load_imu('ideal'), lever_arm=(-0.4, 0.1, 0.0)), motion, **EXACT
+    )
+    assert np.abs(measured.angular_velocity - exact.angular_velocity).max() < 1e-6
+    assert np.abs(measured.linear_acceleration - exact.linear_acceleration).max() < 1e-4
+    moved = imu.simulate(load_imu('ideal'), motion, **EXACT)
+    assert np.abs(moved.linear_acceleration - exact.linear_acceleration).max() > 0.05
+
+
+def test_positions_and_fields_are_those_of_the_simulator() -> None:
+    """A motion whose odometry is 3 m beside the antenna, in a field that no world has."""
+    motion = motion_of('circle', duration=SECONDS)
+    room = load_world('dipole_room')
+    beside = recorded(motion, {})
+    fixes = gps.simulate(load_gps('baseline'), motion, frame=room.frame, **EXACT)
+    shifted = room.frame.to_geodetic(
+        room.frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude) + EAST
+    )
+    fixes = dataclasses.replace(
+        fixes, latitude=shifted[0], longitude=shifted[1], altitude=shifted[2]
+    )
+    field = magnetometer.simulate(load_mag('ideal'), motion, world=room, **EXACT)
+    field = dataclasses.replace(field, magnetic_field=2.0 * field.magnetic_field)
+    recording = beside.with_messages('ideal_gps', fixes).with_messages('ideal_mag', field)
+    twin = simulated(recording, gps=load_gps('baseline'), mag=load_mag('ideal'))
+    got = room.frame.to_enu(twin.gps.latitude, twin.gps.longitude, twin.gps.altitude)
+    true = motion.at(twin.gps.stamp_ns * 1e-9).position
+    assert np.abs(got - true - EAST).max() < 1e-6
+    at = np.isin(field.stamp_ns, twin.mag.stamp_ns)
+    np.testing.assert_allclose(twin.mag.magnetic_field, field.magnetic_field[at], rtol=1e-12)
+
+
+def test_the_streams_are_found_and_kept(tmp_path: Path) -> None:
+    """In a bag by their topics, in a folder by their names; a real IMU is never taken for one."""
+    motion = motion_of('circle', duration=2.0)
+    recording = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
+    for storage in ('mcap', 'csv'):
+        write_recording(recording, tmp_path / storage, storage=storage)
+        again = read_recording(tmp_path / storage)
+        assert again.roles == recording.roles
+        assert again.imu is None
+        topic = DEFAULT_TOPICS['ideal_imu']
+        # A stamp of zero is none.
+        assert arrays_equal(again.messages[topic], recording.messages[topic].take(slice(1, None)))
+        twin = simulated(again, imu=load_imu('airsim'), gps=load_gps('ch_rw'))
+        assert len(twin.imu) == 200
+    assert [note.code for note in TwinMaker(again, seed=1).remarks] == ['twin.noise_free']
+
+
+def test_the_time_is_that_which_all_share() -> None:
+    motion = motion_of('circle', duration=4.0)
+    ideal = noise_free_imu(motion)
+    inside = (ideal.stamp_ns >= 1_005_000_000) & (ideal.stamp_ns <= 2_996_000_000)
+    recording = recorded(motion, {'ideal_imu': ideal.take(inside)})
+    twin = simulated(recording, imu=load_imu('ideal'), gps=load_gps('ch_rw'))
+    truth, measured = twin.truth, twin.imu
+    assert truth is not None
+    assert (truth.stamp_ns[0], truth.stamp_ns[-1]) == (1_010_000_000, 2_990_000_000)
+    assert (measured.stamp_ns[0], measured.stamp_ns[-1]) == (1_010_000_000, 2_990_000_000)
+    late = dataclasses.replace(ideal, stamp_ns=ideal.stamp_ns + 3_985_000_000)
+    with pytest.raises(RecordingError, match=r'/ground_truth/imu \(ideal_imu\) measured during 2'):
+        simulated(recorded(motion, {'ideal_imu': late}), imu=load_imu('ideal'))
+    broken = dataclasses.replace(ideal, linear_acceleration=np.full((len(ideal), 3), np.nan))
+    with pytest.raises(Exception, match='the noise-free IMU: message 0 has values that are not'):
+        simulated(recorded(motion, {'ideal_imu': broken}), imu=load_imu('ideal'))
+
+
+def test_differentiated_odometry_is_left_as_it_was() -> None:
+    """Without noise-free streams nothing is another motion."""
+    motion = motion_of('circle', duration=2.0)
+    maker = TwinMaker(recorded(motion, {}), seed=1)
+    assert isinstance(maker.motion, OdometryMotion)
+    assert maker.motion_for(imu.IMU) is maker.motion
