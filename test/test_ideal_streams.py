@@ -24,11 +24,15 @@ from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry, Verdict
+from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
+from sim_sensors.motion.ideal import InertialMotion
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion, Trajectory
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from sim_sensors.world.world import load_world
 
 SECONDS = 12.0
@@ -225,3 +229,95 @@ def test_differentiated_odometry_is_left_as_it_was() -> None:
     maker = TwinMaker(recorded(motion, {}), seed=1)
     assert isinstance(maker.motion, OdometryMotion)
     assert maker.motion_for(imu.IMU) is maker.motion
+
+
+def arriving(recording: Recording, seed: int) -> list[tuple[str, MessageArray]]:
+    """Return odometry and noise-free messages, one row each, some 30 ms out of step."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for role in ('truth', 'ideal_imu'):
+        array = recording.require(role)
+        lag = int(rng.integers(0, 30_000_000))
+        rows += [
+            (int(array.stamp_ns[k]) + lag, role, array.take(slice(k, k + 1)))
+            for k in range(len(array))
+        ]
+    return [(role, row) for _, role, row in sorted(rows, key=lambda row: row[0])]
+
+
+@pytest.mark.parametrize('seed', [1, 2, 3])
+def test_live_it_is_the_batch_to_the_bit(seed: int) -> None:
+    """Whichever stream is behind, begins first or ends first."""
+    motion = motion_of('swaying', duration=1.2)
+    ideal = noise_free_imu(motion)
+    cut = slice(seed * 7, len(ideal) - (3 - seed) * 11)
+    recording = recorded(motion, {'ideal_imu': ideal.take(cut)})
+    model = load_imu('xsens_mtx')
+    maker = TwinMaker(recording, seed=3)
+    twin = Twin('own', load_gps('ch_rw'), model)
+    placed, label = maker.sensors(twin).placed['imu'], maker.sensors(twin).run
+    batch = maker.make(twin).imu
+    assert batch is not None
+
+    def improve(moving: Motion, messages: ImuArray, origin_ns: int) -> Motion:
+        return InertialMotion(moving, messages, origin_ns=origin_ns, gravity=STANDARD_GRAVITY)
+
+    live = LiveSensor(
+        lambda: placed.model.start(3, label, 'imu'),
+        model.rate,
+        LiveOdometry(velocity='twist', gap_factor=1.8, longest_gap=60.0),
+        noise_free=LiveNoiseFree(improve, ('angular_velocity', 'linear_acceleration')),
+    )
+    got = []
+
+    def take() -> None:
+        for stamps, measured in live.measure():
+            got.append(measured.messages(stamps, placed.model.frame_id))
+
+    for role, row in arriving(recording, seed):
+        verdict = live.push(row) if role == 'truth' else live.push_noise_free(row)
+        assert verdict.accepted or verdict is Verdict.EARLY
+        take()
+    live.finish()
+    take()
+    for name in ('stamp_ns', 'angular_velocity', 'linear_acceleration', 'orientation'):
+        joined = np.concatenate([getattr(one, name) for one in got])
+        assert np.array_equal(joined, getattr(batch, name)), name
+
+
+def test_the_node_listens_to_the_noise_free_sensor() -> None:
+    """Over the graph: the bits of the batch."""
+    pytest.importorskip('rclpy', reason='no ROS')
+    from ros_examples import graph_of_its_own
+    from sensor_msgs.msg import Imu
+
+    from sim_sensors.ros.messages import array_of, messages_of
+
+    motion = Shaken(motion_of('circle', duration=2.0))
+    ideal = noise_free_imu(motion, 200.0)
+    recording = recorded(motion, {'ideal_imu': ideal}, 50.0)
+    truth = recording.truth
+    assert truth is not None
+    assert arrays_equal(array_of(list(messages_of(ideal))), ideal)
+    with graph_of_its_own() as graph:
+        graph.start(
+            'imu_node', 'model:=airsim', 'seed:=3', 'run:=here', 'noise_free.enabled:=true'
+        )
+        felt = graph.node.create_publisher(Imu, 'ground_truth/imu', 1000)
+        graph.listen('imu/data', Imu)
+        graph.connect('imu/data')
+        graph.wait(felt.get_subscription_count, 'who listens to the noise-free IMU')
+        got = graph.received['imu/data']
+        for count, (role, row) in enumerate(arriving(recording, 1)):
+            sender = graph.odometry if role == 'truth' else felt
+            sender.publish(next(messages_of(row)))
+            if count % 10 == 0:
+                graph.executor.spin_once(timeout_sec=0.02)
+        # Final is what lies before the last but one sample of odometry, which is at 1.98 s.
+        graph.wait(lambda: len(got) == 198, 'all measurements that are final')
+    moved = OdometryMotion(truth, origin_ns=0)
+    measured = InertialMotion(moved, ideal, origin_ns=0, gravity=STANDARD_GRAVITY)
+    batch = imu.simulate(load_imu('airsim'), measured, seed=3, run='here')
+    live = array_of(got)
+    for name in ('stamp_ns', 'angular_velocity', 'linear_acceleration'):
+        assert np.array_equal(getattr(live, name), getattr(batch, name)[:198]), name

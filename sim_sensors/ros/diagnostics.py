@@ -11,7 +11,7 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-from sim_sensors.live import Verdict
+from sim_sensors.live.samples import Verdict
 
 # The worst few of a period, not a line for each of a thousand messages.
 _MOST_NEWS = 5
@@ -78,6 +78,10 @@ class SensorHealth:
             if verdict is Verdict.INVALID:
                 level = DiagnosticStatus.ERROR
             self._news.note(f'odometry {verdict.value}', level)
+
+    def refused_noise_free(self, verdict: Verdict) -> None:
+        """Tell of a message of the noise-free sensor that does not count."""
+        self._news.note(f'noise-free sensor {verdict.value}', DiagnosticStatus.WARN)
 
     def published(self, stamp_ns: int) -> None:
         """Count a measurement."""

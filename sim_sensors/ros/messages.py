@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -106,6 +107,38 @@ def _set(message: Any, name: str, value: Any) -> None:
         _fill(getattr(message, name), value)
     else:
         setattr(message, name, value.ravel())
+
+
+def array_of(messages: Sequence[Any]) -> MessageArray:
+    """Return ROS messages of one type, at least one, as the array that `messages_of` is of.
+
+    They arrive at their stamps; the frame is the first's.
+    """
+    kind = next(one for one, message in _TYPES.items() if isinstance(messages[0], message))
+    stamps = np.array([stamp_ns(message.header.stamp) for message in messages])
+    columns: dict[str, Any] = {
+        'stamp_ns': stamps, 'arrival_ns': stamps, 'frame': messages[0].header.frame_id
+    }  # fmt: skip
+    for field in dataclasses.fields(kind):
+        if field.name in columns:
+            continue
+        path = _PLACES.get(kind, {}).get(field.name, field.name)
+        values = [_get(message, path) for message in messages]
+        columns[field.name] = values[0] if isinstance(values[0], str) else np.array(values)
+    return kind(**columns)
+
+
+def _get(message: Any, path: str) -> Any:
+    """Return a field: text, number, parts of a vector or quaternion, or square matrix."""
+    value = message
+    for part in path.split('.'):
+        value = getattr(value, part)
+    if hasattr(value, 'x'):
+        return [getattr(value, axis) for axis in 'xyzw' if hasattr(value, axis)]
+    if isinstance(value, np.ndarray):
+        side = round(math.sqrt(len(value)))
+        return value.reshape(side, side)
+    return value
 
 
 def pose_message(

@@ -9,6 +9,7 @@ from typing import Any
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.seeding import run_label
+from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.following.reference import INTERPOLATIONS
 from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.motion.motions import START_NS
@@ -78,8 +79,28 @@ class SensorSettings(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class NoiseFreeSettings(Parameters):
+    """How a node measures what a noise-free sensor of its kind did."""
+
+    enabled: bool = setting(
+        False,
+        '',
+        "Measure what the simulator's noise-free sensor did, on ground_truth/imu, "
+        'ground_truth/fix or ground_truth/mag, in place of what odometry gives.',
+    )
+    lever_arm: Axes = axes('m', 'Where that sensor is in the body.', read_only=True)
+    mounting_rpy: Axes = axes(
+        'rad',
+        'Rotation of that sensor in the body: roll, pitch, yaw about fixed axes.',
+        read_only=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class ImuSettings(SensorSettings):
     """What an IMU node is told."""
+
+    noise_free: NoiseFreeSettings = dataclasses.field(default_factory=NoiseFreeSettings)
 
     gravity: float = parameter(
         STANDARD_GRAVITY, 'm/s^2', 'Gravity of the simulated world.', minimum=0.0
@@ -100,6 +121,13 @@ class WorldSettings(SensorSettings):
         'World that is measured, its origin that of the odometry: name of a preset, or path of a '
         'YAML file.',
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class MagnetometerSettings(WorldSettings):
+    """What a magnetometer node is told."""
+
+    noise_free: NoiseFreeSettings = dataclasses.field(default_factory=NoiseFreeSettings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +166,7 @@ class Datum(LocalFrame):
 class GpsSettings(SensorSettings):
     """What a GPS node is told."""
 
+    noise_free: NoiseFreeSettings = dataclasses.field(default_factory=NoiseFreeSettings)
     datum: Datum = dataclasses.field(default_factory=Datum)
 
     def surroundings(self) -> dict[str, Any]:

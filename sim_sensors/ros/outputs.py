@@ -42,7 +42,14 @@ from .messages import (
     twist_message,
     vector_message,
 )
-from .node_settings import CameraSettings, GpsSettings, ImuSettings, SensorSettings, WorldSettings
+from .node_settings import (
+    CameraSettings,
+    GpsSettings,
+    ImuSettings,
+    MagnetometerSettings,
+    SensorSettings,
+    WorldSettings,
+)
 
 Messages = Iterator[tuple[tuple[object, ...], object]]
 
@@ -181,7 +188,9 @@ GPS = SensorOutput(
     # A position that cannot be converted must not take its neighbours with it.
     chunk=1,
 )
-MAG = SensorOutput(WorldSettings, ('~/truth/error', Vector3Stamped), _with_error(_mag_error))
+MAG = SensorOutput(
+    MagnetometerSettings, ('~/truth/error', Vector3Stamped), _with_error(_mag_error)
+)
 CAMERA = SensorOutput(
     CameraSettings,
     ('~/truth/features', PointCloud2),

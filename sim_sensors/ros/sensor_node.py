@@ -22,13 +22,15 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.live import LiveOdometry, LiveSensor, Verdict
+from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.live.samples import LiveOdometry, Verdict
+from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.sensor.catalogue import KINDS, SensorKind
 from sim_sensors.world.world import World, load_world
 from .diagnostics import Reporter, SensorHealth
 from .node_settings import SensorSettings, WorldSettings
+from .noise_free_topic import live_noise_free, queued_noise_free, subscribe_noise_free
 from .odometry_topic import odometry_of_bytes, subscribe_odometry
 from .outputs import OUTPUTS
 from .parameters import NodeParameters
@@ -81,6 +83,7 @@ class SensorNode(Node):
             ),
             start_ns=self._settings.start_ns or None,
             chunk=self._output.chunk,
+            noise_free=live_noise_free(kind, self._settings, self._surroundings),
         )
         self._published = 0
         self._last_ns: int | None = None
@@ -119,10 +122,14 @@ class SensorNode(Node):
         """Return the sensor in its initial state, with the parameters in force."""
         settings: SensorSettings = self.declared.get()
         model = self.declared.get(self.kind.name)
-        surroundings = settings.surroundings()
+        return model.start(settings.seed, settings.run, settings.sensor, **self._surroundings())
+
+    def _surroundings(self) -> dict[str, Any]:
+        """Return what the sensor is told of the world, by keyword."""
+        settings: SensorSettings = self.declared.get()
         if isinstance(settings, WorldSettings):
-            surroundings = self.kind.surroundings(self.world)
-        return model.start(settings.seed, settings.run, settings.sensor, **surroundings)
+            return self.kind.surroundings(self.world)
+        return settings.surroundings()
 
     def _connect(self) -> None:
         # A profile for each topic: rclpy writes the overrides into it.
@@ -144,6 +151,11 @@ class SensorNode(Node):
         self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)
         self._jump_handle = on_backward_jump(self, self._on_jump)
         self._subscription = subscribe_odometry(self, self._on_odometry)
+        self._noise_free = None
+        if self._live.noise_free is not None:
+            self._noise_free = subscribe_noise_free(
+                self, self.kind, self.message_type, self._on_noise_free
+            )
 
     @property
     def newest_ns(self) -> int | None:
@@ -153,7 +165,7 @@ class SensorNode(Node):
     @property
     def final_ns(self) -> int | None:
         """Stamps before this one are measured; None before any can be."""
-        return self._live.odometry.final_ns
+        return self._live.final_ns
 
     @property
     def published(self) -> int:
@@ -170,7 +182,7 @@ class SensorNode(Node):
         """
         self._take_all()
         try:
-            self._live.odometry.finish()
+            self._live.finish()
         except MotionError as error:
             self._failed(error)
             raise
@@ -180,8 +192,22 @@ class SensorNode(Node):
     def _on_odometry(self, data: bytes) -> None:
         self._take([*self._read(data), *self._queued()])
 
+    def _on_noise_free(self, message: MessageArray) -> None:
+        self._push_noise_free([message])
+        self._measure()
+        self._release()
+
+    def _push_noise_free(self, messages: list[MessageArray]) -> None:
+        for message in messages:
+            verdict = self._live.push_noise_free(message)
+            if not verdict.accepted:
+                self._health.refused_noise_free(verdict)
+
     def _take_all(self) -> None:
-        """Take all odometry that waits in the subscription."""
+        """Take all that waits in the subscriptions."""
+        if self._noise_free is not None:
+            while messages := queued_noise_free(self._noise_free, self.message_type):
+                self._push_noise_free(messages)
         while samples := self._queued():
             self._take(samples)
 
