@@ -27,7 +27,7 @@ from sim_sensors.motion.motions import motion_of
 
 VERBS = (
     'demo', 'vepd', 'study', 'gate', 'report', 'compare', 'characterize', 'allan', 'fit',
-    'simulate', 'reference', 'check', 'judge', 'models', 'world', 'follow', 'scenario',
+    'simulate', 'reference', 'judge', 'tune', 'check', 'models', 'world', 'follow', 'scenario',
     'attitude', 'wheels',
 )  # fmt: skip
 

@@ -103,7 +103,7 @@ def test_bare_command_prints_the_help(capsys: Capture) -> None:
     bare = call(capsys)
     assert bare.status == 0
     assert bare.out == call(capsys, '--help').out
-    for group in ('compare', 'make models', 'inspect', 'benches'):
+    for group in ('compare', 'make models', 'judge and tune', 'inspect', 'benches'):
         assert f'\n{group}' in bare.out
 
 

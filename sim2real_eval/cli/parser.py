@@ -35,7 +35,8 @@ GROUPS = {
         'demo', 'vepd', 'study', 'gate', 'report', 'compare',
     ),
     'make models and recordings': ('characterize', 'allan', 'fit', 'simulate', 'reference'),
-    'inspect': ('check', 'judge', 'models', 'world'),
+    'judge and tune': ('judge', 'tune'),
+    'inspect': ('check', 'models', 'world'),
     'benches': ('follow', 'scenario', 'attitude', 'wheels'),
 }  # fmt: skip
 _OTHERS = 'of other packages'

@@ -68,6 +68,9 @@ class Corrections:
     # (n,) Normalised innovation squared, refused measurements included: the squared Mahalanobis
     # distance that the gate looks at.
     nis: FloatArray
+    # (n,) Determinant of the covariance of each innovation, without what `two_d_mode` holds at
+    # zero; None where the judge does not tell it.
+    determinant: FloatArray | None = None
 
     @classmethod
     def none(cls) -> Corrections:

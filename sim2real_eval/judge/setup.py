@@ -232,6 +232,7 @@ def check_for_nodes(case: ReplayOptions, kind: str) -> None:
     for name, given in (
         ('correct', case.correct - ({'gravity', 'unscented'} if ours else set())),
         ('latency', any(case.latency_ns.values())),
+        ('covariance', case.covariance),
         ('transforms', case.transforms),
         ('front_end', not ours and case.front_end != FRONT_ENDS[0]),
     ):

@@ -21,7 +21,7 @@ import yaml
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.locks import Scratch, left_scratches, remove_scratch
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.ros_parameters import read_node_parameters
+from sim2real_eval.judge.robot_localization.ros_parameters import declared, read_node_parameters
 from sim2real_eval.judge.setup import JudgeSetup, node_of
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import Recording
@@ -206,7 +206,7 @@ def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, A
     wanted = setup.filter
     unscented = wanted.sigma_points is not None
     given = read_node_parameters(setup.files[0], node_of(setup.files[0], setup.case))
-    values = _declared(given.values)
+    values = declared(given.values)
     original = FilterConfig.from_parameters(given, unscented=unscented)
     for name, before, now in (
         ('initial_state', original.initial_state, wanted.initial_state),
@@ -220,31 +220,11 @@ def node_parameters(setup: JudgeSetup, topics: Mapping[str, str]) -> dict[str, A
     return {**values, 'use_sim_time': True, 'stamped_control': True, 'publish_tf': False}
 
 
-def _declared(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _as_declared(name, value) for name, value in values.items() if value is not None}
-
-
 def _write_parameters(path: Path, values: Mapping[str, Any]) -> Path:
     """Write a parameter file for whatever node reads it."""
     tree = {'/**': {'ros__parameters': dict(values)}}
     path.write_text(yaml.safe_dump(tree, default_flow_style=None), encoding='utf-8')
     return path
-
-
-def _as_declared(name: str, value: Any) -> Any:
-    """Turn a value into the type that the node declares, which must fit in ROS.
-
-    `frequency: 30` is a number to us and to anybody, but no double to rclcpp; and YAML takes
-    `1e-9` for a text.
-    """
-    if name.endswith('queue_size') or isinstance(value, bool):
-        return value
-    if isinstance(value, list):
-        return [_as_declared(name, entry) for entry in value]
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return value
 
 
 def _ros_arguments(file: Path, name: str, space: str, *, own_transforms: bool) -> list[str]:
@@ -313,7 +293,7 @@ def filter_command(
 def navsat_command(folder: Path, space: str, setup: JudgeSetup) -> list[str]:
     """Write the file of the real navsat_transform_node; return the command that starts it."""
     given = read_node_parameters(setup.files[-1], 'navsat_transform')
-    values = {**_declared(given.values), 'use_sim_time': True}
+    values = {**declared(given.values), 'use_sim_time': True}
     file = _write_parameters(folder / 'navsat.yaml', values)
     arguments = _ros_arguments(file, NAVSAT_NAME, space, own_transforms=True)
     return [*executable('robot_localization', 'navsat_transform_node'), *arguments]

@@ -169,7 +169,7 @@ def passes(
     S is the covariance of the predicted measurement, of which the lower triangle is read, R that
     of the measurement, whose diagonal is floored in place as robot_localization does. L is filled
     with L below the diagonal and (L D)' above, `inverse` with 1 / D, and the innovation nu becomes
-    L^-1 nu; all may be larger than m. The squared Mahalanobis distance goes to `flt.distance`,
+    L^-1 nu; all may be larger than m. The squared Mahalanobis distance and D go to `flt.distance`,
     unless S + R is singular: then the measurement does not pass; nor does it from the distance
     `threshold` on.
     """
@@ -189,6 +189,7 @@ def passes(
         if pivot == 0.0 or not math.isfinite(pivot):
             return False
         nu[j] = error
+        flt.distance[1 + j] = pivot
         inverse[j] = 1.0 / pivot
         distance += error * error * inverse[j]
     flt.distance[0] = distance

@@ -46,7 +46,7 @@ from .queue import history_ns, new_history, new_queue
 from .replay import new_scratch, replay
 from .replay_options import Clock, Grids, ReplayOptions
 from .state import ROLL, VX, Timing, new_filter, new_output, with_room
-from .topics import delayed, route
+from .topics import delayed, restated, route
 
 _FIRST_CAPACITY = 1024
 # 28 h at 100 Hz, 7 GB of a file; more is a clock of another epoch than that of the messages.
@@ -79,7 +79,7 @@ def judge(
     """
     case = case or ReplayOptions()
     navsat = with_front_end(navsat, case.front_end)
-    return _run(prepare(recording, config, navsat, case), config, navsat)
+    return judge_prepared(prepare(recording, config, navsat, case), config, navsat)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,6 +100,8 @@ def prepare(
     routing = route(recording, config, navsat, case)
     notes = list(routing.notes)
     recording, travel_ns = delayed(recording, routing, config, case.latency_ns)
+    if case.covariance:
+        recording = restated(recording, routing, config, case.covariance)
     sources = {
         name: None if topic is None else recording.messages[topic]
         for name, topic in routing.sources.items()
@@ -182,9 +184,12 @@ def _timing(
     )
 
 
-def _run(
+def judge_prepared(
     prepared: PreparedRecording, config: FilterConfig, navsat: NavsatConfig | None
 ) -> JudgedRun:
+    """Return what `judge` does. The configuration may have another process noise covariance and
+    initial state than that with which the recording was prepared, and differ in nothing else.
+    """
     inputs, timing, notes = prepared.inputs, prepared.timing, list(prepared.notes)
     ticks = (timing.end - timing.start) // timing.filter_period + 2
     dynamics = dynamics_of(config, textbook=prepared.textbook)
@@ -214,8 +219,12 @@ def _run(
             if full or out.n[2] > most:
                 break
             part, stamp_ns, states = out.correction[: out.n[2]].T
-            nis = out.nis[: out.n[2]]
-            found.add(Corrections(part.astype(np.int16), stamp_ns, states.astype(np.int16), nis))
+            nis, determinant = out.nis[: out.n[2]], out.determinant[: out.n[2]]
+            found.add(
+                Corrections(
+                    part.astype(np.int16), stamp_ns, states.astype(np.int16), nis, determinant
+                )
+            )
         else:
             break
         # The run is repeated with a larger queue and history, or with room for all corrections.

@@ -26,7 +26,8 @@ from .ukf import correct_unscented, predict_textbook, predict_unscented
 _LONGEST_STEP_S = 100000.0
 _STEP_INSTEAD_S = 0.01
 _TWO_D_VARIANCE = 1e-6
-_FLAT = np.array([state in TWO_D_STATES for state in range(N)])
+FLAT = np.array([state in TWO_D_STATES for state in range(N)])
+"""Which states `two_d_mode` measures as zero."""
 
 
 @kernel
@@ -153,7 +154,7 @@ def select(
     m = 0
     for state in range(N):
         inside = first <= state < first + width
-        forced = parts.two_d and _FLAT[state]
+        forced = parts.two_d and FLAT[state]
         if forced:
             z[m] = 0.0
         elif inside and parts.mask[p, state - first] != 0.0:
@@ -166,7 +167,7 @@ def select(
         for k in range(m):
             other = index[k]
             both = inside and not forced and first <= other < first + width
-            both = both and not (parts.two_d and _FLAT[other])
+            both = both and not (parts.two_d and FLAT[other])
             R[m, k] = queue.R[slot, state - first, other - first] if both else 0.0
             R[k, m] = queue.R[slot, other - first, state - first] if both else 0.0
         R[m, m] = _TWO_D_VARIANCE if forced else queue.R[slot, state - first, state - first]

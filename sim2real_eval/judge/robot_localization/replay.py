@@ -16,7 +16,7 @@ import numpy as np
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray, IntArray
 from . import navsat as gps_node
-from .filter import advance, process, select
+from .filter import FLAT, advance, process, select
 from .navsat import (
     Navsat,
     NavsatState,
@@ -174,6 +174,10 @@ def filter_tick(
                     out.correction[row, 1] = stamp_ns
                     out.correction[row, 2] = m
                     out.nis[row] = flt.distance[0]
+                    out.determinant[row] = 1.0
+                    for i in range(m):
+                        if not (parts.two_d and FLAT[index[i]]):
+                            out.determinant[row] *= flt.distance[1 + i]
                 # Counted without room too: whoever wants them all sees how much they take.
                 out.n[2] += 1
             if timing.history >= 0 and not save_state(history, flt, queue, slot, accepted):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,18 @@ def latency_ns(seconds: Mapping[Any, Any], where: str, key: str) -> dict[str, in
     return dict(sorted(found.items()))
 
 
+def _factors(given: Mapping[Any, Any], where: str) -> dict[str, float]:
+    found = {}
+    for topic, value in given.items():
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not 0.0 < value < math.inf:
+            allowed = 'a number above 0'
+            problem = f'{value!r} is not allowed; must be {allowed}'
+            raise ParameterError(where, f'covariance.{topic}', problem)
+        found[topic_name(str(topic))] = float(value)
+    return found
+
+
 NAVSAT_PHASE_NS = 20_000_000
 """From the start to the origin of navsat_transform's timer, unless told otherwise."""
 
@@ -125,7 +138,7 @@ _CLOCK_KEYS = (
 )  # fmt: skip
 _KEYS = (
     'node', 'inputs', 'clock', 'navsat', 'correct', 'latency', 'transforms', 'front_end',
-    'section', 'topics',
+    'section', 'topics', 'covariance',
 )  # fmt: skip
 
 
@@ -147,6 +160,8 @@ class ReplayOptions:
         Deviations of robot_localization that are corrected: gravity, differential, unscented.
     latency_ns : mapping of str to int
         By topic, how much later than in the recording its messages arrive.
+    covariance : mapping of str to float
+        By topic, what the covariances that its messages state are multiplied by.
     transforms : TransformFile or None
         Static transforms that replace or complete those of the recording.
     front_end : str
@@ -164,6 +179,7 @@ class ReplayOptions:
     heading: str = ''
     correct: frozenset[str] = frozenset()
     latency_ns: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    covariance: Mapping[str, float] = dataclasses.field(default_factory=dict)
     transforms: TransformFile | None = None
     front_end: str = FRONT_ENDS[0]
     section: str = ''
@@ -209,6 +225,7 @@ class ReplayOptions:
             heading=heading,
             correct=corrections(_list(tree, 'correct', where), where, 'correct'),
             latency_ns=latency_ns(_mapping(tree, 'latency', where), where, 'latency'),
+            covariance=_factors(_mapping(tree, 'covariance', where), where),
             transforms=TransformFile.from_file(Path(path).parent / transforms)
             if transforms
             else None,
@@ -227,6 +244,7 @@ class ReplayOptions:
             'correct': sorted(self.correct),
             'renamed': dict(sorted(self.renamed.items())),
             'latency_ns': dict(sorted(self.latency_ns.items())),
+            'covariance': dict(sorted(self.covariance.items())),
             'transforms': None if self.transforms is None else self.transforms.settings(),
         }
 

@@ -56,7 +56,28 @@ def read_node_parameters(
     merged: dict[str, Any] = {}
     for entries in (*everyone.values(), *own.values()):
         merged.update(entries)
-    return ParameterReader(where, merged)
+    node = next(iter(own), '/**')
+    return ParameterReader(where, merged, f'/{node}' if '/' in node.strip('/') else node)
+
+
+def declared(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn values into the types that robot_localization's nodes declare, which must fit in ROS.
+
+    `frequency: 30` is a number to us and to anybody, but no double to rclcpp; and YAML takes
+    `1e-9` for a text.
+    """
+    return {name: _as_declared(name, value) for name, value in values.items() if value is not None}
+
+
+def _as_declared(name: str, value: Any) -> Any:
+    if name.endswith('queue_size') or isinstance(value, bool):
+        return value
+    if isinstance(value, list):
+        return [_as_declared(name, entry) for entry in value]
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return value
 
 
 def _nodes(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
@@ -83,11 +104,11 @@ def _flat(entries: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 class ParameterReader:
     """Parameters of one node; every method takes one away, `finish` refuses what is left.
 
-    Messages say `where` they came from.
+    Messages say `where` they came from; `node` is the name under which the file has them.
     """
 
-    def __init__(self, where: str, values: Mapping[str, Any]) -> None:
-        self.where = where
+    def __init__(self, where: str, values: Mapping[str, Any], node: str = '/**') -> None:
+        self.where, self.node = where, node
         self._values = dict(values)
         self._requested: set[str] = set()
 

@@ -42,7 +42,8 @@ class Filter(NamedTuple):
     work: FloatArray  # (4, 16, 16) Scratch space
     points: FloatArray  # (31, 16) Sigma points of the unscented filter
     roots: FloatArray  # (16, 16) Scratch space of the unscented filter
-    # (1,) Squared Mahalanobis distance of the last measurement, accepted or not; NaN for none.
+    # (16,) Squared Mahalanobis distance of the last measurement, accepted or not, NaN for none;
+    # and the pivots D of the covariance L D L' of its innovation.
     distance: FloatArray
 
     @property
@@ -115,7 +116,7 @@ def new_filter(initial_state: FloatArray, initial_covariance: FloatArray) -> Fil
         work=aligned(4, WIDTH, WIDTH),
         points=aligned(2 * N + 1, WIDTH),
         roots=aligned(WIDTH, WIDTH),
-        distance=np.full(1, np.nan),
+        distance=np.full(1 + N, np.nan),
     )
 
 
@@ -159,6 +160,9 @@ class Output(NamedTuple):
     correction: IntArray
     # (c,) Its normalised innovation squared, that is its squared Mahalanobis distance.
     nis: FloatArray
+    # (c,) Determinant of the covariance of its innovation, without what `two_d_mode` holds at
+    # zero.
+    determinant: FloatArray
     # (f, 2) Row of the filtered odometry behind each gps/filtered, and the time of the tick.
     filtered: IntArray
 
@@ -182,6 +186,7 @@ def new_output(rows: int, fixes: int, parts: int, filtered: int = 0) -> Output:
         counts=np.zeros((parts, 5), dtype=np.int64),
         correction=np.zeros((0, 3), dtype=np.int64),
         nis=np.zeros(0),
+        determinant=np.zeros(0),
         filtered=np.zeros((filtered, 2), dtype=np.int64),
     )
 
@@ -190,7 +195,9 @@ def with_room(out: Output, corrections: int) -> Output:
     """Return the output with room for a number of corrections, in place of those that it has."""
     out.n[2] = 0
     room = np.zeros((corrections, 3), dtype=np.int64)
-    return out._replace(correction=room, nis=np.zeros(corrections))
+    return out._replace(
+        correction=room, nis=np.zeros(corrections), determinant=np.zeros(corrections)
+    )
 
 
 @kernel

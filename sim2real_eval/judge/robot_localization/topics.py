@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+
+import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
@@ -147,11 +149,7 @@ def delayed(
     navsat_transform travels to the filter. A topic may also be named as the filter names it, where
     the recording's IMU stands in. JudgeError for a topic that the judge does not hear.
     """
-    heard = {topic_name(topic): topic for _, topic in routing.takers}
-    for source in config.sources:
-        topic = routing.sources[source.name]
-        if topic is not None:
-            heard.setdefault(source.topic, topic)
+    heard = _heard(routing, config)
     made = NAVSAT_TOPIC if None in routing.sources.values() else ''
     messages, travel_ns = dict(recording.messages), 0
     for name, later_ns in latency_ns.items():
@@ -163,9 +161,45 @@ def delayed(
                 array, arrival_ns=array.arrival_ns + later_ns
             )
         else:
-            known = sorted({*heard, *filter(None, [made])})
-            raise JudgeError(
-                f'latency: topic {name} is not heard by the judge; must be one of '
-                f'{", ".join(known)}'
-            )
+            raise _unheard('latency', name, {*heard, *filter(None, [made])})
     return dataclasses.replace(recording, messages=messages), travel_ns
+
+
+def restated(
+    recording: Recording, routing: Routing, config: FilterConfig, factors: Mapping[str, float]
+) -> Recording:
+    """Let messages state other covariances than they do in a recording: by topic, so many times.
+
+    Where an IMU says that it has no such quantity it says so still. Topics and errors are those of
+    `delayed`.
+    """
+    heard, messages = _heard(routing, config), dict(recording.messages)
+    for name, factor in factors.items():
+        if name not in heard:
+            raise _unheard('covariance', name, heard)
+        array = messages[heard[name]]
+        stated = {
+            field.name: np.where(values[:, :1, :1] < 0.0, values, factor * values)
+            for field in dataclasses.fields(array)
+            if field.name.endswith('_covariance')
+            for values in [getattr(array, field.name)]
+        }
+        messages[heard[name]] = dataclasses.replace(array, **stated)
+    return dataclasses.replace(recording, messages=messages)
+
+
+def _heard(routing: Routing, config: FilterConfig) -> dict[str, str]:
+    """Return the topics of a recording by name, and by that which the filter has for them."""
+    heard = {topic_name(topic): topic for _, topic in routing.takers}
+    for source in config.sources:
+        topic = routing.sources[source.name]
+        if topic is not None:
+            heard.setdefault(source.topic, topic)
+    return heard
+
+
+def _unheard(option: str, name: str, known: Collection[str]) -> JudgeError:
+    return JudgeError(
+        f'{option}: topic {name} is not heard by the judge; must be one of '
+        f'{", ".join(sorted(known))}'
+    )

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings judged again and again: read and prepared once, so that only the filter runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pickle
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.configuration import with_front_end
+from sim2real_eval.judge.robot_localization.embedded import (
+    PreparedRecording,
+    judge_prepared,
+    prepare,
+)
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.truth import truth_of_base
+from sim2real_eval.study.adapting import true_heading
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
+from .losses import losses
+from .options import KINDS
+from .parameters import Tunable, tuned
+
+_MOST_WORSE = 4.0
+"""How much larger than at the start a loss may become: what lies beyond is equally bad."""
+
+
+class Task(NamedTuple):
+    """What is tuned on what; equal in every process."""
+
+    sources: tuple[Source, ...]
+    setup: JudgeSetup
+    parameters: tuple[Tunable, ...]
+    by: str | None  # of `options.KINDS`; None: speed where there is truth, else likelihood
+    windows: int  # into which each recording is cut
+    warmup: float  # s at the beginning of each that do not count
+
+
+@dataclasses.dataclass(eq=False)
+class _Run:
+    """A recording, and what the last set-up made of it."""
+
+    recording: Recording
+    truth: OdometryArray | None
+    heading: float | None
+    edges: IntArray
+    key: object = None
+    prepared: PreparedRecording | None = None
+
+
+class Evaluations:
+    """Losses of parameter values on recordings; a value is judged once.
+
+    Attributes
+    ----------
+    by : str
+        What is made small.
+    begin, end : (p,) int64
+        Times of the windows of all recordings, recording by recording, ns.
+    start : (p,) float
+        Losses of the start.
+    kinds : tuple of str
+        What else can be told.
+
+    Raises Sim2RealError for a recording that cannot be read or judged.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._runs = [_run(source, task) for source in task.sources]
+        has_truth = all(run.truth is not None for run in self._runs)
+        self.kinds = KINDS if has_truth else ('likelihood',)
+        self.by = task.by or self.kinds[0]
+        edges = np.array([run.edges for run in self._runs])
+        self.begin, self.end = edges[:, :-1].ravel(), edges[:, 1:].ravel()
+        self._known: dict[tuple[int, tuple[float, ...]], FloatArray] = {}
+        self._judged = 0
+        first = tuple(one.start for one in task.parameters)
+        for number, run in enumerate(self._runs):
+            row = self._judge(run, first)
+            if not np.isfinite(row).all():
+                raise JudgeError(
+                    f'{run.recording.name}: {self.by} cannot be told in each of {task.windows} '
+                    'windows of it; fewer --blocks or a shorter --warmup may help'
+                )
+            self._known[number, first] = row
+        self.start = np.concatenate([self._known[i, first] for i in range(len(self._runs))])
+
+    @property
+    def count(self) -> float:
+        """How many values were judged on all recordings, or as many of them as that makes."""
+        return self._judged / len(self._runs)
+
+    def losses(self, values: Sequence[float], windows: IntArray | None = None) -> FloatArray:
+        """Return the losses in all windows, or in some of them, (k,)."""
+        chosen = np.arange(len(self.begin)) if windows is None else windows
+        most = self.start[chosen] + _MOST_WORSE
+        number, of = np.divmod(chosen, self.task.windows)
+        rows = {i: self._of(i, tuple(values)) for i in np.unique(number).tolist()}
+        found = np.array([rows[i][k] for i, k in zip(number.tolist(), of.tolist(), strict=True)])
+        return np.asarray(np.fmin(found, most))
+
+    def measures(self, values: Sequence[float]) -> dict[str, FloatArray]:
+        """Return losses of every kind that the recordings can tell, in all windows."""
+        found: dict[str, list[FloatArray]] = {kind: [] for kind in self.kinds}
+        for run in self._runs:
+            judged = self._judged_run(run, tuple(values))
+            for kind in self.kinds:
+                found[kind].append(self._losses(kind, run, judged))
+        return {kind: np.concatenate(rows) for kind, rows in found.items()}
+
+    def _of(self, number: int, values: tuple[float, ...]) -> FloatArray:
+        if (number, values) not in self._known:
+            try:
+                row = self._judge(self._runs[number], values)
+            except (Sim2RealError, np.linalg.LinAlgError):
+                # A candidate may be so bad that the judge fails; the search then leaves it.
+                row = np.full(self.task.windows, np.inf)
+            self._known[number, values] = row
+            self._judged += 1
+        return self._known[number, values]
+
+    def _judge(self, run: _Run, values: tuple[float, ...]) -> FloatArray:
+        return self._losses(self.by, run, self._judged_run(run, values))
+
+    def _losses(self, kind: str, run: _Run, judged: JudgedRun) -> FloatArray:
+        return losses(kind, self.task.setup, run.recording, run.truth, judged, run.edges)
+
+    def _judged_run(self, run: _Run, values: tuple[float, ...]) -> JudgedRun:
+        parameters = self.task.parameters
+        setup = tuned(self.task.setup, parameters, values).started(start_heading=run.heading)
+        # Of what the recording is prepared with, process noise is no part.
+        key = tuple(
+            value for one, value in zip(parameters, values, strict=True) if one.group != 'noise'
+        )
+        if run.prepared is None or run.key != key:
+            run.prepared = prepare(run.recording, setup.filter, setup.navsat, setup.case)
+            run.key = key
+        navsat = with_front_end(setup.navsat, setup.case.front_end)
+        return judge_prepared(run.prepared, setup.filter, navsat)
+
+
+def _run(source: Source, task: Task) -> _Run:
+    """Read a recording; its windows are equal parts of what counts of it."""
+    recording, base = source.read(), task.setup.base_link_frame
+    truth, heading = recording.truth, None
+    first, last = recording.start_ns, recording.end_ns
+    if truth is None or len(truth) < 2:
+        if task.by not in (None, 'likelihood'):
+            raise JudgeError(
+                f'{source.path}: has no truth, which --objective {task.by} needs; likelihood '
+                'needs none'
+            )
+        truth = None
+    else:
+        transforms = recording.transforms
+        if task.setup.transforms is not None:
+            transforms, _ = task.setup.transforms.over(transforms)
+        truth = truth_of_base(truth, base, FrameTree(transforms, assume_identity=not transforms))
+        first, last = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
+        if task.setup.lacks_heading(recording):
+            heading = true_heading(truth)
+    first += round(task.warmup * 1e9)
+    if first >= last:
+        raise JudgeError(
+            f'{source.path}: lasts no longer than --warmup, {task.warmup:g} s; must be longer'
+        )
+    edges = np.linspace(first, last, task.windows + 1).astype(np.int64)
+    edges[-1] += 1
+    return _Run(recording, truth, heading, edges)
+
+
+@functools.lru_cache(maxsize=1)
+def evaluations_of(pickled: bytes) -> Evaluations:
+    """Return the evaluations of a pickled `Task`, the same in all work of a process."""
+    return Evaluations(pickle.loads(pickled))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tuning a filter may find."""
+
+from __future__ import annotations
+
+from sim2real_eval.common.findings import assumed, decisive, routine
+
+_HELD_OUT = 'held-out blocks of recordings'
+
+BETTER = decisive(
+    'tune.better',
+    '{changed:d} of {tried:d} parameters changed: {error} is {gain:.2g} % smaller on '
+    f'{_HELD_OUT} ({{level:g}} % interval {{low:.2g}} to {{high:.2g}} %)',
+    'The tuned file is better on recordings that it was not tuned to.',
+)
+BETTER_SCORE = decisive(
+    'tune.better_score',
+    '{changed:d} of {tried:d} parameters changed: {error} is better by {gain:.3g} on '
+    f'{_HELD_OUT} ({{level:g}} % interval {{low:.3g}} to {{high:.3g}}), in natural logarithms',
+    'The filter states better what it does not know, on recordings that it was not tuned to.',
+)
+UNCHANGED = decisive(
+    'tune.unchanged',
+    'none of {tried:d} parameters changed: no other value makes {error} significantly better on '
+    f'{_HELD_OUT}',
+    'The tuned file is the given one.',
+    'use more recordings, or try other --parameters',
+)
+NOT_BETTER = decisive(
+    'tune.not_better',
+    f'no parameter changed: those that gain alone, together gain {{gain:.2g}} on {_HELD_OUT} '
+    '({low:.2g} to {high:.2g}, in natural logarithms), which may be chance',
+    'The tuned file is the given one.',
+    'use more recordings, or fewer --parameters',
+)
+OVER_FITS = assumed(
+    'tune.over_fits',
+    'gain {training:.2g} on the recordings of the search, {gain:.2g} on '
+    f'{_HELD_OUT} (in natural logarithms): the rest is over-fitting',
+    'The values follow the noise of their recordings.',
+    'use more recordings, or fewer --parameters',
+)
+LEFT = routine(
+    'tune.left',
+    'left at their start, as no other value is significantly better: {names}',
+    'The recordings say nothing of these parameters.',
+)
+AT_BOUND = assumed(
+    'tune.at_bound',
+    '{value} is as far as the search goes',
+    'The best value may lie beyond.',
+    'tune again from the tuned file',
+)
+SAME_DRIVES = assumed(
+    'tune.same_drives',
+    '{blocks:d} blocks were cut from fewer drives, {drives:d}: the interval holds for these',
+    'Place, weather and mounting, which recordings of a drive share, are never held out.',
+    'use recordings of other drives, or hold them out with --test',
+)
+NO_PARAMETER = assumed(
+    'tune.no_parameter',
+    'robot_localization has no parameter for the covariances of a topic',
+    'The embedded judge takes the factor from case.yaml (--case). The nodes do not.',
+    'state {factor:.3g} times the covariance where the messages are made',
+)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameter files of the nodes, with what was tuned and why."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from sim2real_eval.judge.robot_localization.ros_parameters import declared, read_node_parameters
+from sim2real_eval.judge.setup import JudgeSetup, node_of
+from .parameters import thresholds
+
+_WIDTH = 96
+
+
+def node_files(
+    start: JudgeSetup,
+    setup: JudgeSetup,
+    header: Sequence[str],
+    remarks: Mapping[str, Sequence[str]],
+) -> dict[str, str]:
+    """Return the files of a tuned set-up by name: ekf.yaml or ukf.yaml, that of
+    navsat_transform_node beside it, and case.yaml where covariances of topics were tuned.
+
+    `ros2 run robot_localization ekf_node --ros-args --params-file ekf.yaml` and
+    `--judge-config ekf.yaml` take the same file. Every parameter is in it that the given file has
+    for the node.
+
+    Parameters
+    ----------
+    start, setup : JudgeSetup
+        As given, and tuned.
+    header : sequence of str
+        Comments at the top, a line or more each.
+    remarks : mapping
+        Comments above a parameter, by its name in the file.
+
+    Examples
+    --------
+    >>> clean = JudgeSetup.load('clean')
+    >>> list(node_files(clean, clean, ['Nothing was tuned.'], {}))
+    ['ekf.yaml', 'ekf_navsat.yaml']
+    """
+    kind = 'ekf' if setup.filter.sigma_points is None else 'ukf'
+    node, path = node_of(setup.files[0], setup.case), setup.files[0]
+    found = {f'{kind}.yaml': _file(path, node, _filter_changes(start, setup), header, remarks)}
+    if setup.navsat is not None and start.navsat is not None and setup.navsat.timed:
+        changes = {}
+        if setup.navsat.yaw_offset != start.navsat.yaw_offset:
+            changes['yaw_offset'] = setup.navsat.yaw_offset
+        name = f'{kind}_navsat.yaml'
+        found[name] = _file(setup.files[-1], 'navsat_transform', changes, header, remarks)
+    if setup.case.covariance:
+        lines = _comments(header, '')
+        tree = {'covariance': dict(setup.case.covariance)}
+        found['case.yaml'] = lines + yaml.safe_dump(tree, sort_keys=False)
+    return found
+
+
+def _filter_changes(start: JudgeSetup, setup: JudgeSetup) -> dict[str, Any]:
+    """Return the parameters of the filter that are not as they were; None: there is none."""
+    changes: dict[str, Any] = {}
+    noise = setup.filter.process_noise
+    if not np.array_equal(noise, start.filter.process_noise):
+        diagonal = np.array_equal(noise, np.diag(np.diag(noise)))
+        # By columns, as robot_localization reads them.
+        changes['process_noise_covariance'] = (np.diag(noise) if diagonal else noise.T).ravel()
+    for before, now in zip(start.filter.sources, setup.filter.sources, strict=True):
+        if not np.array_equal(before.mask, now.mask):
+            changes[f'{now.name}_config'] = [bool(entry) for entry in now.mask]
+        if before.differential != now.differential:
+            changes[f'{now.name}_differential'] = now.differential
+        for field, key in thresholds(now).items():
+            gate = getattr(now, field)
+            if gate != getattr(before, field):
+                changes[key] = None if np.isinf(gate) else gate
+    return changes
+
+
+def _file(
+    path: Path, node: str, changes: Mapping[str, Any], header: Sequence[str],
+    remarks: Mapping[str, Sequence[str]],
+) -> str:  # fmt: skip
+    given = read_node_parameters(path, node)
+    values = {**declared(given.values), **changes}
+    lines = _comments(header, '') + f'{given.node}:\n  ros__parameters:\n'
+    for name, value in values.items():
+        if value is None:
+            continue
+        plain = value.tolist() if isinstance(value, np.ndarray) else value
+        # A scalar by itself ends in the mark of the end of a document.
+        text = yaml.safe_dump(plain, default_flow_style=True, width=math.inf)
+        text = f'{name}: {text.strip().removesuffix("...").strip()}'
+        lines += _comments(remarks.get(name, ()), '    ') + f'    {text}\n'
+    return lines
+
+
+def _comments(texts: Sequence[str], indent: str) -> str:
+    lines = [line for text in texts for line in textwrap.wrap(text, _WIDTH - len(indent))]
+    return ''.join(f'{indent}# {line}\n' for line in lines)

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of robot_localization tuned to recordings, and what is known of the result."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pickle
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from sim2real_eval.common.findings import Finding, by_severity
+from sim2real_eval.common.workers import Workers
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.reading import Source
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray, IntArray
+from . import findings
+from .blocks import deal_blocks, drives
+from .evaluations import Evaluations, Task, evaluations_of
+from .options import LEAST_BLOCKS, RMS, TuneOptions
+from .parameters import Tunable, tunables, tuned
+from .search import Gain, Progress, Screened, Search, Values, gain_of
+
+_OVER_FITTED = 0.5
+_WORDS = {
+    'speed': 'the error of speed',
+    'position': 'the error of position',
+    'heading': 'the error of heading',
+    'nees': 'the score of the stated covariance',
+    'likelihood': 'the likelihood of the innovations',
+}
+
+
+class Examined(NamedTuple):
+    """What is known of a parameter.
+
+    `low` and `high` are the ends of its interval (`Search.intervals`); None where that does not
+    end within the bounds, for a choice, and for what was left.
+    `alone` says what its best value alone would gain, of what was left.
+    """
+
+    parameter: Tunable
+    value: float
+    changed: bool
+    low: float | None = None
+    high: float | None = None
+    alone: Screened | None = None
+
+
+class Block(NamedTuple):
+    """What was held out together, and its loss: at the start, with the tuned values, and with
+    the values that were found without it.
+    """
+
+    recordings: tuple[str, ...]
+    before: float
+    after: float
+    held_out: float
+
+
+class Measure(NamedTuple):
+    """An error, or a score, before and after: geometric mean over windows, or mean of scores."""
+
+    kind: str
+    before: float
+    after: float
+    held_out: float | None  # with the values that were found without each block
+    gain: Gain  # of the held-out blocks, or of the recordings of the test
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tuning:
+    """What tuning came to.
+
+    Attributes
+    ----------
+    start, setup : JudgeSetup
+        As given, and tuned.
+    by : str
+        What was made small.
+    parameters : tuple of Examined
+    training : float
+        Gain on the recordings of the search.
+    measures, tests : tuple of Measure
+        On the recordings of the search and on those of --test.
+    blocks : tuple of Block
+    evaluations : float
+        How many values were judged on all recordings in this process.
+    notes : tuple of Finding
+        The first says which parameters changed and what that gains.
+    """
+
+    start: JudgeSetup
+    setup: JudgeSetup
+    by: str
+    parameters: tuple[Examined, ...]
+    training: float
+    measures: tuple[Measure, ...]
+    tests: tuple[Measure, ...]
+    blocks: tuple[Block, ...]
+    evaluations: float
+    notes: tuple[Finding, ...]
+
+    @property
+    def changed(self) -> tuple[Examined, ...]:
+        """The parameters that are not as they were."""
+        return tuple(one for one in self.parameters if one.changed)
+
+
+def tune(
+    sources: Sequence[Source],
+    setup: JudgeSetup,
+    options: TuneOptions | None = None,
+    *,
+    tests: Sequence[Source] = (),
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Tuning:
+    """Tune parameters of a set-up to recordings.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+    setup : JudgeSetup
+        Parameters to start from.
+    options : TuneOptions, optional
+    tests : sequence of Source
+        Recordings that are not looked at until everything is found.
+    jobs : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Takes the number of tasks that come next and returns what is to be called after each.
+
+    Raises
+    ------
+    Sim2RealError
+        For a recording that cannot be read or judged, or has no truth where one is needed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sim2real_eval import simulate
+    >>> from sim2real_eval.recording.writing import write_recording
+    >>> from sim_sensors import motion_of
+    >>> drive = simulate(motion_of('line', duration=6.0), gps='baseline', imu='ideal')
+    >>> options = TuneOptions(parameters='imu0_twist_rejection_threshold', warmup=1.0, blocks=3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_recording(drive, f'{folder}/drive')
+    ...     found = tune([Source(f'{folder}/drive')], JudgeSetup.load('clean'), options)
+    >>> found.changed, found.notes[0].code
+    ((), 'tune.unchanged')
+    """
+    options, told = options or TuneOptions(), progress or (lambda _: None)
+    names = [name.strip() for name in options.parameters.split(',')]
+    parameters = tunables(setup, names)
+    windows = math.ceil(options.blocks / len(sources))
+    task = Task(tuple(sources), setup, parameters, options.objective, windows, options.warmup)
+    pickled = pickle.dumps(task)
+    # Before the workers start, which are copies of this process.
+    evaluations = evaluations_of(pickled)
+    by = evaluations.by
+    wrong = [one.name for one in parameters if one.group == 'inputs']
+    if by == 'likelihood' and wrong:
+        problem = 'changes which measurements there are, whose likelihoods cannot be compared'
+        raise ParameterError('--parameters', '', f'{wrong[0]} {problem}; needs a truth')
+    of_drive = drives(
+        evaluations.begin[::windows].tolist(), evaluations.end[windows - 1 :: windows].tolist()
+    )
+    blocks = deal_blocks(of_drive, windows, options.blocks)
+    everything = np.arange(len(evaluations.begin))
+    with Workers(jobs) as workers:
+        search = Search(pickled, blocks, workers, told)
+        search.run(options.level)
+        folds = [search.values] * len(blocks)
+        if search.kept:
+            folds = search.fit(search.values, [np.setdiff1d(everything, b) for b in blocks])
+        ends = search.intervals(options.level)
+        start = tuple(one.start for one in parameters)
+        points = list(dict.fromkeys([start, search.values, *folds]))
+        rows = workers.map(partial(_measured, pickled=pickled), points, progress=told(len(points)))
+    losses = dict(zip(points, rows, strict=True))
+    held = {
+        kind: [losses[fold][kind][b] for fold, b in zip(folds, blocks, strict=True)]
+        for kind in losses[start]
+    }
+    level = options.level
+    measures = tuple(
+        _measure(kind, losses[start][kind], losses[search.values][kind], blocks, level, rows)
+        for kind, rows in held.items()
+    )
+    gain = next(one.gain for one in measures if one.kind == by)
+    values, kept = search.values, set(search.kept)
+    training = float((losses[start][by] - losses[values][by]).mean())
+    better = bool(kept) and gain.low > 0.0
+    if not better:
+        values, kept = start, set()
+    examined = tuple(
+        Examined(one, values[i], True, *ends.get(i, (None, None)))
+        if i in kept
+        else Examined(one, one.start, False, None, None, search.screened.get(i))
+        for i, one in enumerate(parameters)
+    )
+    notes = [_answer(examined, by, gain, tried=bool(search.kept), level=level)]
+    notes += _remarks(examined, gain, training)
+    if len(of_drive) < len(blocks):
+        notes.append(findings.SAME_DRIVES(blocks=len(blocks), drives=len(of_drive)))
+    names_of = [source.own_name() for source in sources]
+    return Tuning(
+        setup,
+        tuned(setup, parameters, values),
+        by,
+        examined,
+        training,
+        measures if better else (),
+        _tested(task._replace(by=by), tests, values, options) if tests else (),
+        tuple(
+            Block(
+                tuple(dict.fromkeys(names_of[i // windows] for i in block.tolist())),
+                *(float(losses[point][by][block].mean()) for point in (start, values, fold)),
+            )
+            for block, fold in zip(blocks, folds if better else [start] * len(blocks), strict=True)
+        ),
+        evaluations.count,
+        tuple(by_severity(notes)),
+    )
+
+
+def _measured(values: Values, *, pickled: bytes) -> dict[str, FloatArray]:
+    return evaluations_of(pickled).measures(values)
+
+
+def _measure(
+    kind: str, before: FloatArray, after: FloatArray, blocks: Sequence[IntArray], level: float,
+    held: Sequence[FloatArray] | None = None,
+) -> Measure:  # fmt: skip
+    """Return a measure; `held` has the losses of each block with the values of its fold."""
+    later = [after[block] for block in blocks] if held is None else held
+    pairs = zip(blocks, later, strict=True)
+    gains = [float((before[block] - one).mean()) for block, one in pairs]
+    means = [float(before.mean()), float(after.mean())]
+    if held is not None:
+        means.append(float(np.concatenate(held).mean()))
+    shown = [math.exp(one) for one in means] if kind in RMS else means
+    return Measure(
+        kind, shown[0], shown[1], None if held is None else shown[2],
+        gain_of(np.array(gains), level),
+    )  # fmt: skip
+
+
+def _tested(
+    task: Task, tests: Sequence[Source], values: Values, options: TuneOptions
+) -> tuple[Measure, ...]:
+    windows = math.ceil(LEAST_BLOCKS / len(tests))
+    evaluations = Evaluations(task._replace(sources=tuple(tests), windows=windows))
+    whole = np.arange(len(evaluations.begin))
+    blocks = np.array_split(whole, min(options.blocks, len(whole)))
+    before = evaluations.measures(tuple(one.start for one in task.parameters))
+    after = evaluations.measures(values)
+    return tuple(
+        _measure(kind, before[kind], after[kind], blocks, options.level) for kind in before
+    )
+
+
+def _answer(
+    examined: Sequence[Examined], by: str, gain: Gain, *, tried: bool, level: float
+) -> Finding:
+    changed = sum(one.changed for one in examined)
+    if not changed:
+        if not tried:
+            return findings.UNCHANGED(tried=len(examined), error=_WORDS[by])
+        return findings.NOT_BETTER(gain=gain.mean, low=gain.low, high=gain.high)
+    numbers = [gain.mean, gain.low, gain.high]
+    if by in RMS:
+        numbers = [-100.0 * math.expm1(-one) for one in numbers]
+    kind = findings.BETTER if by in RMS else findings.BETTER_SCORE
+    return kind(
+        changed=changed, tried=len(examined), error=_WORDS[by], gain=numbers[0], low=numbers[1],
+        high=numbers[2], level=100.0 * level,
+    )  # fmt: skip
+
+
+def _remarks(examined: Sequence[Examined], gain: Gain, training: float) -> list[Finding]:
+    notes = []
+    if any(one.changed for one in examined) and gain.mean < _OVER_FITTED * training:
+        notes.append(findings.OVER_FITS(training=training, gain=gain.mean))
+    for one in examined:
+        known = one.parameter
+        if one.changed and known.scale != 'choice' and one.value in known.bounds:
+            notes.append(findings.AT_BOUND(known.name, value=known.shown(one.value)))
+        if one.changed and known.group == 'covariance':
+            notes.append(findings.NO_PARAMETER(known.name, factor=one.value))
+    left = [one.parameter.name for one in examined if not one.changed]
+    if left and len(left) < len(examined):
+        notes.append(findings.LEFT(names=', '.join(left)))
+    return notes

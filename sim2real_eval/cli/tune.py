@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real tune`: parameters of robot_localization from recordings."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+from collections.abc import Callable
+
+from sim2real_eval.benches.tuning.options import TuneOptions
+from sim2real_eval.study.options import PROFILE
+from sim_sensors.core.errors import ParameterError
+from .arguments import add_out, add_recordings, add_shared, sources
+from .judge_arguments import add_judge, judge_setup
+from .options import OptionSet
+from .output import conclude, print_notes, print_table, progress_bar
+
+HELP = 'recordings -> tuned parameter file of ekf_node or ukf_node'
+DESCRIPTION = (
+    'Tune parameters of robot_localization to recordings: by an error against truth or, without '
+    'truth, by the likelihood of the innovations. Each parameter has to prove its gain on blocks '
+    'of recordings that its value was not found on; the others are left as they are.'
+)
+EPILOG = """\
+examples:
+  sim2real tune bags/* --judge-config ekf.yaml --out tuned
+  sim2real tune bags/* --judge-config ekf.yaml --objective likelihood --out tuned
+  sim2real tune bags/* --judge-config ekf.yaml --parameters noise,gates --test others/* --out tuned
+  ros2 run robot_localization ekf_node --ros-args --params-file tuned/ekf.yaml
+"""
+
+_OPTIONS = OptionSet(TuneOptions, parameters='--parameters LIST')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    add_recordings(parser)
+    about = 'recordings to try the result on, which are not looked at before'
+    parser.add_argument('--test', nargs='+', default=[], metavar='RECORDING', help=about)
+    add_judge(parser, '--judge-config', PROFILE)
+    # What the embedded judge has and robot_localization has not would be no tuning of it.
+    parser.set_defaults(judge_kind='embedded', navsat_node='embedded')
+    add_shared(parser, 'topic')
+    _OPTIONS.add(parser.add_argument_group('what is tuned, and how'))
+    about = 'folder for parameter files, tables and plot'
+    add_out(parser, about, 'overwrite', 'json', required=True)
+    add_shared(parser, 'jobs')
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.benches.tuning.tuning import tune
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.judge.setup import JudgeSetup
+    from sim2real_eval.report import tuning as report
+
+    check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
+    setup = judge_setup(options)
+    assert isinstance(setup, JudgeSetup)
+    both = [
+        dataclasses.replace(source, transforms=setup.transforms)
+        for source in sources(
+            [*options.recordings, *options.test], options.topic, inputs=True, option='recordings'
+        )
+    ]
+    searched, tested = both[: len(options.recordings)], both[len(options.recordings) :]
+    labels = [source.own_name() for source in both]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ParameterError('recordings', label, 'is the name of several; must be of one')
+    method = _OPTIONS.make(options)
+    with contextlib.ExitStack() as bars:
+
+        def begin(tasks: int) -> Callable[[], None]:
+            # One bar per round: how many rounds there are is not known before.
+            bars.close()
+            return bars.enter_context(progress_bar(tasks, 'tuning'))
+
+        found = tune(searched, setup, method, tests=tested, jobs=options.jobs, progress=begin)
+    record = report.tuning_record(found, method, searched, tested)
+    report.write_tuning(options.out, found, record, overwrite=options.overwrite)
+
+    def tell() -> None:
+        print(found.notes[0].problem)
+        print()
+        print_table(report.parameter_table(found, method.level))
+        for measures, title in (
+            (found.measures, 'Recordings of the search'),
+            (found.tests, 'Recordings of --test'),
+        ):
+            if measures:
+                print()
+                print_table(report.measure_table(measures, title))
+        print_notes(found.notes[1:])
+
+    return conclude(options, record, tell, 'parameter files, tables and plot')

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuning a filter whose best parameters are known, and the files that come of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from tuning_examples import POSITION, STEP_S, VARIANCE, VELOCITY, Wander, wander_setup
+
+from sim2real_eval.benches.tuning import TuneOptions, tune
+from sim2real_eval.benches.tuning.node_files import node_files
+from sim2real_eval.benches.tuning.parameters import tunables, tuned
+from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.judge.setup import JudgeSetup
+from sim_sensors.core.errors import ParameterError, Sim2RealError
+
+
+def judged_equal(one: JudgedRun, other: JudgedRun) -> bool:
+    return np.array_equal(one.position, other.position) and np.array_equal(
+        one.pose_covariance, other.pose_covariance
+    )
+
+
+NAME = 'process_noise_covariance.velocity'
+
+
+def test_the_likelihood_is_that_of_a_textbook_filter(tmp_path: Path) -> None:
+    source = Wander('', seed=3, seconds=20.0)
+    recording = source.read()
+    found = wander_setup(tmp_path).judge(recording).corrections
+    assert found.determinant is not None
+    own = -0.5 * (found.nis + np.log(found.determinant))
+    # x, y alike: position and velocity, started by the first measurement.
+    F = np.array([[1.0, STEP_S], [0.0, 1.0]])
+    Q = np.diag([POSITION, VELOCITY]) * STEP_S
+    measured = recording.messages['/pose'].position[:, :2]
+    P = np.diag([VARIANCE, 1e-9])
+    x = np.stack([measured[0], np.zeros(2)])
+    wanted = []
+    for z in measured[1:]:
+        x, P = F @ x, F @ P @ F.T + Q
+        S, nu = P[0, 0] + VARIANCE, z - x[0]
+        wanted.append(-0.5 * float(nu @ nu) / S - np.log(S))
+        K = P[:, :1] / S
+        x, P = x + K @ nu[None], P - K @ P[:1]
+    assert len(own) == len(wanted)
+    assert own == pytest.approx(wanted, abs=1e-5)
+
+
+def test_what_is_wrong_is_found_and_what_is_right_is_left(tmp_path: Path) -> None:
+    """In about one of twenty seeds the interval does not hold the truth."""
+    options = TuneOptions(objective='likelihood', parameters=NAME, blocks=4, warmup=1.0)
+    source = Wander('', seed=1, seconds=100.0)
+    wrong = tune([source], wander_setup(tmp_path, velocity=VELOCITY / 10.0), options)
+    (one,) = wrong.changed
+    assert one.low is not None
+    assert one.high is not None
+    assert one.low < 10.0 < one.high < 2.0 * one.low
+    assert wrong.notes[0].code == 'tune.better_score'
+    right = tune([source], wander_setup(tmp_path), options)
+    assert not right.changed
+    assert right.notes[0].code == 'tune.unchanged'
+    assert np.array_equal(right.setup.filter.process_noise, right.start.filter.process_noise)
+
+
+def test_the_files_give_the_estimates_of_the_tuned_filter(tmp_path: Path) -> None:
+    start = wander_setup(tmp_path)
+    parameters = tunables(start, ['all'])
+    wanted = {
+        'process_noise_covariance.velocity': 3.7, 'process_noise_covariance.position': 0.3,
+        'pose0_rejection_threshold': 3.0, 'pose0_config.y': 0.0, 'covariance.pose': 2.5,
+    }  # fmt: skip
+    setup = tuned(start, parameters, [wanted.get(one.name, one.start) for one in parameters])
+    files = node_files(start, setup, ['why'], {'process_noise_covariance': ['by how much']})
+    assert list(files) == ['ekf.yaml', 'case.yaml']
+    out = tmp_path / 'tuned'
+    out.mkdir()
+    for name, text in files.items():
+        (out / name).write_text(text)
+    assert '    # by how much\n    process_noise_covariance: [' in files['ekf.yaml']
+    again = JudgeSetup.load(out / 'ekf.yaml', case=out / 'case.yaml')
+    recording = Wander('', seed=2, seconds=30.0).read()
+    assert judged_equal(again.judge(recording), setup.judge(recording))
+    assert not judged_equal(again.judge(recording), start.judge(recording))
+    # Every number is a double to rclcpp.
+    (node,) = yaml.safe_load(files['ekf.yaml']).values()
+    assert isinstance(node['ros__parameters']['frequency'], float)
+
+
+def test_a_factor_is_that_of_the_messages(tmp_path: Path) -> None:
+    setup = wander_setup(tmp_path)
+    case = dataclasses.replace(ReplayOptions(), covariance={'pose': 4.0})
+    by_case = dataclasses.replace(setup, case=case).judge(Wander('', seed=2).read())
+    by_message = setup.judge(Wander('', seed=2, stated=4.0 * VARIANCE).read())
+    assert judged_equal(by_case, by_message)
+
+
+def test_components_need_a_truth_and_names_are_known(tmp_path: Path) -> None:
+    source, setup = Wander('', seconds=30.0), wander_setup(tmp_path)
+    with pytest.raises(ParameterError, match='needs a truth'):
+        tune([source], setup, TuneOptions(parameters='inputs', warmup=0.0))
+    with pytest.raises(ParameterError, match='did you mean noise'):
+        tune([source], setup, TuneOptions(parameters='nois'))
+    with pytest.raises(Sim2RealError, match='has no truth, which --objective speed needs'):
+        tune([source], setup, TuneOptions(objective='speed'))
