@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.inputs import WorldPoses
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.consistency import check_consistency
 from sim2real_eval.metrics.normalised_squares import Alignment, _Places, nees_at, truth_in_world
@@ -215,6 +216,24 @@ def test_a_height_that_one_of_two_inputs_tells_is_known() -> None:
     np.testing.assert_array_equal(places.mean(places.after), 1.0)
     places.after[:, 2] = np.nan
     np.testing.assert_array_equal(places.mean(places.after), [1.0, 1.0, np.nan])
+
+
+def test_a_barometer_says_where_the_height_of_the_world_is() -> None:
+    """An input of heights alone; all else goes through the first estimate, which is 2 m high."""
+    truth = circle()
+    judged = perfect(truth, None)
+    judged.position[0, 2] += 2.0
+    n = len(truth)
+    heights = np.full((n, 3), np.nan)
+    heights[:, 2] = SHIFT[2] + np.random.default_rng(3).normal(scale=0.5, size=n)
+    poses = WorldPoses(truth.stamp_ns, heights, np.full(n, np.nan), np.full((n, 2), 0.25))
+    moved, notes, alignment = truth_in_world(judged, truth, None, np.zeros(3), lambda: poses)
+    np.testing.assert_allclose(moved.position[:, :2], judged.position[:, :2], atol=1e-9)
+    assert np.abs(moved.position[:, 2] - SHIFT[2]).max() < 4.0 * 0.5 / n**0.5
+    expected = [1.0, 1.0, 0.25 / n, 0.0, 0.0, 1.0]
+    np.testing.assert_allclose(alignment.covariance, np.diag(expected))
+    assert not alignment.own_turn
+    assert 'its world in x, y, yaw,' in ' '.join(map(str, notes))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -241,6 +242,27 @@ def test_what_a_power_loss_has_left_is_no_result(tmp_path: Path, complete: str) 
     with fresh_files(tmp_path / 'out', ('a.csv',), overwrite=False) as fresh:
         (fresh / 'a.csv').write_text('ours')
     assert contents(tmp_path / 'out') == {'a.csv': b'ours'}
+
+
+@pytest.mark.parametrize('is_folder', [False, True])
+def test_a_full_disk_is_told_of_the_place_that_was_named(tmp_path: Path, is_folder: bool) -> None:
+    """Not of the hidden one, of which the user knows nothing and which is gone."""
+    out = tmp_path / 'out'
+    writing = (
+        fresh_folder(out, 'a', overwrite=False)
+        if is_folder
+        else fresh_files(out, ('a', 'b'), overwrite=False)
+    )
+
+    def write() -> None:
+        with writing as fresh:
+            (fresh / 'a').write_text('whole')
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(fresh / 'b'))
+
+    with pytest.raises(OSError, match='No space') as full:
+        write()
+    assert full.value.filename == str(out / 'b')
+    assert contents(tmp_path) == {}
 
 
 def test_a_folder_in_the_place_of_a_file_is_refused_before_anything_moves(tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ def fresh_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) ->
         try:
             fresh = scratch.path / 'files'
             fresh.mkdir()
-            yield fresh
+            with _named(fresh, target):
+                yield fresh
             check_result_files(folder, names, overwrite=overwrite)
             stale = [name for name in names if overwrite and not (fresh / name).exists()]
             (scratch.path / 'stale').write_text(json.dumps(stale), encoding='utf-8')
@@ -87,6 +88,17 @@ def fresh_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) ->
             flush(target, deep=False)
         finally:
             scratch.remove()
+
+
+@contextlib.contextmanager
+def _named(made: Path, target: Path) -> Iterator[None]:
+    """Let errors of files in a folder that is made name the place that the user named."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename and Path(error.filename).is_relative_to(made):
+            error.filename = str(target / Path(error.filename).relative_to(made))
+        raise
 
 
 _COMPLETE = 'complete'
@@ -176,7 +188,8 @@ def new_folder(
     scratch = Scratch(target.parent, f'.{target.name}.')
     fresh, old = _parts(scratch.path, target)
     try:
-        yield fresh
+        with _named(fresh, target):
+            yield fresh
         if replaces():
             target.rename(old)
             ours = {path for path in before if path in stale or (fresh / path).is_file()}

@@ -246,12 +246,18 @@ class _Places(NamedTuple):
         sums = (weights * np.nan_to_num(values)).sum(axis=0)
         return np.asarray(np.divide(sums, total, out=np.full(3, np.nan), where=total > 0.0))
 
+    def variances(self) -> list[float]:
+        """Return the variance of the mean of each axis; infinite where it is never given."""
+        given = [self.weight[~np.isnan(one)] for one in self.after.T]
+        return [1.0 / float(np.sum(one)) if len(one) else math.inf for one in given]
+
     def turn(self) -> tuple[float | None, float]:
         """Return the turn from before to after, None if they tell none, and its variance."""
-        if np.hypot(*np.ptp(self.after[:, :2], axis=0)) < self.least:
+        level = ~np.isnan(self.after[:, 0])
+        if not level.any() or np.hypot(*np.ptp(self.after[level, :2], axis=0)) < self.least:
             return None, 0.0
-        root = np.sqrt(self.weight)[:, None]
-        before, after = (root * (one - self.mean(one))[:, :2] for one in self[:2])
+        root = np.sqrt(self.weight[level])[:, None]
+        before, after = (root * (one - self.mean(one))[level, :2] for one in self[:2])
         return turn_between(before, after), 1.0 / float(np.sum(after**2))
 
 
@@ -300,7 +306,7 @@ def truth_in_world(
         shift = np.where(unknown[:3], shift, seen)
         centre = np.where(unknown[:3], centre, places.mean(places.after))
         if frame is None:
-            common[:3, :3] = np.eye(3) / np.sum(places.weight)
+            common[:3, :3] = np.diag(places.variances())
     common[5, 5] = variance
     own = np.ix_(unknown, unknown)
     common[unknown] = common[:, unknown] = 0.0
@@ -321,7 +327,7 @@ def truth_in_world(
         position=rotate(about, truth.position) + shift,
         orientation=multiply(about, truth.orientation),
     )
-    own_turn = places is not None and bool(unknown[5])
+    own_turn = bool(unknown[5] and not unknown[0])
     return WorldFrameTruth(moved, notes, Alignment(common, centre, own_turn))
 
 
@@ -350,7 +356,7 @@ def _of_fixes(
 
 
 def _of_poses(truth: OdometryArray, poses: WorldPoses) -> _Places | None:
-    known = _within(truth, poses.stamp_ns) & np.isfinite(poses.position[:, 0])
+    known = _within(truth, poses.stamp_ns) & np.isfinite(poses.position).any(axis=1)
     if np.count_nonzero(known) < 2:
         return None
     true = truth_at(truth, poses.stamp_ns[known]).position

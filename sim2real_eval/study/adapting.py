@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -43,32 +44,28 @@ def adapted(
     read does not count; it fails in its turn.
     """
     names = options.adapts
-    found = [_read(one) for one in recordings if isinstance(one.origin, Source)] if names else []
-    real = [one for one in found if one is not None]
+    sources = [one for one in recordings if isinstance(one.origin, Source)] if names else []
+    # One is in memory at a time.
+    real = [known for one in sources if (known := _known(one, twins, judges)) is not None]
     told: list[Finding] = []
     metric, declared = options.metric, MetricOptions()
-    truths = [one.truth for one in real if one.truth is not None and len(one.truth) > 1]
-    rate = min((median_rate(one) or metric.rate for one in truths), default=metric.rate)
+    truths = [one.truth for one in real if one.truth is not None]
+    rate = min((one.rate or metric.rate for one in truths), default=metric.rate)
     if 'rate' in names and metric.rate == declared.rate and is_slow(rate, metric.rate):
         told.append(findings.TRUTH_RATE(rate=rate, usual=metric.rate))
         metric = dataclasses.replace(metric, rate=rate)
-    speeds = [float(np.hypot(*one.linear_velocity[0, :2])) for one in truths]
-    fast = [speed for speed in speeds if speed > STARTING_SPEED]
+    fast = [one.speed for one in truths if one.speed > STARTING_SPEED]
     if 'warmup' in names and metric.warmup == declared.warmup and fast:
-        warmup = round(min(_WARMUP_S, _MOST * min(map(_duration, truths))), 1)
+        warmup = round(min(_WARMUP_S, _MOST * min(one.duration for one in truths)), 1)
         told.append(findings.WARMUP(warmup=warmup, count=len(fast), most=max(fast)))
         metric = dataclasses.replace(metric, warmup=warmup)
     options = dataclasses.replace(options, metric=metric, adapt='none')
     if 'match_rates' in names and not options.match_rates:
-        matched = [note for one in real for note in _rates(one, twins)]
-        told += list(dict.fromkeys(matched))[:1]
+        matched = [note for one in real for note in one.rates]
+        told += matched[:1]
         options = dataclasses.replace(options, match_rates=bool(matched))
     if 'start_heading' in names and not options.start_heading:
-        blind = [
-            judge.label
-            for judge in judges
-            if any(lacks_heading(judge.setup, recording) for recording in real)
-        ]
+        blind = [judge.label for judge in judges if any(judge.label in one.blind for one in real)]
         if blind:
             told.append(findings.START_HEADING(judges=', '.join(blind)))
             options = dataclasses.replace(options, adapt='start_heading')
@@ -86,11 +83,35 @@ def true_heading(truth: OdometryArray) -> float:
     return float(Rotation.from_quat(truth.orientation[0]).as_euler('xyz')[2])
 
 
-def _read(recording: StudyRecording) -> Recording | None:
+class _Truth(NamedTuple):
+    """Of a true motion."""
+
+    rate: float | None  # Hz
+    speed: float  # at its beginning, m/s
+    duration: float  # s
+
+
+class _Known(NamedTuple):
+    """What options may follow from of a recording."""
+
+    truth: _Truth | None
+    rates: list[Finding]
+    blind: set[str]  # labels of judges
+
+
+def _known(
+    recording: StudyRecording, twins: Sequence[Twin], judges: Sequence[StudyJudge]
+) -> _Known | None:
     try:
-        return recording.read()
+        one = recording.read()
     except Sim2RealError:
         return None
+    truth = None
+    if one.truth is not None and len(one.truth) > 1:
+        speed = float(np.hypot(*one.truth.linear_velocity[0, :2]))
+        truth = _Truth(median_rate(one.truth), speed, _duration(one.truth))
+    blind = {judge.label for judge in judges if lacks_heading(judge.setup, one)}
+    return _Known(truth, _rates(one, twins), blind)
 
 
 def _rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]:

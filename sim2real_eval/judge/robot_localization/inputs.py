@@ -323,7 +323,8 @@ class WorldPoses(NamedTuple):
     # (n, 3), m; NaN for axes that are not fused, and for x and y if one of them is not.
     position: FloatArray
     yaw: FloatArray  # rad; NaN where it is not fused
-    # (n, 2), of the horizontal position, m^2, mean of both axes, and of yaw, rad^2.
+    # (n, 2), of the horizontal position, m^2, mean of both axes, or of z alone where these are
+    # not fused; and of yaw, rad^2.
     variance: FloatArray
 
 
@@ -349,9 +350,13 @@ def world_poses(inputs: Inputs) -> WorldPoses:
             turn = -turn
         else:
             position = position @ parts.rotation[p].T + parts.offset[p]
-        seen = mask[:3] & mask[:2].all()
+        level = bool(mask[:2].all())
+        seen = mask[:3] & np.array([level, level, True])
         covariance = messages.covariances[messages.covariance[mine]]
-        spread = 0.5 * (covariance[:, 0, 0] + covariance[:, 1, 1]), covariance[:, 5, 5]
+        placed = (
+            0.5 * (covariance[:, 0, 0] + covariance[:, 1, 1]) if level else covariance[:, 2, 2]
+        )
+        spread = placed, covariance[:, 5, 5]
         found.append(
             WorldPoses(
                 messages.stamp_ns[mine],
