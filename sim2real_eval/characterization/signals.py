@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray, ImuArray, IntArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, ImuArray, IntArray, OdometryArray, by_blocks
 from sim_sensors.motion.sampling import ahead_of_time
 from . import findings
 
@@ -127,7 +127,7 @@ def signals_of(recording: Recording) -> Signals:
     return Signals(
         name=recording.name,
         axes=tuple(axes),
-        values=np.concatenate(columns, axis=1),
+        values=by_blocks(lambda *each: np.hstack(each), *columns),
         stamp_ns=imu.stamp_ns,
         rate=None,
         notes=tuple(note for note in recording.notes if note.subject == recording.roles['imu']),
@@ -143,13 +143,17 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
         return None
     truth = recording.messages[recording.roles['truth']]
     assert isinstance(truth, OdometryArray)
-    norms = [np.linalg.norm(v, axis=1) for v in (truth.linear_velocity, truth.angular_velocity)]
-    known = np.isfinite(norms).all(axis=0)
+    norms = [
+        by_blocks(lambda rows: np.linalg.norm(rows, axis=1), vectors)
+        for vectors in (truth.linear_velocity, truth.angular_velocity)
+    ]
+    known = by_blocks(lambda *each: np.asarray(np.isfinite(each).all(axis=0)), *norms)
     if not known.any():
         return None
     origin = truth.stamp_ns[0]
     at, there = stamp_ns - origin, truth.stamp_ns[known] - origin
-    return np.stack([np.interp(at, there, norm[known]) for norm in norms], axis=1)
+    speeds = [np.interp(at, there, norm[known]) for norm in norms]
+    return by_blocks(lambda *each: np.stack(each, axis=1), *speeds)
 
 
 LONGEST_FILLED = 5
@@ -174,16 +178,16 @@ def evenly_spaced(signals: Signals) -> Signals:
     notes: list[Finding] = []
     if signals.motion is not None:
         # What happens to the samples happens to their motion.
-        values = np.concatenate([values, signals.motion], axis=1)
+        values = by_blocks(lambda *each: np.hstack(each), values, signals.motion)
     ahead = ahead_of_time(stamps)
     if ahead.any():
         notes.append(findings.AHEAD(count=ahead.sum()))
-        stamps, values = stamps[~ahead], values[~ahead]
+        stamps, values = (by_blocks(_chosen, each, ~ahead) for each in (stamps, values))
     newest = np.maximum.accumulate(stamps)
     fresh = np.concatenate([[True], stamps[1:] > newest[:-1]])
     if not fresh.all():
         notes.append(findings.REPEATED(count=(~fresh).sum()))
-        stamps, values = stamps[fresh], values[fresh]
+        stamps, values = (by_blocks(_chosen, each, fresh) for each in (stamps, values))
     if len(stamps) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(stamps))
     steps = np.diff(stamps)
@@ -226,6 +230,10 @@ def evenly_spaced(signals: Signals) -> Signals:
         notes=(*signals.notes, *notes),
         motion=None if signals.motion is None else np.asarray(values[:, width:], np.float64),
     )
+
+
+def _chosen(rows: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[Any]:
+    return np.asarray(rows[chosen])
 
 
 def _too_few(signals: Signals, count: int) -> SignalFileError:

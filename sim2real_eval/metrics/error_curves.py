@@ -45,13 +45,19 @@ def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann'
     from scipy.signal import welch
 
     overlap = 0 if window == 'boxcar' else nperseg // 2
-    frequency, density = welch(
-        values, rate, window=window, nperseg=nperseg, noverlap=overlap, detrend='constant', axis=0
-    )
+    columns = [values] if values.size <= _AT_ONCE else np.split(values, values.shape[1], axis=1)
+    densities = []
+    for some in columns:
+        frequency, density = welch(
+            some, rate, window=window, nperseg=nperseg, noverlap=overlap, detrend='constant',
+            axis=0,
+        )  # fmt: skip
+        densities.append(density[1:])
     segments = (len(values) - overlap) // (nperseg - overlap)
-    return Spectrum(np.asarray(frequency[1:]), np.asarray(density[1:]), int(segments))
+    return Spectrum(np.asarray(frequency[1:]), np.hstack(densities), int(segments))
 
 
+_AT_ONCE = 1 << 21  # values, of which transforms are in memory several times
 _LONGEST_LAG = 5.0  # s
 
 

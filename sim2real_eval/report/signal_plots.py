@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from sim2real_eval.signals.comparison import SignalComparison
 from sim2real_eval.signals.prepared import PreparedQuantity
+from sim_sensors.core.scratch import release
 from . import style
 
 UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
@@ -77,6 +79,7 @@ _COLUMNS = 4
 _POINTS = 3000
 _LINE_POINTS = 4000
 _OWN_SCALE = 8.0
+_FREQUENCIES = 1 << 17
 _DECADES = 12
 _TRUTH = 'truth (real runs)'
 _KINDS = {'error': 'errors', 'signal': 'signals'}
@@ -191,14 +194,14 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         }
     units = {row.signal: _unit(row.unit) for row in comparison.rows}
     for label, side, ready in comparison.sides():
-        drawn = {label: ready.density(kind, side)}
+        drawn, rows = {label: ready.density(kind, side)}, _rows(len(ready.frequency))
         if side == 'real' and kind == 'signal':
             drawn[_TRUTH] = ready.density('true', side)
         for column, signal in enumerate(ready.quantity.labels()):
             for name, density in drawn.items():
                 if not np.any(density[:, column] > 0.0):
                     continue  # no error at all has no place on a logarithmic axis
-                panels[signal].loglog(ready.frequency, density[:, column], **styles[name])
+                panels[signal].loglog(ready.frequency[rows], density[rows, column], **styles[name])
     for signal, panel in panels.items():
         unit = f'({units[signal]})' if '/' in units[signal] else units[signal]
         panel.set_title(f'{signal} [{unit}²/Hz]', fontsize=9)
@@ -219,6 +222,13 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     style.figure_legend(figure, handles, min(len(styles), 5), title)
     figure.supxlabel('frequency [Hz]', fontsize=9)
     return figure
+
+
+def _rows(count: int) -> slice | NDArray[np.intp]:
+    """Return which of many frequencies are drawn: beyond some, as even as a logarithmic axis is."""
+    if count <= _FREQUENCIES:
+        return slice(None)
+    return np.unique(np.geomspace(1, count, _FREQUENCIES).astype(np.intp)) - 1
 
 
 def _unit(unit: str) -> str:
@@ -245,10 +255,12 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                 for run in runs:
                     sampled = run.sampled
                     step = max(1, len(sampled.time) // each)
+                    points = (sampled.true, sampled.measured)
                     panel.plot(
-                        sampled.true[::step, column], sampled.measured[::step, column], '.',
+                        *(values[::step, column].copy() for values in points), '.',
                         color=colours[label], markersize=1.5, alpha=0.5, zorder=2,
                     )  # fmt: skip
+                    release()
                 # Through a point of the data, so that the origin need not be in sight.
                 centre = float(runs[0].sampled.true[0, column])
                 panel.axline(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.common.results import fresh_folder
-from sim2real_eval.common.tables import Field, write_csv, write_json
+from sim2real_eval.common.tables import Field, format_field, write_csv, write_json, write_rows
 from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.options import LIGORIO_2015
 from .console import add_numbers, plain_table, rounded, short_number
@@ -220,12 +221,12 @@ def write_signals(
     with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: PLOTS) as fresh:
         write_csv(fresh / 'comparison.csv', tuple(_ROW), map(_row, comparison.rows))
         write_csv(fresh / 'runs.csv', _RUN_COLUMNS, _runs(comparison))
-        write_csv(
+        write_rows(
             fresh / 'trend.csv',
             ('model', 'run', 'signal', 'unit', 'time_s', 'error', 'trend'),
             _trends(comparison),
         )
-        write_csv(
+        write_rows(
             fresh / 'psd.csv',
             ('model', 'signal', 'frequency_hz', 'unit', 'signal_psd', 'truth_psd', 'error_psd'),
             _densities(comparison),
@@ -255,7 +256,7 @@ def _runs(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
             )  # fmt: skip
 
 
-def _trends(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
+def _trends(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:
     """Yield yaw errors and their trends, thinned to about 10 Hz."""
     for model, ready, name, one in comparison.runs():
         quantity = one.sampled.quantity
@@ -264,14 +265,19 @@ def _trends(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
         step = max(1, round(ready.rate / _TREND_RATE))
         trend = one.trend(ready.trend_window(comparison.options))[:, 0]
         columns = (one.even.time, one.even.error[:, 0], trend)
-        for values in zip(*(column[::step] for column in columns), strict=True):
-            yield (model, name, quantity.name, quantity.unit, *values)
+        names = (format_field(each) for each in (model, name, quantity.name, quantity.unit))
+        numbers = (column[::step].tolist() for column in columns)
+        yield from zip(*map(repeat, names), *numbers, strict=False)
 
 
-def _densities(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
+def _densities(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:
     for model, side, ready in comparison.sides():
         kinds = [ready.density(kind, side) for kind in ('signal', 'true', 'error')]
         unit = f'({ready.quantity.unit})^2/Hz'
         for column, signal in enumerate(ready.quantity.labels()):
-            for i, frequency in enumerate(ready.frequency):
-                yield (model, signal, frequency, unit, *(kind[i, column] for kind in kinds))
+            first, second, third = map(format_field, (model, signal, unit))
+            numbers = (kind[:, column].tolist() for kind in kinds)
+            yield from zip(
+                repeat(first), repeat(second), ready.frequency.tolist(), repeat(third), *numbers,
+                strict=False,
+            )  # fmt: skip

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import median_filter
 
-from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.measurements import FloatArray, IntArray, by_blocks
+from sim_sensors.core.scratch import Rows
 from .options import SignalComparisonError
 
 
@@ -111,17 +114,30 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
     """
     n = len(a)
     a, b = a[max(lag, 0) : n + min(lag, 0)], b[max(-lag, 0) : n - max(lag, 0)]
-    slope = np.gradient(b, axis=0)
-    power = float(np.sum(slope**2))
     count = min(16, len(b) // 4)
-    if count < 2 or not power > 0.0:
+    if count < 2:
         return float('nan')
-    error = a - b
-    error = error - error.mean(axis=0)
-    left = error - slope * (float(np.sum(slope * error)) / power)
-    products = np.sum(slope * left, axis=1)
+    slope = _slope(b)
+    power = float(np.sum(by_blocks(np.square, slope)))
+    if not power > 0.0:
+        return float('nan')
+    error = by_blocks(np.subtract, a, b)
+    error = by_blocks(partial(np.add, -error.mean(axis=0)), error)
+    share = float(np.sum(by_blocks(np.multiply, slope, error))) / power
+    products = by_blocks(
+        lambda slope, error: np.sum(slope * (error - slope * share), axis=1), slope, error
+    )
     sums = np.array([block.sum() for block in np.array_split(products, count)])
     return float(np.sqrt(count * np.var(sums, ddof=1)) / power)
+
+
+def _slope(values: FloatArray) -> FloatArray:
+    """Return the change by sample, (n, k), from the samples on both sides, or on one at an end."""
+    found = Rows(values)
+    found.append(values[1:2] - values[:1])
+    found.append(by_blocks(lambda after, before: (after - before) / 2.0, values[2:], values[:-2]))
+    found.append(values[-1:] - values[-2:-1])
+    return found.joined()
 
 
 def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
@@ -132,7 +148,7 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
     from scipy.signal import correlate
 
     n = len(a)
-    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    a, b = (by_blocks(partial(np.add, -one.mean(axis=0)), one) for one in (a, b))
     lags = np.arange(-most, most + 1)
     first, last = np.maximum(lags, 0), n + np.minimum(lags, 0)
     sums_a, squares_a = _between(a, first, last)
@@ -149,17 +165,20 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
     )
     power_a, power_b = powers
     # What is left of a constant is rounding.
-    good = power_a > 1e-12 * float(np.sum(a**2))
-    good &= power_b > 1e-12 * float(np.sum(b**2))
+    good = power_a > 1e-12 * float(np.sum(by_blocks(np.square, a)))
+    good &= power_b > 1e-12 * float(np.sum(by_blocks(np.square, b)))
     scale = np.sqrt(np.where(good, power_a * power_b, 1.0))
     return np.where(good, covariance / scale, 0.0)
 
 
 def _between(values: FloatArray, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray]:
     """Sums of values and of their squares from `first` to before `last`, each (lags, k)."""
-    start = np.zeros((1, values.shape[1]))
-    sums = [np.concatenate([start, np.cumsum(one, axis=0)]) for one in (values, values**2)]
-    return sums[0][last] - sums[0][first], sums[1][last] - sums[1][first]
+    found: list[list[FloatArray]] = [[], []]
+    for column in values.T:
+        for each, one in zip(found, (column, column**2), strict=True):
+            sums = np.append(0.0, np.cumsum(one))
+            each.append(sums[last] - sums[first])
+    return np.stack(found[0], axis=1), np.stack(found[1], axis=1)
 
 
 def median_trend(values: FloatArray, window: int) -> FloatArray:
@@ -186,6 +205,8 @@ def wrap(angle: ArrayLike) -> FloatArray:
     given = np.asarray(angle, dtype=np.float64)
     # Angles that are small already keep their bits.
     inside = (given >= -np.pi) & (given < np.pi)
+    if inside.all():
+        return given
     return np.asarray(np.where(inside, given, np.mod(given + np.pi, 2.0 * np.pi) - np.pi))
 
 
@@ -212,8 +233,18 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     Times `(n,)` s never decrease; of samples at one time the last counts. Of values `(n, k)` there
     are `(m, k)` at the times `(m,)`.
     """
-    last = np.append(np.diff(time) > 0.0, True)
-    return np.stack([np.interp(at, time[last], column[last]) for column in values.T], axis=1)
+    last = np.append(by_blocks(np.greater, time[1:], time[:-1]), True)
+    if not last.all():
+        time, values = time[last], by_blocks(lambda rows, kept: rows[kept], values, last)
+
+    def read(at: FloatArray) -> FloatArray:
+        ends = np.searchsorted(time, at[[0, -1]]) if len(at) else (0, 0)
+        around = slice(max(ends[0] - 1, 0), ends[1] + 2)
+        return np.stack(
+            [np.interp(at, time[around], column) for column in values[around].T], axis=1
+        )
+
+    return by_blocks(read, at)
 
 
 def off_grid(time: FloatArray, rate: float) -> float:
@@ -246,13 +277,31 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
     >>> wasserstein([np.array([0.0, 1.0])], [np.array([2.0, 3.0])])
     2.0
     """
-    from scipy.stats import wasserstein_distance
+    one, other = _Distribution.of(first), _Distribution.of(second)
+    values = np.sort(np.concatenate([one.values, other.values]))
+    gaps = by_blocks(lambda points: np.abs(one.at(points) - other.at(points)), values[:-1])
+    return float(gaps @ np.diff(values))
 
-    sides = [
-        (np.concatenate(runs), np.concatenate([np.full(len(run), 1 / len(run)) for run in runs]))
-        for runs in (first, second)
-    ]
-    return float(wasserstein_distance(sides[0][0], sides[1][0], sides[0][1], sides[1][1]))
+
+class _Distribution(NamedTuple):
+    """Sorted values, (n,), of runs that count alike, and their weights from the first on added up,
+    (n + 1,).
+    """
+
+    values: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, runs: Sequence[FloatArray]) -> _Distribution:
+        values = np.concatenate(runs)
+        order = np.argsort(values)
+        weights = np.concatenate([np.full(len(run), 1 / len(run)) for run in runs])
+        return cls(values[order], np.append(0.0, np.cumsum(weights[order])))
+
+    def at(self, points: FloatArray) -> FloatArray:
+        """Return the share of the values up to each point."""
+        below = self.values.searchsorted(points, 'right')
+        return np.asarray(self.weights[below] / self.weights[-1])
 
 
 def log_spectral_distance(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy as np
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings, to_records
 from sim2real_eval.metrics.uncertainty import permutation_test
 from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.scratch import release
 from .agreement import (
     ErrorDistance,
     SeriesAgreement,
@@ -257,6 +258,7 @@ def _compare_model(
                     spectrum_split_half=split_half[1],
                 )
             )
+            release()
     if enough:
         found = permutation_test.distance_p_values(distances, permutations)
         rows = [

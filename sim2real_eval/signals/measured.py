@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -14,16 +15,25 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_origin
 from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MagneticFieldArray
+from sim_sensors.core.measurements import (
+    Columns,
+    FixArray,
+    FloatArray,
+    ImuArray,
+    MagneticFieldArray,
+    blocks,
+    by_blocks,
+)
 from sim_sensors.imu.kinematics import ExactKinematics
 from sim_sensors.motion.sampling import seconds
-from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.world.world import World
 from . import findings
 from .agreement import Lag, SeriesAgreement, agreement, find_lag, grid, median_rate, resample, wrap
 from .options import SignalComparisonError, SignalOptions
 
 _LEAST_SAMPLES = 32
+
+_TrueAt = Callable[[FloatArray], FloatArray]  # what is true at some times, (n,) s
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,10 +79,10 @@ class Measured:
     true: FloatArray
     lag: Lag | None
 
-    @property
+    @cached_property
     def error(self) -> FloatArray:
         """Measured less true, `(n, k)`; of angles in [-pi, pi)."""
-        error = self.measured - self.true
+        error = by_blocks(np.subtract, self.measured, self.true)
         return wrap(error) if self.quantity.circular else error
 
     def agreement(self, column: int) -> SeriesAgreement:
@@ -177,37 +187,40 @@ def _imu(
     rpy = Rotation.from_quat(turn).as_euler('xyz')
     kinematics = ExactKinematics(arm, rpy, options.gravity)
 
-    def ideal_signal(field: str) -> Callable[[Trajectory], FloatArray]:
-        def of(truth: Trajectory) -> FloatArray:
-            return np.asarray(getattr(kinematics.ideal_measurement(truth, np.empty(0)), field))
+    at_stamps = _ideal(maker, kinematics, stamps)
 
-        return of
+    def true(field: str) -> _TrueAt:
+        def at(times: FloatArray) -> FloatArray:
+            known = at_stamps if times is stamps else _ideal(maker, kinematics, times)
+            return np.asarray(getattr(known, field))
 
-    heading = _heading(maker.motion.at(stamps).orientation)
+        return at
+
+    start = at_stamps.yaw[0, 0]
     # -1 marks what the message does not hold (sensor_msgs/Imu).
     no_rate = bool((imu.angular_velocity_covariance[:, 0, 0] == -1.0).all())
     published = imu.orientation_covariance[:, 0, 0] != -1.0
     oriented = bool(published.all()) and options.yaw == 'auto'
     if oriented:
-        body = rotations.multiply(imu.orientation, rotations.conjugate(turn[None, :]))
-        yaw = _heading(body)
+        back = rotations.conjugate(turn[None, :])
+        yaw = np.unwrap(
+            by_blocks(lambda q: rotations.heading(rotations.multiply(q, back)), imu.orientation)
+        )
         # The nearest of all that differ by whole turns.
-        yaw += 2.0 * np.pi * np.round((heading[0] - yaw[0]) / (2.0 * np.pi))
+        yaw += 2.0 * np.pi * np.round((start - yaw[0]) / (2.0 * np.pi))
         notes.append(findings.YAW_PUBLISHED())
     else:
-        turns = np.broadcast_to(turn, (len(imu), 4))
-        rate = rotations.rotate(turns, np.asarray(imu.angular_velocity))[:, 2]
+        rate = by_blocks(
+            lambda rates: rotations.rotate(np.broadcast_to(turn, (len(rates), 4)), rates)[:, 2],
+            imu.angular_velocity,
+        )
         steps = 0.5 * (rate[1:] + rate[:-1]) * np.diff(stamps)
-        yaw = heading[0] + np.concatenate([[0.0], np.cumsum(steps)])
+        yaw = start + np.concatenate([[0.0], np.cumsum(steps)])
         if not no_rate:
             notes.append(findings.YAW_INTEGRATED())
     quantities = QUANTITIES[:3]
     values = (imu.angular_velocity, imu.linear_acceleration, yaw[:, None])
-    truths = (
-        ideal_signal('rate'),
-        ideal_signal('force'),
-        lambda truth: _heading(truth.orientation)[:, None],
-    )
+    truths = map(true, ('rate', 'force', 'yaw'))
     no_force = bool((imu.linear_acceleration_covariance[:, 0, 0] == -1.0).all())
     absent = (no_rate, no_force, no_rate and not oriented)
     return [
@@ -217,9 +230,23 @@ def _imu(
     ]
 
 
-def _heading(orientation: FloatArray) -> FloatArray:
-    """Return the yaw of quaternions `(n, 4)`, rad, without jumps."""
-    return np.unwrap(rotations.heading(orientation))
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Ideal:
+    """What an IMU should have measured, `(n, 3)`, and the yaw of the body, `(n, 1)`, no jumps."""
+
+    rate: FloatArray
+    force: FloatArray
+    yaw: FloatArray
+
+
+def _ideal(maker: TwinMaker, kinematics: ExactKinematics, times: FloatArray) -> _Ideal:
+    found = Columns[_Ideal]()
+    for part in blocks(len(times)):
+        truth = maker.motion.at(times[part])
+        one = kinematics.ideal_measurement(truth, np.empty(0))
+        found.add(_Ideal(one.rate, one.force, rotations.heading(truth.orientation)[:, None]))
+    all_of = found.joined()
+    return dataclasses.replace(all_of, yaw=np.unwrap(all_of.yaw, axis=0))
 
 
 def _position(
@@ -233,10 +260,10 @@ def _position(
     measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     stamps = seconds(fixes.stamp_ns, maker.start_ns)
 
-    one = _against_truth(
-        QUANTITIES[3], stamps, measured, lambda truth: truth.at_lever_arm(arm).position, maker,
-        options,
-    )  # fmt: skip
+    def true(times: FloatArray) -> FloatArray:
+        return by_blocks(lambda some: maker.motion.at(some).at_lever_arm(arm).position, times)
+
+    one = _against_truth(QUANTITIES[3], stamps, measured, true, maker, options)
     # Where the frame of the truth lies on the Earth is known from the fixes alone.
     return dataclasses.replace(one, measured=one.measured - one.error.mean(axis=0))
 
@@ -245,19 +272,20 @@ def _field(mag: MagneticFieldArray, maker: TwinMaker, options: SignalOptions) ->
     turn = maker.mounting(mag.frame)[1][None]
     earth = maker.world.undisturbed_field
 
-    def ideal_signal(truth: Trajectory) -> FloatArray:
-        sensor = rotations.multiply(truth.orientation, turn)
+    def ideal_signal(times: FloatArray) -> FloatArray:
+        sensor = rotations.multiply(maker.motion.at(times).orientation, turn)
         return rotations.rotate_back(sensor, np.tile(earth, (len(sensor), 1)))
 
     stamps = seconds(mag.stamp_ns, maker.start_ns)
-    return _against_truth(QUANTITIES[4], stamps, mag.magnetic_field, ideal_signal, maker, options)
+    true = partial(by_blocks, ideal_signal)
+    return _against_truth(QUANTITIES[4], stamps, mag.magnetic_field, true, maker, options)
 
 
 def _against_truth(
     quantity: Quantity,
     stamps: FloatArray,
     measured: FloatArray,
-    true_of: Callable[[Trajectory], FloatArray],
+    true_of: _TrueAt,
     maker: TwinMaker,
     options: SignalOptions,
 ) -> Measured:
@@ -265,7 +293,7 @@ def _against_truth(
     if not np.isfinite(measured).all():
         bad = int(np.argmin(np.isfinite(measured).all(axis=1)))
         raise SignalComparisonError(f'{quantity.name}: measurement {bad} is not finite')
-    found = Measured(quantity, stamps, measured, true_of(maker.motion.at(stamps)), None)
+    found = Measured(quantity, stamps, measured, true_of(stamps), None)
     if options.align == 'none':
         return found
     rate = median_rate(stamps)
@@ -276,4 +304,4 @@ def _against_truth(
     moved = stamps - lag.seconds
     inside = (moved >= maker.motion.start) & (moved <= maker.motion.end)
     moved, measured = moved[inside], measured[inside]
-    return Measured(quantity, moved, measured, true_of(maker.motion.at(moved)), lag)
+    return Measured(quantity, moved, measured, true_of(moved), lag)

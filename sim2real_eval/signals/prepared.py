@@ -12,7 +12,7 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, by_blocks
 from . import agreement, findings
 from .measured import Measured, Quantity, SensorSignals
 from .options import SignalComparisonError, SignalOptions
@@ -113,7 +113,7 @@ def prepare(
     values = {
         'signal': [run.measured for run in even],
         'true': [run.true for run in even],
-        'error': [run.measured - run.true for run in even],
+        'error': [by_blocks(np.subtract, run.measured, run.true) for run in even],
     }
     ready = [PreparedRun(*both) for both in zip(runs, even, strict=True)]
     return PreparedQuantity(
