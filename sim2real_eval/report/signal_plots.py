@@ -225,7 +225,7 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
 
 
 def _rows(count: int) -> slice | NDArray[np.intp]:
-    """Return which of many frequencies are drawn: beyond some, as even as a logarithmic axis is."""
+    """Return which frequencies are drawn: of very many, as even as a logarithmic axis is."""
     if count <= _FREQUENCIES:
         return slice(None)
     return np.unique(np.geomspace(1, count, _FREQUENCIES).astype(np.intp)) - 1
