@@ -54,9 +54,10 @@ _TOPICS = {
 
 @contextlib.contextmanager
 def onlooker() -> Iterator[Graph]:
-    """Give a graph on which evaluation_node may set the clock: nobody else does."""
+    """Give a graph on which nobody else publishes the clock or the truth."""
     with graph_of_its_own() as graph:
         graph.node.destroy_publisher(graph.clock)
+        graph.node.destroy_publisher(graph.odometry)
         yield graph
 
 

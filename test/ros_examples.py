@@ -80,7 +80,8 @@ VECTORS = ('angular_velocity', 'linear_acceleration')
 
 def _words(name: str, parameters: Sequence[str], file: Path | None) -> list[str]:
     """Return the words of a command line; nodes that can report often do so."""
-    often = ['diagnostics_period:=0.05'] if name not in ('', 'trajectory_node') else []
+    seldom = name in ('', 'judge_node', 'trajectory_node')
+    often = [] if seldom else ['diagnostics_period:=0.05']
     words = [word for parameter in (*often, *parameters) for word in ('-p', parameter)]
     return words + ([] if file is None else ['--params-file', str(file)])
 

@@ -21,7 +21,7 @@ def test_the_heading_of_the_newest_estimate_is_told_in_degrees() -> None:
     health = JudgeHealth('/judge', LiveJudge(config, None, FrameTree((), assume_identity=True)))
 
     def values() -> dict[str, str]:
-        return {pair.key: pair.value for pair in health.status().values}
+        return {pair.key: pair.value for pair in health.status({}).values}
 
     assert 'heading [deg]' not in values()
     health.estimated((0.0, 0.0, math.sin(0.4), math.cos(0.4)))

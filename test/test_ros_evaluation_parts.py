@@ -232,6 +232,34 @@ def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
     assert kept.value
 
 
+def test_truth_of_somebody_else_is_refused(graph: Graph, bags: list[Path]) -> None:
+    """A simulator that still runs, or is started meanwhile: its odometry would be measured too."""
+    maker = TwinMaker(read_recording(bags[0]), seed=0)
+    sensors = maker.sensors(Twin('both', load_gps('ch_gauss'), load_imu('chrono')))
+    truth = graph.node.create_publisher(Odometry, 'truth', QoSProfile(depth=10))
+    simulator = Node('simulator', context=graph.context)
+
+    def bench() -> SensorBench:
+        return SensorBench(
+            graph.node, truth, maker, sensors, 'both', namespace='/sensors', poll=int
+        )
+
+    opened = bench()
+    foreign = simulator.create_publisher(Odometry, 'truth', 10)
+    readers = [sensor.node for sensor in opened._sensors.values()]
+    graph.wait(
+        lambda: all(one._subscription.get_publisher_count() == 2 for one in readers), 'both'
+    )
+    foreign.publish(Odometry())
+    with pytest.raises(Sim2RealError, match='another node published /truth meanwhile'):
+        opened.measure(maker.end_ns + 10**9)
+    opened.close()
+    with pytest.raises(Sim2RealError, match='/truth: /simulator publishes it too; end that'):
+        bench()
+    simulator.destroy_node()
+    graph.node.destroy_publisher(truth)
+
+
 def test_what_the_node_is_given_does_not_follow_from_recordings(
     real_dir: Path, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
-from sim2real_eval.common.findings import by_severity, to_records
+from sim2real_eval.common.findings import Finding, by_severity, to_records
 from sim2real_eval.judge.robot_localization.configuration import (
     FRONT_ENDS,
     FilterConfig,
@@ -22,11 +22,12 @@ from sim2real_eval.judge.robot_localization.configuration import (
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.replay_options import corrections, front_end
 from sim2real_eval.judge.robot_localization.ros_parameters import ParameterReader
+from sim2real_eval.recording.findings import STAMP_REPEATED
 from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.rotations import euler_from_quaternion
-from sim_sensors.ros.diagnostics import diagnostic
+from sim_sensors.ros.diagnostics import diagnostic, several_publishers
 from sim_sensors.ros.parameters import given_parameters
 
 
@@ -40,11 +41,20 @@ class JudgeHealth:
         self.published = 0
         self.resets = 0
         self._refused: dict[str, tuple[int, str]] = {}
+        # By topic: the newest stamp, and how many had that of the message before.
+        self._stamps: dict[str, int] = {}
+        self._repeated: dict[str, int] = {}
         self._orientation: npt.ArrayLike | None = None
 
     def saw(self, subscription: str) -> None:
         """Count a message of a subscription, whatever becomes of it."""
         self.received[subscription] = self.received.get(subscription, 0) + 1
+
+    def stamped(self, topic: str, stamp_ns: int) -> None:
+        """Look at the stamp of a message of a topic."""
+        if self._stamps.get(topic) == stamp_ns:
+            self._repeated[topic] = self._repeated.get(topic, 0) + 1
+        self._stamps[topic] = stamp_ns
 
     def estimated(self, orientation: npt.ArrayLike) -> None:
         """Count a published estimate, and keep its quaternion x y z w."""
@@ -57,11 +67,19 @@ class JudgeHealth:
         self._refused[subscription] = (number + 1, why)
         return why != before
 
-    def status(self) -> DiagnosticStatus:
-        """Return counts and notes; WARN while there is anything to say or nothing to judge."""
+    def _notes(self) -> list[Finding]:
+        repeated = [STAMP_REPEATED(topic, count=n) for topic, n in self._repeated.items()]
+        return [*self._live.notes(), *repeated]
+
+    def status(self, publishers: Mapping[str, int]) -> DiagnosticStatus:
+        """Return counts and notes; WARN while there is anything to say or nothing to judge.
+
+        `publishers` is how many publish each topic that must have one.
+        """
         notes = [
+            *(note for topic, n in publishers.items() for note in several_publishers(topic, n)),
             *(why for _, why in self._refused.values()),
-            *map(str, by_severity(self._live.notes())),
+            *map(str, by_severity(self._notes())),
         ]
         level = DiagnosticStatus.WARN if notes else DiagnosticStatus.OK
         if not any(self.received.values()):
@@ -88,7 +106,7 @@ class JudgeHealth:
             'published': self.published,
             'resets': self.resets,
             'parts': [dataclasses.asdict(part) for part in self._live.parts],
-            'notes': to_records(self._live.notes()),
+            'notes': to_records(self._notes()),
         }
 
 

@@ -76,12 +76,13 @@ class JudgeNode(Node):
         self.add_on_set_parameters_callback(self._on_parameters)
         # One timer that is set anew for whatever is due next keeps both grids exactly.
         self._timer = self.create_timer(_FIRST_POLL_NS * 1e-9, self._on_timer)
-        self._restart = self.create_guard_condition(self._on_backward_jump)
+        self._went_back = False
+        self._restart = self.create_guard_condition(self._begin_anew)
         self._jumps = self.get_clock().create_jump_callback(
             JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1)),
-            post_callback=lambda _: self._restart.trigger(),
+            post_callback=lambda _: self._on_backward_jump(),
         )
-        self._reporter = Reporter(self, self.health.status)
+        self._reporter = Reporter(self, lambda: self.health.status(self._publishers_of_one()))
 
     def _subscribe(self) -> None:
         told, live = self._told, self.live
@@ -135,6 +136,7 @@ class JudgeNode(Node):
         kind = MESSAGE_TYPES[type_name]
 
         def take(data: bytes) -> None:
+            self._begin_anew()
             self.health.saw(name)
             self._use(name, lambda: use(self._checked(kind, data, topic)))
 
@@ -145,6 +147,7 @@ class JudgeNode(Node):
         arrival = np.array([self._now()], dtype=np.int64)
         array = decode(kind, [data], arrival, topic).array
         _check_stamp(array, topic)
+        self.health.stamped(topic, int(array.stamp_ns[0]))
         return array
 
     def _use(self, name: str, use: Callable[[], None]) -> None:
@@ -173,6 +176,7 @@ class JudgeNode(Node):
             self._send(self._gps, _ODOMETRY, position)
 
     def _on_command(self, command: Twist) -> None:
+        self._begin_anew()
         self.health.saw('cmd_vel')
         now = np.array([self._now()], dtype=np.int64)
         linear, angular = command.linear, command.angular
@@ -187,6 +191,7 @@ class JudgeNode(Node):
         self._use('cmd_vel', lambda: self.live.receive_command(commands))
 
     def _on_timer(self) -> None:
+        self._begin_anew()
         now = self._now()
         if now == 0:
             return  # simulated time that has not begun
@@ -208,9 +213,16 @@ class JudgeNode(Node):
         self._timer.reset()
 
     def _on_backward_jump(self) -> None:
-        self._reset('the clock went back')
-        self._timers_due = None
-        self._on_timer()
+        self._went_back = True
+        self._restart.trigger()
+
+    def _begin_anew(self) -> None:
+        """Reset if the clock has gone back, before anything else of the new round counts."""
+        if self._went_back:
+            self._went_back = False
+            self._reset('the clock went back')
+            self._timers_due = None
+            self._on_timer()
 
     def _on_reset(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         self._reset('asked for')
@@ -243,6 +255,20 @@ class JudgeNode(Node):
             }
         )
         return answer
+
+    def _publishers_of_one(self) -> dict[str, int]:
+        """Return how many publish the clock and each topic of measurements; each must have one.
+
+        Anybody may command or set a pose.
+        """
+        found = {
+            reader.topic_name: reader.get_publisher_count()
+            for name, reader in self._inputs.items()
+            if name not in ('cmd_vel', 'set_pose')
+        }
+        if self.get_parameter('use_sim_time').value:
+            found['/clock'] = self.count_publishers('/clock')
+        return found
 
     def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         fixed = [parameter.name for parameter in parameters if parameter.name != 'use_sim_time']

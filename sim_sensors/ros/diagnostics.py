@@ -30,6 +30,13 @@ def diagnostic(
     )
 
 
+def several_publishers(topic: str, publishers: int) -> list[str]:
+    """Return what to say about a topic with more than one publisher."""
+    if publishers < 2:
+        return []
+    return [f'{topic}: {publishers} publishers, whose messages mix; must be one']
+
+
 class News:
     """What is worth a line in the next report, with how bad it is."""
 
@@ -64,6 +71,11 @@ class SensorHealth:
         self._last_stamp_ns: int | None = None
         self._news = News()
         self._heard = False
+
+    @property
+    def heard(self) -> int:
+        """How many odometry samples came."""
+        return self._odometry.total()
 
     def saw(self, verdict: Verdict, gap: float) -> None:
         """Count an odometry sample; `gap` is the length of the latest gap, s."""
@@ -109,6 +121,8 @@ class SensorHealth:
             why = 'none has come' if publishers else 'nobody publishes it'
             level, messages = DiagnosticStatus.WARN, [f'no odometry: {why}']
         self._heard = False
+        if mixed := several_publishers('odometry', publishers):
+            level, messages = max(level, DiagnosticStatus.WARN), [*mixed, *messages]
         values = [
             *self._values(),
             ('odometry publishers', publishers),

@@ -24,7 +24,7 @@ from sim_sensors.following.tracking import TRACKERS, TrackerModel
 from sim_sensors.motion.drive_kinematics import DifferentialDrive
 from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repaired_waypoints
-from .diagnostics import News, Reporter, diagnostic
+from .diagnostics import News, Reporter, diagnostic, several_publishers
 from .messages import stamp_ns, twist_message, vector_message
 from .node_settings import PathFollowerSettings
 from .odometry_topic import odometry_of_bytes, subscribe_odometry
@@ -185,6 +185,8 @@ class PathFollowerNode(Node):
                 level, messages = DiagnosticStatus.WARN, ['no odometry: nobody publishes it']
             else:
                 messages = ['the path has ended' if self._finished else 'following']
+        if mixed := several_publishers('odometry', publishers):
+            level, messages = max(level, DiagnosticStatus.WARN), [*mixed, *messages]
         error = None if self._last is None else self._last.error
         values = [
             *((f'odometry: {heard.value}', self._counts[heard]) for heard in OdometryUse),

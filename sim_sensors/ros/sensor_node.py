@@ -168,6 +168,11 @@ class SensorNode(Node):
         return self._live.final_ns
 
     @property
+    def heard(self) -> int:
+        """How many odometry messages came since the start, whatever became of them."""
+        return self._health.heard
+
+    @property
     def published(self) -> int:
         """How many measurements were published since the start or the latest reset."""
         return self._published

@@ -17,6 +17,7 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 
+from sim2real_eval.judge.external.senders import publishers_of
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import Recording
@@ -204,6 +205,11 @@ class SensorBench:
             ),
             'to find each other',
         )
+        own = node.get_fully_qualified_name()
+        _refuse_others(node, truth.topic_name, own)
+        for one in self._sensors.values():
+            name = one.node.get_fully_qualified_name()
+            _refuse_others(node, one.subscription.topic_name, name)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -257,6 +263,11 @@ class SensorBench:
         self.finished = True
         for role, sensor in self._sensors.items():
             sensor.node.finish()
+            if sensor.node.heard != self._next:
+                raise Sim2RealError(
+                    f'simulated {role}: {sensor.node.heard} odometry messages came, not '
+                    f'{self._next}: another node published {self._truth.topic_name} meanwhile'
+                )
             total = len(sensor.arrival_ns)
             if sensor.node.published != total:
                 raise Sim2RealError(
@@ -278,6 +289,16 @@ class SensorBench:
                 raise Sim2RealError(f'simulated sensors: waited {_TIMEOUT_S:g} s for them {what}')
             self._poll()
             self._executor.spin_once(timeout_sec=0.01)
+
+
+def _refuse_others(node: Node, topic: str, own: str) -> None:
+    """Raise Sim2RealError when another than the node of that name publishes a topic."""
+    others = [name or 'another node' for name in publishers_of(node, topic) if name != own]
+    if others:
+        raise Sim2RealError(
+            f'{topic}: {", ".join(others)} publishes it too; end that, or take another '
+            'ROS_DOMAIN_ID: the messages of both would mix'
+        )
 
 
 def _longest_burst(placed: Placed, truth_ns: IntArray) -> int:

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topics that are not as they should be: messages twice or out of order, publishers that mix, end
+or begin anew, clocks that jump. Sensors and the judge say so, and recover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+from live_examples import curve
+from nav_msgs.msg import Odometry
+from rclpy.qos import QoSProfile
+from ros_examples import Graph, batch_bits, final_stamps, graph_of_its_own, imu_bits, stamps
+from ros_judge_examples import Script, play
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Imu
+from std_srvs.srv import Trigger
+
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.recording.cdr import encode
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim2real_eval.ros.judge_node import JudgeNode
+from sim_sensors.core.shipped import config_path
+from sim_sensors.motion.motions import motion_of, truth_of
+from sim_sensors.ros.messages import messages_of
+
+TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=1.0, parameters={'ramp_time': 0.5}))
+TOPIC = 'imu/data'
+MIXED = '2 publishers, whose messages mix; must be one'
+
+
+@pytest.fixture
+def graph() -> Iterator[Graph]:
+    with graph_of_its_own() as graph:
+        yield graph
+
+
+# --- sensors -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sensor(graph: Graph) -> Graph:
+    """A graph with an IMU."""
+    graph.listen(TOPIC, Imu)
+    graph.start('imu_node')
+    graph.connect(TOPIC)
+    return graph
+
+
+def heard(graph: Graph) -> list[Imu]:
+    """The measurements of all of TRUTH that are final."""
+    got = graph.received[TOPIC]
+    graph.wait(lambda: len(got) >= len(final_stamps(TRUTH, 100.0)), 'all measurements')
+    return got
+
+
+def test_odometry_that_comes_twice_is_measured_once(sensor: Graph) -> None:
+    for row in messages_of(TRUTH):
+        sensor.odometry.publish(row)
+        sensor.odometry.publish(row)
+    got = heard(sensor)
+    assert stamps(got) == final_stamps(TRUTH, 100.0)
+    assert imu_bits(got) == batch_bits(TRUTH)
+    sensor.wait(lambda: sensor.values()['odometry repeated'] == str(len(TRUTH)), 'the count')
+
+
+def test_neighbours_that_change_places_are_counted_and_leave_what_comes_in_order(
+    sensor: Graph,
+) -> None:
+    """Of two samples that come the wrong way round the earlier one is left out."""
+    rows = list(messages_of(TRUTH))
+    rows[40], rows[41] = rows[41], rows[40]
+    for row in rows:
+        sensor.odometry.publish(row)
+    got = heard(sensor)
+    kept = TRUTH.take([k for k in range(len(TRUTH)) if k != 40])
+    assert imu_bits(got) == batch_bits(kept)
+    sensor.wait(lambda: sensor.values()['odometry late'] == '1', 'the count')
+
+
+def test_two_publishers_of_odometry_are_a_warning_until_one_is_gone(sensor: Graph) -> None:
+    """Both of the same simulator: what they send is the same, and is measured once."""
+    second = sensor.node.create_publisher(Odometry, 'ground_truth/odometry', QoSProfile(depth=500))
+    sensor.wait(lambda: sensor.said(f'odometry: {MIXED}'), 'the warning')
+    assert sensor.statuses()[-1].level == b'\x01'
+    for row in messages_of(TRUTH):
+        sensor.odometry.publish(row)
+        second.publish(row)
+    assert imu_bits(heard(sensor)) == batch_bits(TRUTH)
+    sensor.node.destroy_publisher(second)
+    sensor.wait(lambda: sensor.values()['odometry publishers'] == '1', 'its end')
+    assert MIXED not in sensor.statuses()[-1].message
+
+
+@pytest.mark.parametrize('clock', ['goes on', 'begins anew'])
+def test_a_simulator_that_is_started_anew_is_measured_again(sensor: Graph, clock: str) -> None:
+    """Where its time goes on, at once. Where it begins anew and no /clock says so, it is refused
+    until a reset: old messages on their way look just so.
+    """
+    first = TRUTH.take(slice(0, 61))
+    sensor.play(first, lambda k: len(sensor.received[TOPIC]) >= len(final_stamps(first, 100.0, k)))
+    sensor.node.destroy_publisher(sensor.odometry)
+    sensor.wait(lambda: sensor.values()['odometry publishers'] == '0', 'its end')
+    sensor.odometry = sensor.node.create_publisher(
+        Odometry, 'ground_truth/odometry', QoSProfile(depth=500)
+    )
+    sensor.wait(lambda: sensor.values()['odometry publishers'] == '1', 'the new one')
+    if clock == 'begins anew':
+        for row in messages_of(first):
+            sensor.odometry.publish(row)
+        sensor.wait(lambda: sensor.values()['odometry late'] == '60', 'the refusals')
+        assert sensor.said('refused: stamp before the newest')
+        assert sensor.call(Trigger, 'imu_node/reset', Trigger.Request()).success
+        sensor.received[TOPIC].clear()
+        rows = messages_of(TRUTH)
+    else:
+        rows = messages_of(TRUTH.take(slice(61, None)))
+    for row in rows:
+        sensor.odometry.publish(row)
+    assert imu_bits(heard(sensor)) == batch_bits(TRUTH)
+
+
+# --- the judge -----------------------------------------------------------------------------------
+
+
+WHEELS = curve(1.5).messages['/wheel/odom']
+FILE = config_path('judge', 'wheels.yaml')
+KIND = MESSAGE_TYPES['nav_msgs/msg/Odometry']
+
+
+class Judged:
+    """judge_node on a graph, with wheel odometry, given one thing after the other."""
+
+    def __init__(self, graph: Graph) -> None:
+        parameters = ('use_sim_time:=true', 'assume_identity_frames:=true')
+        (node,) = graph.start('judge_node', *parameters, file=FILE)
+        assert isinstance(node, JudgeNode)
+        self.graph, self.node, self._sent = graph, node, 0
+        self.wheel = graph.node.create_publisher(Odometry, 'wheel/odometry', 10)
+        self.heard: list[bytes] = []
+        graph.node.create_subscription(
+            Odometry, 'odometry/filtered', self.heard.append, 1000, raw=True
+        )
+        self.connect(1)
+
+    def connect(self, publishers: int) -> None:
+        """Wait until both sides know of each other."""
+        graph, node = self.graph, self.node
+        graph.wait(
+            lambda: (
+                node._inputs['odom0'].get_publisher_count() == publishers
+                and node._filtered.get_subscription_count() == 1
+                and graph.clock.get_subscription_count() == 1
+            ),
+            'the judge',
+        )
+
+    def play(self, script: Script) -> list[bytes]:
+        """Give it everything; return the estimates."""
+        self.heard.clear()
+        before = self.node.health.published
+        for what, value in script:
+            if what == 'clock':
+                self.graph.tick(value)
+                self.graph.wait(lambda value=value: self._knows(value), f'the tick at {value}')
+            else:
+                self.wheel.publish(encode(KIND, value, what)[0])
+                self._sent += 1
+                self.graph.wait(
+                    lambda: self.node.health.received.get('odom0', 0) == self._sent, 'its message'
+                )
+        count = self.node.health.published - before
+        self.graph.wait(lambda: len(self.heard) == count, 'its estimates')
+        return self.heard.copy()
+
+    def _knows(self, now_ns: int) -> bool:
+        due = self.node._timers_due
+        return self.node._now() == now_ns and (
+            now_ns == 0 or (due is not None and due.next_ns > now_ns)
+        )
+
+
+def script_of(rows: Sequence[int]) -> Script:
+    """Rows of WHEELS, each in the step of the clock after it should come, and clock between."""
+    script: Script = []
+    for place, row in enumerate(rows):
+        now = int(WHEELS.stamp_ns[0]) + place * 50_000_000
+        script += [('clock', now + 1_000_000), ('odom0', WHEELS.take([row]))]
+        script += [('clock', now + k * 1_000_000) for k in (21, 41)]
+    return script
+
+
+def expected(script: Script) -> list[bytes]:
+    """What a judge makes of the same that is given it in this process."""
+    live = LiveJudge(FilterConfig.from_file(FILE), None, FrameTree((), assume_identity=True))
+    return [encode(KIND, one, 'x')[0] for one in play(live, script).filtered]
+
+
+@pytest.fixture
+def judged(graph: Graph) -> Judged:
+    return Judged(graph)
+
+
+def test_messages_that_come_twice_count_twice_as_in_ekf_node_and_are_told(judged: Judged) -> None:
+    once = script_of(range(20))
+    twice = [each for one in once for each in ([one, one] if one[0] == 'odom0' else [one])]
+    found = judged.play(twice)
+    assert found == expected(twice)
+    assert found != expected(once)
+    assert len(found) > 15
+    told = 'wheel/odometry: stamp is repeated (20x); kept, as ekf_node does'
+    judged.graph.wait(lambda: judged.graph.said(told), 'the note')
+
+
+def test_a_message_that_comes_after_its_successor_is_left_out_and_counted(judged: Judged) -> None:
+    rows = list(range(20))
+    rows[9:11] = [10, 9]
+    script = script_of(rows)
+    found = judged.play(script)
+    late = next(
+        k
+        for k, one in enumerate(script)
+        if one[0] == 'odom0' and one[1].stamp_ns[0] == WHEELS.stamp_ns[9]
+    )
+    assert found == expected(script) == expected(script[:late] + script[late + 1 :])
+    (part,) = judged.node.live.parts
+    assert part.older == 1
+
+
+def test_two_publishers_of_a_measurement_or_the_clock_are_a_warning(judged: Judged) -> None:
+    graph = judged.graph
+    for topic, kind in (('/wheel/odometry', Odometry), ('/clock', Clock)):
+        second = graph.node.create_publisher(kind, topic, 1)
+        graph.wait(lambda topic=topic: graph.said(f'{topic}: {MIXED}'), 'the warning')
+        graph.node.destroy_publisher(second)
+        graph.received['/diagnostics'].clear()
+        graph.wait(lambda: graph.statuses(), 'a report')
+        graph.wait(lambda: MIXED not in graph.statuses()[-1].message, 'its end')
+
+
+def test_a_driver_that_is_started_anew_goes_on(judged: Judged) -> None:
+    script = script_of(range(20))
+    half = len(script) // 2
+    found = judged.play(script[:half])
+    judged.graph.node.destroy_publisher(judged.wheel)
+    judged.connect(0)
+    judged.wheel = judged.graph.node.create_publisher(Odometry, 'wheel/odometry', 10)
+    judged.connect(1)
+    assert found + judged.play(script[half:]) == expected(script)
+
+
+@pytest.mark.parametrize('by', ['zero', 'an hour ahead'])
+def test_after_a_clock_that_was_reset_it_judges_as_a_new_one(judged: Judged, by: str) -> None:
+    """A simulator resets its clock to zero; a second one on the topic moves it there and back.
+
+    The first message may overtake what the node does about the jump.
+    """
+    script = script_of(range(20))
+    first = judged.play(script)
+    ahead = script[-1][1] + 3_600_000_000_000
+    judged.play([('clock', 0 if by == 'zero' else ahead)])
+    again = judged.play(script)
+    assert judged.node.health.resets == 1
+    assert again == first == expected(script)
