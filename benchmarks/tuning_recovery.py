@@ -24,6 +24,7 @@ from sim_sensors.core.seeding import stream
 NAMES = ('process_noise_covariance.velocity', 'covariance.pose')
 OPTIONS = TuneOptions(objective='likelihood', parameters='noise,covariance')
 MOST_DECADES = 1.5
+SECONDS = 100.0
 
 
 def trial(seed: int, *, off: bool) -> tuple[int, dict[str, tuple[bool, bool]]]:
@@ -35,7 +36,7 @@ def trial(seed: int, *, off: bool) -> tuple[int, dict[str, tuple[bool, bool]]]:
     factors = (10.0 ** (MOST_DECADES * drawn) if off else np.ones(2)).tolist()
     with tempfile.TemporaryDirectory() as folder:
         setup = wander_setup(Path(folder), VELOCITY / factors[0])
-        source = Wander('', seed=seed, stated=VARIANCE / factors[1])
+        source = Wander('', seed=seed, seconds=SECONDS, stated=VARIANCE / factors[1])
         found = {one.parameter.name: one for one in tune([source], setup, OPTIONS).parameters}
     known = {}
     for name, factor in zip(NAMES, factors, strict=True):

@@ -34,7 +34,8 @@ _BLOCK = re.compile(
 )
 # Fewer resamples, and no processes: the tests need the commands of the pages and no digits.
 _FEW = ['--resamples=100', '--jobs=1']
-_SMALL = {'vepd': _FEW, 'study': _FEW, 'fit': _FEW, 'compare': ['--jobs=1']}
+_ONE = ['--parameters=process_noise_covariance.velocity', '--blocks=6', '--jobs=1']
+_SMALL = {'vepd': _FEW, 'study': _FEW, 'fit': _FEW, 'compare': ['--jobs=1'], 'tune': _ONE}
 
 
 def lines_of(text: str) -> list[str]:

@@ -54,7 +54,7 @@ def test_the_likelihood_is_that_of_a_textbook_filter(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_found_and_what_is_right_is_left(tmp_path: Path) -> None:
     """In about one of twenty seeds the interval does not hold the truth."""
-    options = TuneOptions(objective='likelihood', parameters=NAME, blocks=4, warmup=1.0)
+    options = TuneOptions(objective='likelihood', parameters=NAME, blocks=6, warmup=1.0)
     source = Wander('', seed=1, seconds=100.0)
     wrong = tune([source], wander_setup(tmp_path, velocity=VELOCITY / 10.0), options)
     (one,) = wrong.changed

@@ -16,8 +16,9 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from rich.table import Table
 from rich.text import Text
 
+from sim2real_eval.benches.tuning.gains import Gain
 from sim2real_eval.benches.tuning.node_files import node_files
-from sim2real_eval.benches.tuning.options import RMS, TuneOptions
+from sim2real_eval.benches.tuning.options import RMS, TuneOptions, gain_text
 from sim2real_eval.benches.tuning.parameters import Tunable
 from sim2real_eval.benches.tuning.tuning import Examined, Measure, Tuning
 from sim2real_eval.common.findings import to_records
@@ -47,7 +48,7 @@ def parameter_table(tuning: Tuning, level: float) -> Table:
             known.shown(one.value) if one.changed else 'left',
             *('-' if end is None else known.shown(end) for end in (one.low, one.high)),
             '-' if alone is None else known.shown(alone.value),
-            *map(_percent, gains),
+            *('-' if gain is None else gain_text(tuning.by, gain) for gain in gains),
             '-' if alone is None else p_value_text(alone.held_out.p_value),
         )
     return table
@@ -63,12 +64,11 @@ def measure_table(measures: Sequence[Measure], title: str) -> Table:
     for one in measures:
         shown = [_native(one.kind, v) for v in (one.before, one.after, one.held_out)]
         gain = one.gain
-        of = _percent if one.kind in RMS else short_number
         unit = _UNITS.get(one.kind, '')
         table.add_row(
             f'{one.kind} [{unit}]' if unit else one.kind,
             *map(short_number, shown),
-            *map(of, (gain.mean, gain.low, gain.high)),
+            *(gain_text(one.kind, value) for value in (gain.mean, gain.low, gain.high)),
         )
     return table
 
@@ -79,11 +79,6 @@ _UNITS = {**RMS, 'heading': 'deg'}
 def _native(kind: str, value: float | None) -> float | None:
     """Return an error in the unit that people read."""
     return math.degrees(value) if kind == 'heading' and value is not None else value
-
-
-def _percent(gain: float | None) -> str:
-    """Return by how much of itself an error shrinks, of a gain in natural logarithms."""
-    return '-' if gain is None else f'{-100.0 * math.expm1(-gain):.1f} %'
 
 
 def tuning_figure(tuning: Tuning, level: float) -> Figure:
@@ -103,7 +98,7 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     is_rms = tuning.by in RMS
 
     def shown(values: Sequence[float]) -> list[float]:
-        return [_native(tuning.by, math.exp(v)) or 0.0 for v in values] if is_rms else [*values]
+        return [_native(tuning.by, value) or 0.0 for value in values]
 
     before = shown([block.before for block in tuning.blocks])
     after = shown([block.after for block in tuning.blocks])
@@ -173,7 +168,6 @@ def tuning_record(
         },
         'answer': str(tuning.notes[0]),
         'parameters': [_parameter_record(one) for one in tuning.parameters],
-        'training_gain': tuning.training,
         'measures': [_measure_record(one) for one in tuning.measures],
         'tests': [_measure_record(one) for one in tuning.tests],
         'blocks': [block._asdict() for block in tuning.blocks],
@@ -189,7 +183,12 @@ def _recording_record(source: Source) -> dict[str, Any]:
 
 
 def _measure_record(one: Measure) -> dict[str, Any]:
-    return {**one._asdict(), 'gain': one.gain._asdict(), 'unit': RMS.get(one.kind, '')}
+    return {
+        **one._asdict(),
+        'gain': _gain_record(one.gain),
+        'training_gain': one.training,
+        'unit': RMS.get(one.kind, ''),
+    }
 
 
 def _parameter_record(one: Examined) -> dict[str, Any]:
@@ -205,11 +204,15 @@ def _parameter_record(one: Examined) -> dict[str, Any]:
         **{name: _finite(value) for name, value in ends.items()},
     }
     if alone is not None:
-        gain = alone.held_out._asdict()
+        gain = _gain_record(alone.held_out)
         record['alone'] = {
             'value': _finite(alone.value), 'training_gain': alone.training, 'held_out': gain,
         }  # fmt: skip
     return record
+
+
+def _gain_record(gain: Gain) -> dict[str, float | None]:
+    return {name: _finite(value) for name, value in gain._asdict().items()}
 
 
 def _finite(value: float | None) -> float | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,9 @@ from sim2real_eval.judge.robot_localization.embedded import (
     judge_prepared,
     prepare,
 )
+from sim2real_eval.judge.robot_localization.inputs import Arrivals
+from sim2real_eval.judge.robot_localization.parts import Messages
+from sim2real_eval.judge.robot_localization.state import Timing
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.reading import Source
@@ -28,7 +31,7 @@ from sim2real_eval.study.adapting import true_heading
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from .losses import losses
-from .options import KINDS
+from .options import KINDS, RMS
 from .parameters import Tunable, tuned
 
 _MOST_WORSE = 4.0
@@ -84,7 +87,6 @@ class Evaluations:
         edges = np.array([run.edges for run in self._runs])
         self.begin, self.end = edges[:, :-1].ravel(), edges[:, 1:].ravel()
         self._known: dict[tuple[int, tuple[float, ...]], FloatArray] = {}
-        self._judged = 0
         first = tuple(one.start for one in task.parameters)
         for number, run in enumerate(self._runs):
             row = self._judge(run, first)
@@ -94,24 +96,24 @@ class Evaluations:
                     'windows of it; fewer --blocks or a shorter --warmup may help'
                 )
             self._known[number, first] = row
-        self.start = np.concatenate([self._known[i, first] for i in range(len(self._runs))])
-
-    @property
-    def count(self) -> float:
-        """How many values were judged on all recordings, or as many of them as that makes."""
-        return self._judged / len(self._runs)
+        row = np.concatenate([self._known[i, first] for i in range(len(self._runs))])
+        self._scale = float(row.mean()) if self.by in RMS else 1.0
+        self.start = row / self._scale
 
     def losses(self, values: Sequence[float], windows: IntArray | None = None) -> FloatArray:
-        """Return the losses in all windows, or in some of them, (k,)."""
+        """Return the losses in all windows, or in some of them, (k,).
+
+        Errors are shares of their mean at the start.
+        """
         chosen = np.arange(len(self.begin)) if windows is None else windows
         most = self.start[chosen] + _MOST_WORSE
         number, of = np.divmod(chosen, self.task.windows)
         rows = {i: self._of(i, tuple(values)) for i in np.unique(number).tolist()}
         found = np.array([rows[i][k] for i, k in zip(number.tolist(), of.tolist(), strict=True)])
-        return np.asarray(np.fmin(found, most))
+        return np.asarray(np.fmin(found / self._scale, most))
 
     def measures(self, values: Sequence[float]) -> dict[str, FloatArray]:
-        """Return losses of every kind that the recordings can tell, in all windows."""
+        """Return losses of every kind that can be told, in all windows, in their units."""
         found: dict[str, list[FloatArray]] = {kind: [] for kind in self.kinds}
         for run in self._runs:
             judged = self._judged_run(run, tuple(values))
@@ -127,7 +129,6 @@ class Evaluations:
                 # A candidate may be so bad that the judge fails; the search then leaves it.
                 row = np.full(self.task.windows, np.inf)
             self._known[number, values] = row
-            self._judged += 1
         return self._known[number, values]
 
     def _judge(self, run: _Run, values: tuple[float, ...]) -> FloatArray:
@@ -144,10 +145,23 @@ class Evaluations:
             value for one, value in zip(parameters, values, strict=True) if one.group != 'noise'
         )
         if run.prepared is None or run.key != key:
-            run.prepared = prepare(run.recording, setup.filter, setup.navsat, setup.case)
+            made = prepare(run.recording, setup.filter, setup.navsat, setup.case)
+            kept = dataclasses.replace(made.inputs, arrivals=_Kept(made))
+            run.prepared = dataclasses.replace(made, inputs=kept)
             run.key = key
         navsat = with_front_end(setup.navsat, setup.case.front_end)
         return judge_prepared(run.prepared, setup.filter, navsat)
+
+
+class _Kept(Arrivals):
+    """Arrivals laid out once, for the timing with which they were prepared."""
+
+    def __init__(self, prepared: PreparedRecording) -> None:
+        super().__init__()
+        self._spans = list(prepared.inputs.arrivals.spans(prepared.timing))
+
+    def spans(self, timing: Timing) -> Iterator[tuple[int, Messages]]:
+        yield from self._spans
 
 
 def _run(source: Source, task: Task) -> _Run:

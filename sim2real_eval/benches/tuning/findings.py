@@ -28,15 +28,15 @@ UNCHANGED = decisive(
 )
 NOT_BETTER = decisive(
     'tune.not_better',
-    f'no parameter changed: those that gain alone, together gain {{gain:.2g}} on {_HELD_OUT} '
-    '({low:.2g} to {high:.2g}, in natural logarithms), which may be chance',
+    f'no parameter changed: those that gain alone, together gain {{gain}} on {_HELD_OUT} '
+    '({low} to {high}), which may be chance',
     'The tuned file is the given one.',
     'use more recordings, or fewer --parameters',
 )
 OVER_FITS = assumed(
     'tune.over_fits',
-    'gain {training:.2g} on the recordings of the search, {gain:.2g} on '
-    f'{_HELD_OUT} (in natural logarithms): the rest is over-fitting',
+    f'gain {{training}} on the recordings of the search, {{gain}} on {_HELD_OUT}: the rest is '
+    'over-fitting',
     'The values follow the noise of their recordings.',
     'use more recordings, or fewer --parameters',
 )

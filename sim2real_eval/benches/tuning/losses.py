@@ -15,8 +15,6 @@ from sim2real_eval.recording.truth import truth_at
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import heading
 
-_LEAST = 1e-12
-
 
 def losses(
     kind: str,
@@ -64,7 +62,7 @@ def losses(
     else:
         squares = _in_world(kind, setup, recording, truth, judged, np.flatnonzero(inside))
     means = _means(stamps, squares, edges)
-    return means if kind == 'nees' else np.asarray(0.5 * np.log(means + _LEAST))
+    return means if kind == 'nees' else np.sqrt(means)
 
 
 def _in_world(

@@ -8,7 +8,7 @@ import dataclasses
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 
 RMS = {'speed': 'm/s', 'position': 'm', 'heading': 'rad'}
-"""Errors by their root mean square, and units: the loss is its natural logarithm."""
+"""Errors by their root mean square, and units; gains are shares of the mean at the start."""
 
 SCORES = ('nees', 'likelihood')
 """Losses that count what the filter states as well: minus the logarithm of the density that it
@@ -16,7 +16,8 @@ gave, up to a constant, of the true position, heading and velocity, or of the ne
 
 KINDS = (*RMS, *SCORES)
 
-LEAST_BLOCKS = 3
+LEAST_BLOCKS = 6
+"""With fewer no interval of 95 % has ends."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +41,7 @@ class TuneOptions(Parameters):
         'such as process_noise_covariance.velocity.',
     )
     blocks: int = parameter(
-        6,
+        10,
         '1',
         'Parts into which recordings are dealt, each held out once; whole drives where there are '
         'as many.',
@@ -51,3 +52,14 @@ class TuneOptions(Parameters):
         5.0, 's', 'Beginning of each recording that does not count.', maximum=1e6
     )
     level: float = parameter(0.95, '1', 'Level of the intervals.', minimum=0.5, maximum=0.999)
+
+
+def gain_text(kind: str, gain: float) -> str:
+    """Return a gain as people read it: per cent of an error, or the difference of scores.
+
+    Examples
+    --------
+    >>> gain_text('speed', 0.25), gain_text('likelihood', 0.25)
+    ('25.0 %', '0.250')
+    """
+    return f'{100.0 * gain:.1f} %' if kind in RMS else f'{gain:.3f}'

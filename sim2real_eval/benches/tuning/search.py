@@ -3,14 +3,13 @@
 
 A parameter is tried alone, the others at their values so far. What it gains is judged where it
 was not chosen: for each block of recordings the value is taken that is best on the others. Of
-those whose gain is significant (Student's t over blocks, one-sided, the level divided by the
-number of parameters: C. E. Bonferroni) the one that gains most is kept, all that are kept are
-fitted together, and the rest is tried again, until none is left that gains anything.
+those whose gain is significant (the level divided by the number of parameters: C. E. Bonferroni)
+the one that gains most is kept, all that are kept are fitted together, and the rest is tried
+again, until none is left that gains anything.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -23,28 +22,21 @@ from scipy.stats import t
 from sim2real_eval.common.workers import Workers
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .evaluations import evaluations_of
+from .gains import Gain, gain_of, score_of
 from .parameters import Tunable
 
 LEAST_GAIN = 0.002
 """Gain on held-out blocks below which a parameter is not worth a change: 0.2 % of an error."""
 
 _FINE = 241
-_STEP, _CLOSE = 0.3, 0.01  # of coordinates: where a fit begins, and where it ends
+_STEP = 0.3
+# Coordinates are known to that when a fit ends; one that only has to be as good as the best, less.
+_CLOSE, _NEAR = 0.01, 0.05
 _MOST_PER_PARAMETER = 60
 _PROFILE = (-2.0, -0.7, -0.2, -0.05, 0.05, 0.2, 0.7, 2.0)
 
 Values = tuple[float, ...]
 Progress = Callable[[int], Callable[[], None] | None]
-
-
-class Gain(NamedTuple):
-    """How much smaller a loss becomes on blocks that were held out."""
-
-    mean: float
-    # Ends of its interval, and one-sided p-value.
-    low: float
-    high: float
-    p_value: float
 
 
 class Screened(NamedTuple):
@@ -53,19 +45,6 @@ class Screened(NamedTuple):
     value: float  # best on all windows
     training: float  # what it gains there
     held_out: Gain
-
-
-def gain_of(gains: FloatArray, level: float = 0.95) -> Gain:
-    """Return the mean of the gains of blocks, with its interval by Student's t.
-
-    Examples
-    --------
-    >>> gain_of(np.array([0.2, 0.3, 0.1, 0.2])).p_value < 0.01
-    True
-    """
-    n, mean = len(gains), float(gains.mean())
-    half = float(t.ppf(0.5 + level / 2.0, n - 1) * gains.std(ddof=1)) / math.sqrt(n)
-    return Gain(mean, mean - half, mean + half, float(t.sf(_ratio(gains), n - 1)))
 
 
 def screened(
@@ -136,18 +115,19 @@ class Search:
             del self.screened[number]
             begin = list(self.values)
             begin[number] = significant[number].value
-            (self.values,) = self.fit(tuple(begin), [np.arange(len(self._evaluations.begin))])
+            whole = np.arange(len(self._evaluations.begin))
+            (self.values,) = self._fit([_Fit(whole, tuple(begin), self._free(), _CLOSE)])
 
     def fit(self, begin: Values, sets: Sequence[IntArray]) -> list[Values]:
         """Return the best values of what is kept on each set of windows."""
-        return self._fit([_Fit(windows, begin, self._free()) for windows in sets])
+        return self._fit([_Fit(windows, begin, self._free(), _NEAR) for windows in sets])
 
     def intervals(self, level: float) -> dict[int, tuple[float | None, float | None]]:
         """Return the ends of the interval of each value that is kept; None: not within bounds.
 
         It holds every value at which the loss, all others at their best there, is not
         significantly larger than at the best. In a parabola, whose least value was looked for on
-        the same blocks, Student's t is then half of what it is for the value itself.
+        the same blocks, the score of that is half of what it is for the value itself.
         """
         free, whole = self._free(), np.arange(len(self._evaluations.begin))
         points: list[tuple[int, float]] = []
@@ -158,7 +138,7 @@ class Search:
             for step in _PROFILE:
                 if low <= here + step <= high:
                     begin = (*self.values[:i], one.value(here + step), *self.values[i + 1 :])
-                    fits.append(_Fit(whole, begin, tuple(k for k in free if k != i)))
+                    fits.append(_Fit(whole, begin, tuple(k for k in free if k != i), _NEAR))
                     points.append((i, step))
         values = [self.values, *self._fit(fits)]
         losses = self._workers.map(partial(_judged, pickled=self._pickled), values)
@@ -174,8 +154,8 @@ class Search:
             for side in (-1.0, 1.0):
                 away = sorted(side * step for step, _ in mine if side * step > 0.0)
                 worse = [next(row for step, row in mine if step == side * d) for d in away]
-                ratios = [0.0, *(_ratio(row - means[0]) for row in worse)]
-                end = _crossing([0.0, *away], ratios, most)
+                scores = [0.0, *(score_of(row - means[0]) for row in worse)]
+                end = _crossing([0.0, *away], scores, most)
                 ends.append(None if end is None else one.value(here + side * end))
             found[i] = (ends[0], ends[1])
         return found
@@ -208,21 +188,15 @@ class _Fit(NamedTuple):
     windows: IntArray
     begin: Values
     free: tuple[int, ...]
+    close: float
 
 
-def _ratio(gains: FloatArray) -> float:
-    """Return a mean over its standard error."""
-    error = float(gains.std(ddof=1)) / math.sqrt(len(gains))
-    mean = float(gains.mean())
-    return mean / error if error > 0.0 else math.copysign(math.inf, mean) if mean else 0.0
-
-
-def _crossing(at: Sequence[float], ratios: Sequence[float], most: float) -> float | None:
-    """Return where the ratios first exceed a limit, between the places; None: nowhere."""
+def _crossing(at: Sequence[float], scores: Sequence[float], most: float) -> float | None:
+    """Return where the scores first exceed a limit, between the places; None: nowhere."""
     for k in range(1, len(at)):
-        if ratios[k] > most:
-            share = (most - ratios[k - 1]) / (ratios[k] - ratios[k - 1])
-            return at[k - 1] + (at[k] - at[k - 1]) * (share if math.isfinite(share) else 0.5)
+        if scores[k] > most:
+            share = (most - scores[k - 1]) / (scores[k] - scores[k - 1])
+            return at[k - 1] + (at[k] - at[k - 1]) * share
     return None
 
 
@@ -236,7 +210,7 @@ def _fitted(fit: _Fit, *, pickled: bytes) -> Values:
     By the simplex of J. A. Nelder and R. Mead (Comput. J. 7, 1965), on the scales of the
     parameters and within their bounds.
     """
-    windows, begin, free = fit
+    windows, begin, free, close = fit
     evaluations = evaluations_of(pickled)
     parameters = [evaluations.task.parameters[i] for i in free]
     if not parameters:
@@ -266,8 +240,8 @@ def _fitted(fit: _Fit, *, pickled: bytes) -> Values:
         bounds=bounds,
         options={
             'initial_simplex': simplex,
-            'xatol': _CLOSE,
-            'fatol': 1e-5,
+            'xatol': close,
+            'fatol': 1e-3 * close,
             'maxfev': _MOST_PER_PARAMETER * len(first),
         },
     )

@@ -21,9 +21,10 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from . import findings
 from .blocks import deal_blocks, drives
 from .evaluations import Evaluations, Task, evaluations_of
-from .options import LEAST_BLOCKS, RMS, TuneOptions
+from .gains import Gain, gain_of, least_blocks
+from .options import LEAST_BLOCKS, RMS, TuneOptions, gain_text
 from .parameters import Tunable, tunables, tuned
-from .search import Gain, Progress, Screened, Search, Values, gain_of
+from .search import Progress, Screened, Search, Values
 
 _OVER_FITTED = 0.5
 _WORDS = {
@@ -63,13 +64,18 @@ class Block(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """An error, or a score, before and after: geometric mean over windows, or mean of scores."""
+    """An error or a score, before and after: its mean over windows. Gains of errors are shares."""
 
     kind: str
     before: float
     after: float
     held_out: float | None  # with the values that were found without each block
     gain: Gain  # of the held-out blocks, or of the recordings of the test
+
+    @property
+    def training(self) -> float:
+        """Gain on the recordings on which the values were found."""
+        return (self.before - self.after) / (self.before if self.kind in RMS else 1.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,13 +89,9 @@ class Tuning:
     by : str
         What was made small.
     parameters : tuple of Examined
-    training : float
-        Gain on the recordings of the search.
     measures, tests : tuple of Measure
         On the recordings of the search and on those of --test.
     blocks : tuple of Block
-    evaluations : float
-        How many values were judged on all recordings in this process.
     notes : tuple of Finding
         The first says which parameters changed and what that gains.
     """
@@ -98,11 +100,9 @@ class Tuning:
     setup: JudgeSetup
     by: str
     parameters: tuple[Examined, ...]
-    training: float
     measures: tuple[Measure, ...]
     tests: tuple[Measure, ...]
     blocks: tuple[Block, ...]
-    evaluations: float
     notes: tuple[Finding, ...]
 
     @property
@@ -147,7 +147,7 @@ def tune(
     >>> from sim2real_eval.recording.writing import write_recording
     >>> from sim_sensors import motion_of
     >>> drive = simulate(motion_of('line', duration=6.0), gps='baseline', imu='ideal')
-    >>> options = TuneOptions(parameters='imu0_twist_rejection_threshold', warmup=1.0, blocks=3)
+    >>> options = TuneOptions(parameters='imu0_twist_rejection_threshold', warmup=1.0, blocks=6)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_recording(drive, f'{folder}/drive')
     ...     found = tune([Source(f'{folder}/drive')], JudgeSetup.load('clean'), options)
@@ -157,6 +157,10 @@ def tune(
     options, told = options or TuneOptions(), progress or (lambda _: None)
     names = [name.strip() for name in options.parameters.split(',')]
     parameters = tunables(setup, names)
+    least = least_blocks(1.0 - (1.0 - options.level) / len(parameters))
+    if options.blocks < least:
+        problem = f'{options.blocks} blocks prove nothing of {len(parameters)} parameters'
+        raise ParameterError('--blocks', '', f'{problem}; must be >= {least}')
     windows = math.ceil(options.blocks / len(sources))
     task = Task(tuple(sources), setup, parameters, options.objective, windows, options.warmup)
     pickled = pickle.dumps(task)
@@ -192,9 +196,8 @@ def tune(
         _measure(kind, losses[start][kind], losses[search.values][kind], blocks, level, rows)
         for kind, rows in held.items()
     )
-    gain = next(one.gain for one in measures if one.kind == by)
-    values, kept = search.values, set(search.kept)
-    training = float((losses[start][by] - losses[values][by]).mean())
+    measure = next(one for one in measures if one.kind == by)
+    values, kept, gain = search.values, set(search.kept), measure.gain
     better = bool(kept) and gain.low > 0.0
     if not better:
         values, kept = start, set()
@@ -205,7 +208,7 @@ def tune(
         for i, one in enumerate(parameters)
     )
     notes = [_answer(examined, by, gain, tried=bool(search.kept), level=level)]
-    notes += _remarks(examined, gain, training)
+    notes += _remarks(examined, measure)
     if len(of_drive) < len(blocks):
         notes.append(findings.SAME_DRIVES(blocks=len(blocks), drives=len(of_drive)))
     names_of = [source.own_name() for source in sources]
@@ -214,7 +217,6 @@ def tune(
         tuned(setup, parameters, values),
         by,
         examined,
-        training,
         measures if better else (),
         _tested(task._replace(by=by), tests, values, options) if tests else (),
         tuple(
@@ -224,7 +226,6 @@ def tune(
             )
             for block, fold in zip(blocks, folds if better else [start] * len(blocks), strict=True)
         ),
-        evaluations.count,
         tuple(by_severity(notes)),
     )
 
@@ -240,15 +241,11 @@ def _measure(
     """Return a measure; `held` has the losses of each block with the values of its fold."""
     later = [after[block] for block in blocks] if held is None else held
     pairs = zip(blocks, later, strict=True)
-    gains = [float((before[block] - one).mean()) for block, one in pairs]
-    means = [float(before.mean()), float(after.mean())]
-    if held is not None:
-        means.append(float(np.concatenate(held).mean()))
-    shown = [math.exp(one) for one in means] if kind in RMS else means
-    return Measure(
-        kind, shown[0], shown[1], None if held is None else shown[2],
-        gain_of(np.array(gains), level),
-    )  # fmt: skip
+    gains = np.array([(before[block] - one).sum() for block, one in pairs])
+    of = before if kind in RMS else np.ones(len(before))
+    gain = gain_of(gains, level, np.array([of[block].sum() for block in blocks]))
+    held_out = None if held is None else float(np.concatenate(held).mean())
+    return Measure(kind, float(before.mean()), float(after.mean()), held_out, gain)
 
 
 def _tested(
@@ -272,21 +269,22 @@ def _answer(
     if not changed:
         if not tried:
             return findings.UNCHANGED(tried=len(examined), error=_WORDS[by])
-        return findings.NOT_BETTER(gain=gain.mean, low=gain.low, high=gain.high)
-    numbers = [gain.mean, gain.low, gain.high]
+        shown = [gain_text(by, one) for one in (gain.mean, gain.low, gain.high)]
+        return findings.NOT_BETTER(gain=shown[0], low=shown[1], high=shown[2])
+    factor, kind = 1.0, findings.BETTER_SCORE
     if by in RMS:
-        numbers = [-100.0 * math.expm1(-one) for one in numbers]
-    kind = findings.BETTER if by in RMS else findings.BETTER_SCORE
+        factor, kind = 100.0, findings.BETTER
     return kind(
-        changed=changed, tried=len(examined), error=_WORDS[by], gain=numbers[0], low=numbers[1],
-        high=numbers[2], level=100.0 * level,
+        changed=changed, tried=len(examined), error=_WORDS[by], gain=factor * gain.mean,
+        low=factor * gain.low, high=factor * gain.high, level=100.0 * level,
     )  # fmt: skip
 
 
-def _remarks(examined: Sequence[Examined], gain: Gain, training: float) -> list[Finding]:
-    notes = []
-    if any(one.changed for one in examined) and gain.mean < _OVER_FITTED * training:
-        notes.append(findings.OVER_FITS(training=training, gain=gain.mean))
+def _remarks(examined: Sequence[Examined], measure: Measure) -> list[Finding]:
+    notes, held, training = [], measure.gain.mean, measure.training
+    if any(one.changed for one in examined) and held < _OVER_FITTED * training:
+        shown = [gain_text(measure.kind, one) for one in (training, held)]
+        notes.append(findings.OVER_FITS(training=shown[0], gain=shown[1]))
     for one in examined:
         known = one.parameter
         if one.changed and known.scale != 'choice' and one.value in known.bounds:
