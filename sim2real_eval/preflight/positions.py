@@ -14,7 +14,7 @@ import numpy as np
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.corrections import FixCorrection, TruthCorrection, corrected
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, by_blocks
 from . import findings
 from .evidence import SIGMAS, Delayed, Evidence, Track
 from .outcome import Measure
@@ -155,10 +155,15 @@ def _velocities(
     if truth is None or not truth.linear_velocity.any() or len(truth) < 4:
         return None
     steps = np.diff(truth.stamp_ns)[:, None] * 1e-9
-    moved = np.diff(truth.position, axis=0) / steps
-    own = 0.5 * (truth.linear_velocity[1:] + truth.linear_velocity[:-1])
-    world = rotations.rotate(truth.orientation, truth.linear_velocity)
-    world = 0.5 * (world[1:] + world[:-1])
+    moved = by_blocks(
+        lambda after, before, steps: (after - before) / steps,
+        truth.position[1:], truth.position[:-1], steps,
+    )  # fmt: skip
+    world = by_blocks(rotations.rotate, truth.orientation, truth.linear_velocity)
+    own, world = (
+        by_blocks(lambda after, before: 0.5 * (after + before), each[1:], each[:-1])
+        for each in (truth.linear_velocity, world)
+    )
     return steps[:, 0], moved, own, world
 
 
@@ -170,12 +175,16 @@ def _speed_ratio(evidence: Evidence) -> float | None:
     if found is None:
         return None
     _, moved, own, _ = found
-    recorded, speed = np.linalg.norm(own, axis=1), np.linalg.norm(moved, axis=1)
+    recorded, speed = (by_blocks(_sizes, each) for each in (own, moved))
     fast = speed > max(0.5 * float(np.quantile(speed, 0.8)), _SLOWEST)
     if fast.sum() < 4:
         fast = (recorded > max(0.5 * float(np.quantile(recorded, 0.8)), _MOVES)) & (speed > 0.0)
     ratio = float(np.median(recorded[fast] / speed[fast])) if fast.sum() >= 4 else 0.0
     return ratio if ratio > 0.0 else None
+
+
+def _sizes(vectors: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.norm(vectors, axis=1))
 
 
 def speeds(evidence: Evidence) -> Iterator[Measure]:
@@ -212,10 +221,9 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     topic = evidence.recording.roles['truth']
     moved = np.diff(truth.position[:, :2], axis=0)
     course = _course_range(moved, np.diff(truth.stamp_ns) * 1e-9)
-    turned = rotations.between(
-        np.broadcast_to(truth.orientation[:1], truth.orientation.shape), truth.orientation
-    )
-    most = math.degrees(float(np.linalg.norm(turned, axis=1).max()))
+    first = np.broadcast_to(truth.orientation[:1], truth.orientation.shape)
+    turned = by_blocks(lambda *both: _sizes(rotations.between(*both)), first, truth.orientation)
+    most = math.degrees(float(turned.max()))
     if most < 0.5 and course > 30.0:
         yield Measure(most, None, findings.NO_HEADING(topic, turn=most, course=course), 'truth')
         evidence.doubtful.add('orientation')
@@ -258,9 +266,11 @@ def jumps(evidence: Evidence) -> Iterator[Measure]:
         usual = usual[1:] & usual[:-1]
         if found is not None:
             steps, moved, _, world = found
-            left, usual = (moved - world) * steps[:, None], steps < 3.0 * np.median(steps)
-        left = left[usual]
-        count, largest = _outliers(np.linalg.norm(left, axis=1), _JUMP_M)
+            left = by_blocks(
+                lambda *each: (each[0] - each[1]) * each[2], moved, world, steps[:, None]
+            )
+            usual = steps < 3.0 * np.median(steps)
+        count, largest = _outliers(by_blocks(_sizes, left)[usual], _JUMP_M)
         topic = evidence.recording.roles['truth']
         told = findings.TRUTH_JUMPS(topic, count=count, step=largest) if count else None
         yield Measure(largest, _JUMP_M, told, 'truth')

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import median_filter
 
 from sim_sensors.core.measurements import FloatArray, IntArray, by_blocks
-from sim_sensors.core.scratch import Rows
+from sim_sensors.core.scratch import joined
 from .options import SignalComparisonError
 
 
@@ -133,11 +133,8 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
 
 def _slope(values: FloatArray) -> FloatArray:
     """Return the change by sample, (n, k), from the samples on both sides, or on one at an end."""
-    found = Rows(values)
-    found.append(values[1:2] - values[:1])
-    found.append(by_blocks(lambda after, before: (after - before) / 2.0, values[2:], values[:-2]))
-    found.append(values[-1:] - values[-2:-1])
-    return found.joined()
+    inner = by_blocks(lambda after, before: (after - before) / 2.0, values[2:], values[:-2])
+    return joined(values[1:2] - values[:1], inner, values[-1:] - values[-2:-1])
 
 
 def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:

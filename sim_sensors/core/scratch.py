@@ -32,6 +32,20 @@ def release() -> None:
             one.madvise(mmap.MADV_DONTNEED)
 
 
+def joined(*parts: NDArray[Any]) -> NDArray[Any]:
+    """Return arrays (n, ...) one behind the other, in a file where they are large.
+
+    Examples
+    --------
+    >>> joined(np.zeros(1), np.ones(2))
+    array([0., 1., 1.])
+    """
+    rows = Rows(parts[0])
+    for part in parts:
+        rows.append(part)
+    return rows.joined()
+
+
 def zeros(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
     """Return zeros, in a file where they are large.
 

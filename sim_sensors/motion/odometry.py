@@ -7,13 +7,15 @@ See docs/explanation/motion.md for the choice of method.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError, Remark
-from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, OdometryArray, by_blocks
+from sim_sensors.core.scratch import joined
 from .trajectory import Trajectory, cubic, cubic_integral, parabola, times_within
 
 SAMPLES_BEHIND = 2
@@ -99,22 +101,22 @@ class OdometryMotion:
             raise MotionError(f'velocity {velocity!r} is not allowed; must be one of {allowed}')
         _check(odometry)
         self._odometry = odometry
-        self._time = (odometry.stamp_ns - np.int64(origin_ns)) * 1e-9
+        origin = np.int64(origin_ns)
+        self._time = by_blocks(lambda stamps: (stamps - origin) * 1e-9, odometry.stamp_ns)
         self.start, self.end = float(self._time[0]), float(self._time[-1])
-        self._interval = (np.diff(odometry.stamp_ns) * 1e-9)[:, None]
+        self._interval = by_blocks(lambda steps: steps * 1e-9, _differences(odometry.stamp_ns))[
+            :, None
+        ]
         self._position = odometry.position
-        q = odometry.orientation
-        norm = np.sqrt(q[:, 0] ** 2 + q[:, 1] ** 2 + q[:, 2] ** 2 + q[:, 3] ** 2)
-        self._orientation = q / norm[:, None]
-        q = self._orientation
-        self._turn = rotations.between(q[:-1], q[1:])
+        self._orientation = q = by_blocks(_normalised, odometry.orientation)
+        self._turn = by_blocks(rotations.between, q[:-1], q[1:])
         far = rotations.between(q[:1], q[2:3]), rotations.between(q[-3:-2], q[-1:])
         self._rate, _ = self._slopes(self._turn, far)
         if velocity == 'auto':
             velocity = 'position' if _velocity_is_absent(odometry) else 'twist'
         self.velocity_source = velocity
         if self.velocity_source == 'twist':
-            self._velocity = rotations.rotate(self._orientation, odometry.linear_velocity)
+            self._velocity = by_blocks(rotations.rotate, q, odometry.linear_velocity)
             self._acceleration, _ = self._slopes(*_steps(self._velocity))
         else:
             self._velocity, self._acceleration = self._slopes(*_steps(self._position))
@@ -124,13 +126,15 @@ class OdometryMotion:
         """Rms over the intervals of the mean of both recorded velocities (rotated to the world)
         less the position difference over the interval, norm, m/s.
         """
-        recorded = rotations.rotate(self._orientation, self._odometry.linear_velocity)
-        return _rms(_mean(recorded) - self._displacement)
+        recorded = by_blocks(rotations.rotate, self._orientation, self._odometry.linear_velocity)
+        return _rms(by_blocks(np.subtract, _mean(recorded), self._displacement))
 
     @functools.cached_property
     def rate_disagreement(self) -> float:
         """The same of the recorded angular velocity and the relative rotation vector, rad/s."""
-        return _rms(_mean(self._odometry.angular_velocity) - self._turn / self._interval)
+        return _rms(
+            by_blocks(np.subtract, _mean(self._odometry.angular_velocity), self._mean_rate)
+        )
 
     @functools.cached_property
     def remarks(self) -> tuple[Remark, ...]:
@@ -139,12 +143,16 @@ class OdometryMotion:
             *_about_time(self._interval[:, 0]),
             *_about_velocity(self._odometry, self._displacement, self.velocity_disagreement),
             *_about_orientation(self._turn, self._displacement),
-            *_about_rate(self._odometry, self._turn / self._interval, self.rate_disagreement),
+            *_about_rate(self._odometry, self._mean_rate, self.rate_disagreement),
         )
 
     @property
     def _displacement(self) -> FloatArray:
-        return np.asarray(np.diff(self._odometry.position, axis=0) / self._interval)
+        return by_blocks(np.divide, _differences(self._odometry.position), self._interval)
+
+    @property
+    def _mean_rate(self) -> FloatArray:
+        return by_blocks(np.divide, self._turn, self._interval)
 
     def __len__(self) -> int:
         return len(self._time)
@@ -183,15 +191,26 @@ class OdometryMotion:
         first, last = far
         # At the ends the sample two steps inside stands in for the missing one: a negative
         # interval away.
-        h_before = np.concatenate([-(h[:1] + h[1:2]), h])
-        h_after = np.concatenate([h, -(h[-1:] + h[-2:-1])])
-        before = np.concatenate([-first, step])
-        after = np.concatenate([step, -last])
-        return parabola(h_before, before, h_after, after)
+        h_before = joined(-(h[:1] + h[1:2]), h)
+        h_after = joined(h, -(h[-1:] + h[-2:-1]))
+        before, after = joined(-first, step), joined(step, -last)
+        found = by_blocks(
+            lambda *each: np.hstack(parabola(*each)), h_before, before, h_after, after
+        )
+        return found[:, :3], found[:, 3:]
 
 
 def _steps(values: FloatArray) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
-    return np.diff(values, axis=0), (values[2:3] - values[:1], values[-1:] - values[-3:-2])
+    return _differences(values), (values[2:3] - values[:1], values[-1:] - values[-3:-2])
+
+
+def _differences(values: NDArray[Any]) -> NDArray[Any]:
+    return by_blocks(np.subtract, values[1:], values[:-1])
+
+
+def _normalised(q: FloatArray) -> FloatArray:
+    norm = np.sqrt(q[:, 0] ** 2 + q[:, 1] ** 2 + q[:, 2] ** 2 + q[:, 3] ** 2)
+    return np.asarray(q / norm[:, None])
 
 
 def _check(odometry: OdometryArray) -> None:
@@ -215,7 +234,7 @@ def check_values(odometry: OdometryArray) -> None:
         bad = np.flatnonzero(~np.isfinite(getattr(odometry, name)).all(axis=1))
         if len(bad):
             raise MotionError(f'odometry: {name} of sample {bad[0]} is not finite')
-    norm = np.linalg.norm(odometry.orientation, axis=1)
+    norm = by_blocks(lambda q: np.linalg.norm(q, axis=1), odometry.orientation)
     bad = np.flatnonzero(norm < 1e-6)
     if len(bad):
         raise MotionError(f'odometry: orientation of sample {bad[0]} is no rotation (norm 0)')
@@ -249,7 +268,7 @@ def _about_velocity(odometry: OdometryArray, displacement: FloatArray, rms: floa
     speed = _rms(displacement)
     if rms <= max(_VELOCITY_THRESHOLD, _RELATIVE_THRESHOLD * speed):
         return []
-    unrotated = _rms(_mean(odometry.linear_velocity) - displacement)
+    unrotated = _rms(by_blocks(np.subtract, _mean(odometry.linear_velocity), displacement))
     if unrotated < _FRAME_FACTOR * rms:
         frames = (odometry.frame or 'the world frame', odometry.child_frame or 'the body frame')
         world, body = (name.replace('{', '{{').replace('}', '}}') for name in frames)
@@ -267,7 +286,7 @@ def _about_velocity(odometry: OdometryArray, displacement: FloatArray, rms: floa
 
 
 def _about_orientation(turn: FloatArray, displacement: FloatArray) -> list[Remark]:
-    largest = float(np.sqrt((turn**2).sum(axis=1)).max())
+    largest = float(by_blocks(lambda rows: np.sqrt((rows**2).sum(axis=1)), turn).max())
     if largest > _TURN_THRESHOLD:
         text = (
             'orientation turns by up to {largest:.0f} degrees between two samples: angular '
@@ -309,8 +328,8 @@ def _course_change(displacement: FloatArray) -> float:
 
 
 def _mean(values: FloatArray) -> FloatArray:
-    return np.asarray(0.5 * (values[1:] + values[:-1]))
+    return by_blocks(lambda after, before: 0.5 * (after + before), values[1:], values[:-1])
 
 
 def _rms(values: FloatArray) -> float:
-    return float(np.sqrt((values**2).sum(axis=1).mean()))
+    return float(np.sqrt(by_blocks(lambda rows: (rows**2).sum(axis=1), values).mean()))
