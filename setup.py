@@ -11,6 +11,7 @@ from setuptools import find_packages, setup
 NAME = 'sim2real_sensors'
 CLUSTER = 'distributed>=2024.1'
 PANDAS = 'pandas>=2.1'
+MUJOCO = 'mujoco>=3.3'
 GTSAM = "gtsam>=4.3; python_version >= '3.11'"
 # Resolved: colcon --symlink-install runs a link to this file in its build space.
 HERE = Path(__file__).resolve().parent
@@ -106,6 +107,8 @@ setup(
         # The smoother (`--judge gtsam`, `sim2real reference`): 4.3 has lever arms of antennas, and
         # wheels from Python 3.11 on.
         'gtsam': [GTSAM],
+        # Motions of a physics engine: `sprung_line` ..., `mjcf`.
+        'mujoco': [MUJOCO],
         # The site, `make docs`. MkDocs 2 cannot run Material.
         'docs': ['mkdocs>=1.6,<2', 'mkdocs-material>=9.6', 'mkdocstrings[python]>=0.29'],
         # Linters and type checkers get upper bounds too: a new release may find new faults in old
@@ -122,6 +125,7 @@ setup(
             'imufusion>=1.3',
             # Runs the notebooks of the documentation, with nbclient.
             'ipykernel>=6.29',
+            MUJOCO,
             'mypy>=2.4,<2.5',
             'nbclient>=0.10',
             # An independent projection and pose, for the camera.

@@ -46,7 +46,7 @@ LIBRARIES: dict[str, tuple[str, str | None]] = {
     'yaml': ('PyYAML', 'python3-yaml'),
 }
 # Tried only where a user asks for what they do; each is in an extra, and none has a rosdep key.
-OPTIONAL = {'distributed', 'imufusion', 'pandas'}
+OPTIONAL = {'distributed', 'imufusion', 'mujoco', 'pandas'}
 # Only with ROS; pip cannot give them, so core code may at most try them inside a function.
 ROS_ONLY = {
     'ament_index_python',

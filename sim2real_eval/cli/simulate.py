@@ -32,12 +32,15 @@ DESCRIPTION = (
 )
 EPILOG = """\
 motions: drive_line, drive_circle, drive_half_sine (the ART vehicle, each run a little different);
+         sprung_line, sprung_circle, sprung_half_sine (the same on springs, --set road=C);
+         mjcf (a site of a MuJoCo model, --set file=robot.xml --set site=imu);
          standstill, line, circle, half_sine, figure_eight (analytic, with --set KEY=VALUE);
          constant_twist, accelerating, swaying (the same in space)
 
 examples:
   sim2real simulate --motion drive_circle --runs 10 --gps ch_rw --imu chrono --out circles
   sim2real simulate --motion circle --set radius=5 --set speed=2 --duration 30 --out circle
+  sim2real simulate --motion sprung_circle --set road=C --imu xsens_mtx --out rough
   sim2real simulate --motion circle --origin 48.137,11.575,520 --out munich
   sim2real simulate --motion circle --mag bmm150 --world dipole_room --out room
   sim2real simulate --truth my_bag --camera webcam_vga --world my_room.yaml --out seen

@@ -31,7 +31,7 @@ from sim_sensors.world.fields import EarthField
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 from .findings import ATTITUDE_DIFFERS, NOTHING_SEEN, RATE_DIFFERS
-from .spans import common_span, noise_free, noise_free_remarks, span_of, within
+from .spans import common_span, noise_free, noise_free_remarks, span_of, with_noise_free, within
 from .twin import Placed, Twin, TwinSensors, with_topic, with_transform
 
 
@@ -339,7 +339,7 @@ def synthetic_recording(
     """Return a recording of a motion with the sensors of `twin` and its truth at 100 Hz.
 
     The origin of the motion's coordinates lies at `origin`; `world` says what else surrounds the
-    sensors, in those coordinates.
+    sensors, in those coordinates. What a motion has as `noise_free_imu` is in the recording too.
 
     Raises
     ------
@@ -356,7 +356,7 @@ def synthetic_recording(
     >>> len(drive.imu), len(drive.truth)
     (201, 201)
     """
-    bare = Recording.of_truth(truth_of(motion), run, scenario)
+    bare = with_noise_free(Recording.of_truth(truth_of(motion), run, scenario), motion)
     maker = TwinMaker(bare, seed=seed, purpose='recording', origin=origin, world=world)
     return maker.make(twin)
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
+from sim2real_eval.simulation.spans import with_noise_free
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.core.errors import Sim2RealError
@@ -22,7 +23,8 @@ from sim_sensors.gps.gps import GPS
 from sim_sensors.imu.imu import IMU
 from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
 from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
-from sim_sensors.motion.trajectory import Motion, Trajectory
+from sim_sensors.motion.sprung_car import SprungCar, drive_on_springs
+from sim_sensors.motion.trajectory import Motion
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
 from .entry import Entry
 from .variants import STAND_IN, read_model
@@ -61,7 +63,9 @@ class PathDrive:
 
     def read(self) -> Recording:
         """Return the truth, at 100 Hz, as a recording without sensors."""
-        return Recording.of_truth(truth_of(self.motion()), self.run, self.label)
+        motion = self.motion()
+        truth = Recording.of_truth(truth_of(motion), self.run, self.label)
+        return with_noise_free(truth, motion)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the drive as plain values."""
@@ -75,16 +79,12 @@ class PathDrive:
 
 
 @functools.lru_cache(maxsize=4)
-def _driven(one: PathDrive) -> Trajectory:
+def _driven(one: PathDrive) -> Motion:
     # Units of one recording come one after the other, and the drive takes longer than a judge.
-    return drive(
-        one.scenario,
-        seed=one.seed,
-        run=one.run,
-        duration=one.duration,
-        vehicle=one.vehicle,
-        variation=one.variation,
-    )
+    labels: Any = {'seed': one.seed, 'run': one.run, 'duration': one.duration}
+    if isinstance(one.vehicle, SprungCar):
+        return drive_on_springs(one.scenario, car=one.vehicle, variation=one.variation, **labels)
+    return drive(one.scenario, vehicle=one.vehicle, variation=one.variation, **labels)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,9 +158,16 @@ def _drive(fields: dict[str, Entry], scenario: str, seed: int, run: str) -> Path
     duration = _DURATION_S
     if 'duration' in fields:
         duration = fields['duration'].number('s', minimum=0.0, above=True)
-    vehicle = _changed(ART, fields.get('vehicle'))
+    vehicle = _changed(_vehicle(fields.get('vehicle')), fields.get('vehicle'))
     variation = _changed(RunVariation(), fields.get('variation'))
     return PathDrive(scenario, seed, run, duration, vehicle, variation)
+
+
+def _vehicle(entry: Entry | None) -> AckermannVehicle:
+    """Return the vehicle before changes: on springs where one concerns these or the ground."""
+    own = SprungCar.declared().keys() - AckermannVehicle.declared().keys()
+    given = entry.value if entry is not None and isinstance(entry.value, dict) else {}
+    return SprungCar() if own & given.keys() else ART
 
 
 def _changed(base: P, entry: Entry | None) -> P:

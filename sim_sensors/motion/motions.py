@@ -32,6 +32,7 @@ SCENARIOS: Registry[type[TimedMotion]] = Registry(
         'constant_twist': 'sim_sensors.motion.spatial_scenarios:ConstantTwist',
         'accelerating': 'sim_sensors.motion.spatial_scenarios:Accelerating',
         'swaying': 'sim_sensors.motion.spatial_scenarios:Swaying',
+        'mjcf': 'sim_sensors.motion.mujoco_motion:MjcfMotion',
     },
 )
 """Motions in closed form by name: on level ground, in space, and those of other packages.
@@ -41,11 +42,12 @@ Each is a parameter set that derives from `TimedMotion` and has `at(times)`, whi
 """
 
 _DRIVEN = tuple(f'drive_{name}' for name in DRIVES)
+_SPRUNG = tuple(f'sprung_{name}' for name in DRIVES)
 
 
 def motion_names() -> list[str]:
     """Return the names of all motions: drives of the ART vehicle, then scenarios."""
-    return [*_DRIVEN, *SCENARIOS.names()]
+    return [*_DRIVEN, *_SPRUNG, *SCENARIOS.names()]
 
 
 def motion_of(
@@ -61,14 +63,15 @@ def motion_of(
     Parameters
     ----------
     name : str
-        `drive_line`, `drive_circle`, `drive_half_sine`, the name of a scenario, or a class in a
-        file, `my_motion.py:Spiral`.
+        `drive_line`, `drive_circle`, `drive_half_sine`, the same with the vehicle on springs in
+        MuJoCo, `sprung_line` ..., the name of a scenario, or a class in a file,
+        `my_motion.py:Spiral`.
     duration : float
         s.
     seed, run
         Labels of the variation of a drive; an analytic scenario is the same in every run.
     parameters : mapping, optional
-        Parameters of an analytic scenario.
+        Parameters of an analytic scenario, or of `SprungCar`.
 
     Raises
     ------
@@ -86,6 +89,12 @@ def motion_of(
         if parameters:
             raise MotionError(f'{name} takes no parameters, got {", ".join(parameters)}')
         return drive(name.removeprefix('drive_'), seed=seed, run=run, duration=duration)
+    if name in _SPRUNG:
+        from .sprung_car import SprungCar, drive_on_springs
+
+        car = SprungCar.from_mapping(parameters or {}, f'motion {name}')
+        path = name.removeprefix('sprung_')
+        return drive_on_springs(path, seed=seed, run=run, duration=duration, car=car)
     try:
         kind = SCENARIOS.get(name)
     except UnknownNameError:

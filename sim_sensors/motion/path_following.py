@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +17,7 @@ from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.seeding import stream
 from .paths import CirclePath, LinePath, PlanarPath, half_sine_path
 from .trajectory import LONGEST, Trajectory
-from .vehicles import ART, AckermannVehicle, VehicleCommand, VehicleState
+from .vehicles import ART, AckermannVehicle, Controller, VehicleCommand, VehicleState
 
 CONTROL_RATE = 10.0  # Hz, [ART]
 THROTTLE = 0.75  # [ART]
@@ -123,23 +124,32 @@ def waypoints(scenario: str, length: float) -> FloatArray:
     return np.column_stack([points.x, points.y])
 
 
-def drive(
+V = TypeVar('V', bound=AckermannVehicle)
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedRun(Generic[V]):
+    """What drives a scenario once: the vehicle of the day, who steers it, and from where.
+
+    `points` `(n, 2)` m are the waypoints.
+    """
+
+    vehicle: V
+    controller: Controller
+    start: VehicleState
+    points: FloatArray
+
+
+def prepare_run(
     scenario: str,
     *,
     seed: int,
     run: str,
-    duration: float = 20.0,
-    vehicle: AckermannVehicle = ART,
+    duration: float,
+    vehicle: V,
     variation: RunVariation | None = None,
-) -> Trajectory:
-    """Drive a scenario once; return the motion of the centre of gravity, 1 kHz, from rest.
-
-    The scenario is `line`, `circle` or `half_sine`. Each label `run` gives another drive, the same
-    label always the same, of the study with that `seed`. `duration` is in s; the vehicle is ART
-    and `variation`, how runs differ, the default if not given.
-
-    Raises MotionError for an unknown scenario or a duration that is not positive.
-    """
+) -> PreparedRun[V]:
+    """Draw how a run differs from the others; parameters and errors are those of `drive`."""
     if not 0.0 < duration <= LONGEST:
         raise MotionError(
             f'duration {duration!r} is not allowed; must be a number > 0 and <= {LONGEST:g} [s]'
@@ -179,7 +189,32 @@ def drive(
         heading=heading + vary.start_heading * turn,
         speed=0.0,
     )
-    return car.drive(controller, duration=duration, start=start, control_rate=CONTROL_RATE)
+    return PreparedRun(car, controller, start, points)
+
+
+def drive(
+    scenario: str,
+    *,
+    seed: int,
+    run: str,
+    duration: float = 20.0,
+    vehicle: AckermannVehicle = ART,
+    variation: RunVariation | None = None,
+) -> Trajectory:
+    """Drive a scenario once; return the motion of the centre of gravity, 1 kHz, from rest.
+
+    The scenario is `line`, `circle` or `half_sine`. Each label `run` gives another drive, the same
+    label always the same, of the study with that `seed`. `duration` is in s; the vehicle is ART
+    and `variation`, how runs differ, the default if not given.
+
+    Raises MotionError for an unknown scenario or a duration that is not positive.
+    """
+    one = prepare_run(
+        scenario, seed=seed, run=run, duration=duration, vehicle=vehicle, variation=variation
+    )
+    return one.vehicle.drive(
+        one.controller, duration=duration, start=one.start, control_rate=CONTROL_RATE
+    )
 
 
 def _wander(noise: list[float], time_constant: float) -> FloatArray:

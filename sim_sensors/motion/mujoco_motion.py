@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion of a body in MuJoCo, with what its noise-free IMU feels at every step of the physics."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.core.measurements import ImuArray, OdometryArray
+from sim_sensors.core.parameters import parameter
+from .ideal import InertialMotion
+from .odometry import OdometryMotion
+from .scenarios import TimedMotion
+from .trajectory import Trajectory
+
+MOST_STEPS = 10**8
+"""Of the physics in one run."""
+
+Control = Callable[[float, Any, Any], None]
+"""Time, s, model and data before a step; sets `data.ctrl`."""
+
+
+def load_mujoco() -> ModuleType:
+    """Return the package mujoco; a MotionError says that it is not installed."""
+    try:
+        import mujoco
+    except ImportError as error:
+        raise MotionError(
+            'motion in MuJoCo needs mujoco, which is not installed: pip install '
+            "'sim2real_sensors[mujoco]'"
+        ) from error
+    module: ModuleType = mujoco
+    return module
+
+
+class PhysicalMotion(InertialMotion):
+    """Motion of a site of a model in MuJoCo, from time 0 on.
+
+    Position, orientation and velocity are joined as those of odometry at the rate of the physics,
+    accelerations and rates as `InertialMotion` does; at a step they are what MuJoCo says.
+
+    Attributes
+    ----------
+    truth : OdometryArray
+        Of every step, stamp 0 at the first.
+    noise_free_imu : ImuArray
+        What an IMU at the site measures at every step.
+    """
+
+    def __init__(self, truth: OdometryArray, imu: ImuArray, gravity: float) -> None:
+        self.truth, self.noise_free_imu = truth, imu
+        super().__init__(
+            OdometryMotion(truth, origin_ns=0, velocity='twist'), imu, origin_ns=0, gravity=gravity
+        )
+
+
+def spec_of(text_or_path: str | Path) -> Any:
+    """Return the MjSpec of an MJCF text or file; one that cannot be read is a MotionError."""
+    mujoco = load_mujoco()
+    is_text = str(text_or_path).lstrip().startswith('<')
+    try:
+        if is_text:
+            return mujoco.MjSpec.from_string(str(text_or_path))
+        return mujoco.MjSpec.from_file(str(text_or_path))
+    except (ValueError, OSError, mujoco.FatalError) as error:
+        where = 'MJCF' if is_text else str(text_or_path)
+        raise MotionError(f'{where}: {" ".join(str(error).split())}') from error
+
+
+def with_sensors(spec: Any, site: str) -> Any:
+    """Return the compiled model of a specification, with the sensors that `ride` reads."""
+    mujoco = load_mujoco()
+    if not any(one.name == site for one in spec.sites):
+        known = ', '.join(one.name for one in spec.sites if one.name) or 'none'
+        raise MotionError(f'site {site!r} is unknown; the model has {known}')
+    kinds = mujoco.mjtSensor
+    for kind in (
+        kinds.mjSENS_FRAMEPOS,
+        kinds.mjSENS_FRAMEQUAT,
+        kinds.mjSENS_VELOCIMETER,
+        kinds.mjSENS_GYRO,
+        kinds.mjSENS_ACCELEROMETER,
+    ):
+        sensor = spec.add_sensor()
+        sensor.type, sensor.objtype, sensor.objname = kind, mujoco.mjtObj.mjOBJ_SITE, site
+    try:
+        return spec.compile()
+    except ValueError as error:
+        raise MotionError(f'MJCF: {" ".join(str(error).split())}') from error
+
+
+def ride(
+    model: Any, data: Any, duration: float, *, control: Control | None = None
+) -> PhysicalMotion:
+    """Step a model that `with_sensors` gave, and return the motion of its site.
+
+    Parameters
+    ----------
+    model, data : MjModel, MjData
+        The state is that of time 0, whatever `data.time` says.
+    duration : float
+        s.
+    control : callable, optional
+        Called before every step.
+
+    Raises
+    ------
+    MotionError
+        When there are too many steps, or the simulation becomes unstable.
+    """
+    mujoco = load_mujoco()
+    step = float(model.opt.timestep)
+    count = round(duration / step) + 1
+    if not 3 <= count <= MOST_STEPS:
+        raise MotionError(
+            f'{count} steps of {step:g} s are not allowed; must be 3 to {MOST_STEPS:g}'
+        )
+    rows = np.empty((count, 16))
+    seen = data.sensordata[-16:]
+    for k in range(count):
+        if control is not None:
+            control(k * step, model, data)
+        mujoco.mj_step(model, data)
+        # Sensors are those of the state before the step, and of the forces in it.
+        rows[k] = seen
+    if not np.isfinite(rows).all() or any(warning.number for warning in data.warning):
+        names = [str(one) for one in mujoco.mjtWarning.__members__]
+        said = [name for name, one in zip(names, data.warning, strict=False) if one.number]
+        raise MotionError(f'the simulation is not stable ({", ".join(said) or "not finite"})')
+    stamp_ns = np.rint(np.arange(count) * (step * 1e9)).astype(np.int64)
+    truth = OdometryArray.exact(
+        stamp_ns,
+        position=rows[:, :3],
+        orientation=rows[:, [4, 5, 6, 3]],
+        linear_velocity=rows[:, 7:10],
+        angular_velocity=rows[:, 10:13],
+    )
+    none = np.broadcast_to(np.zeros((3, 3)), (count, 3, 3))
+    imu = ImuArray(
+        stamp_ns=stamp_ns,
+        arrival_ns=stamp_ns,
+        frame='base_link',
+        orientation=truth.orientation,
+        angular_velocity=truth.angular_velocity,
+        linear_acceleration=rows[:, 13:16],
+        orientation_covariance=none,
+        angular_velocity_covariance=none,
+        linear_acceleration_covariance=none,
+    )
+    return PhysicalMotion(truth, imu, -float(model.opt.gravity[2]))
+
+
+@dataclasses.dataclass(frozen=True)
+class MjcfMotion(TimedMotion):
+    """A body of an MJCF file in MuJoCo, left to itself from its first keyframe or its initial
+    state on: with the controls of that keyframe.
+
+    The site is the body frame: x forward, z up. What the model's gravity is, the sensors' world
+    should have.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> file = Path(mkdtemp(), 'ball.xml')
+    >>> _ = file.write_text(
+    ...     '<mujoco><worldbody><geom type="plane" size="9 9 1"/><body pos="0 0 1"><freejoint/>'
+    ...     '<geom size="0.1"/><site name="base"/></body></worldbody></mujoco>'
+    ... )
+    >>> fall = MjcfMotion(duration=0.4, file=str(file), site='base')
+    >>> fall.at([0.2]).velocity[0, 2].round(2), fall.noise_free_imu.linear_acceleration[0]
+    (np.float64(-1.96), array([0., 0., 0.]))
+    """
+
+    file: str = parameter('', '', 'MJCF file.')
+    site: str = parameter('imu', '', 'Site whose motion it is.')
+    timestep: float = parameter(
+        0.0, 's', 'Step of the physics; 0: as in the file.', minimum=0.0, maximum=0.1
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.file:
+            raise ParameterError('scenario mjcf', 'file', 'is missing; must be an MJCF file')
+
+    @functools.cached_property
+    def motion(self) -> PhysicalMotion:
+        """The motion, simulated once."""
+        mujoco = load_mujoco()
+        spec = spec_of(Path(self.file))
+        if self.timestep:
+            spec.option.timestep = self.timestep
+        model = with_sensors(spec, self.site)
+        data = mujoco.MjData(model)
+        if model.nkey:
+            mujoco.mj_resetDataKeyframe(model, data, 0)
+        return ride(model, data, self.duration)
+
+    @property
+    def noise_free_imu(self) -> ImuArray:
+        """What a noise-free IMU at the site measures at every step."""
+        return self.motion.noise_free_imu
+
+    def at(self, times: ArrayLike) -> Trajectory:
+        """Return the motion at `times` `(n,)` s; see `TimedMotion.at`."""
+        return self.motion.at(times)

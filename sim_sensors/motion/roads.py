@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Uneven ground: heights with the spectrum of a road of given roughness ([ISO8608])."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.ndimage import spline_filter
+
+from sim_sensors.core.compilation import compiled, kernel
+from sim_sensors.core.errors import MotionError, not_among
+from sim_sensors.core.measurements import FloatArray, IntArray
+
+REFERENCE_FREQUENCY = 0.1
+"""n_0, cycles/m."""
+
+ROUGHNESS = {name: 16e-6 * 4.0**k for k, name in enumerate('ABCDEFGH')}
+"""G_d(n_0), m^3, by class: the geometric means of [ISO8608], table C.1."""
+
+SMOOTH = 'smooth'
+"""In place of a class: a plane."""
+
+
+def road_heights(
+    road: str, rows: int, columns: int, spacing: float, rng: np.random.Generator
+) -> FloatArray:
+    """Return heights `(rows, columns)` m, on a square grid, of zero mean.
+
+    Along any straight line they have the one-sided spectrum of [ISO8608]::
+
+        G_d(n) = G_d(n_0) (n / n_0)^-2        n_0 = 0.1 cycles/m
+
+    A field that is alike in all directions has it along lines when its two-sided spectrum over
+    the plane is G_d(n_0) n_0^2 / (4 k^3), k the length of the wave vector in cycles/m. Waves
+    shorter than two spacings are not there, so that of G_d(n) the part m / sqrt(n^2 + m^2) is
+    left, m = 1 / (2 spacing). Nor are those longer than the smaller side, which would be hills.
+    The field repeats itself at its edges.
+
+    Parameters
+    ----------
+    road : str
+        Class `A` (very good) to `H`, or `smooth`.
+    rows, columns : int
+        Of the grid.
+    spacing : float
+        Of the grid, m.
+    rng : numpy.random.Generator
+        Draws the field.
+
+    Raises
+    ------
+    MotionError
+        For an unknown class.
+
+    Examples
+    --------
+    >>> heights = road_heights('C', 64, 64, 0.05, np.random.default_rng(1))
+    >>> heights.shape, bool(abs(heights.mean()) < 1e-12)
+    ((64, 64), True)
+    """
+    if road == SMOOTH:
+        return np.zeros((rows, columns))
+    if road not in ROUGHNESS:
+        raise MotionError(not_among(f'road {road!r} is unknown', road, [SMOOTH, *ROUGHNESS]))
+    along, across = np.fft.fftfreq(rows, spacing), np.fft.rfftfreq(columns, spacing)
+    waves = np.hypot(along[:, None], across[None])
+    shortest = 1.0 / (min(rows, columns) * spacing)
+    strength = ROUGHNESS[road] * REFERENCE_FREQUENCY**2 / 4.0
+    density = np.zeros_like(waves)
+    kept = waves >= shortest
+    density[kept] = strength / waves[kept] ** 3
+    # White noise of unit variance has the density spacing^2.
+    white = np.fft.rfft2(rng.standard_normal((rows, columns)))
+    return np.asarray(np.fft.irfft2(white * np.sqrt(density) / spacing, (rows, columns)))
+
+
+class Road:
+    """Ground of a class of roughness, smooth between the points of a grid and without end.
+
+    A square of heights, which repeats itself, is joined by cubic splines, so that the slope has no
+    jumps. What is shorter than two spacings is not there.
+
+    Parameters
+    ----------
+    road : str
+        As of `road_heights`.
+    rng : numpy.random.Generator
+        Draws the heights.
+    side : int
+        Points of the grid along a side.
+    spacing : float
+        Of the points, m.
+
+    Raises
+    ------
+    MotionError
+        For an unknown class.
+
+    Examples
+    --------
+    >>> ground = Road('C', np.random.default_rng(1), side=64)
+    >>> height, slope = ground.at(np.array([[0.0, 0.0], [64 * 0.02, 0.0]]))
+    >>> bool(abs(height[0] - height[1]) < 1e-12), slope.shape
+    (True, (2, 2))
+    """
+
+    def __init__(
+        self, road: str, rng: np.random.Generator, *, side: int = 1024, spacing: float = 0.02
+    ) -> None:
+        self.heights = road_heights(road, side, side, spacing, rng)
+        self._spacing = spacing
+        self._coefficients = np.asarray(
+            spline_filter(self.heights, order=3, mode='grid-wrap'), dtype=np.float64
+        )
+
+    def at(self, places: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return heights `(n,)` m and slopes along x and y `(n, 2)` at places `(n, 2)` m."""
+        found = np.empty((len(places), 3))
+        _heights(self._coefficients, self._spacing, np.asarray(places, np.float64), found)
+        return found[:, 0], found[:, 1:]
+
+    def lay_planes(
+        self, places: FloatArray, rows: IntArray, points: FloatArray, turns: FloatArray
+    ) -> None:
+        """Write the tangent planes at some places: a point `(m, 3)` m and the quaternion w x y z
+        `(m, 4)` that turns the vertical to the normal; `rows` `(m,)` of `places` `(n, 3)` m.
+        """
+        _planes(self._coefficients, self._spacing, places, rows, points, turns)
+
+
+@kernel
+def _weights(s: float) -> tuple[float, float, float, float]:
+    """Of the four coefficients around a place between two points of a cubic spline, 0 <= s < 1."""
+    r = 1.0 - s
+    return (
+        r * r * r / 6.0,
+        (3.0 * s * s * s - 6.0 * s * s + 4.0) / 6.0,
+        (3.0 * r * r * r - 6.0 * r * r + 4.0) / 6.0,
+        s * s * s / 6.0,
+    )
+
+
+@kernel
+def _slopes(s: float) -> tuple[float, float, float, float]:
+    """Derivatives of `_weights`."""
+    r = 1.0 - s
+    return -0.5 * r * r, 1.5 * s * s - 2.0 * s, 2.0 * r - 1.5 * r * r, 0.5 * s * s
+
+
+@kernel
+def _height(
+    coefficients: FloatArray, spacing: float, x: float, y: float
+) -> tuple[float, float, float]:
+    """Height and slopes of the spline; columns of the coefficients are x, rows y."""
+    rows, columns = coefficients.shape
+    column, row = math.floor(x / spacing), math.floor(y / spacing)
+    s, t = x / spacing - column, y / spacing - row
+    along, across, along_slope, across_slope = _weights(s), _weights(t), _slopes(s), _slopes(t)
+    height = slope_x = slope_y = 0.0
+    for i in range(4):
+        for j in range(4):
+            value = coefficients[(int(row) + i - 1) % rows, (int(column) + j - 1) % columns]
+            height += value * across[i] * along[j]
+            slope_x += value * across[i] * along_slope[j]
+            slope_y += value * across_slope[i] * along[j]
+    return height, slope_x / spacing, slope_y / spacing
+
+
+@compiled
+def _heights(
+    coefficients: FloatArray, spacing: float, places: FloatArray, found: FloatArray
+) -> None:
+    for k in range(len(places)):
+        height, slope_x, slope_y = _height(coefficients, spacing, places[k, 0], places[k, 1])
+        found[k, 0], found[k, 1], found[k, 2] = height, slope_x, slope_y
+
+
+@compiled
+def _planes(
+    coefficients: FloatArray,
+    spacing: float,
+    places: FloatArray,
+    rows: IntArray,
+    points: FloatArray,
+    turns: FloatArray,
+) -> None:
+    for k in range(len(rows)):
+        x, y = places[rows[k], 0], places[rows[k], 1]
+        height, slope_x, slope_y = _height(coefficients, spacing, x, y)
+        points[k, 0], points[k, 1], points[k, 2] = x, y, height
+        # The shortest turn from the vertical to the normal (-slope, 1).
+        w = 1.0 + math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
+        norm = math.sqrt(w * w + slope_x * slope_x + slope_y * slope_y)
+        turns[k, 0], turns[k, 1] = w / norm, slope_y / norm
+        turns[k, 2], turns[k, 3] = -slope_x / norm, 0.0

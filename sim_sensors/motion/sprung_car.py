@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ART vehicle on springs, in MuJoCo: it rolls, pitches and is shaken by the ground."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from sim_sensors.core.parameters import non_negative, parameter
+from sim_sensors.core.seeding import stream
+from .mujoco_motion import PhysicalMotion, load_mujoco, ride, spec_of, with_sensors
+from .path_following import CONTROL_RATE, RunVariation, prepare_run
+from .roads import ROUGHNESS, SMOOTH, Road
+from .vehicles import AckermannVehicle, Controller, VehicleState
+
+_GRAVITY = 9.80665
+_SETTLING = 1.0  # s, before time 0, until the springs carry the car
+_NO_CONTACT = 'contype="0" conaffinity="0"'
+_REST_RATE = 0.5  # rad/s of the motor over which the constant resistance sets in
+_CORNERS = ('front_left', 'front_right', 'rear_left', 'rear_right')
+# Rates of the driven wheels: at the rear each corner has a spring and a spin.
+_REAR_LEFT, _REAR_RIGHT = -3, -1
+
+
+@dataclasses.dataclass(frozen=True)
+class SprungCar(AckermannVehicle):
+    """The ART vehicle with a suspension and tyres; motor and servo are those of the bicycle.
+
+    Wheel base, mass, wheels, motor and steering are those of `AckermannVehicle`. Ours, for want of
+    published values: track, wheels' mass, ride frequency and damping, height and inertia of the
+    body (that of a box), and the friction of tyres on dry ground.
+    """
+
+    track: float = parameter(0.30, 'm', 'Distance of left and right wheels.', above=0.0)
+    wheel_mass: float = parameter(0.25, 'kg', 'Of one wheel.', above=0.0)
+    ride_frequency: float = parameter(
+        3.0, 'Hz', 'Of the body on its springs.', above=0.1, maximum=30.0
+    )
+    ride_damping: float = parameter(
+        0.4, '1', 'Damping ratio of the body on its springs.', above=0.0, maximum=2.0
+    )
+    body_height: float = parameter(0.10, 'm', 'Height of the box that is the body.', above=0.0)
+    tyre_friction: float = non_negative(0.9, '1', 'Coefficient of friction of the tyres.')
+    road: str = parameter(SMOOTH, '', 'Roughness of the ground.', choices=(SMOOTH, *ROUGHNESS))
+    timestep: float = parameter(0.002, 's', 'Step of the physics.', above=0.0, maximum=0.005)
+
+    def mjcf(self) -> str:
+        """Return the car as MJCF, without the ground."""
+        sprung = self.mass - 4.0 * self.wheel_mass
+        length, width = self.wheelbase, self.track
+        loads = self.cg_to_rear / self.wheelbase, self.cg_to_front / self.wheelbase
+        size = f'{length / 2:.9g} {width / 3:.9g} {self.body_height / 2:.9g}'
+        wheels = ground = pairs = ''
+        grip = f'{self.tyre_friction:.9g}'
+        for name in _CORNERS:
+            front = name.startswith('front')
+            x = self.cg_to_front if front else -self.cg_to_rear
+            y = width / 2 * (1.0 if name.endswith('left') else -1.0)
+            mass = sprung / 2.0 * loads[0 if front else 1]
+            stiffness = mass * (2.0 * math.pi * self.ride_frequency) ** 2
+            damping = 2.0 * self.ride_damping * math.sqrt(stiffness * mass)
+            sag = mass * _GRAVITY / stiffness
+            steer = (
+                f'<joint name="{name}_steer" type="hinge" axis="0 0 1" armature="0.001"/>'
+                if front
+                else ''
+            )
+            wheels += (
+                f'<body name="{name}" pos="{x:.9g} {y:.9g} 0">'
+                f'<joint name="{name}_spring" type="slide" axis="0 0 1" '
+                f'stiffness="{stiffness:.9g}" damping="{damping:.9g}" springref="{-sag:.9g}"/>'
+                f'{steer}<joint name="{name}_spin" type="hinge" axis="0 1 0"/>'
+                f'<geom name="{name}_tyre" type="ellipsoid" mass="{self.wheel_mass:.9g}" '
+                f'size="{self.wheel_radius:.9g} 0.02 {self.wheel_radius:.9g}" '
+                f'{_NO_CONTACT}/></body>'
+            )
+            ground += (
+                f'<body name="{name}_ground" mocap="true"><geom name="{name}_plane" type="plane" '
+                f'size="1 1 1" {_NO_CONTACT}/></body>'
+            )
+            pairs += (
+                f'<pair geom1="{name}_plane" geom2="{name}_tyre" condim="3" '
+                f'friction="{grip} {grip} 0.005 0.0001 0.0001"/>'
+            )
+        # Critically damped: kp and kv of a servo with that lag on the inertia that it turns.
+        inertia = 0.001 + self.wheel_mass * (self.wheel_radius**2) / 4.0
+        kp = inertia / self.steering_lag**2
+        kv = 2.0 * inertia / self.steering_lag
+        servos = ''.join(
+            f'<position joint="{name}_steer" kp="{kp:.9g}" kv="{kv:.9g}"/>'
+            for name in _CORNERS[:2]
+        )
+        motors = ''.join(f'<motor joint="{name}_spin"/>' for name in _CORNERS[2:])
+        return (
+            f'<mujoco><option timestep="{self.timestep:.9g}" gravity="0 0 {-_GRAVITY}" '
+            'integrator="implicitfast" cone="elliptic"/>'
+            '<worldbody><body name="car"><freejoint/>'
+            f'<geom type="box" size="{size}" mass="{sprung:.9g}" {_NO_CONTACT}/>'
+            f'<site name="base"/>{wheels}</body>{ground}</worldbody><contact>{pairs}</contact>'
+            f'<actuator>{servos}{motors}</actuator></mujoco>'
+        )
+
+    def ride(
+        self,
+        controller: Controller,
+        rng: np.random.Generator,
+        *,
+        duration: float,
+        start: VehicleState,
+    ) -> PhysicalMotion:
+        """Drive and return the motion of the centre of gravity.
+
+        Parameters
+        ----------
+        controller, duration, start
+            As of `AckermannVehicle.drive`; the controller is called at 10 Hz.
+        rng : numpy.random.Generator
+            Draws its heights.
+
+        Raises
+        ------
+        MotionError
+            When MuJoCo is not installed, or its simulation becomes unstable.
+        """
+        mujoco = load_mujoco()
+        model = with_sensors(spec_of(self.mjcf()), 'base')
+        data = mujoco.MjData(model)
+        road = Road(self.road, rng)
+        ground = _Ground(road, model, data)
+        cosine, sine = math.cos(start.heading), math.sin(start.heading)
+        data.qpos[:2] = start.x + self.cg_to_rear * cosine, start.y + self.cg_to_rear * sine
+        data.qpos[2] = self.wheel_radius + road.at(data.qpos[None, :2])[0][0]
+        data.qpos[3:7] = math.cos(start.heading / 2), 0.0, 0.0, math.sin(start.heading / 2)
+        mujoco.mj_kinematics(model, data)
+        for _ in range(round(_SETTLING / self.timestep)):
+            ground.follow()
+            mujoco.mj_step(model, data)
+        cockpit = _Cockpit(self, controller, data)
+
+        def control(time: float, model: Any, data: Any) -> None:
+            ground.follow()
+            cockpit(time)
+
+        return ride(model, data, duration, control=control)
+
+
+class _Ground:
+    """The tangent planes of a road below the wheels, which follow them."""
+
+    def __init__(self, road: Road, model: Any, data: Any) -> None:
+        self._road = road
+        self._wheels = np.array([model.body(name).id for name in _CORNERS])
+        bodies = [model.body(f'{name}_ground').id for name in _CORNERS]
+        assert model.body_mocapid[bodies].tolist() == list(range(len(_CORNERS)))
+        self._place, self._planes, self._turns = data.xpos, data.mocap_pos, data.mocap_quat
+
+    def follow(self) -> None:
+        """Lay the planes where the wheels are."""
+        self._road.lay_planes(self._place, self._wheels, self._planes, self._turns)
+
+
+class _Cockpit:
+    """Turns commands, which come at the control rate, into torques and steering angles."""
+
+    def __init__(self, car: SprungCar, controller: Controller, data: Any) -> None:
+        self._car, self._controller = car, controller
+        self._place, self._rates, self._control = data.qpos, data.qvel, data.ctrl
+        self._next = 0
+        self._throttle = self._wanted = self._steering = 0.0
+
+    def __call__(self, time: float) -> None:
+        car = self._car
+        if time >= self._next / CONTROL_RATE - 1e-9:
+            self._command(time)
+            self._next += 1
+        self._throttle += (self._wanted - self._throttle) * car.timestep / car.motor_lag
+        rate = 0.5 * float(self._rates[_REAR_LEFT] + self._rates[_REAR_RIGHT]) / car.gear_ratio
+        torque = (
+            car.stall_torque * (self._throttle - rate / car.no_load_rate)
+            - car.linear_resistance * rate
+            - car.constant_resistance * math.tanh(rate / _REST_RATE)
+        )
+        self._control[:2] = self._steering
+        self._control[2:] = 0.5 * torque / car.gear_ratio
+
+    def _command(self, time: float) -> None:
+        car = self._car
+        w, x, y, z = (float(value) for value in self._place[3:7])
+        heading = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+        cosine, sine = math.cos(heading), math.sin(heading)
+        place = VehicleState(
+            x=float(self._place[0]) - car.cg_to_rear * cosine,
+            y=float(self._place[1]) - car.cg_to_rear * sine,
+            heading=heading,
+            speed=float(self._rates[0]) * cosine + float(self._rates[1]) * sine,
+        )
+        command = self._controller(time, place)
+        self._wanted = min(max(command.throttle, 0.0), 1.0)
+        self._steering = min(max(command.steering, -1.0), 1.0) * car.max_steer
+
+
+def drive_on_springs(
+    scenario: str,
+    *,
+    seed: int,
+    run: str,
+    duration: float = 20.0,
+    car: SprungCar | None = None,
+    variation: RunVariation | None = None,
+) -> PhysicalMotion:
+    """Drive a scenario once, as `drive` does, with the car on springs; every run on other ground.
+
+    Parameters
+    ----------
+    scenario, seed, run, duration, variation
+        As of `sim_sensors.motion.path_following.drive`.
+    car : SprungCar, optional
+        By default on a plane.
+
+    Raises
+    ------
+    MotionError
+        For an unknown scenario or a duration that is not positive, when MuJoCo is not installed,
+        or its simulation becomes unstable.
+    """
+    one = prepare_run(
+        scenario,
+        seed=seed,
+        run=run,
+        duration=duration,
+        vehicle=SprungCar() if car is None else car,
+        variation=variation,
+    )
+    rng = stream(seed, run, 'vehicle', 'ground')
+    return one.vehicle.ride(one.controller, rng, duration=duration, start=one.start)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions of a physics engine: a pendulum with a known answer, roads, and the car on springs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call
+from scipy.signal import welch
+
+from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core.errors import MotionError
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion.motions import motion_of
+from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.motion.path_following import drive
+from sim_sensors.motion.roads import ROUGHNESS, Road, road_heights
+from sim_sensors.motion.sprung_car import SprungCar, drive_on_springs
+
+PENDULUM = """
+<mujoco><option timestep="0.0005" integrator="RK4" gravity="0 0 -9.80665"/><worldbody>
+<body name="arm"><joint name="pivot" type="hinge" axis="0 1 0"/>
+<geom size="0.01" pos="0 0 -2" mass="1"/><site name="bob" pos="0 0 -2"/></body>
+</worldbody><keyframe><key qpos="1.0"/></keyframe></mujoco>
+"""
+
+
+@pytest.fixture(scope='module', autouse=True)
+def mujoco() -> None:
+    pytest.importorskip('mujoco')
+
+
+def test_a_pendulum_feels_what_mechanics_says(tmp_path: Path) -> None:
+    """Along the arm g cos(a) + l w^2, across it nothing; the arm is 2 m and the mass a ball."""
+    file = tmp_path / 'pendulum.xml'
+    file.write_text(PENDULUM)
+    swing = motion_of('mjcf', duration=3.0, parameters={'file': str(file), 'site': 'bob'})
+    felt = imu.simulate(load_imu('ideal'), swing, seed=1, run='1')
+    at = swing.at(felt.stamp_ns * 1e-9)
+    angle = np.arctan2(-at.position[:, 0], -at.position[:, 2])
+    rate = felt.angular_velocity[:, 1]
+    along = 9.80665 * np.cos(angle) + 2.0 * rate**2
+    # The ball itself turns: 2/5 r^2 of its inertia is 1e-5 of that of the pendulum.
+    assert np.abs(felt.linear_acceleration[:, 2] - along).max() < 1e-3
+    assert np.abs(felt.linear_acceleration[:, :2]).max() < 1e-3
+    energy = 0.5 * (2.0 * rate) ** 2 - 2.0 * 9.80665 * np.cos(angle)
+    assert np.ptp(energy) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ('text', 'site', 'problem'),
+    [
+        ('<mujoco><worldbody/></mujoco>', 'bob', "site 'bob' is unknown; the model has none"),
+        ('<mujoco><world', 'bob', 'XML parse error'),
+        (PENDULUM, 'bod', "site 'bod' is unknown; the model has bob"),
+    ],
+)
+def test_a_wrong_model_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, site: str, problem: str
+) -> None:
+    file = tmp_path / 'model.xml'
+    file.write_text(text)
+    given = ('--set', f'file={file}', '--set', f'site={site}')
+    done = call(capsys, 'simulate', '--motion', 'mjcf', *given, '--out', tmp_path / 'out')
+    assert done.status == 2
+    assert problem in done.err
+    assert done.err.count('\n') == 1
+
+
+def test_roads_have_the_spectrum_of_their_class() -> None:
+    """Of 20 fields 512 lines each: the mean of 10 frequencies is within 3 % but once in 10^4."""
+    power = []
+    for seed in range(20):
+        heights = road_heights('C', 512, 512, 0.05, np.random.default_rng(seed))
+        frequency, density = welch(heights, fs=20.0, nperseg=256, axis=1)
+        power.append(density.mean(axis=0))
+    asked = ROUGHNESS['C'] * (frequency[1:] / 0.1) ** -2 * 10.0 / np.hypot(frequency[1:], 10.0)
+    ratio = (np.mean(power, axis=0)[1:] / asked)[8:78].reshape(7, 10).mean(axis=1)
+    assert np.abs(ratio - 1.0).max() < 0.03
+    with pytest.raises(MotionError, match="road 'I' is unknown"):
+        road_heights('I', 8, 8, 0.1, np.random.default_rng(0))
+
+
+def test_a_road_is_smooth_meets_its_heights_and_repeats() -> None:
+    road = Road('D', np.random.default_rng(2), side=128, spacing=0.05)
+    rng = np.random.default_rng(3)
+    places = rng.uniform(-20.0, 20.0, (200, 2))
+    step = 1e-6
+    slope = road.at(places)[1]
+    for axis in range(2):
+        aside = step * np.eye(2)[axis]
+        found = (road.at(places + aside)[0] - road.at(places - aside)[0]) / (2.0 * step)
+        np.testing.assert_allclose(found, slope[:, axis], atol=1e-8)
+    cells = rng.integers(-300, 300, (50, 2))
+    at_points = road.heights[cells[:, 1] % 128, cells[:, 0] % 128]
+    np.testing.assert_allclose(road.at(cells * 0.05)[0], at_points, atol=1e-12)
+
+
+def test_at_rest_and_on_a_plane_the_car_is_the_kinematic_one() -> None:
+    """It starts at rest, and reaches the speed at which motor and resistance balance."""
+    ridden = drive_on_springs('line', seed=1, run='1', duration=8.0)
+    rolled = drive('line', seed=1, run='1', duration=8.0)
+    start = ridden.noise_free_imu.linear_acceleration[0]
+    assert np.abs(start - [0.0, 0.0, 9.80665]).max() < 0.05
+    speed = np.linalg.norm(ridden.at([8.0]).velocity)
+    assert speed == pytest.approx(np.linalg.norm(rolled.velocity[-1]), rel=0.02)
+    assert np.linalg.norm(ridden.at([8.0]).position - rolled.position[-1]) < 0.15
+
+
+def test_rough_ground_shakes_and_differentiated_odometry_feels_less() -> None:
+    """The height of classes two apart differs fourfold, and so does what the body feels of it.
+
+    The springs are linear and the wheels stay on the ground: A and C differ by 4, to a fifth.
+    """
+    felt, missed = {}, {}
+    for road in 'AC':
+        motion = drive_on_springs('line', seed=1, run='1', duration=12.0, car=SprungCar(road=road))
+        again = drive_on_springs('line', seed=1, run='1', duration=12.0, car=SprungCar(road=road))
+        assert np.array_equal(motion.truth.position, again.truth.position)
+        ideal = motion.noise_free_imu
+        felt[road] = ideal.linear_acceleration[2000:, 2].std()
+        odometry = motion.truth.take(slice(None, None, 125))  # 4 Hz
+        coarse = OdometryMotion(odometry, origin_ns=0)
+        times = np.arange(4.0, 11.5, 0.01)
+        missed[road] = coarse.at(times).specific_force(9.80665)[:, 2].std()
+    assert felt['C'] / felt['A'] == pytest.approx(4.0, rel=0.2)
+    assert missed['C'] < 0.6 * felt['C']
+
+
+def test_a_recording_keeps_what_the_engine_felt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At the rate of the physics; the simulated IMU is on it, then and when simulated anew."""
+    given = ('--motion', 'sprung_circle', '--set', 'road=C', '--duration', 3, '--imu', 'ideal')
+    done = call(capsys, 'simulate', *given, '--out', tmp_path / 'out', '--seed', 4)
+    assert done.status == 0, done.err
+    recording = read_recording(tmp_path / 'out' / 'sprung_circle_1')
+    ideal = recording.messages[recording.roles['ideal_imu']]
+    assert len(ideal) == 1501
+    assert recording.imu is not None
+    at = np.isin(ideal.stamp_ns, recording.imu.stamp_ns)
+    felt = ideal.linear_acceleration[at]
+    np.testing.assert_allclose(recording.imu.linear_acceleration, felt, atol=1e-9)
+    maker = TwinMaker(recording, seed=9)
+    twin = maker.make(Twin('own', load_gps('ch_rw'), load_imu('ideal')))
+    assert twin.imu is not None
+    np.testing.assert_allclose(twin.imu.linear_acceleration, felt, atol=1e-9)
