@@ -21,9 +21,14 @@ def motion(name: str, *, seed: int = 0, run: str = 'run_1', **parameters: object
     return motion_of(name, seed=seed, run=run, duration=6.0, parameters=parameters)
 
 
-@pytest.mark.parametrize('name', motion_names())
+@pytest.mark.parametrize('name', [name for name in motion_names() if name != 'mjcf'])
 def test_every_motion_gives_a_truth_that_agrees_with_itself(name: str) -> None:
-    """Positions differ by the integral of the velocities (trapezoids of 10 ms: 1e-4 m)."""
+    """Positions differ by the integral of the velocities (trapezoids of 10 ms: 1e-4 m).
+
+    MuJoCo moves by the velocity at the end of a step: half a step of 2 ms at 0.6 m/s off.
+    """
+    if name.startswith('sprung'):
+        pytest.importorskip('mujoco')
     truth = truth_of(motion(name))
     assert (truth.frame, truth.child_frame) == ('map', 'base_link')
     assert truth.stamp_ns[0] == START_NS
@@ -38,7 +43,9 @@ def test_every_motion_gives_a_truth_that_agrees_with_itself(name: str) -> None:
     steps = 0.005 * (velocity[1:] + velocity[:-1])
     way = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
     moved = truth.position[:, :2] - truth.position[0, :2]
-    np.testing.assert_allclose(moved, way, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(
+        moved, way, rtol=0, atol=1e-3 if name.startswith('sprung') else 1e-4
+    )
     # What sways is held in one place unless it is told otherwise.
     assert (np.abs(forward).max() > 0.5) == (name not in ('standstill', 'swaying'))
 
