@@ -22,7 +22,7 @@ import pytest
 
 pytest.importorskip('rclpy', reason='no ROS')
 
-from cli_examples import call, command, contents, environment, run_of
+from cli_examples import call, command, contents, environment, run_of, write_runs
 from judge_examples import read_rows
 
 from sim2real_eval.common.errors import JudgeError
@@ -50,6 +50,13 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         paths.append(folder / whole.name)
         write_recording(dataclasses.replace(whole, messages=cut), paths[-1])
     return paths
+
+
+@pytest.fixture(scope='module')
+def long_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that takes a judge node many seconds."""
+    (path,) = write_runs(tmp_path_factory.mktemp('long'), ('drive_line', 1))
+    return path
 
 
 @pytest.fixture(scope='module')
@@ -263,7 +270,8 @@ def test_a_node_that_does_not_work_is_reported_and_ended(
     mark = uuid.uuid4().hex
     monkeypatch.setenv('MARK', mark)
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(fake_prefix(tmp_path, script)))
-    monkeypatch.setattr(conductor, '_START_TIMEOUT_S', 1.0)
+    if 'waited' in said:
+        monkeypatch.setattr(conductor, '_START_TIMEOUT_S', 1.0)
     outcome = call(
         capsys, 'judge', bag, '--config', 'clean', '--judge', 'robot_localization', '--out',
         tmp_path / 'out',
@@ -277,12 +285,12 @@ def test_a_node_that_does_not_work_is_reported_and_ended(
 @NO_PROC
 @pytest.mark.parametrize(('name', 'status'), [('SIGINT', 130), ('SIGTERM', 143), ('SIGKILL', -9)])
 def test_signals_end_the_command_and_its_node(
-    bag: Path, tmp_path: Path, name: str, status: int
+    long_bag: Path, tmp_path: Path, name: str, status: int
 ) -> None:
     """Ctrl-C reaches the group of the command, in which the node is not."""
     mark = uuid.uuid4().hex
     process = start(
-        tmp_path, mark, 'judge', bag, '--config', 'clean', '--judge', 'judge_node', '--out',
+        tmp_path, mark, 'judge', long_bag, '--config', 'clean', '--judge', 'judge_node', '--out',
         tmp_path / 'out.csv',
     )  # fmt: skip
     with ended_by(process, name):
@@ -298,13 +306,17 @@ def test_signals_end_the_command_and_its_node(
 @NO_PROC
 @pytest.mark.parametrize(('name', 'status'), [('SIGINT', 130), ('SIGTERM', 143)])
 def test_signals_end_workers_and_their_nodes(
-    bags: list[Path], tmp_path: Path, name: str, status: int
+    bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, status: int
 ) -> None:
-    """While nodes start their files are there, which workers remove. The study can go on."""
+    """While nodes start their files are there, which workers remove. The study can go on.
+
+    These nodes start for ever, so that both are there at one time.
+    """
     mark = uuid.uuid4().hex
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(fake_prefix(tmp_path / 'ros', 'exec sleep 600')))
     process = start(
-        tmp_path, mark, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', 'judge_node',
-        '--jobs', 2, '--out', tmp_path / 'out',
+        tmp_path, mark, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge',
+        'robot_localization', '--jobs', 2, '--out', tmp_path / 'out',
     )  # fmt: skip
     with ended_by(process, name):
         until(lambda: len(folders(tmp_path)) == 2, 'both nodes')

@@ -162,7 +162,7 @@ def test_what_is_complete_is_written_when_it_is_stopped(
     (failure,) = record['failures']
     assert failure['recording'] == bags[1].name
     assert failure['reason'] == 'stopped after 0 of 1 runs'
-    until(lambda: not processes_on(domain), 'the end of what it started', 20.0)
+    until(lambda: not processes_on(domain), 'the end of what it started')
 
 
 def test_nothing_is_written_when_nothing_is_complete(
@@ -183,7 +183,7 @@ def test_nothing_is_written_when_nothing_is_complete(
     assert 'evaluation_node: error: terminated; nothing was written' in err
     assert 'Traceback' not in err
     assert not list(tmp_path.iterdir())
-    until(lambda: not processes_on(domain), 'the end of what it started', 20.0)
+    until(lambda: not processes_on(domain), 'the end of what it started')
 
 
 def test_a_recording_whose_judge_dies_is_left_out(
