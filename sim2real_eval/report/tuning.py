@@ -89,7 +89,8 @@ def tuning_figure(tuning: Tuning, level: float) -> Figure:
     blocks, parameters = figure.subplots(1, 2)
     _draw_blocks(blocks, tuning)
     _draw_factors(parameters, factors, level)
-    figure.suptitle(textwrap.fill(tuning.notes[0].problem, 100), fontsize=10)
+    style.figure_legend(figure, blocks.get_legend_handles_labels()[0], 3, below=True)
+    figure.suptitle(textwrap.fill(tuning.notes[0].problem, 130), fontsize=10)
     return figure
 
 
@@ -117,9 +118,6 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     unit = _UNITS.get(tuning.by, 'smaller is better')
     panel.set_xlabel(f'{tuning.by} {"error" if is_rms else "score"} [{unit}]', fontsize=9)
     panel.set_title('blocks of recordings', fontsize=9)
-    panel.legend(
-        fontsize=8, frameon=False, loc='upper center', bbox_to_anchor=(0.5, -0.22), ncols=3
-    )
     panel.set_ylim(-0.6, len(rows) - 0.4)
     style.tidy(panel, grid=True)
 

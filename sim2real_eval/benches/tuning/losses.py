@@ -43,8 +43,10 @@ def losses(
     The likelihood is that of every measurement, refused ones included, given those before it:
     half of log det S + NIS, averaged over measurements ([BarShalom2001], section 5.4).
     """
-    if not len(judged) or not judged.finite.all() or judged.diverged:
-        raise JudgeError(f'{recording.name}: the estimate is not a number')
+    if told := judged.diverged:
+        raise JudgeError(f'{recording.name}: {told[0]}')
+    if not len(judged):
+        raise JudgeError(f'{recording.name}: the judge published no estimate')
     if kind == 'likelihood':
         seen = judged.corrections
         assert seen.determinant is not None

@@ -25,6 +25,7 @@ _STATES = (
     'az',
 )  # fmt: skip
 _DECADES = (-4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+_NEXT = 0.02
 _GATES = (2.0, 3.0, 4.0, 6.0, math.inf)
 _TURNS = (-0.3, -0.1, -0.03, 0.03, 0.1, 0.3)
 # States that messages of a kind of input can measure.
@@ -79,6 +80,13 @@ class Tunable:
         """Least and greatest value."""
         values = (self.start, *self.levels)
         return min(values), max(values)
+
+    def is_bound(self, value: float) -> bool:
+        """Say whether a value of a scale is a bound, or next to it."""
+        if self.scale == 'choice':
+            return False
+        low, high = map(self.coordinate, self.bounds)
+        return min(self.coordinate(value) - low, high - self.coordinate(value)) < _NEXT
 
     def coordinate(self, value: float) -> float:
         """Return where a value is on the scale of the search: decades, or tenths of the unit."""

@@ -287,7 +287,7 @@ def _remarks(examined: Sequence[Examined], measure: Measure) -> list[Finding]:
         notes.append(findings.OVER_FITS(training=shown[0], gain=shown[1]))
     for one in examined:
         known = one.parameter
-        if one.changed and known.scale != 'choice' and one.value in known.bounds:
+        if one.changed and known.is_bound(one.value):
             notes.append(findings.AT_BOUND(known.name, value=known.shown(one.value)))
         if one.changed and known.group == 'covariance':
             notes.append(findings.NO_PARAMETER(known.name, factor=one.value))
