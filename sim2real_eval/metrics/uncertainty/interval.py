@@ -183,6 +183,12 @@ class _Parts:
     ) -> FloatArray:
         """Return W1 between the parts at `x` and at `y` for all weights of the runs, `(p,)`."""
         points = np.unique(np.concatenate([x, y]))
+        if self.n + self.m > MOST_IN_PRODUCT:
+            mass = np.concatenate([self.mass * self.n, self.mass * -self.m])
+            parts = np.concatenate([one[:, self.i], other[:, self.j]], axis=1)
+            parts *= mass
+            gaps = sums_at_gaps(parts, np.concatenate([x, y]), points)
+            return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
         share = np.zeros((self.n + self.m, len(points) - 1))
         mass = self.mass[:, None]
         np.add.at(share, self.i, (x[:, None] <= points[:-1]) * mass * self.n)
@@ -196,40 +202,65 @@ class _Parts:
 # With F and G the distribution functions of the two sets, W1 is the integral of |F - G| (S. S.
 # Vallender, Theory Probab. Appl. 18, 1974). On the gaps between the sorted values of all runs both
 # are constant and linear in the weights of the runs, so that one matrix product gives them for all
-# weights.
+# weights. Of many runs running sums give the same: products take the square of their number.
 
 _ROUNDING = 1e-12  # equal sets, added up in another order
-_ROWS = 4096  # at once: what a product needs stays in the cache of the processor
+ROWS = 4096  # at once: what a product needs stays in the cache of the processor
+MOST_IN_PRODUCT = 400  # runs
+
+
+def sums_at_gaps(weights: FloatArray, values: FloatArray, points: FloatArray) -> FloatArray:
+    """Return the weight `(p, gaps)` of the runs at or below each gap between `points`, sorted.
+
+    `weights` `(p, runs)` are of runs with `values` `(runs,)`.
+    """
+    order = np.argsort(values, kind='stable')
+    sums = np.zeros((len(weights), len(values) + 1))
+    np.cumsum(weights[:, order], axis=1, out=sums[:, 1:])
+    return sums[:, np.searchsorted(values[order], points[:-1], side='right')]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MeanWasserstein:
     """Mean over the coordinates of W1 between two weighted sets of the same runs.
 
-    `share` `(runs, gaps)`: whether (or by which share) the value of each run is at or below each
-    gap between neighbouring values, coordinate after coordinate; `width` `(gaps,)` is that of each
-    gap, divided by the number of coordinates.
+    `values` `(runs, coordinates)`; `points`, of each coordinate, are its values, sorted; `width`
+    `(gaps,)` is that of each gap between neighbouring points, coordinate after coordinate, divided
+    by the number of coordinates. `share` `(runs, gaps)`: whether the value of each run is at or
+    below each gap; None of more than `MOST_IN_PRODUCT` runs.
     """
 
-    share: FloatArray
+    values: FloatArray
+    points: tuple[FloatArray, ...]
     width: FloatArray
+    share: FloatArray | None
 
     @classmethod
     def of(cls, values: FloatArray) -> MeanWasserstein:
         """Prepare the distance from the values `(runs, coordinates)` of all runs."""
-        shares, widths = [], []
-        for column in values.T:
-            points = np.unique(column)
-            shares.append(column[:, None] <= points[None, :-1])
-            widths.append(np.diff(points) / values.shape[1])
-        return cls(np.concatenate(shares, axis=1).astype(np.float64), np.concatenate(widths))
+        points = tuple(np.unique(column) for column in values.T)
+        width = np.concatenate([np.diff(one) / values.shape[1] for one in points])
+        share = None
+        if len(values) <= MOST_IN_PRODUCT:
+            columns = zip(values.T, points, strict=True)
+            shares = [column[:, None] <= one[None, :-1] for column, one in columns]
+            share = np.concatenate(shares, axis=1).astype(np.float64)
+        return cls(values, points, width, share)
+
+    def gaps(self, weights: FloatArray, first: int = 0) -> FloatArray:
+        """Return the weight `(p, gaps)` at or below each gap of the runs from `first` on."""
+        rows = slice(first, first + weights.shape[1])
+        if self.share is not None:
+            return np.asarray(weights @ self.share[rows])
+        columns = zip(self.values[rows].T, self.points, strict=True)
+        return np.concatenate([sums_at_gaps(weights, *one) for one in columns], axis=1)
 
     def weighted(self, difference: FloatArray) -> FloatArray:
         """Return the distance, `(p,)`, for weights `(p, runs)` of one set less the other's."""
         found = np.empty(len(difference))
-        for start in range(0, len(difference), _ROWS):
-            gaps = difference[start : start + _ROWS] @ self.share
-            found[start : start + _ROWS] = np.abs(gaps, out=gaps) @ self.width
+        for start in range(0, len(difference), ROWS):
+            gaps = self.gaps(difference[start : start + ROWS])
+            found[start : start + ROWS] = np.abs(gaps, out=gaps) @ self.width
         return np.where(found > _ROUNDING * self.width.sum(), found, 0.0)
 
     def linear(self, difference: FloatArray, around: FloatArray) -> FloatArray:
@@ -238,7 +269,18 @@ class MeanWasserstein:
         Which set is ahead at each gap is taken from `around` `(runs,)`: the distance is then the
         difference of two means.
         """
-        slope = self.share @ (np.sign(around @ self.share) * self.width)
+        if self.share is not None:
+            slope = self.share @ (np.sign(around @ self.share) * self.width)
+            return np.asarray(difference @ slope)
+        gaps = self.gaps(around[None])[0]
+        ahead = np.sign(np.where(np.abs(gaps) > _ROUNDING, gaps, 0.0)) * self.width
+        slope, start = np.zeros(len(self.values)), 0
+        for column, points in zip(self.values.T, self.points, strict=True):
+            mine = ahead[start : start + len(points) - 1]
+            # A run is at or below all gaps from its own value on.
+            above = np.append(np.cumsum(mine[::-1])[::-1], 0.0)
+            slope += above[np.searchsorted(points, column)]
+            start += len(mine)
         return np.asarray(difference @ slope)
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:

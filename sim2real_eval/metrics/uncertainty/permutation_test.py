@@ -157,7 +157,8 @@ def joint_p_values(values: FloatArray) -> PValues:
     """
     spread = values.std(axis=1, keepdims=True)
     # Distances that no permutation changes say nothing.
-    scaled = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0.0, spread, np.inf)
+    scaled = values - values.mean(axis=1, keepdims=True)
+    scaled /= np.where(spread > 0.0, spread, np.inf)
     # Equal sets in another order of summation differ in the last bits.
     least = values[:, :1] * (1.0 - 1e-9)
     single = np.mean(values >= least, axis=1)
