@@ -134,6 +134,8 @@ setup(
             # Known vulnerabilities of the libraries in constraints.txt.
             'pip-audit>=2.7,<3',
             'pytest>=8.0',
+            # An attitude filter that an example judges with.
+            'vqf>=2.1',
             'pytest-xdist>=3.5',
             # WPILib's swerve odometry, an independent answer to that of wheel_odometry.
             "robotpy-wpimath>=2024; sys_platform == 'linux' and platform_machine == 'x86_64'",

@@ -20,11 +20,13 @@ import yaml
 from launch_examples import declared
 from test_gazebo_parsers import needs_sdformat, sdf
 
+from sim2real_eval.api import simulate
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.motion.motions import motion_of
 
 EXAMPLES = Path(__file__).resolve().parent.parent / 'examples'
 FOLDERS = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
@@ -93,6 +95,22 @@ def test_an_estimator_in_python(
     [code] = re.findall(r'```python\n(.*?)```', page('estimator_in_python'), re.S)
     exec(code, {})
     assert 'RMSE' in capsys.readouterr().out
+
+
+def test_an_estimator_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It follows the speed of a drive on which it was not tuned, from the third fix on."""
+    pytest.importorskip('vqf')
+    monkeypatch.syspath_prepend(EXAMPLES / 'estimator_in_python')
+    judge = runpy.run_path(str(EXAMPLES / 'estimator_in_python' / 'vqf_kalman.py'))['VqfKalman']
+    drive = simulate(
+        motion_of('figure_eight', duration=20.0), gps='zed_f9p_rtk', imu='xsens_mtx', seed=1
+    )
+    assert drive.truth is not None
+    found = judge().judge(drive)
+    speed = np.hypot(*found.velocity[:, :2].T)
+    true = np.hypot(*drive.truth.linear_velocity[:, :2].T)
+    error = speed - np.interp(found.stamp_ns, drive.truth.stamp_ns, true)
+    assert np.sqrt(np.mean(error[500:] ** 2)) < 0.1 * true.max()
 
 
 def test_a_data_sheet(
