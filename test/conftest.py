@@ -16,16 +16,12 @@ hypothesis.settings.register_profile('fixed', derandomize=True, deadline=None)
 hypothesis.settings.register_profile('search', deadline=None, max_examples=1000)
 hypothesis.settings.load_profile('fixed')
 
-# Files that wait for ROS more than they compute: at the end they would leave a core idle.
+# Files that wait for processes more than they compute: at the end they would leave a core idle.
 _FIRST = (
-    'test_ros_evaluation',
     'test_lockstep_process',
-    'test_ros_sensors',
-    'test_lockstep',
-    'test_ros_trajectory',
-    'test_ros_behaviour',
     'test_ros_evaluation_ends',
-    'test_ros_replay',
+    'test_ros_evaluation',
+    'test_ros_judge',
     'test_cli_wrong_lines',
 )
 
