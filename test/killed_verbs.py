@@ -78,6 +78,10 @@ VERBS = (
         'fit --real bags/line_1 bags/line_2 --tune gps.noise.std=0.1:1 --gps ch_gauss '
         '--imu chrono --candidates 8 --resamples 100 --jobs 1 --out out'
     ),
+    _verb(
+        'tune bags/line_1 bags/line_2 --parameters process_noise_covariance.position --blocks 6 '
+        '--warmup 0.5 --jobs 1 --out out'
+    ),
     _verb('follow bags/line_1 --controllers yaw_pid --gps ch_rw --imu chrono --out out'),
     _again(
         'follow bags/line_1 --controllers yaw_pid --gps ch_rw --out out',
