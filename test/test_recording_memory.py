@@ -13,10 +13,15 @@ import numpy as np
 import pytest
 
 from sim2real_eval.api import simulate
+from sim2real_eval.characterization.signals import evenly_spaced, signals_of
+from sim2real_eval.judge import JudgedRun, JudgeRequest, load_judge
+from sim2real_eval.metrics import error_curves
 from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.signals import agreement
+from sim2real_eval.signals.comparison import compare_signals
 from sim_sensors.core import scratch
 from sim_sensors.core.measurements import Columns, ImuArray, is_steady
 from sim_sensors.imu.imu import load_imu
@@ -30,7 +35,9 @@ measurements.BLOCK, scratch.LARGE = 1024, 1 << 16  # of which a recording has ma
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name='__main__')
 """
-MOST_BYTES = {'write': 60, 'read': 130, 'check': 130}
+MOST_BYTES = {
+    'write': 60, 'read': 130, 'check': 130, 'judge': 130, 'compare': 500, 'allan': 100,
+}  # fmt: skip
 
 
 def imu(count: int) -> ImuArray:
@@ -103,14 +110,22 @@ def drive(count: int) -> Recording:
     return simulate(motion, gps='baseline', imu=model)
 
 
+def judged(recording: Recording) -> JudgedRun:
+    return load_judge(JudgeRequest('embedded', config='clean')).judge(recording)
+
+
 STEPS: dict[str, Callable[[Recording, Path], object]] = {
     'write': lambda one, folder: write_recording(one, folder / one.name),
     'read': lambda one, folder: read_recording(folder / one.name),
     'check': lambda one, folder: check(one),
+    'judge': lambda one, folder: judged(one).write_csv(folder / f'{one.name}.csv'),
+    'compare': lambda one, folder: compare_signals([one], [one]),
+    'allan': lambda one, folder: evenly_spaced(signals_of(one)),
 }
 
 
 def main(folder: Path) -> None:
+    agreement._AT_ONCE = error_curves._AT_ONCE = 1 << 14
     small, large = drive(SMALL), drive(LARGE)
     for name, step in STEPS.items():
         # With what some blocks take, and modules, a first time.

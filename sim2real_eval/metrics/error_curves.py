@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.scratch import release
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,7 +53,9 @@ def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann'
             some, rate, window=window, nperseg=nperseg, noverlap=overlap, detrend='constant',
             axis=0,
         )  # fmt: skip
-        densities.append(density[1:])
+        # Of the whole spectrum the array would be kept.
+        densities.append(density[1:].copy())
+        release()
     segments = (len(values) - overlap) // (nperseg - overlap)
     return Spectrum(np.asarray(frequency[1:]), np.hstack(densities), int(segments))
 

@@ -9,6 +9,7 @@ can change sides in a permutation test.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -65,6 +66,7 @@ def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
 
 _LEAST_CORRELATION = 0.5
 _LEAST_OVERLAP = 8
+_AT_ONCE = 1 << 20  # samples that are correlated
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,18 +144,13 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
 
     All sums of products at once by FFT, those of one series alone as running sums.
     """
-    from scipy.signal import correlate
-
     n = len(a)
     a, b = (by_blocks(partial(np.add, -one.mean(axis=0)), one) for one in (a, b))
     lags = np.arange(-most, most + 1)
     first, last = np.maximum(lags, 0), n + np.minimum(lags, 0)
     sums_a, squares_a = _between(a, first, last)
     sums_b, squares_b = _between(b, first - lags, last - lags)
-    products = sum(
-        correlate(one, other, method='fft')[n - 1 - most : n + most]
-        for one, other in zip(a.T, b.T, strict=True)
-    )
+    products = sum(_products(one, other, most) for one, other in zip(a.T, b.T, strict=True))
     count = (last - first)[:, None]
     covariance = products - np.sum(sums_a * sums_b / count, axis=1)
     powers = (
@@ -166,6 +163,21 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
     good &= power_b > 1e-12 * float(np.sum(by_blocks(np.square, b)))
     scale = np.sqrt(np.where(good, power_a * power_b, 1.0))
     return np.where(good, covariance / scale, 0.0)
+
+
+def _products(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
+    """Return the sums over k of a[k] b[k - lag] for lags -most .. most."""
+    from scipy.signal import correlate
+
+    n = len(a)
+    total = np.zeros(2 * most + 1)
+    edges = [*range(0, max(n - _AT_ONCE, 1), _AT_ONCE), n]
+    for start, end in itertools.pairwise(edges):
+        low, high = max(start - most, 0), min(end + most, n)
+        found = correlate(a[start:end], b[low:high], method='fft')
+        first = high - 1 - start - most
+        total += found[first : first + len(total)]
+    return total
 
 
 def _between(values: FloatArray, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -217,7 +229,7 @@ def median_rate(time: FloatArray) -> float:
 def grid(time: FloatArray, rate: float) -> FloatArray:
     """Return the times from the first to the last of `time` at `rate` Hz, `(m,)` s."""
     count = int(np.floor((time[-1] - time[0]) * rate * (1.0 + 1e-12) + 1e-6)) + 1
-    return np.asarray(time[0] + np.arange(count) / rate)
+    return by_blocks(lambda number: time[0] + number / rate, np.arange(count))
 
 
 def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
@@ -275,7 +287,7 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
     2.0
     """
     one, other = _Distribution.of(first), _Distribution.of(second)
-    values = np.sort(np.concatenate([one.values, other.values]))
+    values = joined(np.sort(np.concatenate([one.values, other.values])))
     gaps = by_blocks(lambda points: np.abs(one.at(points) - other.at(points)), values[:-1])
     return float(gaps @ np.diff(values))
 
@@ -293,7 +305,7 @@ class _Distribution(NamedTuple):
         values = np.concatenate(runs)
         order = np.argsort(values)
         weights = np.concatenate([np.full(len(run), 1 / len(run)) for run in runs])
-        return cls(values[order], np.append(0.0, np.cumsum(weights[order])))
+        return cls(joined(values[order]), joined(np.zeros(1), np.cumsum(weights[order])))
 
     def at(self, points: FloatArray) -> FloatArray:
         """Return the share of the values up to each point."""

@@ -12,7 +12,7 @@ import numpy as np
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings, to_records
 from sim2real_eval.metrics.uncertainty import permutation_test
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.scratch import release
+from sim_sensors.core.scratch import joined, release
 from .agreement import (
     ErrorDistance,
     SeriesAgreement,
@@ -232,7 +232,8 @@ def _compare_model(
             between=pairs,
         )
         for column, signal in enumerate(quantity.labels()):
-            errors = [run.sampled.error[:, column] for run in (*one.real, *one.simulated)]
+            errors = [joined(run.sampled.error[:, column]) for run in (*one.real, *one.simulated)]
+            release()
             density = np.stack([each.density[:, column] for each in one.spectra['error']])
             split = ErrorDistance.of(errors), SpectrumDistance(density)
             distances += split

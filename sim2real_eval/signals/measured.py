@@ -24,6 +24,7 @@ from sim_sensors.core.measurements import (
     blocks,
     by_blocks,
 )
+from sim_sensors.core.scratch import joined
 from sim_sensors.imu.kinematics import ExactKinematics
 from sim_sensors.motion.sampling import seconds
 from sim_sensors.world.world import World
@@ -82,8 +83,9 @@ class Measured:
     @cached_property
     def error(self) -> FloatArray:
         """Measured less true, `(n, k)`; of angles in [-pi, pi)."""
-        error = by_blocks(np.subtract, self.measured, self.true)
-        return wrap(error) if self.quantity.circular else error
+        if self.quantity.circular:
+            return by_blocks(lambda own, true: wrap(own - true), self.measured, self.true)
+        return by_blocks(np.subtract, self.measured, self.true)
 
     def agreement(self, column: int) -> SeriesAgreement:
         """Return the agreement of one column with its truth."""
@@ -182,7 +184,7 @@ def _truth_notes(maker: TwinMaker, imu: ImuArray) -> list[Finding]:
 def _imu(
     imu: ImuArray, maker: TwinMaker, options: SignalOptions, notes: list[Finding]
 ) -> list[Measured]:
-    stamps = seconds(imu.stamp_ns, maker.start_ns)
+    stamps = by_blocks(lambda some: seconds(some, maker.start_ns), imu.stamp_ns)
     arm, turn = maker.mounting(imu.frame)
     rpy = Rotation.from_quat(turn).as_euler('xyz')
     kinematics = ExactKinematics(arm, rpy, options.gravity)
@@ -219,7 +221,7 @@ def _imu(
         if not no_rate:
             notes.append(findings.YAW_INTEGRATED())
     quantities = QUANTITIES[:3]
-    values = (imu.angular_velocity, imu.linear_acceleration, yaw[:, None])
+    values = (imu.angular_velocity, imu.linear_acceleration, joined(yaw)[:, None])
     truths = map(true, ('rate', 'force', 'yaw'))
     no_force = bool((imu.linear_acceleration_covariance[:, 0, 0] == -1.0).all())
     absent = (no_rate, no_force, no_rate and not oriented)
@@ -246,7 +248,7 @@ def _ideal(maker: TwinMaker, kinematics: ExactKinematics, times: FloatArray) -> 
         one = kinematics.ideal_measurement(truth, np.empty(0))
         found.add(_Ideal(one.rate, one.force, rotations.heading(truth.orientation)[:, None]))
     all_of = found.joined()
-    return dataclasses.replace(all_of, yaw=np.unwrap(all_of.yaw, axis=0))
+    return dataclasses.replace(all_of, yaw=joined(np.unwrap(all_of.yaw, axis=0)))
 
 
 def _position(
