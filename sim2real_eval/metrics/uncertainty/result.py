@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -157,7 +158,11 @@ class Uncertainty:
 
     def pair(self, first: str, second: str) -> PairUncertainty:
         """Return what is known of two models, in either order; the difference is as in `pairs`."""
-        return next(one for one in self.pairs if {one.first, one.second} == {first, second})
+        return self._by_models[frozenset((first, second))]
+
+    @functools.cached_property
+    def _by_models(self) -> dict[frozenset[str], PairUncertainty]:
+        return {frozenset((one.first, one.second)): one for one in self.pairs}
 
     def ranks_not_distinguishable(self, model: str) -> list[int]:
         """Return the ranks, from 1, of the models that do not differ significantly from one."""
