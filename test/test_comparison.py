@@ -12,7 +12,8 @@ from comparison_examples import RUNS, compare, compare_one, study_of, twin
 
 from sim2real_eval.metrics.distances import vepd
 from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording, within
+from sim2real_eval.simulation.spans import within
+from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.motion.motions import motion_of

@@ -32,7 +32,7 @@ from sim_sensors.motion.ideal import InertialMotion
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion, Trajectory
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
 from sim_sensors.world.world import load_world
 
 SECONDS = 12.0
@@ -215,6 +215,9 @@ def test_the_time_is_that_which_all_share() -> None:
     assert truth is not None
     assert (truth.stamp_ns[0], truth.stamp_ns[-1]) == (1_010_000_000, 2_990_000_000)
     assert (measured.stamp_ns[0], measured.stamp_ns[-1]) == (1_010_000_000, 2_990_000_000)
+    fixes = twin.gps
+    assert fixes is not None
+    assert (fixes.stamp_ns[0], fixes.stamp_ns[-1]) == (1_010_000_000, 2_910_000_000)
     late = dataclasses.replace(ideal, stamp_ns=ideal.stamp_ns + 3_985_000_000)
     with pytest.raises(RecordingError, match=r'/ground_truth/imu \(ideal_imu\) measured during 2'):
         simulated(recorded(motion, {'ideal_imu': late}), imu=load_imu('ideal'))
@@ -321,3 +324,51 @@ def test_the_node_listens_to_the_noise_free_sensor() -> None:
     live = array_of(got)
     for name in ('stamp_ns', 'angular_velocity', 'linear_acceleration'):
         assert np.array_equal(getattr(live, name), getattr(batch, name)[:198]), name
+
+
+def test_a_gap_of_the_stream_is_the_odometry() -> None:
+    """Two seconds without messages: not a cubic through what vibrates."""
+    motion = Shaken(motion_of('circle', duration=6.0))
+    ideal = noise_free_imu(motion)
+    kept = (ideal.stamp_ns < 2_000_000_000) | (ideal.stamp_ns > 4_000_000_000)
+    whole = simulated(recorded(motion, {}), imu=load_imu('ideal')).imu
+    torn = simulated(recorded(motion, {'ideal_imu': ideal.take(kept)}), imu=load_imu('ideal')).imu
+    inside = (torn.stamp_ns > 2_100_000_000) & (torn.stamp_ns < 3_900_000_000)
+    a, b = torn.linear_acceleration[inside], whole.linear_acceleration[inside]
+    np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def test_the_fixes_of_the_simulator_say_where_on_the_earth_it_is() -> None:
+    motion = motion_of('circle', duration=4.0)
+    munich = LocalFrame(48.137, 11.575, 520.0)
+    fixes = gps.simulate(load_gps('baseline'), motion, frame=munich, **EXACT)
+    maker = TwinMaker(recorded(motion, {'ideal_gps': fixes}), seed=1)
+    assert maker.world.frame.latitude_deg == pytest.approx(48.137, abs=1e-6)
+    assert maker.world.frame.longitude_deg == pytest.approx(11.575, abs=1e-6)
+
+
+def test_the_user_names_what_is_noise_free(tmp_path: Path) -> None:
+    """A simulator's IMU as the one to be judged, and a topic of another name, without its slash."""
+    motion = motion_of('circle', duration=2.0)
+    recording = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
+    write_recording(recording, tmp_path / 'bag')
+    topic = DEFAULT_TOPICS['ideal_imu']
+    chosen = {'imu': topic, 'ideal_imu': None}
+    assert read_recording(tmp_path / 'bag', topics=chosen).roles['imu'] == topic
+    again = read_recording(tmp_path / 'bag', topics={'ideal_imu': topic.strip('/')})
+    assert again.imu is None
+    assert again.roles['ideal_imu'] == topic
+
+
+def test_a_stream_that_stalls_costs_no_time_and_little_memory() -> None:
+    """What waits is kept to the bound, and each message is looked at once."""
+    motion = motion_of('circle', duration=1.0)
+    ideal = noise_free_imu(motion)
+    stream = LiveNoiseFree(lambda moving, messages, origin_ns: moving, ('angular_velocity',))
+    for k in range(len(ideal)):
+        stream.push(ideal.take(slice(k, k + 1)))
+    assert len(stream.samples(int(ideal.stamp_ns[500]))) == 503
+    stream.trim(int(ideal.stamp_ns[500]))
+    assert stream.samples(int(ideal.stamp_ns[-1])).stamp_ns[0] == ideal.stamp_ns[499]
+    stream.keep_last(10)
+    assert stream.origin_ns == ideal.stamp_ns[-10]

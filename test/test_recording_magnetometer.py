@@ -15,8 +15,9 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.simulation.spans import within
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker, within
+from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World, load_world

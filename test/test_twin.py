@@ -14,8 +14,9 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.findings import STAMP_ZERO
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.truth import truth_origin
+from sim2real_eval.simulation.spans import within
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker, within
+from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FixArray, OdometryArray
 from sim_sensors.gps import gps

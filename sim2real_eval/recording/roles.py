@@ -57,17 +57,20 @@ def assign_roles(
     roles: dict[str, str] = {}
     notes: list[Finding] = []
     for role, wanted in ROLE_CLASSES.items():
-        others = {chosen.get(one) or DEFAULT_TOPICS[one] for one in NAMED_ROLES if one != role}
-        same = [
-            topic
-            for topic, name in types.items()
-            if known_type(name).array is wanted and topic not in others
-        ]
+        same = [topic for topic, name in types.items() if known_type(name).array is wanted]
         if role in chosen:
             name = chosen[role]
             if name is not None:
                 roles[role] = _named(where, role, name, types, same)
-        elif role in known:
+            continue
+        # What has another role by its name is not guessed to have this one.
+        named = {
+            topic.strip('/')
+            for one in NAMED_ROLES
+            if one != role and (topic := chosen.get(one, DEFAULT_TOPICS[one])) is not None
+        }
+        same = [topic for topic in same if topic.strip('/') not in named]
+        if role in known:
             roles[role] = known[role]
         elif DEFAULT_TOPICS[role] in same:
             roles[role] = DEFAULT_TOPICS[role]

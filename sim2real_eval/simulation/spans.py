@@ -10,7 +10,7 @@ import numpy as np
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import IDEAL_ROLES, OPTIONAL_ROLES, Recording
-from sim_sensors.core.measurements import IntArray, MessageArray, OdometryArray
+from sim_sensors.core.measurements import FixArray, IntArray, MessageArray, OdometryArray
 from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
@@ -20,12 +20,19 @@ _LEAST = 3  # samples that a motion is made of
 
 
 def noise_free(recording: Recording) -> dict[str, MessageArray]:
-    """Return what noise-free sensors measured, by kind of sensor."""
-    return {
-        kind: recording.messages[recording.roles[role]]
-        for kind, role in IDEAL_ROLES.items()
-        if role in recording.roles
-    }
+    """Return what noise-free sensors measured, by kind of sensor; once where a stamp repeats."""
+    found = {}
+    for kind, role in IDEAL_ROLES.items():
+        if role in recording.roles:
+            array = recording.messages[recording.roles[role]]
+            found[kind] = array.take(np.diff(array.stamp_ns, prepend=-1) > 0)
+    return found
+
+
+def noise_free_fixes(recording: Recording) -> FixArray | None:
+    """Return what a noise-free GPS measured."""
+    fixes = noise_free(recording).get('gps')
+    return fixes if isinstance(fixes, FixArray) else None
 
 
 def with_noise_free(recording: Recording, motion: Motion) -> Recording:

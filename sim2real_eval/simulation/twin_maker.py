@@ -30,8 +30,8 @@ from sim_sensors.sensor.catalogue import SensorKind, kinds
 from sim_sensors.world.fields import EarthField
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
+from . import spans
 from .findings import ATTITUDE_DIFFERS, NOTHING_SEEN, RATE_DIFFERS
-from .spans import common_span, noise_free, noise_free_remarks, span_of, with_noise_free, within
 from .twin import Placed, Twin, TwinSensors, with_topic, with_transform
 
 
@@ -107,11 +107,11 @@ class TwinMaker:
         given = recording.require('truth')
         assert isinstance(given, OdometryArray)
         truth = truth_of_base(given, self._base, self._frames)
-        self._ideal = noise_free(recording)
-        self.start_ns, self.end_ns = common_span(recording, truth)
+        self._ideal = spans.noise_free(recording)
+        self.start_ns, self.end_ns = spans.common_span(recording, truth)
         # Motion near the end depends on what comes after it.
         moving = truth.take(slice(np.searchsorted(truth.stamp_ns, self.start_ns), None))
-        truth = truth.take(span_of(truth.stamp_ns, self.start_ns, self.end_ns))
+        truth = truth.take(spans.span_of(truth.stamp_ns, self.start_ns, self.end_ns))
         recording = recording.with_messages('truth', truth)
         self.truth = truth
         self.motion = OdometryMotion(moving, origin_ns=self.start_ns)
@@ -120,17 +120,18 @@ class TwinMaker:
             derived, _ = with_velocities(recording.path, '', truth)
             self.truth = dataclasses.replace(truth, linear_velocity=derived.linear_velocity)
             recording = recording.with_messages('truth', self.truth)
-        self.real = within(recording, self.start_ns, self.end_ns)
+        self.real = spans.within(recording, self.start_ns, self.end_ns)
+        fixes = self.real.gps or spans.noise_free_fixes(recording)
         if origin is None:
-            found = truth_origin(truth, self.real.gps)
-            origin = found if world is None or self.real.gps is not None else world.frame
+            found = truth_origin(truth, fixes)
+            origin = found if world is None or fixes is not None else world.frame
         self._frame = origin
         self.world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
             *self._body_remarks(given),
-            *noise_free_remarks(recording),
+            *spans.noise_free_remarks(recording),
             *(findings.TRUTH_CHECK(problem=remark) for remark in self.motion.remarks),
-            *frame_remarks(truth, self.real.gps, self._frame),
+            *frame_remarks(truth, fixes, self._frame),
         )
 
     def make(self, twin: Twin, repetition: int = 1) -> Recording:
@@ -171,6 +172,8 @@ class TwinMaker:
                     base_frame=self._base,
                     **labels,
                 )
+        if self._ideal:
+            recording = spans.within(recording, self.start_ns, self.end_ns)
         if twin.imu is not None and twin.gps is not None:
             # Whatever the motion was made from, it is the true one of what was measured on it.
             recording = dataclasses.replace(recording, reference=None)
@@ -356,7 +359,7 @@ def synthetic_recording(
     >>> len(drive.imu), len(drive.truth)
     (201, 201)
     """
-    bare = with_noise_free(Recording.of_truth(truth_of(motion), run, scenario), motion)
+    bare = spans.with_noise_free(Recording.of_truth(truth_of(motion), run, scenario), motion)
     maker = TwinMaker(bare, seed=seed, purpose='recording', origin=origin, world=world)
     return maker.make(twin)
 

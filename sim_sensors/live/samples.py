@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
 from sim_sensors.motion.trajectory import Motion
 
@@ -33,6 +33,8 @@ _HELD = 1000
 # How far the loop before the jump may go on after it. By stamp: odometry that goes on while the
 # clock alone steps back costs this much motion, whatever its rate.
 _STALE_NS = 1_000_000_000
+# Samples that wait for a stream that is behind: a minute and more of a physics engine.
+_MOST = 100_000
 # Longer than any gap, s.
 _FOR_EVER = 1e9
 # Intervals whose median is the usual one.
@@ -52,6 +54,7 @@ class Verdict(enum.Enum):
     INVALID = 'refused: not finite, or no rotation'
     EARLY = 'refused: before the noise-free sensor began'
     WAITING = 'waits for the noise-free sensor to begin'
+    AHEAD = 'refused: too far ahead of what it is measured with'
 
     @property
     def accepted(self) -> bool:
@@ -146,6 +149,8 @@ class LiveSamples(Generic[M]):
             self._discard()
             self._start(sample, stamp)
             return Verdict.RESTARTED
+        if len(self._window) >= _MOST:
+            return Verdict.AHEAD
         is_gap = len(self._intervals) >= SAMPLES_AHEAD and (
             interval > self._gap_factor * statistics.median_low(self._intervals)
         )
@@ -175,20 +180,30 @@ class LiveSamples(Generic[M]):
             return self.newest_ns + 1
         return int(self._window[-SAMPLES_AHEAD].stamp_ns[0])
 
-    @property
-    def samples(self) -> M:
-        """What has arrived since `trim`, and three samples before it.
+    def samples(self, before_ns: int) -> M:
+        """Return what times before `before_ns` depend on, since `trim`.
 
         A `MotionError` says that there is nothing.
         """
         if not self._window:
             raise MotionError(f'{self.what} has 0 samples; at least 3 are needed')
-        return _joined(self._window)
+        needed = len(self._window)
+        while needed > _KEPT and int(self._window[needed - _KEPT].stamp_ns[0]) >= before_ns:
+            needed -= 1
+        return _joined(self._window[:needed])
 
     def trim(self, before_ns: int) -> None:
         """Forget the samples that only times before `before_ns` depend on."""
-        past = sum(int(sample.stamp_ns[0]) <= before_ns for sample in self._window)
-        del self._window[: max(0, min(past - SAMPLES_BEHIND, len(self._window) - _KEPT))]
+        most, past = len(self._window) - _KEPT, 0
+        while past < most and int(self._window[past + SAMPLES_BEHIND].stamp_ns[0]) <= before_ns:
+            past += 1
+        del self._window[:past]
+
+    def keep_last(self, count: int) -> None:
+        """Forget all but the last samples: they were the first."""
+        del self._window[:-count]
+        if self._window:
+            self.origin_ns = int(self._window[0].stamp_ns[0])
 
     def _is_valid(self, sample: M) -> bool:
         raise NotImplementedError
@@ -220,13 +235,14 @@ class LiveOdometry(LiveSamples[OdometryArray]):
         super().__init__(gap_factor, longest_gap)
         self._velocity = velocity
 
-    def motion(self) -> OdometryMotion:
-        """Return the motion that has become final since `trim`, by the batch's rule for its end.
+    def motion(self, before_ns: int) -> OdometryMotion:
+        """Return the motion before `before_ns` that `trim` left, by the batch's rule for its end.
 
         A `MotionError` says that there are fewer than three samples.
         """
         origin_ns = 0 if self.origin_ns is None else self.origin_ns
-        return OdometryMotion(self.samples, origin_ns=origin_ns, velocity=self._velocity)
+        samples = self.samples(before_ns)
+        return OdometryMotion(samples, origin_ns=origin_ns, velocity=self._velocity)
 
     def _is_valid(self, sample: OdometryArray) -> bool:
         """Whether `check_values` accepts the sample; it is asked only where this is not plain."""
@@ -260,7 +276,8 @@ class LiveNoiseFree(LiveSamples[Any]):
         self._values = values
 
     def _is_valid(self, sample: Any) -> bool:
-        return all(np.isfinite(getattr(sample, name)).all() for name in self._values)
+        has_fix = not isinstance(sample, FixArray) or sample.status[0] >= 0
+        return has_fix and all(np.isfinite(getattr(sample, name)).all() for name in self._values)
 
 
 def _joined(samples: list[M]) -> M:

@@ -89,6 +89,8 @@ class LiveSensor(Generic[T]):
         """Take the next message of the noise-free sensor, one row."""
         assert self.noise_free is not None
         verdict = self.noise_free.push(sample)
+        if self.odometry.newest_ns is None:
+            self.noise_free.keep_last(_EARLY)
         while self._early and self.noise_free.origin_ns is not None:
             self.push(self._early.popleft())
         return verdict
@@ -104,9 +106,11 @@ class LiveSensor(Generic[T]):
 
     def finish(self) -> None:
         """Take what has come for all; see `LiveOdometry.finish`."""
-        if self.noise_free is not None:
-            self.noise_free.finish()
-        self.odometry.finish()
+        try:
+            if self.noise_free is not None:
+                self.noise_free.finish()
+        finally:
+            self.odometry.finish()
 
     def measure(self) -> Iterator[tuple[IntArray, T]]:
         """Return stamps and measurements that the samples so far made final, in chunks.
@@ -122,7 +126,7 @@ class LiveSensor(Generic[T]):
             self._index = grid.count(origin_ns - 1)
         count = grid.count(end_ns - 1)
         # Made only when there is something to measure: a GPS skips nine samples of ten.
-        motion = self._motion(origin_ns) if self._index < count else None
+        motion = self._motion(origin_ns, end_ns) if self._index < count else None
         while motion is not None and self._index < count:
             stamp_ns = grid.stamps(self._index, min(self._index + self._chunk, count))
             # Counted before it is measured: what fails is not tried for ever.
@@ -132,11 +136,11 @@ class LiveSensor(Generic[T]):
         if self.noise_free is not None:
             self.noise_free.trim(end_ns)
 
-    def _motion(self, origin_ns: int) -> Motion:
-        motion = self.odometry.motion()
+    def _motion(self, origin_ns: int, end_ns: int) -> Motion:
+        motion = self.odometry.motion(end_ns)
         if self.noise_free is None:
             return motion
-        return self.noise_free.improve(motion, self.noise_free.samples, origin_ns)
+        return self.noise_free.improve(motion, self.noise_free.samples(end_ns), origin_ns)
 
     def reset(self) -> None:
         """Start afresh with the same random numbers: the next sample is the first."""

@@ -10,7 +10,8 @@ to these. Lever arms and mountings work as on odometry, as it is still the motio
 from __future__ import annotations
 
 import dataclasses
-from typing import Protocol
+import math
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,8 +71,10 @@ class _Stream:
         )
         self.start, self.end = float(self._time[0]), float(self._time[-1])
 
-    def at(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return values and their derivatives at `times` `(n,)` s."""
+    def at(self, times: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return values and their derivatives at `times` `(n,)` s, and the time between the two
+        samples around each, `(n, 1)` s.
+        """
         t = times_within(times, self.start, self.end)
         k = np.clip(np.searchsorted(self._time, t, side='right') - 1, 0, len(self._time) - 2)
         h = self._interval[k]
@@ -79,7 +82,7 @@ class _Stream:
         ends = (self._values[k], self._slope[k]), (self._values[k + 1], self._slope[k + 1])
         value, slope, _ = cubic(s, h, *ends)
         # The cubic ends at a sample but for rounding.
-        return np.where(s == 1.0, self._values[k + 1], value), slope
+        return np.where(s == 1.0, self._values[k + 1], value), slope, h
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +112,12 @@ class Mounting:
 
 
 class _Measured:
-    """A motion of which a noise-free sensor knows more, for the time that it measured."""
+    """A motion of which a noise-free sensor knows more, for the time that it measured.
+
+    Between two of its samples that are further apart than `longest_gap`, s, it knows nothing.
+    """
+
+    longest_gap: ClassVar[float]
 
     def __init__(self, motion: Motion, stream: _Stream, mounting: Mounting) -> None:
         self._motion, self._stream, self._mounting = motion, stream, mounting
@@ -124,7 +132,21 @@ class _Measured:
     def at(self, times: ArrayLike) -> Trajectory:
         """Return the motion at `times` `(n,)` s, in any order; see `Motion.at`."""
         t = times_within(times, self.start, self.end)
-        return self._improved(self._motion.at(t), *self._stream.at(t))
+        base = self._motion.at(t)
+        value, slope, apart = self._stream.at(t)
+        improved = self._improved(base, value, slope)
+        gap = apart[:, 0] > self.longest_gap
+        if not gap.any():
+            return improved
+        own = {
+            field.name: np.where(
+                gap if field.name == 'time' else gap[:, None],
+                getattr(base, field.name),
+                getattr(improved, field.name),
+            )
+            for field in dataclasses.fields(base)
+        }
+        return dataclasses.replace(improved, **own)
 
     def _improved(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
         raise NotImplementedError
@@ -140,7 +162,7 @@ class InertialMotion(_Measured):
         acceleration R (f - w' x l - w x (w x l)) + g
 
     w' is the derivative of the cubics that join the rates; without a lever arm it changes nothing
-    at the IMU itself.
+    at the IMU itself. Where 0.1 s and more are missing, accelerations are those of `motion`.
 
     Parameters
     ----------
@@ -171,6 +193,8 @@ class InertialMotion(_Measured):
     >>> bool(np.allclose(again.linear_acceleration, exact.linear_acceleration, atol=1e-12))
     True
     """
+
+    longest_gap = 0.1
 
     def __init__(
         self,
@@ -207,7 +231,7 @@ class InertialMotion(_Measured):
 class SurveyedMotion(_Measured):
     """Motion whose positions are those that a noise-free GPS measured; for a GPS on it.
 
-    Everything else is that of `motion`.
+    Everything else is that of `motion`, and so are positions where 3 s and more are missing.
 
     Parameters
     ----------
@@ -237,6 +261,8 @@ class SurveyedMotion(_Measured):
     >>> bool(np.abs(surveyed.at(times).position - drive.at(times).position).max() < 1e-3)
     True
     """
+
+    longest_gap = 3.0
 
     def __init__(
         self,
@@ -275,7 +301,7 @@ class MagneticMotion(_Measured):
     """Motion through the magnetic field that a noise-free magnetometer measured.
 
     A magnetometer on it measures that field in place of its world's, wherever it is on the body:
-    what the noise-free one felt of a near magnet, it feels too.
+    what the noise-free one measured of a near magnet, it measures too.
 
     `motion`, `origin_ns`, `mounting` and errors are as of `InertialMotion`; `field`, T, are the
     noise-free messages.
@@ -292,6 +318,8 @@ class MagneticMotion(_Measured):
     >>> bool(np.allclose(again.magnetic_field, exact.magnetic_field, rtol=1e-12))
     True
     """
+
+    longest_gap = math.inf
 
     def __init__(
         self,
@@ -310,5 +338,5 @@ class MagneticMotion(_Measured):
 
     def _improved(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
         own = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
-        felt = rotations.rotate(self._mounting.turn, value)
-        return MagneticTrajectory(**own, magnetic_field=felt)
+        field = rotations.rotate(self._mounting.turn, value)
+        return MagneticTrajectory(**own, magnetic_field=field)

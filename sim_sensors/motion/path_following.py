@@ -129,15 +129,11 @@ V = TypeVar('V', bound=AckermannVehicle)
 
 @dataclasses.dataclass(frozen=True)
 class PreparedRun(Generic[V]):
-    """What drives a scenario once: the vehicle of the day, who steers it, and from where.
-
-    `points` `(n, 2)` m are the waypoints.
-    """
+    """What drives a scenario once: the vehicle, who steers it, and from where."""
 
     vehicle: V
     controller: Controller
     start: VehicleState
-    points: FloatArray
 
 
 def prepare_run(
@@ -189,7 +185,7 @@ def prepare_run(
         heading=heading + vary.start_heading * turn,
         speed=0.0,
     )
-    return PreparedRun(car, controller, start, points)
+    return PreparedRun(car, controller, start)
 
 
 def drive(

@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import non_negative, parameter
 from sim_sensors.core.seeding import stream
 from .mujoco_motion import PhysicalMotion, load_mujoco, ride, spec_of, with_sensors
 from .path_following import CONTROL_RATE, RunVariation, prepare_run
 from .roads import ROUGHNESS, SMOOTH, Road
-from .vehicles import AckermannVehicle, Controller, VehicleState
+from .vehicles import REST_RATE, AckermannVehicle, Controller, VehicleState
 
 _GRAVITY = 9.80665
+_BRAKE = 100.0  # N m s/rad
 _SETTLING = 1.0  # s, before time 0, until the springs carry the car
 _NO_CONTACT = 'contype="0" conaffinity="0"'
-_REST_RATE = 0.5  # rad/s of the motor over which the constant resistance sets in
 _CORNERS = ('front_left', 'front_right', 'rear_left', 'rear_right')
 # Rates of the driven wheels: at the rear each corner has a spring and a spin.
 _REAR_LEFT, _REAR_RIGHT = -3, -1
@@ -46,6 +47,17 @@ class SprungCar(AckermannVehicle):
     tyre_friction: float = non_negative(0.9, '1', 'Coefficient of friction of the tyres.')
     road: str = parameter(SMOOTH, '', 'Roughness of the ground.', choices=(SMOOTH, *ROUGHNESS))
     timestep: float = parameter(0.002, 's', 'Step of the physics.', above=0.0, maximum=0.005)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.mass > 4.0 * self.wheel_mass:
+            raise ParameterError(
+                'vehicle', 'mass', f'{self.mass:g} kg is not allowed; must be more than the '
+                f'{4.0 * self.wheel_mass:g} kg of the wheels'
+            )  # fmt: skip
+        for name in ('cg_to_front', 'cg_to_rear'):
+            if not getattr(self, name) > 0.0:
+                raise ParameterError('vehicle', name, '0 is not allowed; must be a number > 0 [m]')
 
     def mjcf(self) -> str:
         """Return the car as MJCF, without the ground."""
@@ -135,12 +147,16 @@ class SprungCar(AckermannVehicle):
         data.qpos[2] = self.wheel_radius + road.at(data.qpos[None, :2])[0][0]
         data.qpos[3:7] = math.cos(start.heading / 2), 0.0, 0.0, math.sin(start.heading / 2)
         mujoco.mj_kinematics(model, data)
+        # The brakes are on until the springs carry the car.
+        spins = [int(model.joint(f'{name}_spin').dofadr[0]) for name in _CORNERS]
+        model.dof_damping[spins] = _BRAKE
         for _ in range(round(_SETTLING / self.timestep)):
             ground.follow()
             mujoco.mj_step(model, data)
+        model.dof_damping[spins] = 0.0
         cockpit = _Cockpit(self, controller, data)
 
-        def control(time: float, model: Any, data: Any) -> None:
+        def control(time: float) -> None:
             ground.follow()
             cockpit(time)
 
@@ -181,9 +197,13 @@ class _Cockpit:
         torque = (
             car.stall_torque * (self._throttle - rate / car.no_load_rate)
             - car.linear_resistance * rate
-            - car.constant_resistance * math.tanh(rate / _REST_RATE)
+            - car.constant_resistance * math.tanh(rate / REST_RATE)
         )
-        self._control[:2] = self._steering
+        # The wheels of a turn roll about one point: the inner one is turned more.
+        bend = math.tan(self._steering) / car.wheelbase
+        for wheel, side in enumerate((-0.5, 0.5)):
+            angle = math.atan(car.wheelbase * bend / (1.0 + side * bend * car.track))
+            self._control[wheel] = angle
         self._control[2:] = 0.5 * torque / car.gear_ratio
 
     def _command(self, time: float) -> None:

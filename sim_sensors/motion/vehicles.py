@@ -35,7 +35,8 @@ _Constants = tuple[float, float, float, float, float, float, float, float, float
 """Wheelbase, leverage and inertia at the motor, stall torque, no-load rate, linear and constant
 resistance, motor lag, steering lag."""
 
-_REST_RATE = 0.5  # rad/s of the motor over which the constant resistance sets in
+REST_RATE = 0.5
+"""Of the motor, over which the constant resistance sets in, rad/s."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,7 +198,7 @@ def _rates(state: _State, throttle: float, wanted: float, constants: _Constants)
     wheelbase, leverage, inertia, stall, no_load, linear, constant, lag, tau = constants
     rate = speed / leverage
     torque = (
-        stall * (drive - rate / no_load) - linear * rate - constant * math.tanh(rate / _REST_RATE)
+        stall * (drive - rate / no_load) - linear * rate - constant * math.tanh(rate / REST_RATE)
     )
     if speed <= 0.0:
         torque = max(torque, 0.0)

@@ -95,6 +95,10 @@ class SensorHealth:
         """Tell of a message of the noise-free sensor that does not count."""
         self._news.note(f'noise-free sensor {verdict.value}', DiagnosticStatus.WARN)
 
+    def lacks_noise_free(self, topic: str) -> None:
+        """Tell that nobody publishes what is to be measured."""
+        self._news.note(f'noise-free sensor: nobody publishes {topic}', DiagnosticStatus.WARN)
+
     def published(self, stamp_ns: int) -> None:
         """Count a measurement."""
         self._published += 1

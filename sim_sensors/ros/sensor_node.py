@@ -325,6 +325,8 @@ class SensorNode(Node):
         self.get_logger().info('parameters changed: the noise begins anew, the stamps go on')
 
     def _status(self) -> DiagnosticStatus:
+        if self._noise_free is not None and not self._noise_free.get_publisher_count():
+            self._health.lacks_noise_free(self._noise_free.topic_name)
         return self._health.report(
             self._subscription.get_publisher_count(),
             self._publisher.get_subscription_count(),
