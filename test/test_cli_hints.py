@@ -58,10 +58,11 @@ def test_transforms_that_xacro_has_to_make(bag: Path, tmp_path: Path, capsys: Ca
 def test_file_that_cannot_be_written_is_named_as_the_user_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: Path, data: bytes) -> int:
+    def refuse(self: Path, target: Path) -> Path:
         raise PermissionError(13, 'Permission denied', str(self))
 
-    monkeypatch.setattr(Path, 'write_bytes', refuse)
+    monkeypatch.setattr(Path, 'replace', refuse)
     with pytest.raises(PermissionError) as caught:
         tables.write_bytes(tmp_path / 'x.csv', b'')
     assert caught.value.filename == str(tmp_path / 'x.csv')
+    assert not list(tmp_path.iterdir())

@@ -125,8 +125,8 @@ def test_it_starts_at_rest(road: str) -> None:
 @pytest.mark.parametrize(
     ('setting', 'problem'),
     [
-        ('mass=0.5', 'vehicle: mass: 0.5 kg is not allowed; must be more than the 1 kg'),
-        ('cg_to_rear=0', 'vehicle: cg_to_rear: 0 is not allowed'),
+        ('mass=0.5', 'mass: 0.5 kg is not allowed; must be more than the 1 kg'),
+        ('cg_to_rear=0', 'cg_to_rear: 0 is not allowed'),
         ('road=Z', 'road'),
     ],
 )

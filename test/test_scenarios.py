@@ -27,7 +27,7 @@ MOVING = [
 
 def test_names():
     assert SCENARIOS.names()[:5] == ['standstill', 'line', 'circle', 'half_sine', 'figure_eight']
-    assert all(SCENARIOS.get(name)().kind == name for name in SCENARIOS.names())
+    assert all(SCENARIOS.get(name).kind == name for name in SCENARIOS.names())
 
 
 @pytest.mark.parametrize('scenario', MOVING, ids=lambda s: s.kind)

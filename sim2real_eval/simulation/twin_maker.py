@@ -59,11 +59,9 @@ class TwinMaker:
         Part of the label of the random streams: what is drawn for another purpose from the same
         seed (recordings to be compared with twins, say) is independent.
     origin : LocalFrame, optional
-        Where on the Earth the map frame of the truth is; by default as `truth_origin` finds it, or
-        that of the world where there are no fixes.
+        Where the map frame is on the Earth; by default by `truth_origin`, else that of the world.
     world : World, optional
-        What surrounds the sensors, in the map frame; by default standard gravity and the Earth's
-        field alone.
+        What surrounds the sensors; by default standard gravity and the Earth's field alone.
 
     Attributes
     ----------

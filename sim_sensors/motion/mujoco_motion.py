@@ -187,6 +187,8 @@ class MjcfMotion(TimedMotion):
     (np.float64(-1.96), array([0., 0., 0.]))
     """
 
+    kind = 'mjcf'
+
     file: str = parameter('', '', 'MJCF file.')
     site: str = parameter('imu', '', 'Site whose motion it is.')
     gravity: float = parameter(9.80665, 'm/s^2', 'As in the world of the sensors.', minimum=0.0)
