@@ -157,7 +157,7 @@ def conclude(
 def _compile(unit: StudyUnit) -> None:
     """Compile or load what a unit needs: judge 1 s of every model, and of one by every judge."""
     fast = tuple(judge for judge in unit.judges if judge.is_fast)
-    drive = StudyRecording('short', '', PathDrive('line', 0, 'short', duration=1.0))
+    drive = StudyRecording('short', '', PathDrive('accelerating', 0, 'short', duration=1.0))
     for judges, twins in ((fast[:1], unit.twins), (fast[1:], unit.twins[:1])):
         dataclasses.replace(
             unit, recording=drive, judges=judges, conditions=unit.conditions[:1], twins=twins,
