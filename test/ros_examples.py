@@ -28,6 +28,7 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from rclpy.signals import uninstall_signal_handlers
 from rosgraph_msgs.msg import Clock
 
 from sim2real_eval.judge.external.graph import (
@@ -86,18 +87,35 @@ def _words(name: str, parameters: Sequence[str], file: Path | None) -> list[str]
     return words + ([] if file is None else ['--params-file', str(file)])
 
 
+@contextlib.contextmanager
+def signals_left_alone() -> Iterator[None]:
+    """Take rclpy's handlers back that a node's `main` leaves for the end of its process.
+
+    A signal to pytest would shut down the context of whatever test comes next, and end nothing.
+    """
+    try:
+        yield
+    finally:
+        uninstall_signal_handlers()
+
+
 def refused(
-    capfd: pytest.CaptureFixture[str], name: str, *parameters: str, file: Path | None = None
+    capsys: pytest.CaptureFixture[str], name: str, *parameters: str, file: Path | None = None
 ) -> list[str]:
-    """Run an executable in this process with what it refuses; return the lines that it says."""
+    """Run an executable in this process with what it refuses; return the lines that it says.
+
+    Those are its own: what ROS logs and what DDS finds of the dead, which both write past Python,
+    are none of it.
+    """
     words = _words('', parameters, file)
-    capfd.readouterr()
+    capsys.readouterr()
     # What is taken by mistake would run for ever.
-    end = threading.Timer(60.0, rclpy.try_shutdown)
+    end = threading.Timer(TIMEOUT, rclpy.try_shutdown)
     end.start()
-    status = getattr(executables, name)(['--ros-args', *words])
+    with signals_left_alone():
+        status = getattr(executables, name)(['--ros-args', *words])
     end.cancel()
-    said = capfd.readouterr()
+    said = capsys.readouterr()
     assert status == 2, said.err
     return said.err.splitlines()
 

@@ -270,7 +270,7 @@ def test_parameters_describe_themselves(graph: Graph) -> None:
     ],
 )
 def test_wrong_parameter_at_the_start_is_one_line_and_status_2(
-    graph: Graph, capfd: pytest.CaptureFixture[str], command: str, reason: str
+    graph: Graph, capsys: pytest.CaptureFixture[str], command: str, reason: str
 ) -> None:
-    (line,) = refused(capfd, *command.split())
+    (line,) = refused(capsys, *command.split())
     assert reason in line

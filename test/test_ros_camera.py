@@ -199,6 +199,6 @@ def test_a_point_cloud_can_be_read_by_its_own_description() -> None:
     ],
 )
 def test_a_world_without_anything_to_see_is_one_line_and_status_2(
-    graph: Graph, capfd: pytest.CaptureFixture[str], world: str, problem: str
+    graph: Graph, capsys: pytest.CaptureFixture[str], world: str, problem: str
 ) -> None:
-    assert problem in refused(capfd, 'camera_node', f'world:={world}')[-1]
+    assert problem in refused(capsys, 'camera_node', f'world:={world}')[-1]

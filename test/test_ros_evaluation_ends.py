@@ -44,11 +44,11 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return short_bags(tmp_path_factory.mktemp('bags'), line=1.0, circle=4.0)
 
 
-def refused(capfd: pytest.CaptureFixture[str], *parameters: str) -> str:
+def refused(capsys: pytest.CaptureFixture[str], *parameters: str) -> str:
     """Run the node in this process; return its one complaint."""
     words = [word for parameter in parameters for word in ('-p', parameter)]
     assert evaluation_node.main(['--ros-args', *words]) == 2
-    captured = capfd.readouterr()
+    captured = capsys.readouterr()
     assert captured.out == ''
     (line,) = captured.err.splitlines()
     return line
@@ -85,53 +85,53 @@ def refused(capfd: pytest.CaptureFixture[str], *parameters: str) -> str:
 def test_a_malformed_parameter_is_one_line(
     bags: list[Path],
     tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str],
     parameter: str,
     complaint: str,
 ) -> None:
     good = {'real': bags_parameter(bags), 'out': f'out:={tmp_path / "out"}'}
     good[parameter.partition(':=')[0]] = parameter
-    line = refused(capfd, *good.values())
+    line = refused(capsys, *good.values())
     assert line.startswith('evaluation_node: error: ')
     assert complaint in line
     assert not (tmp_path / 'out').exists()
 
 
 def test_a_result_that_is_there_is_not_replaced(
-    bags: list[Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / 'mine').write_text('precious')
     given = (bags_parameter(bags), f'out:={tmp_path}')
     exists = f'out: {tmp_path}: exists; must be another folder, unless overwrite is true'
-    assert exists in refused(capfd, *given)
-    assert f'out: {tmp_path}: holds no study.json' in refused(capfd, *given, 'overwrite:=true')
+    assert exists in refused(capsys, *given)
+    assert f'out: {tmp_path}: holds no study.json' in refused(capsys, *given, 'overwrite:=true')
     assert (tmp_path / 'mine').read_text() == 'precious'
     under = f'out:={tmp_path / "mine/out"}'
-    assert 'out: ' in (line := refused(capfd, given[0], under))
+    assert 'out: ' in (line := refused(capsys, given[0], under))
     assert 'cannot be made' in line
-    assert 'real: is missing' in refused(capfd, f'out:={tmp_path / "out"}')
+    assert 'real: is missing' in refused(capsys, f'out:={tmp_path / "out"}')
 
 
 def test_two_recordings_of_one_name_are_refused_before_anything_starts(
-    bags: list[Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By path, or by what one says in its recording.yaml; one that is broken names itself."""
     other = tmp_path / 'other'
     other.mkdir()
     out = f'out:={tmp_path / "out"}'
     (other / 'recording.yaml').write_text('name: line_1')
-    line = refused(capfd, bags_parameter([bags[0], other]), out)
+    line = refused(capsys, bags_parameter([bags[0], other]), out)
     assert f'real: line_1: is the name of {bags[0]} and of {other}; must be of one' in line
-    assert 'is given twice' in refused(capfd, bags_parameter([bags[0], bags[0]]), out)
+    assert 'is given twice' in refused(capsys, bags_parameter([bags[0], bags[0]]), out)
     (other / 'recording.yaml').write_text('nam: line_1')
     assert "models: gps model: 'nothing'" in refused(
-        capfd, bags_parameter([bags[0], other]), out, 'models:=nothing'
+        capsys, bags_parameter([bags[0], other]), out, 'models:=nothing'
     )
 
 
-def test_a_malformed_argument_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_malformed_argument_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert evaluation_node.main(['--ros-args', '-p', 'nonsense']) == 2
-    assert 'evaluation_node: error: ' in capfd.readouterr().err
+    assert 'evaluation_node: error: ' in capsys.readouterr().err
 
 
 def test_what_is_complete_is_written_when_it_is_stopped(

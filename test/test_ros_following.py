@@ -123,7 +123,7 @@ def test_a_path_on_the_topic_is_followed_in_the_frame_of_the_odometry(graph: Gra
 
 
 def test_a_path_that_is_not_there_is_one_line_and_status_2(
-    graph: Graph, capfd: pytest.CaptureFixture[str]
+    graph: Graph, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (line,) = refused(capfd, 'path_follower_node', 'path:=/gone.csv')
+    (line,) = refused(capsys, 'path_follower_node', 'path:=/gone.csv')
     assert '/gone.csv: cannot be read' in line

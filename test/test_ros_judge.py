@@ -25,6 +25,7 @@ from live_examples import (
     gps_bits,
     live_judge,
 )  # fmt: skip
+from ros_examples import signals_left_alone
 from ros_judge_examples import Graph, Heard, Script, play
 
 from sim2real_eval.judge.external.graph import free_domain, private_context
@@ -299,11 +300,12 @@ def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
     ids=['unknown', 'type', 'file', 'filter', 'correct', 'unscented'],
 )
 def test_a_wrong_parameter_ends_the_node_with_one_line_and_status_2(
-    folder: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], problem: str
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str
 ) -> None:
     given = ['--params-file', str(folder / 'params.yaml'), *arguments]
-    assert main(['--ros-args', *given]) == 2
-    said = capfd.readouterr()
+    with signals_left_alone():
+        assert main(['--ros-args', *given]) == 2
+    said = capsys.readouterr()
     assert said.out == ''
     (line,) = said.err.splitlines()
     assert line.startswith(f'judge_node: error: {problem}')

@@ -109,8 +109,8 @@ def test_it_shares_a_process_with_an_imu_and_its_noise_with_a_batch_run(graph: G
     ],
 )
 def test_what_is_wrong_is_one_line_and_status_2(
-    graph: Graph, capfd: pytest.CaptureFixture[str], parameter: str, problem: str
+    graph: Graph, capsys: pytest.CaptureFixture[str], parameter: str, problem: str
 ) -> None:
-    said = refused(capfd, 'magnetometer_node', parameter)
+    said = refused(capsys, 'magnetometer_node', parameter)
     (line,) = (line for line in said if 'error' in line)
     assert problem in line

@@ -198,11 +198,11 @@ def test_odometry_that_waits_at_a_jump_of_the_clock_ends_the_round(graph: Graph)
     ],
 )
 def test_broken_parameter_file_is_one_line_and_status_2(
-    graph: Graph, capfd: pytest.CaptureFixture[str], tmp_path: Path, text: str, reason: str
+    graph: Graph, capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, reason: str
 ) -> None:
     file = tmp_path / 'broken.yaml'
     file.write_text(text)
-    told = refused(capfd, 'imu_node', file=file)
+    told = refused(capsys, 'imu_node', file=file)
     # rcl adds a line of its own to files that it cannot parse.
     assert len(told) <= 2
     assert told[-1].startswith('imu_node: error: ')

@@ -77,9 +77,9 @@ def test_the_motion_begins_when_all_that_are_awaited_are_there(graph: Graph) -> 
 
 @pytest.mark.parametrize('word', ['odometry//x', 'imu/data:a-b', ':imu_node', '3:x', 'imu/data::'])
 def test_what_nobody_can_be_is_not_awaited(
-    graph: Graph, capfd: pytest.CaptureFixture[str], word: str
+    graph: Graph, capsys: pytest.CaptureFixture[str], word: str
 ) -> None:
-    (line,) = refused(capfd, 'trajectory_node', f'awaited:="imu/data {word}"')
+    (line,) = refused(capsys, 'trajectory_node', f'awaited:="imu/data {word}"')
     assert f'trajectory_node: awaited: {word!r} is not allowed' in line
     assert 'must be TOPIC or TOPIC:NODE' in line
 

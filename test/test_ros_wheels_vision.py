@@ -167,9 +167,9 @@ def test_both_share_a_process(graph: Graph) -> None:
     ],
 )
 def test_what_is_wrong_is_one_line_and_status_2(
-    graph: Graph, capfd: pytest.CaptureFixture[str], node: str, parameter: str, problem: str
+    graph: Graph, capsys: pytest.CaptureFixture[str], node: str, parameter: str, problem: str
 ) -> None:
     model = ('model:=differential',) if 'half_track' in parameter else ()
-    said = refused(capfd, node, parameter, *model)
+    said = refused(capsys, node, parameter, *model)
     (line,) = (line for line in said if 'error' in line)
     assert problem in line

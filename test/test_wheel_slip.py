@@ -39,6 +39,20 @@ def test_slips_have_their_mean_and_variance() -> None:
         np.testing.assert_array_equal(backward, -added)
 
 
+def test_steps_of_endlessly_many_slips_have_their_mean_and_variance_too() -> None:
+    """A wheel far from the centre of a turn rolls 1e13 m; the steps between have their slips."""
+    slip = Slip(distance=1.0, length=0.2, ratio=0.5, locked=0.1)
+    travels = np.full((2000, 4), 0.5)
+    few = slip.start(1, 'run', 'wheels', 4).advance(travels)
+    far = np.full((1000, 4), 1e13)
+    wheels = slip.start(1, 'run', 'wheels', 4)
+    parts = [wheels.advance(travels[:800]), wheels.advance(far), wheels.advance(travels[800:])]
+    np.testing.assert_allclose(np.concatenate(parts[::2]), few, atol=1e-12)
+    normal = (parts[1] - slip.mean * 1e13) / math.sqrt(slip.variance_per_metre * 1e13)
+    assert abs(normal.mean()) < SIGMAS / math.sqrt(normal.size)
+    assert normal.std() == pytest.approx(1.0, abs=SIGMAS / math.sqrt(2.0 * normal.size))
+
+
 @pytest.mark.parametrize('locked', [0.0, 0.8])
 def test_what_slips_add_on_average_is_in_the_covariances(locked: float) -> None:
     """300 runs of slips alone on 20 m of a bend: mean squares about the truth are as stated.

@@ -38,8 +38,8 @@ def run(
         # rcl's parser of --ros-args: says what it stumbled over, and then where in its source.
         return _refuse(name, str(error))
     # What takes long for a reason of its own, such as compiling.
-    log = logging.getLogger('sim_sensors')
-    log.addHandler(_Forwarded(name))
+    log, forwarded = logging.getLogger('sim_sensors'), _Forwarded(name)
+    log.addHandler(forwarded)
     log.setLevel(logging.INFO)
     executor = SingleThreadedExecutor()
     try:
@@ -60,6 +60,7 @@ def run(
     finally:
         executor.shutdown()
         rclpy.try_shutdown()
+        log.removeHandler(forwarded)
     return 0
 
 

@@ -20,6 +20,8 @@ from .drives import WheelDrive
 from .noise import WheelNoise
 
 _SHORTEST = 1e-3
+# Slips in one step from which on their sum is drawn: one by one, endlessly many take for ever.
+_MANY = 1000.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,16 +80,23 @@ class Slip(Parameters):
 
     def start(self, seed: int, run: str, sensor: str, wheels: int) -> SlipProcess:
         """Return the slips of the wheels of one robot; started twice, they are the same."""
-        return SlipProcess(
-            self, [stream(seed, run, sensor, f'slip_{wheel}') for wheel in range(wheels)]
+        each, sums = (
+            [stream(seed, run, sensor, f'{name}_{wheel}') for wheel in range(wheels)]
+            for name in ('slip', 'slip_sum')
         )
+        return SlipProcess(self, each, sums)
 
 
 class SlipProcess:
-    """Slips as the wheels go on, with a random stream for each wheel."""
+    """Slips as the wheels go on, with a random stream for each wheel, and one for sums of many.
 
-    def __init__(self, slip: Slip, rngs: list[np.random.Generator]) -> None:
-        self._slip, self._rngs = slip, rngs
+    The sum of a thousand slips is as good as normal.
+    """
+
+    def __init__(
+        self, slip: Slip, rngs: list[np.random.Generator], sums: list[np.random.Generator]
+    ) -> None:
+        self._slip, self._rngs, self._sums = slip, rngs, sums
         self._way = np.zeros(len(rngs))
         # Of each wheel: where slips start and end, m, and what they add per metre; the last one
         # is beyond the way so far.
@@ -102,6 +111,16 @@ class SlipProcess:
         return added * np.sign(travels)
 
     def _of(self, wheel: int, travels: FloatArray) -> FloatArray:
+        slip = self._slip
+        far = travels > _MANY * (slip.distance + slip.length)
+        added = self._one_by_one(wheel, np.where(far, 0.0, travels))
+        if far.any():
+            way = travels[far]
+            normals = self._sums[wheel].standard_normal(len(way))
+            added[far] = slip.mean * way + np.sqrt(slip.variance_per_metre * way) * normals
+        return added
+
+    def _one_by_one(self, wheel: int, travels: FloatArray) -> FloatArray:
         way = np.empty(len(travels) + 1)
         way[0], way[1:] = self._way[wheel], travels
         # accumulate adds row after row by definition, as stepping does.
