@@ -21,13 +21,10 @@ from sim2real_eval.characterization.allan import (
     local_slopes,
     simple_relative_error,
 )
-from sim2real_eval.characterization.allan_covariance import (
-    AllanCovariance,
-    degrees_of_freedom,
-    term_shapes,
-)
+from sim2real_eval.characterization.allan_covariance import AllanCovariance, degrees_of_freedom
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import stream
+from sim_sensors.noise.processes import GaussMarkov
 
 
 def factors(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -55,7 +52,7 @@ def test_phase_dat_and_its_bounds_are_those_of_stable32(reference_dir: Path) -> 
     curve = allan_curve(np.diff(phase), 1.0, table[:, 0].astype(np.int64))
     assert [f'{value:.4e}' for value in curve.deviation] == [f'{row[5]:.4e}' for row in table]
     assert np.array_equal(curve.terms, table[:, 2])
-    white = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    white = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     low, high = confidence_band(curve, degrees_of_freedom(curve.n, curve.factors, white))
     np.testing.assert_allclose(low, table[:, 4], rtol=0.01)
     np.testing.assert_allclose(high, table[:, 6], rtol=0.01)
@@ -163,13 +160,15 @@ def test_degrees_of_freedom_are_those_of_greenhall_and_riley(
 ) -> None:
     """allantools has their formulas; at short averaging times it takes continuous noise."""
     grid = factors(64, 256, 1024, 4096)
-    alone = np.eye(5)[term]
+    alone = np.eye(6)[term]
     found = degrees_of_freedom(20_000, grid, alone)
     expected = [allantools.edf_greenhall(alpha, 2, m, 20_001, overlapping=True) for m in grid]
     np.testing.assert_allclose(found, expected, rtol=tolerance)
 
 
-@pytest.mark.parametrize(('term', 'name'), [(0, 'quantisation'), (1, 'white'), (3, 'walk')])
+@pytest.mark.parametrize(
+    ('term', 'name'), [(0, 'quantisation'), (1, 'white'), (3, 'walk'), (4, 'gauss_markov')]
+)
 def test_covariance_of_points_is_that_of_simulated_records(term: int, name: str) -> None:
     """800 records: variances to 20 % (4 sigma of 5 %), correlations to 0.14 (4 sigma)."""
     rng = stream(7, name, 'test', 'allan')
@@ -179,12 +178,14 @@ def test_covariance_of_points_is_that_of_simulated_records(term: int, name: str)
         'quantisation': lambda: np.diff(rng.standard_normal(n + 1)),
         'white': lambda: rng.standard_normal(n),
         'walk': lambda: np.cumsum(rng.standard_normal(n)),
+        'gauss_markov': lambda: GaussMarkov(rng, 1.0, 12.0, axes=1).advance(np.ones(n))[:, 0],
     }[name]
     found = np.array([allan_curve(make(), 1.0, grid).variance for _ in range(count)])
-    alone = np.eye(5)[term]
-    expected = AllanCovariance(n, grid).at(alone)
+    alone = np.eye(6)[term]
+    covariance = AllanCovariance(n, grid, 12.0)
+    expected = covariance.at(alone)
     scatter = np.sqrt(np.diagonal(expected))
-    mean = term_shapes(grid)[:, term]
+    mean = covariance.shapes[:, term]
     assert (np.abs(found.mean(axis=0) - mean) < 4 * scatter / np.sqrt(count)).all()
     np.testing.assert_allclose(found.var(axis=0), scatter**2, rtol=0.3)
     correlation = expected / np.outer(scatter, scatter)
@@ -198,7 +199,7 @@ def test_covariance_is_one_for_records_of_any_length(n: int) -> None:
     grid = averaging_factors(n)
     covariance = AllanCovariance(n, grid)
     for term in range(4):
-        found = covariance.at(np.eye(5)[term])
+        found = covariance.at(np.eye(6)[term])
         scatter = np.sqrt(np.diagonal(found))
         correlation = found / np.outer(scatter, scatter)
         assert np.abs(correlation).max() < 1.0 + 1e-9
@@ -212,7 +213,7 @@ def test_band_holds_the_truth_as_often_as_it_says() -> None:
     hits = np.zeros(len(grid))
     for _ in range(400):
         curve = allan_curve(rng.standard_normal(1024), 1.0, grid)
-        freedom = degrees_of_freedom(1024, grid, np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
+        freedom = degrees_of_freedom(1024, grid, np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]))
         low, high = confidence_band(curve, freedom)
         truth = 1.0 / np.sqrt(grid)
         hits += (low <= truth) & (truth <= high)

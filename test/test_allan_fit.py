@@ -8,13 +8,9 @@ import pytest
 from allan_examples import N, record, recovered, truth
 
 from sim2real_eval.characterization.allan import AllanCurve, allan_curve, averaging_factors
-from sim2real_eval.characterization.allan_fit import (
-    PLATEAU,
-    AllanFit,
-    fit_terms,
-    model_variance,
-    read_off,
-)
+from sim2real_eval.characterization.allan_fit import AllanFit, fit_terms, model_variance
+from sim2real_eval.characterization.bias_choice import choose_fit
+from sim2real_eval.characterization.graphical_estimate import PLATEAU, read_off
 from sim2real_eval.characterization.noise_terms import (
     COEFFICIENTS,
     Coefficient,
@@ -25,6 +21,7 @@ from sim2real_eval.characterization.noise_terms import (
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
+from sim_sensors.noise.processes import GaussMarkov
 
 SAMPLES = 1 << 14
 
@@ -39,15 +36,17 @@ def test_terms_come_back_within_three_sigma_in_99_of_100_seeds(rate: float) -> N
     are no larger than they need be. Longer records: benchmarks/allan_recovery.py.
     """
     given = truth(SAMPLES, rate)
-    good, relative, errors = 0, [], []
+    good, relative, errors, white = 0, [], [], []
     for seed in range(100):
         rng = stream(seed, f'{rate:g}', 'test', 'recovery')
         terms = fitted(record(given, SAMPLES, rate, rng), rate).terms
         good += recovered(terms, given)
+        white.append((terms.white.value - N) / terms.white.std)
         if terms.bias_instability.observable:
             relative.append(terms.bias_instability.std / given['bias_instability'])
             errors.append(terms.bias_instability.value / given['bias_instability'] - 1.0)
     assert good >= 99
+    assert 0.8 < np.std(white) < 1.2  # 1, its own uncertainty 0.07
     assert 0.6 < np.std(errors) / np.median(relative) < 1.4
     assert abs(np.mean(errors)) < 0.3 * np.median(relative)
 
@@ -67,6 +66,67 @@ def test_white_noise_alone_is_all_that_is_seen() -> None:
                 assert one.observable or (one.value, one.lower) == (0.0, 0.0)
                 assert one.upper > 0.0
     assert false < 10
+
+
+@pytest.mark.parametrize('flicker', [0.0, 0.2])
+def test_white_noise_and_weak_flicker_scatter_as_stated(flicker: float) -> None:
+    """The deviation of the standard score of N is 1, with none or hardly any flicker beside it
+    (80 records: two sigma are 0.16); what is found of weak flicker is not too large.
+    """
+    given = {**truth(SAMPLES, 100.0, walk=False)}
+    given['bias_instability'] *= flicker
+    white, weak = [], []
+    for seed in range(80):
+        values = record(given, SAMPLES, 100.0, stream(seed, 'scores', 'test', 'recovery'))
+        terms = fitted(values, 100.0).terms
+        white.append((terms.white.value - N) / terms.white.std)
+        if terms.bias_instability.observable:
+            one = terms.bias_instability
+            weak.append((one.value - given['bias_instability']) / one.std)
+    assert 0.84 < np.std(white) < 1.16
+    assert abs(np.mean(white)) < 0.45
+    assert flicker == 0.0 or np.mean(weak) < 0.4
+
+
+@pytest.mark.parametrize('kind', ['flicker', 'gauss_markov'])
+def test_flicker_and_a_bias_that_comes_back_are_separated(kind: str) -> None:
+    """A bias of 3e-4 with 100 s beside white noise, for six hours, is a Gauss-Markov process with
+    that deviation and time; flicker is flicker. In each of 6 axes, and right at an hour.
+    """
+    n, rate = 216_000, 10.0
+    for axis in range(6):
+        rng = stream(axis, kind, 'test', 'bias')
+        values = N * np.sqrt(rate) * rng.standard_normal(n)
+        if kind == 'flicker':
+            given = {**truth(n, rate, walk=False), 'white': 0.0, 'bias_instability': 5e-4}
+            choice = choose_fit(allan_curve(values + record(given, n, rate, rng), rate))
+            assert choice.fit.terms.bias_instability.agrees_with(5e-4)
+            assert choice.fit.terms.gauss_markov is None
+            true = (0.664 * 5e-4) ** 2
+        else:
+            bias = GaussMarkov(rng, 3e-4, 100.0, axes=1).advance(np.full(n, 1.0 / rate))[:, 0]
+            choice = choose_fit(allan_curve(values + bias, rate))
+            terms = choice.fit.terms
+            assert not terms.bias_instability.observable
+            assert terms.gauss_markov is not None
+            assert terms.gauss_markov_time is not None
+            assert terms.gauss_markov.agrees_with(3e-4)
+            assert terms.gauss_markov_time.agrees_with(100.0)
+            true = 2 * 3e-4**2 * 100 / 3600 * (1 - 3 * 100 / 7200)
+        hour = model_variance(choice.fit, 1.0 / rate, np.array([3600.0])).sum()
+        assert np.sqrt(hour / (N**2 / 3600.0 + true)) == pytest.approx(1.0, abs=0.35)
+        assert choice.separated
+
+
+def test_a_short_record_does_not_say_whether_the_bias_comes_back() -> None:
+    """18 correlation times, where tens are needed: open in most of 10 records."""
+    undecided = 0
+    for seed in range(10):
+        rng = stream(seed, 'short', 'test', 'bias')
+        bias = GaussMarkov(rng, 3e-4, 100.0, axes=1).advance(np.full(18_000, 0.1))[:, 0]
+        values = bias + N * np.sqrt(10.0) * rng.standard_normal(18_000)
+        undecided += not choose_fit(allan_curve(values, 10.0)).separated
+    assert undecided >= 5
 
 
 def test_bounds_of_what_cannot_be_seen_hold() -> None:

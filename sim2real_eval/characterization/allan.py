@@ -262,7 +262,7 @@ def confidence_band(
     >>> from sim2real_eval.characterization.allan import allan_curve
     >>> from sim2real_eval.characterization.allan_covariance import degrees_of_freedom
     >>> curve = allan_curve(np.random.default_rng(1).standard_normal(1000), 1.0)
-    >>> white = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    >>> white = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     >>> freedom = degrees_of_freedom(curve.n, curve.factors, white)
     >>> low, high = confidence_band(curve, freedom)
     >>> bool(np.all(low < curve.deviation)) and bool(np.all(curve.deviation < high))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Five noise terms fitted to an Allan curve, or read off its log-log plot.
+"""Noise terms fitted to an Allan curve.
 
 The coefficients (see `allan_covariance`) are at least zero and minimise
 
@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.optimize import brentq, nnls
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
-from .allan import AllanCurve, averaging_factors, local_slopes
-from .allan_covariance import RANDOM_TERMS, TERMS, AllanCovariance, allan_covariance, term_shapes
-from .noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
+from .allan import AllanCurve, averaging_factors
+from .allan_covariance import RANDOM_TERMS, TERMS, allan_covariance, term_shapes
+from .noise_terms import Coefficient, NoiseTerms
 
 # A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
 _SIGNIFICANT = 9.0
@@ -46,6 +46,8 @@ FEWEST_FITTED = 6
 """Averaging times that a fit of five terms takes at least."""
 
 Flags = NDArray[np.bool_]
+_ALL = np.ones(len(TERMS), dtype=np.bool_)
+_FLICKER, _WALK, _MARKOV = TERMS.index('flicker'), TERMS.index('walk'), TERMS.index('gauss_markov')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,19 +56,25 @@ class AllanFit:
 
     Attributes
     ----------
-    coefficients : (5,)
+    coefficients : (6,)
         Fitted, in the units of `allan_covariance`; 0 for what is not observable.
+    time : float
+        Correlation time of the Gauss-Markov process, samples; 0 for none.
     misfit : float
         Relative error of the model, as a share of the variance; 0 where noise explains all.
     chi_square, freedom : float
         Weighted sum of squares without the misfit, and its expectation.
+    deviance : float
+        Twice the negative log-likelihood of the points, but for a constant.
     """
 
     terms: NoiseTerms
     coefficients: FloatArray
+    time: float
     misfit: float
     chi_square: float
     freedom: int
+    deviance: float
 
 
 def fitted_factors(n: int) -> IntArray:
@@ -74,13 +82,15 @@ def fitted_factors(n: int) -> IntArray:
     return averaging_factors(n, 'octave')
 
 
-def fit_terms(curve: AllanCurve) -> AllanFit:
-    """Fit the five terms to a curve.
+def fit_terms(curve: AllanCurve, time: float = 0.0) -> AllanFit:
+    """Fit five terms to a curve: with flicker, or with a Gauss-Markov process in its place.
 
     Parameters
     ----------
     curve : AllanCurve
         At octaves; a denser grid gives nearly the same and takes longer.
+    time : float, optional
+        Correlation time of the Gauss-Markov process, samples; by default there is flicker.
 
     Raises
     ------
@@ -104,48 +114,73 @@ def fit_terms(curve: AllanCurve) -> AllanFit:
         )
     if not curve.variance[0] > 0.0:
         raise ParameterError('Allan fit', '', 'the signal is constant; there is no noise to fit')
-    problem = _Problem(allan_covariance(curve.n, curve.factors), curve.variance)
-    everything = np.ones(len(TERMS), dtype=np.bool_)
-    theta = problem.fit(everything)
+    problem = _Problem(curve, time)
+    theta = problem.fit(problem.free)
     square = problem.chi_square(theta)
-    freedom = max(len(curve.factors) - int((theta > 0.0).sum()), 1)
+    freedom = max(len(curve.factors) - int((theta > 0.0).sum()) - bool(time), 1)
     if chi2.sf(square, freedom) < _MISFIT_ALARM:
-        problem.misfit = _needed_misfit(problem, everything, freedom)
-        theta = problem.fit(everything)
+        problem.misfit = _needed_misfit(problem, freedom)
+        theta = problem.fit(problem.free)
     kept = _significant(problem, theta)
     chosen = problem.fit(kept)
     return AllanFit(
         terms=_terms(problem, curve, theta, chosen, kept),
         coefficients=chosen,
+        time=time,
         misfit=problem.misfit,
         chi_square=square,
         freedom=freedom,
+        deviance=problem.deviance(chosen),
     )
 
 
 def model_variance(fit: AllanFit, dt: float, tau: FloatArray) -> FloatArray:
-    """Return the fitted variance of each term at any averaging times, `(k, 5)`, u^2.
+    """Return the fitted variance of each term at any averaging times, `(k, 6)`, u^2.
 
     As in the table of `allan_covariance`; between multiples of dt the formulas go on smoothly.
     """
-    return np.asarray(term_shapes(np.asarray(tau) / dt) * fit.coefficients)
+    return np.asarray(term_shapes(np.asarray(tau) / dt, fit.time) * fit.coefficients)
+
+
+def markov_deviance(curve: AllanCurve, time: float, misfit: float) -> float:
+    """Return the deviance of all terms with a Gauss-Markov process, none left out; for a search of
+    its time. The misfit is taken as given.
+    """
+    problem = _Problem(curve, time)
+    problem.misfit = misfit
+    return problem.deviance(problem.fit(problem.free))
 
 
 class _Problem:
     """The fit of one curve: variances, shapes of the terms and covariances."""
 
-    def __init__(self, covariance: AllanCovariance, variance: FloatArray) -> None:
+    def __init__(self, curve: AllanCurve, time: float) -> None:
+        covariance = allan_covariance(curve.n, curve.factors, time)
+        variance = curve.variance
+        self.time = time
         self._covariance = covariance
         self._variance = variance
+        # The terms that there may be: flicker, or a Gauss-Markov process.
+        self.free = _ALL.copy()
+        self.free[_FLICKER if time else _MARKOV] = False
         # In units of the terms that would explain the largest share alone, all numbers are near 1.
-        self.scale = np.asarray((variance[:, None] / covariance.shapes).min(axis=0))
+        shapes = np.where(self.free, covariance.shapes, np.inf)
+        self.scale = np.asarray((variance[:, None] / shapes).min(axis=0))
+        self.scale[~self.free] = 1.0
         self.shapes = covariance.shapes * self.scale
+        # How the variance changes with the logarithm of the time, per Gauss-Markov coefficient.
+        self._by_time = np.zeros(len(variance))
+        if time:
+            above, below = (
+                term_shapes(curve.factors, time * step)[:, _MARKOV] for step in (1.01, 1.0 / 1.01)
+            )
+            self._by_time = (above - below) * self.scale[_MARKOV] / (2.0 * math.log(1.01))
         self._columns = np.concatenate([self.shapes, variance[:, None]], axis=1)
         self._diagonal = np.diag_indices(len(variance))
         self.misfit = 0.0
 
     def fit(self, kept: Flags) -> FloatArray:
-        """Return coefficients, `(5,)`, zero where not `kept`."""
+        """Return coefficients, `(6,)`, zero where not `kept`."""
         theta = self._least(self._columns / self._variance[:, None], kept)
         for _ in range(_ITERATIONS):
             before = theta
@@ -165,21 +200,34 @@ class _Problem:
         white = self._white(at / self.scale)
         return float(nnls(white[:, :-1] * kept, white[:, -1])[1] ** 2)
 
-    def uncertainty(self, coefficients: FloatArray) -> FloatArray:
-        """Standard uncertainty of each coefficient with all others free, `(5,)`."""
-        white = self._white(coefficients / self.scale)[:, :-1]
-        covariance = np.linalg.pinv(white.T @ white, hermitian=True)
-        return np.asarray(np.sqrt(np.diagonal(covariance)) * self.scale)
+    def deviance(self, coefficients: FloatArray) -> float:
+        """Twice the negative log-likelihood but for a constant, the points taken as normal."""
+        root = self._root(coefficients / self.scale)
+        return self.chi_square(coefficients) + 2.0 * float(np.log(np.diagonal(root)).sum())
 
-    def _white(self, theta: FloatArray) -> FloatArray:
-        """Return shapes and variances in directions in which their errors are independent and 1
-        under the covariance at scaled coefficients, `(k, 6)`.
+    def uncertainty(self, coefficients: FloatArray, free: Flags) -> FloatArray:
+        """Standard uncertainty of each coefficient with the others that are `free`, `(6,)`; and
+        last that of the logarithm of the time, `(7,)`.
         """
+        theta = coefficients / self.scale
+        by_time = self._by_time * theta[_MARKOV] * free[_MARKOV]
+        columns = np.concatenate([self.shapes * free, by_time[:, None]], axis=1)
+        white = solve_triangular(self._root(theta), columns, lower=True, check_finite=False)
+        covariance = np.linalg.pinv(white.T @ white, hermitian=True)
+        return np.asarray(np.sqrt(np.diagonal(covariance)) * np.append(self.scale, 1.0))
+
+    def _root(self, theta: FloatArray) -> FloatArray:
         model = self.shapes @ theta
         covariance = self._covariance.at(theta * self.scale)
         # The tiny part keeps a pure ramp, which is not random, from having no covariance at all.
         covariance[self._diagonal] += (self.misfit**2 + 1e-12) * model**2
-        root = np.linalg.cholesky(covariance)
+        return np.asarray(np.linalg.cholesky(covariance))
+
+    def _white(self, theta: FloatArray) -> FloatArray:
+        """Return shapes and variances in directions in which their errors are independent and 1
+        under the covariance at scaled coefficients, `(k, 7)`.
+        """
+        root = self._root(theta)
         return np.asarray(solve_triangular(root, self._columns, lower=True, check_finite=False))
 
     @staticmethod
@@ -190,12 +238,12 @@ class _Problem:
         return found
 
 
-def _needed_misfit(problem: _Problem, kept: Flags, freedom: int) -> float:
+def _needed_misfit(problem: _Problem, freedom: int) -> float:
     """Return the misfit that makes the weighted sum of squares equal to its expectation."""
 
     def excess(logarithm: float) -> float:
         problem.misfit = math.exp(logarithm)
-        return problem.chi_square(problem.fit(kept)) - freedom
+        return problem.chi_square(problem.fit(problem.free)) - freedom
 
     low, high = math.log(1e-5), math.log(_LARGEST_MISFIT)
     if excess(low) <= 0.0:
@@ -211,7 +259,7 @@ def _significant(problem: _Problem, theta: FloatArray) -> Flags:
     """
     kept = np.asarray(theta > 0.0)
     # A walk that was at zero beside the ramp may be all that the ramp stands for.
-    everything = np.ones(len(TERMS), dtype=np.bool_)
+    everything = problem.free.copy()
     if kept[RANDOM_TERMS] and _missed(problem, everything, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
         kept[RANDOM_TERMS] = False
         everything[RANDOM_TERMS] = False
@@ -239,36 +287,78 @@ def _missed(problem: _Problem, kept: Flags, term: int) -> float:
     if not without[:RANDOM_TERMS].any():
         return math.inf
     fewer = problem.fit(without)
-    with_it = problem.smallest_chi_square(fewer, kept)
-    return problem.chi_square(fewer) - with_it
+    missed = problem.chi_square(fewer) - problem.smallest_chi_square(fewer, kept)
+    if problem.time:
+        # Without the walk, a Gauss-Markov process of a given time implies long averages that
+        # hardly scatter, under which a walk would not help either: the likelihoods know better.
+        missed = max(missed, problem.deviance(fewer) - problem.deviance(problem.fit(kept)))
+    return missed
 
 
 def _terms(
     problem: _Problem, curve: AllanCurve, everything: FloatArray, chosen: FloatArray, kept: Flags
 ) -> NoiseTerms:
-    # Terms that were left out may be there all the same, a little: what the others would be with
-    # them, and how sure they would be, is part of the uncertainty.
-    std = np.hypot(
-        np.maximum(problem.uncertainty(chosen), problem.uncertainty(everything)),
-        chosen - everything,
+    # Terms of long averaging times that were left out may be there all the same, a little: what
+    # the others would be with them, and how sure they would be, is part of the uncertainty. White
+    # noise is known by the short times, and is as sure as they say.
+    std = problem.uncertainty(chosen, kept)
+    wider = np.hypot(
+        np.maximum(std[:-1], problem.uncertainty(chosen, problem.free)[:-1]), chosen - everything
     )
+    std[_FLICKER:-1] = wider[_FLICKER:]
+    # What was kept because it is large is too large in the mean.
+    shown = chosen * _selection_factors(problem, kept)
     dt = curve.dt
-    units = np.array([dt**2, dt, 1.0, 1.0 / dt, 1.0 / dt**2])
+    units = {
+        'quantisation': (0, dt),
+        'white': (1, math.sqrt(dt)),
+        'bias_instability': (_FLICKER, 1.0),
+        'random_walk': (_WALK, 1.0 / math.sqrt(dt)),
+        'rate_ramp': (RANDOM_TERMS, 1.0 / dt),
+    }
     found = {}
-    for index, name in enumerate(COEFFICIENTS):
-        unit = math.sqrt(units[index])
+    for name, (index, unit) in units.items():
         if kept[index]:
-            found[name] = _seen(chosen[index], std[index], unit)
-        else:
+            found[name] = _seen(shown[index], std[index], unit)
+        elif problem.free[index]:
             found[name] = _unseen(problem, chosen, everything[index], index, unit)
+        else:
+            found[name] = Coefficient(0.0, 0.0, 0.0, 0.0, observable=False)
+    if kept[_MARKOV]:
+        found['gauss_markov'] = _seen(shown[_MARKOV], std[_MARKOV], 1.0)
+        time = problem.time * dt
+        spread = math.exp(1.96 * std[-1])
+        found['gauss_markov_time'] = Coefficient(
+            time, time * float(std[-1]), time / spread, time * spread, observable=True
+        )
     return NoiseTerms(**found, seconds=curve.n * curve.dt)
+
+
+def _selection_factors(problem: _Problem, kept: Flags) -> FloatArray:
+    """Return by what each coefficient is multiplied, `(6,)`: its estimate is the one whose median
+    among those that pass the bound is what was found ([Zhong2008]).
+    """
+    factors = np.ones(len(kept))
+    for term in np.flatnonzero(kept[:RANDOM_TERMS]).tolist():
+        found = math.sqrt(max(_missed(problem, kept, term), _SIGNIFICANT))
+        if term == 1 or found > 7.0:
+            continue
+
+        def excess(mean: float, found: float = found) -> float:
+            return float(
+                np.log(2.0) + norm.logsf(found - mean) - norm.logsf(math.sqrt(_SIGNIFICANT) - mean)
+            )
+
+        mean = 1.0 if excess(1.0) > 0.0 else float(brentq(excess, 1.0, found, xtol=1e-3))
+        factors[term] = mean / found
+    return factors
 
 
 def _seen(theta: float, std: float, unit: float) -> Coefficient:
     """Root of a coefficient; its square is taken as chi-square with the degrees of freedom that
     its relative uncertainty stands for.
     """
-    freedom = 2.0 * (theta / std) ** 2
+    freedom = max(2.0 * (theta / std) ** 2, 1.0)
     low, high = (math.sqrt(freedom / chi2.ppf(p, freedom)) for p in (0.975, 0.025))
     value = unit * math.sqrt(theta)
     return Coefficient(value, float(0.5 * value * std / theta), low * value, high * value, True)
@@ -285,62 +375,9 @@ def _unseen(
     for _ in range(20):
         trial = chosen.copy()
         trial[index] = bound
-        std = float(problem.uncertainty(trial)[index])
+        std = float(problem.uncertainty(trial, problem.free)[index])
         before, bound = bound, estimate + 1.645 * std
         if bound <= 1.001 * before:
             break
     upper = unit * math.sqrt(bound)
     return Coefficient(0.0, unit * math.sqrt(std), 0.0, upper, observable=False)
-
-
-# The five coefficients as they are read off a log-log plot by hand.
-#
-# A straight line of the slope in question is laid through the points where the curve has it, and
-# read where it gives the coefficient: Qz at sqrt(3) s, N at 1 s, K at 3 s, R at sqrt(2) s; the
-# bias instability is the lowest point over 0.664 ([IEEE952], annex C; [Cesenek2019], section 1.7,
-# whose equation 1.19 has the factor upside down). The fit is better; this is what data sheets do.
-
-PLATEAU = math.sqrt(2.0 * math.log(2.0) / math.pi)
-"""Deviation of flicker noise over its bias instability, 0.664."""
-
-_LINES = (
-    ('quantisation', -1.0, math.sqrt(3.0)),
-    ('white', -0.5, 1.0),
-    ('random_walk', 0.5, 3.0),
-    ('rate_ramp', 1.0, math.sqrt(2.0)),
-)
-# How far a slope may be off, and the share of the record beyond which points are too unsure.
-_TOLERANCE = 0.15
-_LONGEST = 0.1
-
-
-def read_off(curve: AllanCurve) -> dict[str, float | None]:
-    """Return the coefficients by name as in `noise_terms`; None where no part has the slope.
-
-    Examples
-    --------
-    >>> from sim2real_eval.characterization.allan import allan_curve
-    >>> noise = np.random.default_rng(1).standard_normal(100_000)
-    >>> found = read_off(allan_curve(noise, rate=100.0))
-    >>> round(found['white'], 3), found['quantisation']
-    (0.1, None)
-    """
-    sure = curve.factors <= _LONGEST * curve.n
-    slopes = local_slopes(curve)
-    found: dict[str, float | None] = dict.fromkeys(COEFFICIENTS)
-    for name, slope, at in _LINES:
-        found[name] = _line(curve, sure & (np.abs(slopes - slope) < _TOLERANCE), slope, at)
-    flat = sure & (np.abs(slopes) < 0.25)
-    if flat.any():
-        found['bias_instability'] = float(curve.deviation[flat].min()) / PLATEAU
-    return found
-
-
-def _line(curve: AllanCurve, mine: Flags, slope: float, at: float) -> float | None:
-    """Level at `at` of the line of that slope through points, by how many terms each has."""
-    # One point may pass by chance.
-    if mine.sum() < 2:
-        return None
-    weights: FloatArray = curve.n / curve.factors[mine]
-    levels = np.log(curve.deviation[mine]) - slope * np.log(curve.tau[mine] / at)
-    return math.exp(float(np.average(levels, weights=weights)))

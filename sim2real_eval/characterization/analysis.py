@@ -12,7 +12,9 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
 from . import allan, findings
 from .allan_covariance import degrees_of_freedom
-from .allan_fit import FEWEST_FITTED, AllanFit, fit_terms, fitted_factors, model_variance, read_off
+from .allan_fit import FEWEST_FITTED, AllanFit, fitted_factors, model_variance
+from .bias_choice import BiasChoice, choose_fit, deviations_at
+from .graphical_estimate import read_off
 from .noise_terms import NoiseTerms, combined
 from .options import AllanOptions
 from .screening import longest_standstill, resolution, screen, unit_warnings
@@ -34,14 +36,19 @@ class AxisResult:
     # (k,) Degrees of freedom under the fitted model, and the textbook's relative error
     freedom: FloatArray
     simple_error: FloatArray
-    fit: AllanFit
-    model: FloatArray  # (k, 5) fitted variance by term
+    choice: BiasChoice
+    model: FloatArray  # (k, 6) fitted variance by term
     # Coefficients read off with straight lines, or None
     graphical_estimate: dict[str, float | None]
     # Of the samples: bias and, in an accelerometer, gravity; and their step, 0 for none
     mean: float
     resolution: float
     replaced: int  # outliers
+
+    @property
+    def fit(self) -> AllanFit:
+        """The fit that was chosen."""
+        return self.choice.fit
 
     @property
     def terms(self) -> NoiseTerms:
@@ -162,10 +169,13 @@ def _axis(
     if not curve.variance[0] > 0.0:
         notes.append(findings.CONSTANT(axis))
         return []
-    fit = fit_terms(curve.at(fitted))
+    choice = choose_fit(curve.at(fitted))
+    fit = choice.fit
     if fit.misfit:
         notes.append(findings.MISFIT(axis, misfit=fit.misfit / 2))
-    freedom = degrees_of_freedom(n, grid, fit.coefficients)
+    if not choice.separated:
+        notes.append(_not_separated(axis, choice, curve))
+    freedom = degrees_of_freedom(n, grid, fit.coefficients, fit.time)
     lower, upper = allan.confidence_band(curve, freedom)
     result = AxisResult(
         axis=axis,
@@ -174,7 +184,7 @@ def _axis(
         upper=upper,
         freedom=freedom,
         simple_error=allan.simple_relative_error(curve),
-        fit=fit,
+        choice=choice,
         model=model_variance(fit, curve.dt, curve.tau),
         graphical_estimate=read_off(curve.at(fitted)),
         mean=float(values.mean()),
@@ -182,6 +192,23 @@ def _axis(
         replaced=screened.replaced,
     )
     return [result]
+
+
+def _not_separated(axis: str, choice: BiasChoice, curve: allan.AllanCurve) -> Finding:
+    assert choice.markov is not None
+    bias, time = choice.markov.terms.gauss_markov, choice.markov.terms.gauss_markov_time
+    assert bias is not None
+    assert time is not None
+    seen = choice.flicker.terms.bias_instability.observable
+    flicker, markov = deviations_at(choice, curve.dt, 3600.0)
+    return findings.NOT_SEPARATED(
+        axis,
+        kind='flicker' if seen else 'a random walk',
+        std=bias.value,
+        unit=unit_of(axis),
+        time=time.value,
+        ratio=flicker / markov,
+    )
 
 
 def _change(ratio: float) -> float:
@@ -192,11 +219,20 @@ def _change(ratio: float) -> float:
 def combined_terms(
     results: Sequence[RecordingResult], weights: str = 'uncertainty'
 ) -> dict[str, NoiseTerms]:
-    """Return the terms of each axis over all recordings that have it."""
-    found: dict[str, list[NoiseTerms]] = {}
+    """Return the terms of each axis over all recordings that have it.
+
+    All recordings together say whether the bias flickers or is a Gauss-Markov process.
+    """
+    choices: dict[str, list[BiasChoice]] = {}
     for result in results:
         for one in result.axes:
-            found.setdefault(one.axis, []).append(one.terms)
+            choices.setdefault(one.axis, []).append(one.choice)
+    found = {
+        axis: [one.of(sum(two.gain for two in many)) for one in many]
+        if len(many) > 1
+        else [many[0].fit.terms]
+        for axis, many in choices.items()
+    }
     # Gyroscope first, x before y before z, whichever recording came first.
     order = sorted(found, key=lambda axis: (quantity_of(axis) != 'gyroscope', axis))
     return {axis: combined(found[axis], weights) for axis in order}

@@ -67,8 +67,16 @@ OUTLIERS = routine(
 CONSTANT = routine('allan.constant', 'is constant and left out', 'There is no noise to analyse.')
 MISFIT = routine(
     'allan.misfit',
-    'five terms follow the curve to {misfit:.1%} of the deviation',
+    'the terms follow the curve to {misfit:.1%} of the deviation',
     'There are other disturbances; the uncertainties include them.',
+)
+NOT_SEPARATED = routine(
+    'allan.not_separated',
+    '{kind} and a Gauss-Markov bias of {std:.2g} {unit} with {time:.3g s} follow the curve '
+    'equally well; the model has {kind}, whose Allan deviation at an hour is {ratio:.2g} times '
+    'as large',
+    'The two differ at averaging times that the record hardly reaches.',
+    'record for longer',
 )
 NOT_RECOVERED = routine(
     'allan.not_recovered',

@@ -64,6 +64,8 @@ def chain_model(
             'bias_instability_from': 1.0 / rate,
             'bias_instability_to': max(longest, 10.0 / rate),
             'random_walk': [row.random_walk.value if row else 0.0 for row in rows],
+            'gauss_markov_std': [_markov(row)[0] for row in rows],
+            'gauss_markov_time': [_markov(row)[1] for row in rows],
             'rate_ramp': [row.rate_ramp.value if row else 0.0 for row in rows],
             'quantisation': [step for _, step in white],
             'quantisation_noise': [row.quantisation.value if row else 0.0 for row in rows],
@@ -71,6 +73,13 @@ def chain_model(
             'turn_on_std': [biases.get(axis, (0.0, 0.0))[1] for axis in axes],
         }
     return ImuChain.from_mapping(mapping, 'Allan fit')
+
+
+def _markov(row: NoiseTerms | None) -> tuple[float, float]:
+    """Return deviation, u, and time, s, of the Gauss-Markov bias; 0 and any time for none."""
+    if row is None or row.gauss_markov is None or row.gauss_markov_time is None:
+        return 0.0, 100.0
+    return row.gauss_markov.value, row.gauss_markov_time.value
 
 
 def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
@@ -102,7 +111,8 @@ def kalibr_yaml(terms: Mapping[str, NoiseTerms], *, rate: float, topic: str) -> 
 
     It is the root mean square over the axes that show it. Kalibr needs a walk above 0: where no
     axis shows one, that of the upper bounds (95 %) stands in, which is one for the three together,
-    and a comment says so. A walk that is too large costs Kalibr some precision, one too small
+    and a comment says so. A Gauss-Markov bias counts as the walk that it begins as,
+    g sqrt(2 / T). A walk that is too large costs Kalibr some precision, one too small
     makes it trust a bias that moves. Convention: [Kalibr], wiki page IMU
     Noise Model.
     """
@@ -117,11 +127,22 @@ def kalibr_yaml(terms: Mapping[str, NoiseTerms], *, rate: float, topic: str) -> 
             ('noise_density', 'white', '/sqrt(Hz)'),
             ('random_walk', 'random_walk', '/s/sqrt(Hz)'),
         ):
-            value, bound = _one_number([getattr(row, name) for row in rows])
+            value, bound = _one_number(
+                [_with_markov(row) if name == 'random_walk' else row.white for row in rows]
+            )
             remark = '; not observable: root mean square of the upper bounds' if bound else ''
             lines.append(f'{quantity}_{key}: {value:.6e}  # {unit}{per}{remark}')
     lines += [f'rostopic: {topic}', f'update_rate: {rate:.6g}  # Hz']
     return '\n'.join(lines) + '\n'
+
+
+def _with_markov(row: NoiseTerms) -> Coefficient:
+    """Return the random walk with that as which a Gauss-Markov bias begins."""
+    std, time = _markov(row)
+    if not std:
+        return row.random_walk
+    value = math.hypot(row.random_walk.value, std * math.sqrt(2.0 / time))
+    return Coefficient(value, row.random_walk.std, 0.0, value, observable=True)
 
 
 def _one_number(found: Sequence[Coefficient]) -> tuple[float, bool]:
@@ -134,7 +155,8 @@ def sdf_noise(terms: Mapping[str, NoiseTerms], *, rate: float) -> str:
     """Return the <imu> element of an SDF sensor with these noises, for gz-sensors.
 
     stddev is per sample, N sqrt(rate); dynamic_bias_stddev is a density, K, and its correlation
-    time is long, so that the bias walks ([GzSensors]). SDF knows no flicker and no ramp.
+    time is that of a Gauss-Markov bias, or long, so that the bias walks
+    ([GzSensors]). SDF knows no flicker and no ramp.
     """
     lines = [
         f'<!-- sim2real allan: stddev holds at {rate:.6g} Hz; flicker and ramp are not in SDF -->',
@@ -156,7 +178,11 @@ def sdf_noise(terms: Mapping[str, NoiseTerms], *, rate: float) -> str:
                 'dynamic_bias_stddev': row.random_walk.value,
                 'dynamic_bias_correlation_time': _SDF_CORRELATION_TIME,
             }
-            if not row.random_walk.observable:
+            std, time = _markov(row)
+            if std and not row.random_walk.observable:
+                values['dynamic_bias_stddev'] = std * math.sqrt(2.0 / time)
+                values['dynamic_bias_correlation_time'] = time
+            elif not row.random_walk.observable:
                 del values['dynamic_bias_stddev'], values['dynamic_bias_correlation_time']
             for name, value in values.items():
                 lines.append(f'        <{name}>{escape(f"{value:.6g}")}</{name}>')
@@ -197,6 +223,8 @@ _UNITS = {
             {'deg/h/sqrt(h)': _DEGREE / _HOUR / math.sqrt(_HOUR), 'deg/s^2/sqrt(Hz)': _DEGREE},
         ),
         'rate_ramp': ('rad/s^2', {'deg/h/h': _DEGREE / _HOUR**2}),
+        'gauss_markov': ('rad/s', {'deg/h': _DEGREE / _HOUR, 'deg/s': _DEGREE}),
+        'gauss_markov_time': ('s', {'s': 1.0}),
     },
     'accelerometer': {
         'quantisation': ('m/s', {'mm/s': 1e-3}),
@@ -213,6 +241,8 @@ _UNITS = {
             },
         ),
         'rate_ramp': ('m/s^3', {'mg/h': 1e-3 * _G / _HOUR}),
+        'gauss_markov': ('m/s^2', {'mg': 1e-3 * _G, 'ug': 1e-6 * _G}),
+        'gauss_markov_time': ('s', {'s': 1.0}),
     },
 }
 
@@ -240,7 +270,7 @@ def discrete(coefficient: str, value: float, rate: float) -> float:
 
     White noise: standard deviation of a sample, N sqrt(rate). Random walk: of a step,
     K / sqrt(rate). Quantisation: of the noise of a sample, sqrt(2) Qz rate. Ramp: change per
-    sample. Bias instability: itself, for it has no rate.
+    sample. Bias instability and Gauss-Markov bias: themselves, for they have no rate.
     """
     factors = {
         'quantisation': math.sqrt(2.0) * rate,
@@ -248,5 +278,7 @@ def discrete(coefficient: str, value: float, rate: float) -> float:
         'bias_instability': 1.0,
         'random_walk': 1.0 / math.sqrt(rate),
         'rate_ramp': 1.0 / rate,
+        'gauss_markov': 1.0,
+        'gauss_markov_time': 1.0,
     }
     return value * factors[coefficient]

@@ -101,6 +101,7 @@ class Coefficient:
 
 
 COEFFICIENTS = ('quantisation', 'white', 'bias_instability', 'random_walk', 'rate_ramp')
+MARKOV_COEFFICIENTS = ('gauss_markov', 'gauss_markov_time')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +122,10 @@ class NoiseTerms:
         R, u/s: avar = R^2 tau^2 / 2.
     seconds : float
         Length of the record, or of all that were combined.
+    gauss_markov, gauss_markov_time : Coefficient, optional
+        g, u, and T, s: stationary deviation and correlation time of a Gauss-Markov bias, where
+        that follows the curve better than flicker; avar =
+        (2 g^2 T / tau) (1 - T / (2 tau) (3 - 4 exp(-tau/T) + exp(-2 tau/T))).
     """
 
     quantisation: Coefficient
@@ -129,10 +134,18 @@ class NoiseTerms:
     random_walk: Coefficient
     rate_ramp: Coefficient
     seconds: float
+    gauss_markov: Coefficient | None = None
+    gauss_markov_time: Coefficient | None = None
 
     def coefficients(self) -> dict[str, Coefficient]:
-        """Return the coefficients by name, in the order of `COEFFICIENTS`."""
-        return {name: getattr(self, name) for name in COEFFICIENTS}
+        """Return the coefficients by name, in the order of `COEFFICIENTS`, and then of the
+        Gauss-Markov bias where there is one.
+        """
+        found = {name: getattr(self, name) for name in COEFFICIENTS}
+        for name in MARKOV_COEFFICIENTS:
+            if getattr(self, name) is not None:
+                found[name] = getattr(self, name)
+        return found
 
 
 def short_terms(terms: NoiseTerms) -> NoiseTerms:
@@ -146,6 +159,8 @@ def short_terms(terms: NoiseTerms) -> NoiseTerms:
         bias_instability=bound(terms.bias_instability),
         random_walk=bound(terms.random_walk),
         rate_ramp=bound(terms.rate_ramp),
+        gauss_markov=None,
+        gauss_markov_time=None,
     )
 
 
@@ -158,11 +173,17 @@ def term_variances(terms: NoiseTerms, tau: FloatArray) -> dict[str, FloatArray]:
         'random_walk': tau / 3.0,
         'rate_ramp': tau**2 / 2.0,
     }
-    return {
-        name: np.asarray(one.value**2 * shapes[name])
-        for name, one in terms.coefficients().items()
-        if one.observable
+    found = {
+        name: np.asarray(getattr(terms, name).value ** 2 * shape)
+        for name, shape in shapes.items()
+        if getattr(terms, name).observable
     }
+    if terms.gauss_markov is not None and terms.gauss_markov_time is not None:
+        share = tau / terms.gauss_markov_time.value
+        less = 3.0 - 4.0 * np.exp(-share) + np.exp(-2.0 * share)
+        shape = 2.0 / share * (1.0 - less / (2.0 * share))
+        found['gauss_markov'] = np.asarray(terms.gauss_markov.value**2 * shape)
+    return found
 
 
 def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> NoiseTerms:
@@ -172,7 +193,8 @@ def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> Noise
     not 1 / std^2, because the std is proportional to the value and the smaller of two equally sure
     values would weigh more. Those of `length` are seconds, as [Cesenek2019] weighs them.
 
-    A coefficient is observable where it is in one recording at least. Where it is in all, the
+    The Gauss-Markov bias is the mean over those that have one. Another coefficient is observable
+    where it is in one recording at least. Where it is in all, the
     values are averaged; else the squares, with 0 for those that do not show it. The std is that of
     the weighted mean, or where it is larger, that which the scatter implies. ParameterError for no
     recordings, or other weights.
@@ -183,12 +205,16 @@ def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> Noise
         raise ParameterError('weights', '', f'{weights!r} must be uncertainty or length')
     if len(terms) == 1:
         return terms[0]
-    found = {name: _mean(terms, name, weights) for name in COEFFICIENTS}
+    found: dict[str, Coefficient] = {
+        name: _mean([getattr(one, name) for one in terms], terms, weights) for name in COEFFICIENTS
+    }
+    markov = [one for one in terms if one.gauss_markov is not None]
+    for name in MARKOV_COEFFICIENTS if markov else ():
+        found[name] = _mean([getattr(one, name) for one in markov], markov, weights)
     return NoiseTerms(**found, seconds=sum(one.seconds for one in terms))
 
 
-def _mean(terms: Sequence[NoiseTerms], name: str, weights: str) -> Coefficient:
-    found: list[Coefficient] = [getattr(one, name) for one in terms]
+def _mean(found: Sequence[Coefficient], terms: Sequence[NoiseTerms], weights: str) -> Coefficient:
     if not any(one.observable for one in found):
         surest = min(found, key=lambda one: one.upper)
         return Coefficient(0.0, surest.std, 0.0, surest.upper, observable=False)

@@ -20,10 +20,11 @@ from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.sampling import SampleGrid, seconds
 from sim_sensors.motion.scenarios import Standstill
 from .allan import AllanCurve, allan_curve
-from .allan_fit import fit_terms, fitted_factors
+from .allan_fit import fitted_factors
 from .analysis import RecordingResult, combined_terms
+from .bias_choice import choose_fit
 from .imu_file import chain_model
-from .noise_terms import NoiseTerms, short_terms
+from .noise_terms import Coefficient, NoiseTerms, short_terms
 from .signals import AXES
 
 _BLOCK = 1 << 16
@@ -111,9 +112,12 @@ def reidentify(
         curves[axis] = allan_curve(column, model.rate, fitted_factors(samples))
         if not curves[axis].variance[0] > 0.0:
             continue  # an axis that the model leaves without noise
-        fit = fit_terms(curves[axis])
+        choice = choose_fit(curves[axis])
+        # The other kind of bias where the simulated record does not say which one it is.
+        fits = (choice.markov, choice.flicker) if given.gauss_markov else (choice.flicker,)
+        fit = next((one for one in fits if one and not choice.separated), choice.fit)
         for name, one in given.coefficients().items():
-            again = getattr(fit.terms, name)
+            again = getattr(fit.terms, name) or Coefficient(0.0, 0.0, 0.0, 0.0, observable=False)
             found.append(RecoveredParameter(
                 axis, name, one.value, again.value, again.std, again.observable,
                 is_recovered=again.agrees_with(one.value),

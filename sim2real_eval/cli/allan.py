@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HELP = 'an IMU at rest -> noise terms and a model of it'
 DESCRIPTION = (
-    'Overlapping Allan deviation of every axis, five noise terms fitted to it, '
+    'Overlapping Allan deviation of every axis, noise terms fitted to it, '
     'and a sensor model made of them, which is then simulated and analysed again. Motion and '
     'outliers are removed first, with a finding.'
 )

@@ -43,6 +43,8 @@ _WORDS = {
     'bias_instability': 'bias instab. B',
     'random_walk': 'random walk K',
     'rate_ramp': 'rate ramp R',
+    'gauss_markov': 'Gauss-Markov g',
+    'gauss_markov_time': 'its time T',
 }
 
 
@@ -103,6 +105,9 @@ def allan_console_table(
 
 def _shown(one: Coefficient, size: float) -> str:
     if not one.observable:
+        # A Gauss-Markov bias stands in the place of flicker.
+        if not one.upper:
+            return '-'
         return f'< {one.upper / size:.2g}'
     return with_error(one.value / size, one.std / size)
 
@@ -110,11 +115,10 @@ def _shown(one: Coefficient, size: float) -> str:
 def units_legend(terms: Mapping[str, NoiseTerms]) -> str:
     """Return lines that name the SI units of the table; on their own, since a table wraps them."""
     quantities = list(dict.fromkeys(quantity_of(axis) for axis in terms))
+    names = dict.fromkeys(name for row in terms.values() for name in row.coefficients())
     return '\n'.join(
         f'{quantity}: discrete in {unit_of(f"{quantity}_x")}, SI in '
-        + ', '.join(
-            f'{letter} {imu_file.si_unit(quantity, name)}' for name, letter in _LETTERS.items()
-        )
+        + ', '.join(f'{_LETTERS[name]} {imu_file.si_unit(quantity, name)}' for name in names)
         for quantity in quantities
     )
 
@@ -285,6 +289,8 @@ def _axis_record(one: AxisResult, rate: float) -> dict[str, Any]:
         'misfit_of_variance': one.fit.misfit,
         'chi_square': one.fit.chi_square,
         'degrees_of_freedom': one.fit.freedom,
+        'gauss_markov_gain': one.choice.gain,
+        'flicker_separated_from_gauss_markov': one.choice.separated,
         'graphical_estimate': one.graphical_estimate,
         **_terms_record(one.axis, one.terms, rate),
     }
