@@ -333,7 +333,8 @@ def test_stamps_of_a_table_keep_their_nanoseconds(tmp_path: Path) -> None:
 
 def test_real_sensor_has_the_noise_that_is_published_of_it(real_dir: Path) -> None:
     """ADIS16405 for 2.8 h, fitted above its low pass: the deviation published at 1.28 s, where
-    white noise rules, is met within 3 sigma of fit, misfit and point; the bias is near the data sheet's.
+    white noise rules, is met within 3 sigma of fit, misfit and point; the bias is near that of
+    the data sheet.
     """
     folder = real_dir / 'adis16405_static'
     result = analyse(read_signals(folder / 'adis16405_imu1_si.npz'), AllanOptions(fit_from=0.1))
