@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a recording: a bag of ROS 2 or ROS 1, a folder of CSV files, or a trajectory file."""
+"""Read a recording: a bag of ROS 2 or ROS 1, a log of Gazebo, CSV files, or a trajectory file."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from .checks import check_messages
 from .corrections import FixCorrection, applied
 from .csv_folder import csv_files, read_csv_folder
 from .frames import TransformFile
+from .gazebo_log import LOG_SUFFIX, STATE_LOG, read_gazebo_log
 from .message_types import MESSAGE_TYPES, known_type
 from .metadata import Metadata, find_metadata, read_metadata
 from .poses import TRAJECTORY_SUFFIXES, truth_of_poses, with_velocities
@@ -54,8 +55,9 @@ def read_recording(
     Parameters
     ----------
     path : path
-        rosbag2 folder (sqlite3 or mcap), .mcap, .db3 or ROS 1 .bag file, folder of CSV files, or
-        a trajectory file (.tum, .kitti, .txt), which is a truth alone.
+        rosbag2 folder (sqlite3 or mcap), .mcap, .db3 or ROS 1 .bag file, folder of CSV files,
+        a log of Gazebo (.tlog, or the folder of it), or a trajectory file (.tum, .kitti, .txt),
+        which is a truth alone.
     topics : mapping of str to (str or None), optional
         Role (a key of `ROLE_CLASSES`) to topic; None: do without that role. Overrides the
         YAML. The truth may also be a trajectory file in the recording's folder or a path, or two
@@ -170,6 +172,8 @@ def _read_content(
     if path.is_dir():
         if (path / 'metadata.yaml').is_file():
             return read_bag(path, reader, topics)
+        if (path / STATE_LOG).is_file():
+            return read_gazebo_log(path)
         if csv_files(path):
             return read_csv_folder(path, given)
         if any(file.suffix in STORAGE_SUFFIXES for file in path.iterdir()):
@@ -181,8 +185,10 @@ def _read_content(
         )
     if path.suffix in TRAJECTORY_SUFFIXES:
         return Content(roles={'truth': DEFAULT_TOPICS['truth']})
+    if path.suffix == LOG_SUFFIX:
+        return read_gazebo_log(path)
     if path.suffix not in STORAGE_SUFFIXES:
-        allowed = ', '.join((*STORAGE_SUFFIXES, *TRAJECTORY_SUFFIXES))
+        allowed = ', '.join((*STORAGE_SUFFIXES, LOG_SUFFIX, *TRAJECTORY_SUFFIXES))
         raise RecordingError(f'{path}: not a recording: must be a folder or a file {allowed}')
     return read_bag(path, reader, topics)
 

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs of Gazebo's transport are read; made here as SQLite and protocol buffers have them."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.recording.reading import read_recording
+from sim_sensors.core.measurements import FixArray, ImuArray
+
+
+def varint(value: int) -> bytes:
+    parts = []
+    while value > 127:
+        parts.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*parts, value])
+
+
+def inner(number: int, data: bytes) -> bytes:
+    return varint(8 * number + 2) + varint(len(data)) + data
+
+
+def doubles(*values: float, first: int = 2) -> bytes:
+    """As on the wire: what is zero is left out."""
+    return b''.join(
+        varint(8 * (first + k) + 1) + struct.pack('<d', value)
+        for k, value in enumerate(values)
+        if value
+    )
+
+
+def header(stamp_ns: int, **data: str) -> bytes:
+    seconds, rest = divmod(stamp_ns, 1_000_000_000)
+    stamp = b''.join(varint(8 * k) + varint(v) for k, v in ((1, seconds), (2, rest)) if v)
+    pairs = (inner(2, inner(1, k.encode()) + inner(2, v.encode())) for k, v in data.items())
+    return inner(1, inner(1, stamp) + b''.join(pairs))
+
+
+def odometry(stamp_ns: int, x: float, frame: str = 'map') -> bytes:
+    pose = inner(4, doubles(x, -2.0, 0.1)) + inner(5, doubles(0, 0, 0, 1))
+    twist = inner(2, doubles(1.5, 0, 0)) + inner(3, doubles(0, 0, -0.25))
+    named = header(stamp_ns, frame_id=frame, child_frame_id='base_link')
+    return named + inner(2, pose) + inner(3, twist)
+
+
+def imu(stamp_ns: int) -> bytes:
+    measured = inner(4, doubles(0, 0.02, 0)) + inner(5, doubles(0.5, 0, 9.80665))
+    return header(stamp_ns, frame_id='car::imu') + inner(3, doubles(0, 0, 0, 1)) + measured
+
+
+def navsat(stamp_ns: int) -> bytes:
+    return header(stamp_ns) + doubles(43.07, -89.41, 260.5, 1.5) + inner(8, b'car::gps')
+
+
+STAMPS = [10_000_000 * k for k in range(1, 6)]
+TOPICS = {
+    '/ground_truth/odometry': ('gz.msgs.Odometry', [odometry(t, t * 1.5e-9) for t in STAMPS]),
+    '/ground_truth/imu': ('.ignition.msgs.IMU', [imu(t) for t in STAMPS]),
+    '/ground_truth/fix': ('gz.msgs.NavSat', [navsat(t) for t in STAMPS]),
+    '/world/field/state': ('gz.msgs.SerializedStateMap', [b'\x08\x01']),
+}
+
+
+def write_log(path: Path, topics: dict[str, tuple[str, list[bytes]]]) -> Path:
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.executescript(
+            'CREATE TABLE message_types (id INTEGER PRIMARY KEY, name TEXT);'
+            'CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT, message_type_id INTEGER);'
+            'CREATE TABLE messages (id INTEGER PRIMARY KEY, time_recv INTEGER, topic_id INTEGER, '
+            'message BLOB);'
+        )
+        for number, (topic, (name, messages)) in enumerate(topics.items(), start=1):
+            database.execute('INSERT INTO message_types VALUES (?, ?)', (number, name))
+            database.execute('INSERT INTO topics VALUES (?, ?, ?)', (number, topic, number))
+            rows = zip(STAMPS, messages, strict=False)
+            database.executemany(
+                'INSERT INTO messages (time_recv, topic_id, message) VALUES (?, ?, ?)',
+                [(time, number, message) for time, message in rows],
+            )
+    return path
+
+
+def test_a_log_is_a_recording_with_truth_and_noise_free_sensors(tmp_path: Path) -> None:
+    folder = tmp_path / 'circle_3'
+    folder.mkdir()
+    file = write_log(folder / 'state.tlog', TOPICS)
+    run = read_recording(folder)
+    assert (run.name, run.scenario) == ('circle_3', 'circle')
+    assert read_recording(file).name == 'circle_3'
+    truth = run.truth
+    assert truth is not None
+    assert (truth.frame, truth.child_frame) == ('map', 'base_link')
+    assert truth.stamp_ns.tolist() == STAMPS
+    assert truth.position[:, 0] == pytest.approx(1.5e-9 * np.array(STAMPS))
+    assert truth.position[0, 1:].tolist() == [-2.0, 0.1]
+    assert truth.linear_velocity[0].tolist() == [1.5, 0, 0]
+    assert truth.angular_velocity[0].tolist() == [0, 0, -0.25]
+    measured, fixes = run.messages['/ground_truth/imu'], run.messages['/ground_truth/fix']
+    assert isinstance(measured, ImuArray)
+    assert isinstance(fixes, FixArray)
+    assert measured.frame == 'car::imu'
+    assert measured.linear_acceleration[2].tolist() == [0.5, 0, 9.80665]
+    assert (fixes.frame, fixes.latitude[0], fixes.longitude[0]) == ('car::gps', 43.07, -89.41)
+    assert fixes.altitude[0] == 260.5
+    assert not fixes.position_covariance_type.any()
+    assert set(run.roles) == {'truth', 'ideal_imu', 'ideal_gps'} | set(run.roles)
+    assert run.ignored == ('/world/field/state (gz.msgs.SerializedStateMap)',)
+
+
+@pytest.mark.parametrize(
+    ('messages', 'problem'),
+    [
+        ([odometry(STAMPS[0], 0.0)[:-3]], 'a message cannot be read: it is cut short'),
+        ([b'\x0b'], 'a message cannot be read: wire type 3; must be 0, 1, 2 or 5'),
+        (
+            [odometry(STAMPS[0], 0.0), odometry(STAMPS[1], 0.0, 'odom')],
+            "frame_id is 'map', 'odom'; one topic must have one frame",
+        ),
+    ],
+)
+def test_what_is_damaged_is_refused_with_its_topic(
+    tmp_path: Path, messages: list[bytes], problem: str
+) -> None:
+    log = write_log(tmp_path / 'a.tlog', {'/truth': ('gz.msgs.Odometry', messages)})
+    with pytest.raises(RecordingError) as raised:
+        read_recording(log)
+    assert str(raised.value) == f'{log}: /truth: {problem}'
+
+
+def test_another_file_is_no_log(tmp_path: Path) -> None:
+    other = tmp_path / 'a.tlog'
+    other.write_bytes(b'no database' * 20)
+    with pytest.raises(RecordingError, match='not a readable log of Gazebo'):
+        read_recording(other)
