@@ -50,8 +50,8 @@ and end with status 1, because they leave what is there.
 **Repeatability.** Equal `--seed` gives equal bytes, whatever `--jobs` is.
 
 **Recordings** are rosbag2 folders, `.mcap`, `.db3` or ROS 1 `.bag` files, CSV folders, logs
-of Gazebo, or trajectory files ([recordings](recordings.md)). `--topic ROLE=TOPIC` names topics that
-differ from the defaults:
+of Gazebo, or trajectory files ([recordings](recordings.md)). `--topic ROLE=TOPIC` names topics
+that differ from the defaults:
 
 | role | default topic |
 |---|---|

@@ -19,7 +19,18 @@ from .poses import TRAJECTORY_SUFFIXES
 from .recording import DEFAULT_TOPICS, NAMED_ROLES, OPTIONAL_ROLES, ROLE_CLASSES, Recording
 
 DEFAULT_SCENARIO = 'drive'
-_GENERIC = ('bag', 'rosbag', 'rosbag2', 'mcap', 'db3', 'sqlite3', 'csv', 'data', 'recording', 'state')
+_GENERIC = (
+    'bag',
+    'rosbag',
+    'rosbag2',
+    'mcap',
+    'db3',
+    'sqlite3',
+    'csv',
+    'data',
+    'recording',
+    'state',
+)
 _FILES = ('.mcap', '.db3', '.bag', '.tlog', *TRAJECTORY_SUFFIXES)
 _NUMBERED = re.compile(r'(?P<scenario>.*[^_\W\d].*?)[_-](?:seg|run|trial)?\d+')
 
