@@ -272,3 +272,20 @@ def test_published_values_are_found_by_label() -> None:
     assert published_vepd('ch_rw', 'sine') == ROBUSTNESS['grass'] == 0.0796
     assert published_vepd('ch_rw', 'up_hill') is None
     assert published_vepd('mine', 'all') is None
+
+
+def test_a_lever_arm_on_the_real_robot_contradicts_the_print() -> None:
+    """What Ch:RW gains on curves over the line would lower Ch:Gauss if reality had it, and raise it
+    if the simulation had it, added in squares to errors of 0.023 m/s (docs, experiment C).
+    """
+    line = {model: TABLE_2['line'][model].vepd for model in ('ch_gauss', 'ch_rw')}
+    expected = {'circle': (0.095, 0.153, 0.176), 'sine': (0.064, 0.168, 0.150)}
+    for scenario, (real_side, simulated_side, printed) in expected.items():
+        walk, gauss = (TABLE_2[scenario][model].vepd for model in ('ch_rw', 'ch_gauss'))
+        gained = walk - line['ch_rw']
+        assert line['ch_gauss'] - gained == pytest.approx(real_side, abs=5e-4)
+        square = (0.023 + walk) ** 2 - (0.023 - line['ch_rw']) ** 2
+        found = np.sqrt((0.023 + line['ch_gauss']) ** 2 + square) - 0.023
+        assert found == pytest.approx(simulated_side, abs=5e-4)
+        assert gauss == pytest.approx(printed, abs=5e-4)
+        assert gauss > line['ch_gauss'] > real_side
