@@ -275,8 +275,8 @@ def test_published_values_are_found_by_label() -> None:
 
 
 def test_a_lever_arm_on_the_real_robot_contradicts_the_print() -> None:
-    """What Ch:RW gains on curves over the line would lower Ch:Gauss if reality had it, and raise it
-    if the simulation had it, added in squares to errors of 0.023 m/s (docs, experiment C).
+    """What Ch:RW gains on curves over the line would lower Ch:Gauss if reality had it. It would
+    raise it if the simulation had it, added in squares to errors of 0.023 m/s.
     """
     line = {model: TABLE_2['line'][model].vepd for model in ('ch_gauss', 'ch_rw')}
     expected = {'circle': (0.095, 0.153, 0.176), 'sine': (0.064, 0.168, 0.150)}

@@ -14,9 +14,10 @@ from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
 from sim2real_eval.metrics.published import RankAgreement, published_vepd, rank_agreement
 from sim2real_eval.metrics.scores import RunScore, score_run
+from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.errors import Sim2RealError
 from .outcome import StudyOutcome, speed_series
-from .run import RunKey
+from .run import RunKey, StudyRun
 
 _CHANGES: tuple[tuple[str, Any], ...] = (
     ('detrend', 'mean'),
@@ -35,6 +36,10 @@ _CHANGES: tuple[tuple[str, Any], ...] = (
     ('rezero', 'none'),
     ('rezero', 'each'),
 )
+# Shares of W1, m/s, in the sum; that of W2 is the rest. VEPD has 0.5.
+_SHARES = (0.0, 0.1, 0.25, 0.75, 0.9, 1.0)
+UNIT_FREE = 'unit-free'
+"""Each distance in standard deviations of the real runs: (W1 / s1 + W2 / s2) / 2."""
 
 
 class ScoringVariant(NamedTuple):
@@ -128,10 +133,37 @@ def _scored(
                     scores[number][run.key] = score_run(series[way.component], way.options)
                 except Sim2RealError as error:
                     problems[number] = problems[number] or str(error)
-    return [
-        _Way(way.label, [] if problem else outcome.table(judge, group, found), problem)
-        for way, found, problem in zip(ways, scores, problems, strict=True)
+    found = [
+        _Way(way.label, [] if problem else outcome.table(judge, group, one), problem)
+        for way, one, problem in zip(ways, scores, problems, strict=True)
     ]
+    return found + weighted(found[0].rows, outcome.by_model(judge, group)[REAL])
+
+
+def weighted(rows: Sequence[VepdRow], real: Sequence[StudyRun]) -> list[_Way]:
+    """Return the study's own distances with other weights, and without units."""
+    found = [
+        _Way(f'W1 x {share:g}', [
+            dataclasses.replace(row, vepd=share * row.w_rmse + (1.0 - share) * row.w_entropy)
+            for row in rows
+        ], '')
+        for share in _SHARES
+    ]  # fmt: skip
+    spreads = {}
+    for scenario in dict.fromkeys(row.scenario for row in rows):
+        scores = [one.score for one in real if scenario in (POOLED, one.scenario)]
+        spread = [np.std([getattr(score, name) for score in scores], ddof=1) if len(scores) > 1
+                  else 0.0 for name in ('rmse', 'entropy_difference')]  # fmt: skip
+        spreads[scenario] = spread
+    if not all(value > 0.0 for spread in spreads.values() for value in spread):
+        return [*found, _Way(UNIT_FREE, [], 'the real runs of a scenario do not differ')]
+    free = [
+        dataclasses.replace(row, vepd=float(np.mean(
+            np.array([row.w_rmse, row.w_entropy]) / spreads[row.scenario]
+        )))
+        for row in rows
+    ]  # fmt: skip
+    return [*found, _Way(UNIT_FREE, free, '')]
 
 
 def _tables(judge: str, group: str, scored: Sequence[_Way]) -> list[SensitivityTable]:
@@ -151,9 +183,11 @@ def _tables(judge: str, group: str, scored: Sequence[_Way]) -> list[SensitivityT
                 unknown = RankAgreement(0, None, None, None)
                 rows.append(SensitivityRow(label, nothing, nothing, unknown, problem))
                 continue
+            from scipy.stats import rankdata
+
             values = tuple(by_model[model].vepd for model in models)
             agreement = rank_agreement(values, [row.vepd for row in mine])
-            ranks = tuple(by_model[model].rank for model in models)
+            ranks = tuple(rankdata(values, method='average').tolist())
             rows.append(SensitivityRow(label, values, ranks, agreement))
         found.append(SensitivityTable(judge, group, scenario, models, tuple(rows)))
     return found
