@@ -21,12 +21,14 @@ from sim2real_eval.ros_launch.arguments import (
     boolean,
     check_packages,
     declare,
+    motion_file,
     profile_file,
 )
 from sim2real_eval.ros_launch.nodes import (
     ended_badly,
     include,
     note_mounting,
+    note_noise_free,
     static_transform,
     trajectory_node,
 )
@@ -42,13 +44,15 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             *declare('scenario', 'factor', 'loop', duration='60.0'),
-            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file'),
+            *declare(motion_params_file=motion_file()),
+            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file', noise_free_imu=''),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge='judge_node', judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),
             *declare('view', 'namespace', 'log_level', use_sim_time='true'),
             check_packages(),
             note_mounting(),
+            note_noise_free(),
             include(
                 'sensors.launch.py', {'params_file': LaunchConfiguration('sensors_params_file')}
             ),

@@ -26,6 +26,7 @@ from sim2real_eval.ros_launch.arguments import (
     NAVSAT,
     check_packages,
     declare,
+    motion_file,
     profile_file,
 )
 from sim2real_eval.ros_launch.nodes import (
@@ -33,6 +34,7 @@ from sim2real_eval.ros_launch.nodes import (
     Runs,
     include,
     note_mounting,
+    note_noise_free,
     trajectory_node,
     typed,
 )
@@ -58,14 +60,16 @@ def generate_launch_description() -> LaunchDescription:
     )
     return LaunchDescription(
         [
-            *declare('scenario', 'duration', 'factor', 'runs', 'first_run', 'out', 'storage'),
-            *declare('delay', 'settle', 'seed', 'imu', 'gps', 'sensors_params_file'),
+            *declare('scenario', 'duration', 'factor', motion_params_file=motion_file()),
+            *declare('runs', 'first_run', 'out', 'storage', 'delay', 'settle'),
+            *declare('seed', 'imu', 'gps', 'sensors_params_file', noise_free_imu=''),
             *declare(judge=judge, profile='clean'),
             *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('namespace', 'log_level', use_sim_time='true'),
             check_packages(),
             note_mounting(),
+            note_noise_free(),
             OpaqueFunction(function=experiment),
         ]
     )

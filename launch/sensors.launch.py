@@ -32,6 +32,7 @@ def generate_launch_description() -> LaunchDescription:
             *declare('seed', 'run'),
             *declare(
                 'ground_truth',
+                'noise_free_imu',
                 'sensor_transforms',
                 'lossless',
                 'params_file',

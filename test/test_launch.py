@@ -29,7 +29,10 @@ UNNAMED = {'rosbag2_storage_sqlite3'}
 # What helpers of ros_launch take, beyond what a file names itself.
 TAKEN_BY = {
     'node': {'namespace', 'log_level', 'use_sim_time'},
-    'trajectory_node': {'scenario', 'duration', 'factor', 'seed', 'namespace', 'log_level'},
+    'trajectory_node': {
+        *('scenario', 'duration', 'factor', 'seed', 'motion_params_file'),
+        *('namespace', 'log_level'),
+    },
     'profile_file': {'profile'},
     'note_mounting': {'imu', 'gps', 'static_transforms_file'},
     'check_packages': {'judge', 'view', 'storage', 'sensor_transforms'},

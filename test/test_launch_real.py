@@ -84,7 +84,8 @@ def test_sensors_measure_as_told_and_are_where_their_models_say(tmp_path: Path) 
     sensors = one(found, 'sensors_node')
     imu, gps = sensors.parameters['/**/imu_node'], sensors.parameters['/**/gps_node']
     labels = {'seed': 7, 'run': 'a/1/b'}
-    assert imu == {'model': str(model), 'gravity': 9.80665, **labels}
+    odometry = {'noise_free.enabled': False}
+    assert imu == {'model': str(model), 'gravity': 9.80665, **odometry, **labels}
     datum = {'datum.latitude_deg': 43.07, 'datum.longitude_deg': -89.4, 'datum.altitude_m': 260.0}
     assert gps == {'model': 'ch_rw', **datum, **labels}
     assert sensors.parameters['/**'] == {'sensors': ['imu', 'gps'], 'use_sim_time': False}
@@ -125,13 +126,13 @@ def test_the_judge_is_the_one_asked_for(navsat: str) -> None:
     originals = ['ekf_node', 'navsat_transform_node'][: 1 + (navsat == 'true')]
     assert names == [*publishers, *originals]
     assert '--z 0.4' in ' '.join(found[0].words)
-    assert found[2].own['frequency'] == 35.0
+    assert found[2].own['frequency'] == 50.0
 
     found = started('judge.launch.py', navsat=navsat, judge='judge_node', use_sim_time='true')
     assert [process.executable for process in found] == [*publishers, 'judge_node']
     told = found[2].own
     assert told['use_sim_time'] is True
-    file = str(config_path('judge', 'paper_released_navsat.yaml'))
+    file = str(config_path('judge', 'clean_navsat.yaml'))
     assert told['navsat_params_file'] == (file if navsat == 'true' else '')
     assert 'imu:=imu/data' in found[2].words
 
@@ -361,3 +362,14 @@ def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
 def test_every_node_of_ours_is_watched(file: str) -> None:
     text = FILES[file].read_text('utf-8')
     assert text.count('on_exit=ended') == len(calls(tree(file), 'node', 'trajectory_node'))
+
+
+@pytest.mark.parametrize(
+    ('scenario', 'given', 'measured'),
+    [('sprung_circle', '', True), ('drive_circle', '', False), ('sprung_circle', 'false', False)],
+)
+def test_an_imu_measures_what_the_physics_know(scenario: str, given: str, measured: bool) -> None:
+    found = started('demo.launch.py', scenario=scenario, noise_free_imu=given)
+    sensors = one(found, 'sensors_node')
+    assert sensors.parameters['/**/imu_node']['noise_free.enabled'] is measured
+    assert one(found, 'trajectory_node').own['motion'] == scenario

@@ -56,6 +56,23 @@ def test_what_a_callback_cannot_do_after_the_signal_is_no_error(first: str) -> N
     assert (done.returncode, done.stderr) == (0, '')
 
 
+INTERRUPTED = """
+        import os, signal, time
+        # As it is until rcl's own thread has shut the context down.
+        rclpy.ok = lambda: True
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+        except KeyboardInterrupt:
+            raise RuntimeError('cannot be converted') from None
+"""
+
+
+def test_an_interrupt_of_which_compiled_code_makes_another_error_is_none() -> None:
+    done = ended(INTERRUPTED.strip())
+    assert (done.returncode, done.stderr) == (0, '')
+
+
 def test_an_error_of_the_node_itself_is_not_hidden() -> None:
     done = ended('pass')
     assert done.returncode == 1

@@ -27,9 +27,14 @@ from ros_examples import (
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, NavSatFix
 
-from sim_sensors.motion.motions import START_NS, motion_of, truth_of
-from sim_sensors.ros.messages import stamp_ns
+from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion.ideal import InertialMotion
+from sim_sensors.motion.motions import START_NS, motion_of, noise_free_imu, truth_of
+from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.ros.messages import messages_of, stamp_ns
 from sim_sensors.ros.trajectory_node import TrajectoryNode
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 CIRCLE = truth_of(motion_of('circle', seed=0, run='', duration=1.5, parameters={'ramp_time': 0.5}))
 ROUND = truth_of(motion_of('circle', seed=0, run='', duration=0.5, parameters={'ramp_time': 0.2}))
@@ -137,3 +142,34 @@ def test_trajectory_node_loops_and_the_noise_with_it(graph: Graph) -> None:
         assert len(part) > 0.8 * len(full)
         assert stamps(part) == full[: len(part)]
         assert imu_bits(part) == want[: len(imu_bits(part))]
+
+
+def test_a_car_on_springs_tells_what_its_noise_free_imu_measures(graph: Graph) -> None:
+    """Every step of the physics, and the sensors beside it measure that: the bits of the batch."""
+    pytest.importorskip('mujoco', reason='the extra mujoco')
+    rough = motion_of('sprung_line', seed=0, run='run_1', duration=1.5, parameters={'road': 'C'})
+    felt = noise_free_imu(rough)
+    assert felt is not None
+    graph.listen('ground_truth/imu', Imu)
+    graph.listen('imu/data', Imu)
+    graph.start('imu_node', 'use_sim_time:=true', 'noise_free.enabled:=true')
+    graph.start(
+        'trajectory_node',
+        'motion:=sprung_line',
+        'scenario.road:=C',
+        'duration:=1.5',
+        'clock:=true',
+        'awaited:=ready ground_truth/odometry:imu_node ground_truth/imu:imu_node '
+        f'ground_truth/imu:{graph.node.get_name()}',
+    )
+    graph.let_go('imu/data')
+    told, measured = graph.received['ground_truth/imu'], graph.received['imu/data']
+    graph.wait(lambda: len(told) == len(felt), 'the last step')
+    graph.wait(lambda: len(measured) >= 140, 'what is final')
+    assert imu_bits(told) == imu_bits(list(messages_of(felt)))
+    moved = OdometryMotion(truth_of(rough), origin_ns=START_NS)
+    ideal = InertialMotion(moved, felt, origin_ns=START_NS, gravity=STANDARD_GRAVITY)
+    batch = imu.simulate(
+        load_imu('chrono'), ideal, seed=0, run='recording/1/run_1', origin_ns=START_NS
+    )
+    assert imu_bits(measured) == imu_bits(list(messages_of(batch.take(slice(0, len(measured))))))

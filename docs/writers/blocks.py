@@ -220,6 +220,7 @@ def arguments(file: str) -> dict[str, Parameter]:
         **{one.__name__: one for one in (ComparedSensors, Parameter)},
         **{'ARGUMENTS': ARGUMENTS, 'NAVSAT': NAVSAT, 'NO_JUDGE': 'none'},
         **{'dataclasses': dataclasses, 'profile_file': lambda *_: 'of the profile'},
+        'motion_file': lambda: 'config/ros/motion.yaml',
     }
     found: dict[str, Parameter] = {}
     for node in ast.walk(module):

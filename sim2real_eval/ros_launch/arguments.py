@@ -71,6 +71,9 @@ ARGUMENTS: dict[str, Parameter] = {
         'drive_circle',
     ),
     **_of(TrajectorySettings, 'duration', 'factor', 'loop'),
+    'motion_params_file': _text(
+        'Parameter file of trajectory_node, such as one with scenario.road of a sprung_circle.'
+    ),
     # What follows a path.
     **_of(PathFollowerSettings, 'path', 'controller', 'stamped'),
     'at_robot': dataclasses.replace(PathFollowerSettings.declared()['at_robot'], default=True),
@@ -105,6 +108,11 @@ ARGUMENTS: dict[str, Parameter] = {
         doc='Seed of all random draws; equal seeds give equal measurements.',
     ),
     **_of(SensorSettings, 'run'),
+    'noise_free_imu': _text(
+        'Whether the IMU measures what a noise-free one publishes on ground_truth/imu, and not '
+        'odometry that is differentiated.',
+        False,
+    ),
     'ground_truth': _text('Topic of the true odometry.', 'ground_truth/odometry'),
     'sensors_params_file': _text('Parameter file of sensors.launch.py.'),
     'sensor_transforms': _text(
@@ -234,6 +242,11 @@ def profile_file(suffix: str = '') -> list[Any]:
 
     folder = config_path('judge').as_posix()
     return [f'{folder}/', LaunchConfiguration('profile'), f'{suffix}.yaml']
+
+
+def motion_file() -> str:
+    """Return the shipped parameter file of trajectory_node."""
+    return str(config_path('ros', 'motion.yaml'))
 
 
 def boolean(name: str) -> Any:

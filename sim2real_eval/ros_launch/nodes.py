@@ -25,6 +25,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from sim_sensors.motion.motions import has_noise_free_imu
 from .arguments import boolean
 from .sensors import Mounting, of_models, transforms_file
 
@@ -91,7 +92,25 @@ def trajectory_node(parameters: Mapping[str, Any], **words: Any) -> Any:
         'seed': typed('seed', int),
         'clock': True,
     }
-    return node('trajectory_node', clock=None, parameters=[{**shared, **parameters}], **words)
+    return node(
+        'trajectory_node',
+        clock=None,
+        parameters=[LaunchConfiguration('motion_params_file'), {**shared, **parameters}],
+        **words,
+    )
+
+
+def note_noise_free() -> Any:
+    """Return an action that lets the IMU measure what that of a body in MuJoCo does, unless the
+    argument `noise_free_imu` says otherwise.
+    """
+
+    def note(context: Any) -> None:
+        given = context.launch_configurations
+        if not given['noise_free_imu']:
+            given['noise_free_imu'] = str(has_noise_free_imu(given['scenario'])).lower()
+
+    return OpaqueFunction(function=note)
 
 
 def include(file: str, arguments: Mapping[str, Any], **words: Any) -> Any:

@@ -11,7 +11,7 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import IDEAL_ROLES, OPTIONAL_ROLES, Recording
 from sim_sensors.core.measurements import FixArray, IntArray, MessageArray, OdometryArray
-from sim_sensors.motion.motions import START_NS
+from sim_sensors.motion.motions import noise_free_imu
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from .findings import NOISE_FREE
@@ -37,12 +37,8 @@ def noise_free_fixes(recording: Recording) -> FixArray | None:
 
 def with_noise_free(recording: Recording, motion: Motion) -> Recording:
     """Return the recording of a motion with what its noise-free IMU measured, if it has one."""
-    felt = getattr(motion, 'noise_free_imu', None)
-    if felt is None:
-        return recording
-    stamp_ns = felt.stamp_ns + START_NS
-    felt = dataclasses.replace(felt, stamp_ns=stamp_ns, arrival_ns=stamp_ns)
-    return recording.with_messages(IDEAL_ROLES['imu'], felt)
+    felt = noise_free_imu(motion)
+    return recording if felt is None else recording.with_messages(IDEAL_ROLES['imu'], felt)
 
 
 def noise_free_remarks(recording: Recording) -> tuple[Finding, ...]:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from sim_sensors.core.errors import MotionError, UnknownNameError, not_among
-from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.core.measurements import ImuArray, OdometryArray
+from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.rotations import rotate_back
 from .path_following import DRIVES, drive
@@ -48,6 +50,27 @@ _SPRUNG = tuple(f'sprung_{name}' for name in DRIVES)
 def motion_names() -> list[str]:
     """Return the names of all motions: drives of the ART vehicle, then scenarios."""
     return [*_DRIVEN, *_SPRUNG, *SCENARIOS.names()]
+
+
+def motion_parameters(name: str) -> type[Parameters] | None:
+    """Return the class that declares the parameters of a motion; None for one without any.
+
+    Of a scenario it is the class of `SCENARIOS`, of the vehicle on springs `SprungCar`. Raises
+    UnknownNameError for an unknown name, and MotionError for a motion that needs MuJoCo where that
+    is not installed.
+
+    Examples
+    --------
+    >>> list(motion_parameters('circle').declared())
+    ['duration', 'ramp_time', 'heading', 'speed', 'stop', 'rest_time', 'radius', 'clockwise']
+    """
+    if name in _DRIVEN:
+        return None
+    if name in _SPRUNG:
+        from .sprung_car import SprungCar
+
+        return SprungCar
+    return SCENARIOS.get(name)
 
 
 def motion_of(
@@ -106,6 +129,38 @@ def motion_of(
         {**(parameters or {}), 'duration': duration}, f'scenario {name}'
     )
     return motion
+
+
+def has_noise_free_imu(name: str) -> bool:
+    """Return whether the motion of a name comes with what a noise-free IMU measures.
+
+    Raises UnknownNameError for an unknown name.
+
+    Examples
+    --------
+    >>> has_noise_free_imu('sprung_line'), has_noise_free_imu('line')
+    (True, False)
+    """
+    if name in _DRIVEN or name in _SPRUNG:
+        return name in _SPRUNG
+    return hasattr(SCENARIOS.get(name), 'noise_free_imu')
+
+
+def noise_free_imu(motion: Motion, *, start_ns: int = START_NS) -> ImuArray | None:
+    """Return what the noise-free IMU of a motion measured; None where the motion has none.
+
+    `start_ns`: stamp of motion time 0.
+
+    Examples
+    --------
+    >>> noise_free_imu(motion_of('circle', duration=2.0)) is None
+    True
+    """
+    felt: ImuArray | None = getattr(motion, 'noise_free_imu', None)
+    if felt is None:
+        return None
+    stamp_ns = felt.stamp_ns + start_ns
+    return dataclasses.replace(felt, stamp_ns=stamp_ns, arrival_ns=stamp_ns)
 
 
 def truth_of(

@@ -181,8 +181,8 @@ class TrajectorySettings(Parameters):
     motion: str = setting(
         'drive_circle',
         '',
-        'What moves: a drive of the ART vehicle, a scenario, or a class in a file, '
-        'my_motion.py:Spiral.',
+        'What moves: a drive of the ART vehicle, the same on springs in MuJoCo (sprung_line), a '
+        'scenario, a body of an MJCF file (mjcf), or a class in a file, my_motion.py:Spiral.',
     )
     duration: float = setting(20.0, 's', 'Duration of the motion.', above=0.0, maximum=1e5)
     seed: int = setting(0, '1', 'Seed of the variation of a drive.', minimum=0)

@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
 
 import rclpy
 import rclpy.logging
@@ -32,10 +36,12 @@ def run(
     messages; `args` the command line without it, None that of the process. `finished` is asked
     after each callback; True ends the process with status 0.
     """
+    interrupted = _Interrupted()
     try:
         rclpy.init(args=None if args is None else [name, *args])
     except RuntimeError as error:
         # rcl's parser of --ros-args: says what it stumbled over, and then where in its source.
+        interrupted.end()
         return _refuse(name, str(error))
     # What takes long for a reason of its own, such as compiling.
     log, forwarded = logging.getLogger('sim_sensors'), _Forwarded(name)
@@ -53,15 +59,37 @@ def run(
         return 0
     except (RuntimeError, SystemError):
         # What a callback was about to do when the signal came, it can do no more: rcl says so. And
-        # code that numba compiled makes a SystemError of the KeyboardInterrupt that comes within.
-        if rclpy.ok():
+        # compiled code makes another error of the KeyboardInterrupt that comes within: numba's a
+        # SystemError, rclpy's a RuntimeError.
+        if rclpy.ok() and not interrupted.told:
             raise
         return 0
     finally:
         executor.shutdown()
         rclpy.try_shutdown()
         log.removeHandler(forwarded)
+        interrupted.end()
     return 0
+
+
+class _Interrupted:
+    """Remembers that SIGINT came, and hands it on; only in the main thread, which gets signals."""
+
+    def __init__(self) -> None:
+        self.told = False
+        self._before: Any = None
+        if threading.current_thread() is threading.main_thread():
+            # Before rclpy's own handler, which calls this one.
+            self._before = signal.signal(signal.SIGINT, self._tell)
+
+    def _tell(self, number: int, frame: FrameType | None) -> None:
+        self.told = True
+        if callable(self._before):
+            self._before(number, frame)
+
+    def end(self) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
 
 
 class _Forwarded(logging.Handler):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node that moves: ground-truth odometry of a driven car or an analytic scenario."""
+"""The node that moves: true odometry of a driven car, of a scenario or of a body in MuJoCo."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
@@ -17,13 +18,22 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import Imu
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
-from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.motion.motions import SCENARIOS, motion_names, motion_of, truth_of
+from sim_sensors.core.parameters import Parameters
+from sim_sensors.motion.motions import (
+    motion_names,
+    motion_of,
+    motion_parameters,
+    noise_free_imu,
+    truth_of,
+)
 from sim_sensors.motion.scenarios import TimedMotion
+from sim_sensors.motion.trajectory import Motion
 from .messages import messages_of
 from .node_settings import TrajectorySettings
+from .noise_free_topic import NOISE_FREE_TOPICS
 from .odometry_topic import ODOMETRY_TOPIC
 from .parameters import NodeParameters
 from .running import Awaited, run
@@ -39,6 +49,9 @@ _TELL_S = 5.0
 class TrajectoryNode(Node):
     """Publishes nav_msgs/Odometry on `ground_truth/odometry`, and /clock when asked.
 
+    Of a body in MuJoCo also the sensor_msgs/Imu of a noise-free IMU, `ground_truth/imu`, at every
+    step of the physics.
+
     The wall only paces it: one message per tick, whose stamp is the motion's. A machine that is
     too slow slows the motion down and loses nothing. A wrong parameter raises Sim2RealError.
     """
@@ -50,18 +63,23 @@ class TrajectoryNode(Node):
         parameters = NodeParameters(self)
         self._settings = parameters.declare(TrajectorySettings())
         self._awaited = Awaited(self, self._settings.awaited.split())
-        self._odometry = self._truth(parameters)
-        self._index = 0
+        motion, settings = self._motion(parameters), self._settings
+        self._odometry = dataclasses.replace(
+            truth_of(motion, rate=settings.rate, start_ns=settings.start_ns),
+            frame=settings.frame_id,
+            child_frame=settings.child_frame_id,
+        )
+        self._felt = noise_free_imu(motion, start_ns=settings.start_ns)
+        self._index = self._felt_index = 0
         self.finished = False
         self._clock_publisher = (
             self.create_publisher(ClockMessage, '/clock', 10) if self._settings.clock else None
         )
-        self._publisher = self.create_publisher(
-            Odometry,
-            ODOMETRY_TOPIC,
-            QoSProfile(depth=_DEPTH),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-        )
+        self._publisher = self._publish_on(Odometry, ODOMETRY_TOPIC)
+        if self._felt is not None:
+            felt = dataclasses.replace(self._felt, frame=settings.child_frame_id)
+            self._felt = felt
+            self._felt_publisher = self._publish_on(Imu, NOISE_FREE_TOPICS['imu'].name)
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
         self._since = self._wall.now()
         self._begun = not self._settings.awaited.split()
@@ -69,39 +87,43 @@ class TrajectoryNode(Node):
         period = 1.0 / (self._settings.rate * self._settings.factor)
         self.create_timer(period, self._tick, clock=self._wall)
 
-    def _truth(self, parameters: NodeParameters) -> OdometryArray:
+    def _publish_on(self, message_type: Any, topic: str) -> Any:
+        options = QoSOverridingOptions.with_default_policies()
+        profile = QoSProfile(depth=_DEPTH)
+        return self.create_publisher(message_type, topic, profile, qos_overriding_options=options)
+
+    def _motion(self, parameters: NodeParameters) -> Motion:
         settings = self._settings
         given: dict[str, object] = {}
-        drives = [name for name in motion_names() if name not in SCENARIOS.names()]
-        if settings.motion not in drives:
-            # The longer of both durations: the scenario's own default must not refuse a ramp that
-            # the duration asked for has room for.
-            kind = self._scenario_class(settings.motion)
-            scenario = kind(duration=max(kind().duration, settings.duration))
-            made = parameters.declare(scenario, 'scenario', skip=('duration',), read_only=True)
+        if kind := self._declared():
+            defaults = kind()
+            if isinstance(defaults, TimedMotion):
+                # The longer of both durations: the scenario's own default must not refuse a ramp
+                # that the duration asked for has room for.
+                duration = max(defaults.duration, settings.duration)
+                defaults = dataclasses.replace(defaults, duration=duration)
+            made = parameters.declare(defaults, 'scenario', skip=('duration',), read_only=True)
             given = made.to_mapping()
-            del given['duration']
+            given.pop('duration', None)
         parameters.finish()
-        motion = motion_of(
+        return motion_of(
             settings.motion,
             seed=settings.seed,
             run=settings.run,
             duration=settings.duration,
             parameters=given,
         )
-        truth = truth_of(motion, rate=settings.rate, start_ns=settings.start_ns)
-        return dataclasses.replace(
-            truth, frame=settings.frame_id, child_frame=settings.child_frame_id
-        )
 
-    def _scenario_class(self, name: str) -> type[TimedMotion]:
-        where = self.get_name(), 'motion'
+    def _declared(self) -> type[Parameters] | None:
+        name = self._settings.motion
         try:
-            return SCENARIOS.get(name, where=where[0], key=where[1])
+            return motion_parameters(name)
         except UnknownNameError:
             problem = not_among(f'{name!r} is not allowed', name, motion_names())
             raise ParameterError(
-                *where, f'{problem}, or a class in a file, such as my_motion.py:Spiral'
+                self.get_name(),
+                'motion',
+                f'{problem}, or a class in a file, such as my_motion.py:Spiral',
             ) from None
 
     def _tick(self) -> None:
@@ -115,15 +137,26 @@ class TrajectoryNode(Node):
         if not self._begun:
             return
         self._publisher.publish(message)
+        self._tell_felt()
         self._index += 1
         if self._index == len(self._odometry):
-            self._index = 0
+            self._index = self._felt_index = 0
             if not self._settings.loop:
                 self._publisher.wait_for_all_acked(_DELIVERY)
                 self.get_logger().info('the motion has ended')
                 # For who started it; a log may be silent.
                 print(json.dumps({'published': len(self._odometry)}), flush=True)
                 self.finished = True
+
+    def _tell_felt(self) -> None:
+        """Publish what the noise-free IMU measured up to the newest odometry."""
+        if self._felt is None:
+            return
+        now_ns = int(self._odometry.stamp_ns[self._index])
+        end = int(np.searchsorted(self._felt.stamp_ns, now_ns, side='right'))
+        for message in messages_of(self._felt.take(slice(self._felt_index, end))):
+            self._felt_publisher.publish(message)
+        self._felt_index = end
 
     def _poll(self) -> None:
         """Begin when all that are awaited have been there for long enough; once is enough."""
