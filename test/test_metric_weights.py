@@ -8,7 +8,7 @@ import numpy as np
 from sim2real_eval.metrics.distances import vepd_table
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.sensitivity import UNIT_FREE, weighted
+from sim2real_eval.study.sensitivity import UNIT_FREE, holm, weighted
 
 
 def scores(rmse: float, entropy: float, unit: float) -> list[RunScore]:
@@ -51,3 +51,9 @@ def test_real_runs_that_are_equal_have_no_unit_of_their_own() -> None:
     last = weighted(rows, runs)[-1]
     assert (last.label, last.rows) == (UNIT_FREE, [])
     assert last.problem == 'the real runs of a scenario do not differ'
+
+
+def test_p_values_are_adjusted_for_all_that_are_looked_at() -> None:
+    """Holm's step-down procedure: times 4, 3, 2, 1 from the smallest on, never falling."""
+    assert holm([0.03, None, 0.01, 0.04, 0.02]) == [0.06, None, 0.04, 0.06, 0.06]
+    assert holm([0.9, 0.8]) == [1.0, 1.0]

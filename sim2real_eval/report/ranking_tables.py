@@ -223,7 +223,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
     """Return one line per two rankings of a scenario."""
     table = plain_table(title, gap=1)
     add_words(table, 'scenario', 'ranking', 'and ranking')
-    add_numbers(table, 'models', 'Kendall', 'Spearman', 'p-value')
+    add_numbers(table, 'models', 'Kendall', 'Spearman', 'p-value', 'adjusted')
     last = None
     for pair in pairs:
         if last not in (None, pair.scenario):
@@ -237,6 +237,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
             rounded(agreement.kendall, 2),
             rounded(agreement.spearman, 2),
             p_value_text(agreement.p_value),
+            p_value_text(pair.adjusted),
         )
         last = pair.scenario
     return table

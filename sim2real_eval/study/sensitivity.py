@@ -208,6 +208,7 @@ class RankingPair:
     first: str
     second: str
     agreement: RankAgreement  # over the models that both rank
+    adjusted: float | None = None  # p-value among all pairs of rankings of the study
 
 
 def ranking_pairs(outcome: StudyOutcome) -> list[RankingPair]:
@@ -235,4 +236,22 @@ def ranking_pairs(outcome: StudyOutcome) -> list[RankingPair]:
                 [other.get(model, np.nan) for model in outcome.models],
             )
             found.append(RankingPair(scenario, first, second, agreement))
+    adjusted = holm([pair.agreement.p_value for pair in found])
+    return [
+        dataclasses.replace(pair, adjusted=one) for pair, one in zip(found, adjusted, strict=True)
+    ]
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p-values adjusted for all that are looked at, in their order; None stays None.
+
+    The probability that any of them falls below a level by accident is at most that level, however
+    they depend on each other (S. Holm, Scand. J. Stat. 6, 1979).
+    """
+    known = sorted((one, i) for i, one in enumerate(p_values) if one is not None)
+    found: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for place, (one, i) in enumerate(known):
+        highest = max(highest, min((len(known) - place) * one, 1.0))
+        found[i] = highest
     return found

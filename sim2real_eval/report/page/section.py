@@ -293,7 +293,9 @@ def _block(given: RankLines) -> AnnotatedTable:
 
 def _pairs(side: SideResults) -> AnnotatedTable:
     columns = [console.Column(name) for name in ('scenario', 'ranking', 'and ranking')]
-    columns += [console.numeric(name) for name in ('models', 'Kendall', 'Spearman', 'p-value')]
+    columns += [
+        console.numeric(name) for name in ('models', 'Kendall', 'Spearman', 'p-value', 'adjusted')
+    ]
     rows = [
         [
             'all pooled' if pair.scenario == POOLED else pair.scenario,
@@ -303,6 +305,7 @@ def _pairs(side: SideResults) -> AnnotatedTable:
             _two(pair.agreement.kendall),
             _two(pair.agreement.spearman),
             console.p_value_text(pair.agreement.p_value, console.NONE),
+            console.p_value_text(pair.adjusted, console.NONE),
         ]
         for pair in side.rankings
     ]
