@@ -22,8 +22,8 @@ from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY
 from sim_sensors.world.world import load_world
 
-# What to look with is the user's choice, and no dependency.
-VIEWERS = {'rviz2', 'plotjuggler', 'foxglove_bridge'}
+# What to look with and what simulates is the user's choice, and no dependency.
+VIEWERS = {'rviz2', 'plotjuggler', 'foxglove_bridge', 'ros_gz_bridge', 'ros_gz_sim'}
 # rosbag2_storage_default_plugins brings it; Humble has no package of that name.
 UNNAMED = {'rosbag2_storage_sqlite3'}
 # What helpers of ros_launch take, beyond what a file names itself.
@@ -41,7 +41,7 @@ everyone = pytest.mark.parametrize('file', FILES)
 
 
 def test_the_launch_files_of_the_graph_are_there() -> None:
-    names = ('sensors', 'judge', 'experiment', 'evaluate', 'demo', 'path_follower')
+    names = ('sensors', 'judge', 'experiment', 'evaluate', 'demo', 'path_follower', 'gazebo')
     assert set(FILES) == {f'{name}.launch.py' for name in names}
 
 
@@ -146,6 +146,7 @@ def test_all_that_is_needed_is_a_dependency_and_looked_for_first(
     for judge, view in itertools.product(ARGUMENTS['judge'].choices, ARGUMENTS['view'].choices):
         for storage in ARGUMENTS['storage'].choices:
             given = {'judge': judge, 'view': view, 'storage': storage, 'sensor_transforms': 'true'}
+            given |= {'bridge_file': 'bridge.yaml', 'robot_file': 'robot.urdf'}
             assert set(needed(given)) <= depends | VIEWERS | UNNAMED
     # `ros2 launch` itself, too.
     assert 'ros2launch' in depends

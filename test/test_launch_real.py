@@ -30,6 +30,7 @@ OTHERS = {
     )
     for package in needed(
         {'judge': judge, 'view': view, 'storage': storage, 'sensor_transforms': 'true'}
+        | dict.fromkeys(('bridge_file', 'robot_file'), 'any')
     )
 }
 MODEL = """lever_arm: [0.1, 0.2, 0.3]
@@ -48,7 +49,8 @@ def index(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (index / name).touch()
     share = prefix / 'share' / PACKAGE
     share.mkdir()
-    (share / 'launch').symlink_to(repository / 'launch')
+    for name in ('launch', 'gazebo_ws_plugins'):
+        (share / name).symlink_to(repository / name)
     for name in ('launch', 'launch_ros'):
         (index / name).touch()
         (prefix / 'share' / name).symlink_to(Path(get_package_prefix(name), 'share', name))
@@ -373,3 +375,22 @@ def test_an_imu_measures_what_the_physics_know(scenario: str, given: str, measur
     sensors = one(found, 'sensors_node')
     assert sensors.parameters['/**/imu_node']['noise_free.enabled'] is measured
     assert one(found, 'trajectory_node').own['motion'] == scenario
+
+
+def test_gazebo_is_started_last_with_its_bridge_and_ends_the_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gz = tmp_path / 'gz'
+    gz.write_text('#!/bin/sh\n')
+    gz.chmod(0o755)
+    monkeypatch.setenv('PATH', str(tmp_path))
+    found = started('gazebo.launch.py', iterations='5000', out=str(tmp_path / 'bag'))
+    assert found[-1].words[:4] == ['sim', '-r', '--iterations', '5000']
+    assert '-s' in found[-1].words
+    assert Path(found[-1].words[-1]).name == 'sim2real_field.sdf'
+    assert Path(one(found, 'parameter_bridge').own['config_file']).is_file()
+    assert {'sensors_node', 'judge_node'} <= {process.executable for process in found}
+    assert 'record' in ' '.join(found[-2].words)
+    gz.unlink()
+    with pytest.raises(ParameterError, match=r'Gazebo \(gz or ign\) is not installed'):
+        started('gazebo.launch.py')

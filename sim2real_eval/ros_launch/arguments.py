@@ -170,6 +170,17 @@ ARGUMENTS: dict[str, Parameter] = {
     'rate_factor': Parameter(
         0.0, '1', 'Seconds of a run per second; 0: as fast as all keep up.', minimum=0
     ),
+    # Gazebo.
+    'world_file': _text('World of Gazebo (SDF); none: a field with a car.'),
+    'bridge_file': _text(
+        'Topics between Gazebo and ROS, for parameter_bridge of ros_gz_bridge; none: those of '
+        'the field.'
+    ),
+    'robot_file': _text('Robot (URDF, SDF) to put into the world; none: what the world has.'),
+    'iterations': Parameter(
+        0, '1', 'Steps of physics after which Gazebo ends; 0: when it is told to.', minimum=0
+    ),
+    'headless': _text('Run Gazebo without a window.', True),
     # Pictures.
     'view': _text(
         'What to look with; has to be installed.',
@@ -275,6 +286,10 @@ def needed(given: Mapping[str, str]) -> dict[str, tuple[str, str]]:
         found[_VIEWERS[view]] = ('view', 'view:=none')
         # The frame of the estimate is joined to the map.
         found.setdefault('tf2_ros', found[_VIEWERS[view]])
+    if 'bridge_file' in given:
+        found['ros_gz_bridge'] = ('bridge_file', '')
+    if given.get('robot_file'):
+        found['ros_gz_sim'] = ('robot_file', '')
     if 'storage' in given:
         other = {'mcap': 'sqlite3', 'sqlite3': 'mcap'}[given['storage']]
         found[f'rosbag2_storage_{given["storage"]}'] = ('storage', f'storage:={other}')

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gazebo with a robot, its bridge, sensors that measure the robot, a judge and a recording.
+
+Without a window; the launch ends with Gazebo. Fortress (`ign`) or Harmonic and later (`gz`).
+
+Examples
+--------
+ros2 launch sim2real_sensors gazebo.launch.py gps:=ch_rw out:=drive_01
+ros2 launch sim2real_sensors gazebo.launch.py iterations:=60000 judge:=none out:=drive_02
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+from ament_index_python.packages import get_package_share_directory
+from launch import LaunchContext, LaunchDescription
+from launch.actions import ExecuteProcess, OpaqueFunction, Shutdown
+from launch.conditions import IfCondition
+from launch.events.process import ProcessExited
+from launch.substitutions import LaunchConfiguration, NotEqualsSubstitution
+from launch_ros.actions import Node
+
+from sim2real_eval.ros_launch.arguments import (
+    ARGUMENTS,
+    NAVSAT,
+    check_packages,
+    declare,
+    profile_file,
+)
+from sim2real_eval.ros_launch.nodes import PACKAGE, ended_badly, include, node, note_mounting
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.parameters import Parameter
+
+NO_JUDGE = 'none'
+COMMANDS = {'gz': ('gz', 'sim'), 'ign': ('ign', 'gazebo')}
+
+
+def generate_launch_description() -> LaunchDescription:
+    judge = dataclasses.replace(
+        ARGUMENTS['judge'], default='judge_node', choices=(*ARGUMENTS['judge'].choices, NO_JUDGE)
+    )
+    return LaunchDescription(
+        [
+            *declare('world_file', 'bridge_file', 'robot_file', 'iterations', 'headless'),
+            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file', noise_free_imu='true'),
+            *declare('sensor_transforms', 'static_transforms_file'),
+            *declare('profile', judge=judge, judge_params_file=profile_file()),
+            *declare(navsat_params_file=profile_file(NAVSAT)),
+            *declare(out=Parameter('', '', 'Folder of the bag; none: nothing is recorded.')),
+            *declare('storage', 'namespace', 'log_level', use_sim_time='true'),
+            check_packages(),
+            note_mounting(),
+            include(
+                'sensors.launch.py', {'params_file': LaunchConfiguration('sensors_params_file')}
+            ),
+            include(
+                'judge.launch.py',
+                {
+                    'params_file': LaunchConfiguration('judge_params_file'),
+                    # The sensors publish theirs.
+                    'sensor_transforms': 'false',
+                },
+                condition=IfCondition(
+                    NotEqualsSubstitution(LaunchConfiguration('judge'), NO_JUDGE)
+                ),
+            ),
+            OpaqueFunction(function=gazebo),
+        ]
+    )
+
+
+def gazebo(context: LaunchContext) -> list:
+    def value(name: str) -> str:
+        return LaunchConfiguration(name).perform(context)
+
+    command = next((words for name, words in COMMANDS.items() if shutil.which(name)), None)
+    if command is None:
+        raise ParameterError('launch', 'world_file', 'Gazebo (gz or ign) is not installed')
+    shipped = Path(get_package_share_directory(PACKAGE), 'gazebo_ws_plugins')
+    world = value('world_file') or str(shipped / 'worlds' / 'sim2real_field.sdf')
+    # Gazebo last of all, with nobody missing its first messages.
+    return [
+        bridge(value('bridge_file') or str(shipped / 'config' / 'bridge.yaml')),
+        *recorder(value('out'), value('storage')),
+        *robot(value('robot_file')),
+        ExecuteProcess(
+            cmd=[
+                *command,
+                *('-r', '--iterations', value('iterations')),
+                *(['-s'] if value('headless') == 'true' else []),
+                world,
+            ],
+            name='gazebo',
+            output='screen',
+            on_exit=ended,
+        ),
+    ]
+
+
+def ended(event: ProcessExited, context: LaunchContext) -> list:
+    return ended_badly(event, context) or [Shutdown(reason='Gazebo has ended')]
+
+
+def bridge(file: str) -> Node:
+    return node(
+        'parameter_bridge',
+        package='ros_gz_bridge',
+        name='gazebo_bridge',
+        parameters=[{'config_file': file}],
+        on_exit=ended_badly,
+    )
+
+
+def robot(file: str) -> list[Node]:
+    """Return what puts a robot of URDF or SDF beside what the world has."""
+    if not file:
+        return []
+    return [
+        node(
+            'create',
+            package='ros_gz_sim',
+            name='gazebo_robot',
+            arguments=['-file', file],
+            on_exit=ended_badly,
+        )
+    ]
+
+
+def recorder(out: str, storage: str) -> list[ExecuteProcess]:
+    """Return what records all topics; it needs a while to write what it has."""
+    if not out:
+        return []
+    return [
+        ExecuteProcess(
+            cmd=[
+                *('ros2', 'bag', 'record', '--output', out, '--storage', storage),
+                *('--use-sim-time', '--disable-keyboard-controls', '--all'),
+            ],
+            name='recorder',
+            output='screen',
+            sigterm_timeout='30',
+        )
+    ]
