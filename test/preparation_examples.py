@@ -42,7 +42,7 @@ def prepared(
     frames = FrameTree(transforms, assume_identity=not transforms)
     sources = {config.sources[0].name: array}
     inputs = build_inputs(config, None, sources, None, None, None, frames, correct)
-    messages, queue = inputs.arrivals.of_parts(np.arange(len(inputs.names))), new_queue(1)
+    (messages,), queue = inputs.arrivals, new_queue(1)
     memory = new_part_state(len(inputs.names))
     memory.rates[1] = acceleration
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))

@@ -242,3 +242,45 @@ def test_compressed_bags_are_read_and_unpack_to_no_more_than_is_allowed(
     monkeypatch.setattr(unpacking, '_MOST_TIMES', 1)
     with pytest.raises(RecordingError, match=problem):
         read_recording(bag)
+
+
+def rewritten(file: Path, *, chunked: bool) -> None:
+    """Turn the messages of each chunk of an mcap file around, with no index and no summary."""
+    magic = b'\x89MCAP0\r\n'
+    data, place, written = file.read_bytes(), len(magic), [magic]
+    while place < len(data) - len(magic):
+        kind, size = struct.unpack_from('<BQ', data, place)
+        record, place = data[place : place + 9 + size], place + 9 + size
+        if kind == 6:
+            rows, at = [], 49
+            while at < len(record):
+                end = at + 9 + struct.unpack_from('<Q', record, at + 1)[0]
+                rows.append(record[at:end])
+                at = end
+            messages = [row for row in rows if row[0] == 5]
+            inner = b''.join([row for row in rows if row[0] != 5] + messages[::-1])
+            head = struct.pack('<BQ', 6, 40 + len(inner)) + record[9:25]
+            head += struct.pack('<QIIQ', len(inner), 0, 0, len(inner))
+            written.append(head + inner if chunked else inner)
+        elif kind == 1:
+            written.append(record)
+        elif kind == 15:
+            break
+    written += [struct.pack('<BQI', 15, 4, 0), struct.pack('<BQQQI', 2, 20, 0, 0, 0), magic]
+    file.write_bytes(b''.join(written))
+
+
+@pytest.mark.parametrize('chunked', [True, False])
+def test_an_mcap_file_out_of_order_and_one_without_chunks_are_the_same_recording(
+    bags: Path, tmp_path: Path, chunked: bool
+) -> None:
+    folder, file, _ = damaged(bags, tmp_path, 'mcap')
+    before = read_recording(folder)
+    rewritten(file, chunked=chunked)
+    for where in (folder, file):
+        after = read_recording(where)
+        assert after.messages.keys() == before.messages.keys()
+        for topic, array in before.messages.items():
+            found = after.messages[topic]
+            np.testing.assert_array_equal(found.stamp_ns, array.stamp_ns)
+            np.testing.assert_array_equal(found.arrival_ns, array.arrival_ns)

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, column_of
+from sim_sensors.core.scratch import release, zeros
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.sampling import SampleGrid, seconds
@@ -76,12 +77,13 @@ def simulated_standstill(
     grid = SampleGrid(0, model.rate)
     motion = Standstill(duration=(samples + 1) / model.rate)
     sensor = model.start(seed, run)
-    found = np.empty((samples, len(AXES)))
+    found = zeros((samples, len(AXES)))
     for first in range(0, samples, _BLOCK):
         last = min(first + _BLOCK, samples)
         measured = sensor.measure(motion.at(seconds(grid.stamps(first, last), 0)))
         found[first:last, :3] = measured.angular_velocity
         found[first:last, 3:] = measured.linear_acceleration
+        release()
         if progress is not None:
             progress()
     return found
@@ -108,7 +110,7 @@ def reidentify(
     values = simulated_standstill(model, samples, seed=seed, progress=progress)
     found, curves = [], {}
     for axis, given in terms.items():
-        column = np.ascontiguousarray(values[:, AXES.index(axis)])
+        column = np.ascontiguousarray(column_of(values, AXES.index(axis)))
         curves[axis] = allan_curve(column, model.rate, fitted_factors(samples))
         if not curves[axis].variance[0] > 0.0:
             continue  # an axis that the model leaves without noise

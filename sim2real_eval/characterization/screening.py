@@ -27,8 +27,9 @@ from scipy.stats import norm
 
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, by_blocks
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.scratch import release
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .signals import SignalFileError, Signals, quantity_of, unit_of
@@ -79,7 +80,7 @@ def screen(
         limit = _QUARTILE * (1.0 + 2.0 * factor)
     else:
         centre = _block_medians(values, rate)
-        rest = np.abs(values - centre)
+        rest = by_blocks(lambda own, middle: np.abs(own - middle), values, centre)
         scale = max(float(np.median(rest)) / _QUARTILE, resolution(values))
         out = rest > factor * scale
         limit = factor
@@ -135,8 +136,8 @@ def _block_medians(values: FloatArray, rate: float) -> FloatArray:
     if count == 0:
         return np.full(len(values), np.median(values))
     medians = np.median(values[: count * size].reshape(count, size), axis=1)
-    index = np.minimum(np.arange(len(values)) // size, count - 1)
-    return np.asarray(medians[index])
+    numbers = np.arange(len(values))
+    return by_blocks(lambda some: medians[np.minimum(some // size, count - 1)], numbers)
 
 
 def _noise(values: FloatArray) -> float:
@@ -275,6 +276,7 @@ def _windows(
         # Without the furthest fiftieth: a lone outlier is no motion.
         squares = np.partition((cut - centre[:, None]) ** 2, last, axis=1)[:, : last + 1]
         noises[quantity] = noises.get(quantity, np.zeros(count)) + squares.mean(axis=1)
+        release()
     return (
         {quantity: np.sqrt(noise) for quantity, noise in noises.items()},
         {quantity: np.stack(columns, axis=1) for quantity, columns in means.items()},

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray, ImuArray, IntArray, OdometryArray, by_blocks
+from sim_sensors.core.measurements import (
+    FloatArray,
+    ImuArray,
+    IntArray,
+    OdometryArray,
+    by_blocks,
+    column_of,
+    is_absent,
+)
 from sim_sensors.motion.sampling import ahead_of_time
 from . import findings
 
@@ -62,7 +70,7 @@ class Signals:
     def column(self, axis: str) -> FloatArray:
         """Return one column, `(n,)` float64, contiguous."""
         index = self.axes.index(axis)
-        return np.ascontiguousarray(self.values[:, index], dtype=np.float64)
+        return np.ascontiguousarray(column_of(self.values, index), dtype=np.float64)
 
     def take(self, start: int, stop: int) -> Signals:
         """Return the samples from `start` to before `stop`."""
@@ -119,7 +127,7 @@ def signals_of(recording: Recording) -> Signals:
         ('gyroscope', imu.angular_velocity, imu.angular_velocity_covariance),
         ('accelerometer', imu.linear_acceleration, imu.linear_acceleration_covariance),
     ):
-        if not (covariance[:, 0, 0] == -1.0).all():
+        if not is_absent(covariance).all():
             columns.append(values)
             axes += [f'{quantity}_{axis}' for axis in 'xyz']
     if not axes:

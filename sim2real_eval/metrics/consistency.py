@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from sim2real_eval.common.findings import Finding
@@ -27,7 +28,7 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_of_base
-from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray, by_blocks
 from . import findings
 from .error_curves import effective_samples
 from .normalised_squares import Squares, WorldFrameTruth, nees, nis, truth_in_world
@@ -99,9 +100,14 @@ def inside_share(squares: Squares, probability: float) -> float:
     if not len(squares):
         return np.nan
     # Few degrees of freedom occur, in run after run, and their bounds take longer than the rest.
-    kinds, which = np.unique(squares.freedom, return_inverse=True)
-    low, high = np.array([_bounds(kind, probability) for kind in kinds.tolist()]).T[:, which]
-    return float(np.mean((squares.squares >= low) & (squares.squares <= high)))
+    kinds = np.unique(squares.freedom)
+    bounds = np.array([_bounds(kind, probability) for kind in kinds.tolist()]).T
+
+    def is_inside(values: FloatArray, freedom: IntArray) -> NDArray[np.bool_]:
+        low, high = bounds[:, np.searchsorted(kinds, freedom)]
+        return np.asarray((values >= low) & (values <= high))
+
+    return float(np.mean(by_blocks(is_inside, squares.squares, squares.freedom)))
 
 
 @functools.lru_cache

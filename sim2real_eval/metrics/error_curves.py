@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.scratch import release
+from sim_sensors.core.scratch import joined, release
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann'
         densities.append(density[1:].copy())
         release()
     segments = (len(values) - overlap) // (nperseg - overlap)
-    return Spectrum(np.asarray(frequency[1:]), np.hstack(densities), int(segments))
+    return Spectrum(np.asarray(frequency[1:]), joined(np.hstack(densities)), int(segments))
 
 
 _AT_ONCE = 1 << 21  # values, of which transforms are in memory several times

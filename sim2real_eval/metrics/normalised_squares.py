@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,14 @@ from sim2real_eval.recording.truth import (
     turn_between,
     valid_fixes,
 )
-from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
+from sim_sensors.core.measurements import (
+    FixArray,
+    FloatArray,
+    IntArray,
+    OdometryArray,
+    by_blocks,
+    rows_of,
+)
 from sim_sensors.core.rotations import conjugate, from_heading, heading, log, multiply, rotate
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings
@@ -53,9 +61,10 @@ class Squares:
 
     def after(self, stamp_ns: int) -> Squares:
         """Return those at and after a stamp."""
-        late = self.stamp_ns >= stamp_ns
-        kept = (self.stamp_ns[late], self.squares[late], self.freedom[late])
-        return Squares(self.name, *kept, correlated=self.correlated, shared=self.shared)
+        late = by_blocks(lambda stamps: stamps >= stamp_ns, self.stamp_ns)
+        given = (self.stamp_ns, self.squares, self.freedom)
+        stamps, squares, freedom = (rows_of(each, late) for each in given)
+        return dataclasses.replace(self, stamp_ns=stamps, squares=squares, freedom=freedom)
 
 
 class Alignment(NamedTuple):
@@ -79,12 +88,13 @@ def nis(judged: JudgedRun, *, two_d: bool = False) -> list[Squares]:
     freedom here.
     """
     corrections = judged.corrections
-    found = []
+    freedom = by_blocks(lambda states: states - two_d * len(TWO_D_STATES), corrections.states)
+    given, found = (corrections.stamp_ns, corrections.nis, freedom), []
     for number, part in enumerate(judged.parts):
-        freedom = corrections.states - (len(TWO_D_STATES) if two_d else 0)
-        mine = (corrections.part == number) & (freedom > 0)
-        squares = (corrections.stamp_ns[mine], corrections.nis[mine], freedom[mine])
-        found.append(Squares(f'NIS {part.name}', *squares, correlated=False))
+        is_part = by_blocks(partial(np.equal, number), corrections.part)
+        mine = by_blocks(lambda part, states: part & (states > 0), is_part, freedom)
+        stamps, squares, kept = (rows_of(each, mine) for each in given)
+        found.append(Squares(f'NIS {part.name}', stamps, squares, kept, correlated=False))
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, ImuArray, by_blocks
+from sim_sensors.core.measurements import FloatArray, ImuArray, by_blocks, is_absent
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .evidence import SIGMAS, Delayed, Evidence, block_means, find_delay
@@ -352,7 +352,7 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
     if imu is None:
         return
     topic = evidence.recording.roles['imu']
-    there = imu.orientation_covariance[:, 0, 0] != -1.0
+    there = ~is_absent(imu.orientation_covariance)
     if not there.all():
         yield Measure(None, None, findings.NO_ORIENTATION(topic), 'imu')
         return

@@ -30,6 +30,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
     by_blocks,
+    is_absent,
 )
 from sim_sensors.core.parameters import LARGEST
 from sim_sensors.motion.sampling import ahead_of_time
@@ -192,7 +193,7 @@ def _check_fix_status(state: _Topic) -> None:
 
 def _check_imu_orientation(state: _Topic) -> None:
     array = state.array
-    absent = array.orientation_covariance[:, 0, 0] == -1.0
+    absent = is_absent(array.orientation_covariance)
     zero = ~absent & by_blocks(lambda rows: (rows == 0.0).all(axis=1), array.orientation)
     if zero.any():
         state.note(findings.NO_ATTITUDE, zero.sum())
@@ -316,7 +317,7 @@ def _remark_covariances(state: _Topic) -> None:
         covariance: FloatArray = getattr(state.array, field.name)
         quantity = field.name.removesuffix('_covariance').replace('_', ' ')
         if isinstance(state.array, ImuArray):
-            absent = covariance[:, 0, 0] == -1.0
+            absent = is_absent(covariance)
             state.note(findings.ABSENT, absent.sum(), quantity=quantity)
         else:
             absent = np.zeros(len(covariance), np.bool_)

@@ -29,6 +29,8 @@ _LENGTH = struct.Struct('<I')
 _CHECKSUM = struct.Struct('<I')
 _CHUNK_CHECKSUM = 24
 """Where in a chunk its checksum is: after two times and the size of its records."""
+_CHUNK_HEAD = struct.Struct('<QQQII')
+"""Of a chunk: two times, size and checksum of its records, length of its compression's name."""
 _FOOTER_CHECKSUM = 16
 _FOOTER_SIZE = 20
 _PIECE = 1 << 20
@@ -151,7 +153,7 @@ def read_messages(
             if kind == _CHUNK:
                 stream.seek(content)
                 try:
-                    records = _records_of(stream.read(end - content), file, start)
+                    records = _records_of(stream, end, file, start)
                 except RecordingError:
                     raise
                 except Exception as error:
@@ -168,11 +170,14 @@ def read_messages(
                 raise RecordingError(f'{file}: damaged: no records at byte {start}') from None
 
 
-def _records_of(chunk: bytes, file: Path, start: int) -> bytes:
-    """Return the records of a chunk, unpacked."""
-    _, _, size, checksum = struct.unpack_from('<QQQI', chunk)
-    compression, place = _text(chunk, 28)
-    packed = chunk[place + 8 :]
+def _records_of(stream: BinaryIO, end: int, file: Path, start: int) -> bytes:
+    """Return the records of the chunk whose content begins here, unpacked."""
+    _, _, size, checksum, length = _CHUNK_HEAD.unpack(stream.read(_CHUNK_HEAD.size))
+    if stream.tell() + length + 8 > end:
+        raise RecordingError(f'{file}: damaged: chunk at byte {start}')
+    compression = stream.read(length).decode()
+    stream.seek(8, 1)
+    packed = stream.read(end - stream.tell())
     if size > LARGEST:
         problem = f'holds {size} bytes; at most {LARGEST} are allowed'
         raise RecordingError(f'{file}: chunk at byte {start} {problem}')
@@ -209,10 +214,13 @@ def _messages(
         channel: ([], []) for channel, topic in channels.items() if topic in topics
     }
     place, end = 0, len(records)
-    # So that the head of a message can be read where there is a shorter record.
-    records += bytes(_HEAD.size)
     while place < end:
-        kind, size, channel, _, received_ns = _HEAD.unpack_from(records, place)
+        try:
+            kind, size, channel, _, received_ns = _HEAD.unpack_from(records, place)
+        except struct.error:
+            # A last record that is shorter than the head of a message.
+            rest = records[place:].ljust(_HEAD.size, b'\0')
+            kind, size, channel, _, received_ns = _HEAD.unpack(rest)
         start, place = place, place + _RECORD.size + size
         if place > end:
             raise IndexError

@@ -79,7 +79,7 @@ _COLUMNS = 4
 _POINTS = 3000
 _LINE_POINTS = 4000
 _OWN_SCALE = 8.0
-_FREQUENCIES = 1 << 17
+_FREQUENCIES = 1 << 15
 _DECADES = 12
 _TRUTH = 'truth (real runs)'
 _KINDS = {'error': 'errors', 'signal': 'signals'}
@@ -255,12 +255,14 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                 for run in runs:
                     sampled = run.sampled
                     step = max(1, len(sampled.time) // each)
-                    points = (sampled.true, sampled.measured)
+                    points = []
+                    for values in (sampled.true, sampled.measured):
+                        points.append(values[::step, column].copy())
+                        release()
                     panel.plot(
-                        *(values[::step, column].copy() for values in points), '.',
+                        *points, '.',
                         color=colours[label], markersize=1.5, alpha=0.5, zorder=2,
                     )  # fmt: skip
-                    release()
                 # Through a point of the data, so that the origin need not be in sight.
                 centre = float(runs[0].sampled.true[0, column])
                 panel.axline(

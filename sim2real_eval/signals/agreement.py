@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import median_filter
 
 from sim_sensors.core.measurements import FloatArray, IntArray, by_blocks
-from sim_sensors.core.scratch import joined
+from sim_sensors.core.scratch import joined, release
 from .options import SignalComparisonError
 
 
@@ -287,7 +287,10 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
     2.0
     """
     one, other = _Distribution.of(first), _Distribution.of(second)
-    values = joined(np.sort(np.concatenate([one.values, other.values])))
+    both = np.concatenate([one.values, other.values])
+    release()
+    both.sort()
+    values = joined(both)
     gaps = by_blocks(lambda points: np.abs(one.at(points) - other.at(points)), values[:-1])
     return float(gaps @ np.diff(values))
 
@@ -304,8 +307,9 @@ class _Distribution(NamedTuple):
     def of(cls, runs: Sequence[FloatArray]) -> _Distribution:
         values = np.concatenate(runs)
         order = np.argsort(values)
+        values = joined(values[order])
         weights = np.concatenate([np.full(len(run), 1 / len(run)) for run in runs])
-        return cls(joined(values[order]), joined(np.zeros(1), np.cumsum(weights[order])))
+        return cls(values, joined(np.zeros(1), np.cumsum(weights[order])))
 
     def at(self, points: FloatArray) -> FloatArray:
         """Return the share of the values up to each point."""
@@ -351,7 +355,8 @@ class ErrorDistance:
     @classmethod
     def of(cls, runs: Sequence[FloatArray]) -> ErrorDistance:
         """Prepare the distance from the errors `(n,)` of all runs."""
-        pooled = np.sort(np.concatenate(runs))
+        pooled = np.concatenate(runs)
+        pooled.sort()
         ranks = np.linspace(0, len(pooled) - 1, min(_POINTS, len(pooled))).round().astype(np.intp)
         points = pooled[ranks]
         share = [np.searchsorted(np.sort(run), points, side='right') / len(run) for run in runs]

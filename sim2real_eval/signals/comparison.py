@@ -12,6 +12,7 @@ import numpy as np
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings, to_records
 from sim2real_eval.metrics.uncertainty import permutation_test
 from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import column_of
 from sim_sensors.core.scratch import joined, release
 from .agreement import (
     ErrorDistance,
@@ -232,9 +233,8 @@ def _compare_model(
             between=pairs,
         )
         for column, signal in enumerate(quantity.labels()):
-            errors = [joined(run.sampled.error[:, column]) for run in (*one.real, *one.simulated)]
-            release()
-            density = np.stack([each.density[:, column] for each in one.spectra['error']])
+            errors = [column_of(run.sampled.error, column) for run in (*one.real, *one.simulated)]
+            density = joined(np.stack([each.density[:, column] for each in one.spectra['error']]))
             split = ErrorDistance.of(errors), SpectrumDistance(density)
             distances += split
             split_half = [

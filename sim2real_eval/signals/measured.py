@@ -23,8 +23,10 @@ from sim_sensors.core.measurements import (
     MagneticFieldArray,
     blocks,
     by_blocks,
+    column_of,
+    is_absent,
 )
-from sim_sensors.core.scratch import joined
+from sim_sensors.core.scratch import joined, release
 from sim_sensors.imu.kinematics import ExactKinematics
 from sim_sensors.motion.sampling import seconds
 from sim_sensors.world.world import World
@@ -89,7 +91,11 @@ class Measured:
 
     def agreement(self, column: int) -> SeriesAgreement:
         """Return the agreement of one column with its truth."""
-        return agreement(self.measured[:, column], self.true[:, column], self.error[:, column])
+        found = agreement(
+            *(column_of(values, column) for values in (self.measured, self.true, self.error))
+        )
+        release()
+        return found
 
     def on_grid(self, rate: float) -> Measured:
         """Return the same on an even grid of `rate` Hz from the first sample on."""
@@ -200,8 +206,8 @@ def _imu(
 
     start = at_stamps.yaw[0, 0]
     # -1 marks what the message does not hold (sensor_msgs/Imu).
-    no_rate = bool((imu.angular_velocity_covariance[:, 0, 0] == -1.0).all())
-    published = imu.orientation_covariance[:, 0, 0] != -1.0
+    no_rate = bool(is_absent(imu.angular_velocity_covariance).all())
+    published = ~is_absent(imu.orientation_covariance)
     oriented = bool(published.all()) and options.yaw == 'auto'
     if oriented:
         back = rotations.conjugate(turn[None, :])
@@ -223,7 +229,7 @@ def _imu(
     quantities = QUANTITIES[:3]
     values = (imu.angular_velocity, imu.linear_acceleration, joined(yaw)[:, None])
     truths = map(true, ('rate', 'force', 'yaw'))
-    no_force = bool((imu.linear_acceleration_covariance[:, 0, 0] == -1.0).all())
+    no_force = bool(is_absent(imu.linear_acceleration_covariance).all())
     absent = (no_rate, no_force, no_rate and not oriented)
     return [
         _against_truth(quantity, stamps, value, true, maker, options)

@@ -19,7 +19,7 @@ from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray, is_absent
 from sim_sensors.core.seeding import run_label
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.motion.ideal import Mounting
@@ -248,7 +248,7 @@ class TwinMaker:
             if model is not None and real is not None and abs(model.rate / real - 1.0) > 0.1:
                 notes.append(RATE_DIFFERS(kind.upper(), simulated=model.rate, real=real))
         if twin.imu is not None and self.real.imu is not None:
-            real_has = bool((self.real.imu.orientation_covariance[:, 0, 0] != -1.0).any())
+            real_has = not is_absent(self.real.imu.orientation_covariance).all()
             simulated_has = twin.imu.orientation.publishes
             if real_has != simulated_has:
                 has, lacks = ('real', 'simulated') if real_has else ('simulated', 'real')

@@ -23,6 +23,7 @@ from sim2real_eval.recording.truth import truth_at
 from sim2real_eval.signals.agreement import wrap
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.rotations import between, heading
+from sim_sensors.core.scratch import release
 from .run import EstimateSignals
 
 _PROBABILITY = 0.95
@@ -82,6 +83,7 @@ def observe(
     values = _speed_values(series, metric)
     innovations = nis(judged, two_d=planar(judge))
     values |= _nis_values(judged, recording, innovations, since_ns)
+    release()
     if len(inside):
         values |= _error_values(signals, inside, true)
         values |= _nees_values(nees_at(judged, inside, true, *known_axes(judge), alignment))

@@ -51,7 +51,8 @@ def is_steady(values: NDArray[Any]) -> bool:
     return values.ndim > 0 and len(values) > 1 and values.strides[0] == 0
 
 
-def _rows(values: NDArray[Any], selection: Any) -> NDArray[Any]:
+def rows_of(values: NDArray[Any], selection: Any) -> NDArray[Any]:
+    """Return the rows of a slice, a boolean mask or an index array, a block at a time."""
     if isinstance(selection, slice):
         return np.asarray(values[selection])
     if is_steady(values):
@@ -105,6 +106,28 @@ def by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) -> N
     return rows.joined()
 
 
+def column_of(values: NDArray[Any], number: int) -> NDArray[Any]:
+    """Return one column of rows (n, k), (n,), which of many rows is no view.
+
+    Examples
+    --------
+    >>> column_of(np.array([[1, 2], [3, 4]]), 1)
+    array([2, 4])
+    """
+    return by_blocks(lambda rows: rows[:, number], values)
+
+
+def is_absent(covariance: FloatArray) -> NDArray[np.bool_]:
+    """Return which messages of sensor_msgs/Imu say by -1 that they do not hold a quantity, (n,).
+
+    Examples
+    --------
+    >>> is_absent(np.full((1, 3, 3), -1.0))
+    array([ True])
+    """
+    return by_blocks(lambda rows: rows[:, 0, 0] == -1.0, covariance)
+
+
 def span_ends(times: Sequence[IntArray]) -> IntArray:
     """Return where to cut several arrays of times, which never decrease, into some blocks each."""
     cuts = (one[BLOCK::BLOCK] for one in times)
@@ -154,7 +177,7 @@ class MessageArray:
         """Return the messages selected by a boolean mask, an index array or a slice object."""
         selection: Any = index if isinstance(index, slice) else np.asarray(index)
         changes: dict[str, Any] = {
-            field.name: _rows(getattr(self, field.name), selection)
+            field.name: rows_of(getattr(self, field.name), selection)
             for field in dataclasses.fields(self)
             if isinstance(getattr(self, field.name), np.ndarray)
         }

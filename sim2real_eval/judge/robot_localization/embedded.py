@@ -208,9 +208,9 @@ def judge_prepared(
         history = new_history(capacity if timing.history >= 0 else 0)
         found = Columns[Corrections]()
         for end, messages in inputs.arrivals.spans(timing):
-            # What waits from spans before is corrected here, too.
+            # What waits from spans before is corrected here, too; a fix is a pose and a twist.
             waiting = max(len(messages.part), BLOCK) + int(queue.size[0])
-            most = room * (waiting + 2 * fixes)
+            most = room * 2 * waiting
             out = with_room(out, most)
             full = replay(
                 messages, inputs.parts, memory, flt, dynamics, timing._replace(end=end),

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.measurements import (
+    Columns,
     FixArray,
     FloatArray,
     ImuArray,
@@ -24,10 +25,12 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
     TwistArray,
+    by_blocks,
     span_ends,
     time_spans,
 )
 from sim_sensors.core.rotations import conjugate, heading, multiply, rotate, rotate_back
+from sim_sensors.core.scratch import joined
 from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig, SourceConfig
 from .fixes import Plane, navsat_of, plane_of
 from .navsat import Navsat
@@ -163,15 +166,9 @@ class Arrivals:
         )
         return None if first is None or last is None else (int(first[0]), int(last[-1]))
 
-    def of_parts(self, numbers: IntArray) -> Messages:
-        """Return all that are of some parts, (k,)."""
-        found = []
-        for span in time_spans(self._times):
-            messages = self._merged(span)
-            mine = np.isin(messages.part, numbers)
-            rows = (each[mine] for each in messages[:-1])
-            found.append(Messages._make([*rows, messages.covariances]))
-        return _merged(found)
+    def __iter__(self) -> Iterator[Messages]:
+        """Yield all messages, a span of time at a time."""
+        return map(self._merged, time_spans(self._times))
 
     def spans(self, timing: Timing) -> Iterator[tuple[int, Messages]]:
         """Yield the end of each span of time, ns, and what arrives in it.
@@ -316,7 +313,8 @@ def _imu_part(kind: int, imu: ImuArray, value: FloatArray) -> FloatArray:
     return imu.linear_acceleration_covariance
 
 
-class WorldPoses(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class WorldPoses:
     """Poses of base_link in the world frame that a filter fuses as they are."""
 
     stamp_ns: IntArray
@@ -328,44 +326,63 @@ class WorldPoses(NamedTuple):
     variance: FloatArray
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Given:
+    """The messages of one part, and the two variances of `WorldPoses`."""
+
+    stamp_ns: IntArray
+    value: FloatArray
+    variance: FloatArray
+
+
 def world_poses(inputs: Inputs) -> WorldPoses:
     """Return the poses that define a filter's world: neither differential nor of navsat_transform.
 
     They are prepared as `preparation.prepare` does it, which no state of the filter is needed for.
     """
-    parts, found = inputs.parts, []
-    numbers = np.flatnonzero((parts.kind == POSE) & (parts.differential == 0))
-    messages = inputs.arrivals.of_parts(numbers)
-    for p in numbers:
-        mine = messages.part == p
-        value, mask = messages.value[mine], parts.mask[p] > 0.0
+    parts = inputs.parts
+    numbers = np.flatnonzero((parts.kind == POSE) & (parts.differential == 0)).tolist()
+    given = {p: Columns[_Given]() for p in numbers}
+    for messages in inputs.arrivals:
+        for p, columns in given.items():
+            mine = messages.part == p
+            covariance = messages.covariances[messages.covariance[mine]]
+            x, y, z, *_, yaw = np.diagonal(covariance, axis1=1, axis2=2).T
+            level = bool((parts.mask[p, :2] > 0.0).all())
+            variance = np.stack((0.5 * (x + y) if level else z, yaw), axis=1)
+            columns.add(_Given(messages.stamp_ns[mine], messages.value[mine], variance))
+    found = [(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 2)))]
+    for p, columns in given.items():
+        of_part = columns.joined()
+        placed = by_blocks(_in_world(parts, p, of_part.value[:1]), of_part.value)
+        found.append((of_part.stamp_ns, placed[:, :3], placed[:, 3], of_part.variance))
+    return WorldPoses(*(joined(*each) for each in zip(*found, strict=True)))
+
+
+def _in_world(parts: Parts, p: int, first: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return what makes positions and yaw, (n, 4), of values (n, 7) of a part."""
+    mask = parts.mask[p] > 0.0
+    level = bool(mask[:2].all())
+    seen = mask[:3] & np.array([level, level, True])
+    turn = math.atan2(parts.rotation[p, 1, 0], parts.rotation[p, 0, 0])
+
+    def of_base(value: FloatArray) -> tuple[FloatArray, FloatArray]:
         position, q = value[:, :3], value[:, 3:]
-        turn = math.atan2(parts.rotation[p, 1, 0], parts.rotation[p, 0, 0])
         if parts.of_child[p]:
             q = multiply(q, Rotation.from_matrix(parts.child_turn[p]).inv().as_quat()[None])
             position = position - rotate(q, parts.child_at[p][None])
+        return position, q
+
+    def placed(value: FloatArray) -> FloatArray:
+        position, q = of_base(value)
         if parts.relative[p] and len(q):
-            position, q = rotate_back(q[:1], position - position[0]), multiply(conjugate(q[:1]), q)
-        if parts.imu[p]:
-            turn = -turn
-        else:
+            start, at_start = of_base(first)
+            position, q = rotate_back(at_start, position - start), multiply(conjugate(at_start), q)
+        if not parts.imu[p]:
             position = position @ parts.rotation[p].T + parts.offset[p]
-        level = bool(mask[:2].all())
-        seen = mask[:3] & np.array([level, level, True])
-        covariance = messages.covariances[messages.covariance[mine]]
-        placed = (
-            0.5 * (covariance[:, 0, 0] + covariance[:, 1, 1]) if level else covariance[:, 2, 2]
-        )
-        spread = placed, covariance[:, 5, 5]
-        found.append(
-            WorldPoses(
-                messages.stamp_ns[mine],
-                np.where(seen, position, np.nan),
-                heading(q) + turn if mask[YAW] else np.full(len(q), np.nan),
-                np.stack(spread, axis=1),
-            )
-        )
-    nothing = WorldPoses(
-        np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 2))
-    )
-    return WorldPoses(*(np.concatenate(each) for each in zip(nothing, *found, strict=True)))
+        yaw = np.full(len(q), np.nan)
+        if mask[YAW]:
+            yaw = heading(q) + (-turn if parts.imu[p] else turn)
+        return np.column_stack([np.where(seen, position, np.nan), yaw])
+
+    return placed
