@@ -11,7 +11,6 @@ import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -22,10 +21,9 @@ from test_gazebo_parsers import needs_sdformat, sdf
 
 from sim2real_eval.api import simulate
 from sim2real_eval.cli.main import main
+from sim2real_eval.judge.external.declaration import RosStack
+from sim2real_eval.judge.external.stack_inputs import stack_inputs
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.writing import write_recording
-from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.motions import motion_of
 
 EXAMPLES = Path(__file__).resolve().parent.parent / 'examples'
@@ -126,50 +124,15 @@ def test_a_data_sheet(
         assert float(error) < 0.03 * stated
 
 
-def test_an_estimator_in_ros(
-    follow: Callable[[str], dict[str, Callable[[], int]]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    rclpy = pytest.importorskip('rclpy', reason='no ROS')
-    from sim2real_eval.judge.external.graph import free_domain
-    from sim_sensors.ros.messages import messages_of
-
+def test_an_estimator_in_ros(follow: Callable[[str], dict[str, Callable[[], int]]]) -> None:
+    """Its judge runs in test_ros_stack."""
     steps = follow('estimator_in_ros')
-    assert [step() for step in steps.values()] == [0, 0]
-    with free_domain() as domain:
-        rclpy.init(args=[], domain_id=domain)
-        node_type = runpy.run_path('speed_filter_node.py')['SpeedFilter']
-        for bag in [*Path('real').iterdir(), *Path('simulated').iterdir()]:
-            if not bag.is_dir():
-                continue
-            node, published = node_type(), []
-            node._publisher = SimpleNamespace(publish=published.append)
-            for fix in messages_of(read_recording(bag).require('gps')):
-                node.on_fix(fix)
-            node.destroy_node()
-            write_recording(odometry_of(bag.name, published), Path('estimates', bag))
-        rclpy.shutdown()
-    [line] = [line for line in page('estimator_in_ros').splitlines() if 'python score.py' in line]
-    result = runpy.run_path('score.py')['main'](shlex.split(line)[2:])
-    assert capsys.readouterr().out.splitlines()[-5:] == str(result).splitlines()[-5:]
-    assert len(result.real) == len(result.simulated) == 3
-    # Differences of fixes with white noise are worse than of those that drift smoothly.
-    real, simulated = (
-        np.mean([run.score.rmse for run in side]) for side in (result.real, result.simulated)
-    )
-    assert 0 < real < simulated
-
-
-def odometry_of(name: str, messages: list) -> Recording:
-    """Return the recording that `ros2 bag record` would make of what a node published."""
-    stamp = [m.header.stamp.sec * 1_000_000_000 + m.header.stamp.nanosec for m in messages]
-    velocity = [[m.twist.twist.linear.x, m.twist.twist.linear.y, 0.0] for m in messages]
-    still = np.zeros((len(stamp), 3))
-    odometry = OdometryArray.exact(
-        np.array(stamp), position=still, orientation=np.tile([0.0, 0, 0, 1], (len(stamp), 1)),
-        linear_velocity=np.array(velocity), angular_velocity=still,
-    )  # fmt: skip
-    topic = '/speed_filter/odometry'
-    return Recording(name, 'circle', '', {topic: odometry}, {'truth': topic})
+    assert [step() for step in steps.values()] == [0]
+    declared = RosStack.from_file(Path('speed_filter.yaml'))
+    recording = read_recording(Path('real/circle_1'))
+    assert {name: kind.name for name, (kind, _) in stack_inputs(declared, recording).items()} == {
+        'gps': 'sensor_msgs/msg/NavSatFix'
+    }
 
 
 def test_a_gazebo_robot() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -352,21 +351,3 @@ def test_transforms_that_the_real_node_did_not_get_are_named(
     monkeypatch.setattr(static_frames, 'encode_transforms', lambda *_: empty)
     with pytest.raises(JudgeError, match='transforms not received for imu0'):
         setup.judge(curve(1.0))
-
-
-@pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
-def test_the_real_navsat_transform_node_runs_at_the_speed_of_the_wall_clock(
-    tmp_path: Path,
-) -> None:
-    """What it does depends on the phase of its timer; that it was it is said."""
-    pytest.importorskip('tf2_msgs')
-    setup, run = setup_of_everything(tmp_path), curve(3.0)
-    expected = setup.judge(run)
-    node = GraphJudgeSetup.of(setup, 'robot_localization', navsat_node='robot_localization')
-    found = node.judge(run)
-    assert set(found.gps_stamp_ns.tolist()) <= set(run.messages['/gps/fix'].stamp_ns.tolist())
-    assert len(found.gps_stamp_ns) > 15
-    assert abs(len(found) - len(expected)) <= 2
-    (note,) = (note for note in found.notes if note.code == 'external.real_paced')
-    assert re.search(r'at \d{2,3}% of the speed of the wall clock', note)
-    assert node.settings()['nodes']['navsat_transform'] == 'robot_localization'

@@ -28,9 +28,10 @@ class JudgeOptions(Parameters):
         '',
         'Who judges: embedded, which needs nothing; robot_localization, the real ekf_node, which '
         'must be installed; judge_node, the embedded judge as a node; error_state, a GNSS/INS '
-        'filter with bias states; gtsam, a smoother; one of another package; or a class in a '
-        'file, such as my_filter.py:MyFilter (docs/howto/extend.md). Nodes run in lockstep '
-        'on a ROS domain of their own.',
+        'filter with bias states; gtsam, a smoother; one of another package; a class in a '
+        'file, such as my_filter.py:MyFilter (docs/howto/extend.md); or any estimator of ROS, '
+        'as a file such as my_estimator.yaml declares it (docs/howto/own_estimator.md). Nodes '
+        'run on a ROS domain of their own.',
     )
     navsat_config: str | None = parameter(
         None,
@@ -38,14 +39,6 @@ class JudgeOptions(Parameters):
         'Parameter file of navsat_transform_node (that of the profile, or NAME_navsat.yaml beside '
         'the file, where it is not given).',
         optional=str,
-        common=False,
-    )
-    navsat_node: str = parameter(
-        'embedded',
-        '',
-        'With --judge robot_localization, which navsat_transform: ours, or the real one, whose '
-        'timer is the wall clock, so that the run takes as long as the recording.',
-        choices=('embedded', 'robot_localization'),
         common=False,
     )
     case: str | None = parameter(
@@ -99,7 +92,7 @@ _JUDGE = OptionSet(
 )
 # Names of a request for a judge, in the order in which they are refused where no node judges.
 _OF_NODES = (
-    'navsat_config', 'navsat_node', 'case', 'filter_kind', 'section', 'correct', 'latency',
+    'navsat_config', 'case', 'filter_kind', 'section', 'correct', 'latency',
     'front_end', 'filtered_gps',
 )  # fmt: skip
 
@@ -130,8 +123,8 @@ def add_judge(
 
 
 def add_judge_kind(parser: argparse._ActionsContainer) -> None:
-    """Add --judge and --navsat-node: who carries the parameter files out."""
-    _JUDGE.add(parser, 'judge_kind', 'navsat_node', kept=True)
+    """Add --judge: who carries the parameter files out."""
+    _JUDGE.add(parser, 'judge_kind', kept=True)
 
 
 def add_published(parser: argparse._ActionsContainer) -> None:
@@ -195,7 +188,7 @@ def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
     """Return the judges that the options of `add_judge(..., several=True)` ask for: one per
     parameter file, of which no two may have one label.
     """
-    from sim2real_eval.judge.protocol import takes_inputs
+    from sim2real_eval.judge.protocol import judge_label, takes_inputs
     from sim2real_eval.study.entry import Entry
     from sim2real_eval.study.judges import StudyJudge
 
@@ -203,8 +196,7 @@ def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
     default = options.config_default if takes_inputs(kind) else None
     for config in options.config or [default]:
         setup = judge_setup(argparse.Namespace(**{**vars(options), 'config': config}))
-        shown = kind.rpartition(':')[2] if config is None else Path(config).stem
-        label = Entry(options.config_option, '', shown).label()
+        label = Entry(options.config_option, '', judge_label(kind, config)).label()
         if any(label == one.label for one in found):
             raise ParameterError(
                 options.config_option, '', f'{label!r} is the label of several judges'
@@ -234,7 +226,6 @@ def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
             transforms=options.transforms and TransformFile.from_file(options.transforms),
             node_options={
                 'navsat_config': options.navsat_config,
-                'navsat_node': options.navsat_node,
                 'case': options.case or case,
                 'options': judge_options(options),
             }

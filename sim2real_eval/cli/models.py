@@ -59,7 +59,10 @@ def run(options: argparse.Namespace) -> int:
         print(_page(options.name))
         return 0
     sensors = {kind.name: {name: _loaded(kind, name) for name in kind.names()} for kind in kinds()}
-    files = {'worlds': world_names(), 'judge': profiles(), 'inertial': config_names('inertial')}
+    files = {
+        'worlds': world_names(), 'judge': profiles(),
+        **{kind: config_names(kind) for kind in ('inertial', 'estimators')},
+    }  # fmt: skip
     registries = {'judges': JUDGES, 'metrics': METRICS, 'scenarios': SCENARIOS}
     classes = {title: _meanings(registry) for title, registry in registries.items()}
     models = {

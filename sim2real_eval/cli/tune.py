@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--test', nargs='+', default=[], metavar='RECORDING', help=about)
     add_judge(parser, '--judge-config', PROFILE)
     # What the embedded judge has and robot_localization has not would be no tuning of it.
-    parser.set_defaults(judge_kind='embedded', navsat_node='embedded')
+    parser.set_defaults(judge_kind='embedded')
     add_shared(parser, 'topic')
     _OPTIONS.add(parser.add_argument_group('what is tuned, and how'))
     about = 'folder for parameter files, tables and plot'

@@ -147,9 +147,48 @@ REAL_FILTER_OWN_NAVSAT = routine(
     'embedded judge by at most {apart:g um/s}',
     'The real ekf_node confirms the embedded judge; navsat_transform_node did not run.',
 )
-REAL_PACED = routine(
-    'external.real_paced',
-    'robot_localization judged with its navsat_transform_node at {rate:.0%} of real time: another '
-    'run gives another result, as the phase of its timer is random',
-    'Counts and ticks are those of the embedded judge on the same messages.',
+REAL_TIME = routine(
+    'external.rate',
+    'the estimator ran at {rate:.3g} x real time',
+    'How many seconds of the recording a second on the clock of the wall had.',
+)
+REPEATABILITY = routine(
+    'external.repeatability',
+    '{repeats:d} replays of the same recording differ by {rms:.2g m/s} of speed (RMS), at most '
+    '{most:.2g m/s}',
+    'The estimator itself varies by this much. Real and simulated runs vary alike, so the null '
+    'distance contains it; a model whose distance is of this size cannot be told from a repeat.',
+)
+LOST = decisive(
+    'external.lost',
+    'messages were lost on the way between sim2real and the estimator',
+    'The estimator did not hear all of the recording, or not all of its estimates came back.',
+    'lower `clock.rate`, or deepen the queue of the subscription',
+)
+UNANSWERED = decisive(
+    'external.unanswered',
+    '{missing:d} of {count:d} messages were not answered by an estimate',
+    'The file declares that the estimator answers every message of this input.',
+    'lower `clock.rate`, or deepen the queue of the subscription',
+)
+OUT_OF_ORDER = routine(
+    'external.out_of_order',
+    '{count:d} estimates are not later than the one before and are left out',
+    'An estimator may correct an estimate; a live user knows only the first.',
+)
+BY_DIFFERENCES = assumed(
+    'external.by_differences',
+    'the estimates have no velocity: it is the difference of positions',
+    'Noise of the positions is larger in their differences.',
+)
+LEVEL = assumed(
+    'external.level',
+    'the estimates have no orientation: the vehicle counts as level',
+    'On a slope the horizontal speed is too large.',
+)
+NO_TRANSFORMS = assumed(
+    'external.no_transforms',
+    '{count:d} static transforms of the recording are not published: tf2_msgs is not installed',
+    'The estimator may assume other places of the sensors, or drop their messages.',
+    'source the setup file of ROS',
 )

@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import inspect
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -24,14 +24,14 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping
-from sim_sensors.core.errors import ParameterError, Sim2RealError, UnknownNameError, not_among
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry, entry_points, is_in_file
 from sim_sensors.core.rotations import from_heading, rotate_back
-from sim_sensors.core.shipped import config_path
 from . import findings
 from .estimate import JudgedRun
+from .named_files import is_yaml
 
 
 class Judge(Protocol):
@@ -75,6 +75,7 @@ JUDGES: Registry[Any] = Registry(
         'robot_localization': 'sim2real_eval.judge.external:RobotLocalizationNodes',
         'judge_node': 'sim2real_eval.judge.external:JudgeNode',
         'error_state': 'sim2real_eval.judge.inertial.error_state:ErrorStateJudge',
+        'ros': 'sim2real_eval.judge.external:RosStackNodes',
         'gtsam': 'sim2real_eval.judge.smoother.smoother:SmootherJudge',
     },
     needs='a method judge(recording)',
@@ -95,14 +96,14 @@ class JudgeRequest:
     Attributes
     ----------
     judge : str
-        Name in `JUDGES`, or `my_filter.py:MyFilter`.
+        Name in `JUDGES`, `my_filter.py:MyFilter` or `my_estimator.yaml`.
     config : str, Path or None
         Parameters: a name or a file.
     transforms : TransformFile or None
         What replaces or completes a recording's static transforms.
     node_options : mapping
-        Those of robot_localization's nodes that were given: `navsat_config`, `case`, `navsat_node`
-        and `options`, a `sim2real_eval.judge.robot_localization.replay_options.Options`.
+        Those of robot_localization's nodes that were given: `navsat_config`, `case` and
+        `options`, a `sim2real_eval.judge.robot_localization.replay_options.Options`.
     given : tuple of str
         Names of the options of nodes that the user gave.
     refuse : callable
@@ -120,25 +121,25 @@ class JudgeRequest:
     folder: Path | None = None
 
 
-def named_file(
-    given: str | Path, kind: str, known: Sequence[str], what: str, hint: str = ''
-) -> Path:
-    """Return the path of a YAML file that is given, or of a shipped one by its name.
+def judge_class(judge: str, *, where: str = 'judge', folder: Path | None = None) -> Any:
+    """Return the class of a judge, by name or `my_filter.py:MyFilter`, or that of YAML files."""
+    return JUDGES.get('ros' if is_yaml(judge) else judge, where=where, folder=folder)
 
-    UnknownNameError when nothing is shipped under a name; `known` are the names of the kind.
+
+def judge_label(judge: str, config: str | Path | None) -> str:
+    """Return what a judge is called in tables.
+
+    Examples
+    --------
+    >>> judge_label('filters/my_filter.py:MyFilter', None), judge_label('a/b.yaml', None)
+    ('MyFilter', 'b')
     """
-    path = Path(given)
-    if path.suffix in ('.yaml', '.yml') or len(path.parts) != 1:
-        return path
-    if str(given) not in known:
-        problem = not_among(f'{str(given)!r} is unknown', given, known)
-        raise UnknownNameError(what, '', f'{problem}, or a path of a YAML file{hint}')
-    return config_path(kind, f'{given}.yaml')
+    return Path(judge.rpartition(':')[2] if config is None else config).stem
 
 
 def takes_inputs(judge: str) -> bool:
     """Say whether a judge has inputs such as odom0, as robot_localization's filters have."""
-    return bool(getattr(JUDGES.get(judge, where='--judge'), 'takes_node_options', False))
+    return bool(getattr(judge_class(judge, where='--judge'), 'takes_node_options', False))
 
 
 def load_judge(request: JudgeRequest) -> Judge:
@@ -155,7 +156,12 @@ def load_judge(request: JudgeRequest) -> Judge:
     >>> load_judge(JudgeRequest('embedded', config='clean')).base_link_frame
     'base_link'
     """
-    kind = JUDGES.get(request.judge, where='judge', folder=request.folder)
+    kind = judge_class(request.judge, folder=request.folder)
+    if is_yaml(request.judge):
+        if request.config is not None:
+            request.refuse('config', f'does not go with judge {request.judge}, which is a file')
+        place = Path(request.folder or '', request.judge)
+        request = dataclasses.replace(request, judge='ros', config=place)
     if request.given and not getattr(kind, 'takes_node_options', False):
         request.refuse(
             request.given[0],

@@ -15,7 +15,8 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import ImuArray
 from sim_sensors.core.shipped import config_names
 from .estimate import JudgedRun
-from .protocol import JudgeRequest, named_file
+from .named_files import named_file
+from .protocol import JudgeRequest
 from .robot_localization.advice import has_no_attitude
 from .robot_localization.configuration import (
     FRONT_ENDS,
@@ -137,10 +138,6 @@ class JudgeSetup:
     def from_request(cls, request: JudgeRequest) -> JudgeSetup:
         """Return the set-up that is asked for, whoever carries it out; see `load_judge`."""
         given = request.node_options
-        if request.judge != 'robot_localization' and given.get('navsat_node', 'embedded') != (
-            'embedded'
-        ):
-            request.refuse('navsat_node', 'goes with judge robot_localization only')
         if request.config is None:
             request.refuse('config', 'is missing; must be a profile or a parameter file')
         return cls.load(

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sim2real_eval.common.results import file_digest
-from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, load_judge
+from sim2real_eval.judge.protocol import (
+    JUDGES,
+    Judge,
+    JudgeRequest,
+    judge_class,
+    judge_label,
+    load_judge,
+)
 from sim2real_eval.judge.robot_localization.configuration import FRONT_ENDS
 from sim2real_eval.judge.robot_localization.replay_options import Options, corrections, latency_ns
 from sim2real_eval.judge.setup import JudgeSetup
@@ -18,7 +25,7 @@ from .entry import Entry
 
 _KEYS = (
     'label', 'judge', 'config', 'navsat_config', 'case', 'filter', 'section', 'correct', 'latency',
-    'transforms', 'front_end', 'navsat_node',
+    'transforms', 'front_end',
 )  # fmt: skip
 _OF_ALL = ('label', 'judge', 'config', 'transforms')
 
@@ -76,14 +83,13 @@ def _read(entry: Entry, folder: Path) -> StudyJudge:
     if 'label' in fields:
         label = fields['label'].label()
     else:
-        shown = kind.rpartition(':')[2] if config is None else Path(config).stem
-        label = Entry(entry.where, entry.key, shown).label()
+        label = Entry(entry.where, entry.key, judge_label(kind, config)).label()
 
     def refuse(name: str, problem: str) -> NoReturn:
         (fields[name] if name in fields else entry.field(name)).refuse(problem)
 
     with fields.get('judge', entry).looked_up():
-        is_node = getattr(JUDGES.get(kind, folder=folder), 'takes_node_options', False)
+        is_node = getattr(judge_class(kind, folder=folder), 'takes_node_options', False)
     if is_node and isinstance(entry.value, str) and 'judge' in fields:
         entry.refuse(f'{kind} needs a config; write {{judge: {kind}, config: ...}}')
     place: str | Path | None = config
@@ -137,6 +143,4 @@ def _node_options(fields: dict[str, Entry], folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
         name: folder / fields[name].text() for name in ('navsat_config', 'case') if name in fields
     }
-    if 'navsat_node' in fields:
-        found['navsat_node'] = fields['navsat_node'].text(('embedded', 'robot_localization'))
     return {**found, 'options': _options(fields, folder)}

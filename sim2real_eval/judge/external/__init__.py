@@ -9,8 +9,11 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import ClassVar
 
+from sim2real_eval.judge.named_files import named_file
 from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.judge.setup import JudgeSetup
+from sim_sensors.core.shipped import config_names
+from .declaration import RosStack
 
 __all__: list[str] = []
 
@@ -25,19 +28,44 @@ class JudgeNode:
     def from_request(cls, request: JudgeRequest) -> Judge:
         """Return the judge; see `load_judge`."""
         setup = JudgeSetup.from_request(request)
-        if find_spec('rclpy') is None:
-            request.refuse(
-                'judge',
-                f'{cls.kind!r} needs rclpy: source the setup file of ROS, or pip install '
-                "'sim2real_sensors[ros]'; embedded needs nothing",
-            )
+        needs_rclpy(request)
         from .graph import GraphJudgeSetup
 
-        navsat_node = request.node_options.get('navsat_node', 'embedded')
-        return GraphJudgeSetup.of(setup, cls.kind, navsat_node=navsat_node)
+        return GraphJudgeSetup.of(setup, cls.kind)
+
+
+def needs_rclpy(request: JudgeRequest) -> None:
+    """Refuse a judge that is a node where there is no ROS."""
+    if find_spec('rclpy') is None:
+        request.refuse(
+            'judge',
+            f'{request.judge!r} needs rclpy: source the setup file of ROS, or pip install '
+            "'sim2real_sensors[ros]'; embedded needs nothing",
+        )
 
 
 class RobotLocalizationNodes(JudgeNode):
     """The real ekf_node or ukf_node of robot_localization."""
 
     kind = 'robot_localization'
+
+
+class RosStackNodes:
+    """Any estimator of ROS that a YAML file declares: `--judge my_estimator.yaml`."""
+
+    @classmethod
+    def from_request(cls, request: JudgeRequest) -> Judge:
+        """Return the judge; see `load_judge`."""
+        given = request.config
+        if given is None:
+            request.refuse('config', f'is missing; must be a file, or {_named()}')
+        where = named_file(given, 'estimators', config_names('estimators'), 'estimator of ROS')
+        stack = RosStack.from_file(where)
+        needs_rclpy(request)
+        from .stack import RosStackJudge
+
+        return RosStackJudge(str(given), where.absolute(), stack, request.transforms)
+
+
+def _named() -> str:
+    return ' or '.join(config_names('estimators'))

@@ -69,19 +69,14 @@ def last_arrival_ns(timing: Timing, setup: JudgeSetup) -> int:
     return timing.end - setup.case.clock.run_on_ns
 
 
-class RecordedFeed:
-    """A feed of everything that a recording holds, of the topics that a batch run hears.
+class ArrayFeed:
+    """A feed of messages that are known beforehand, by taker.
 
-    JudgeError when the recording lacks what the configuration of the set-up needs.
+    Takers of what arrives at once take it in their order.
     """
 
-    def __init__(self, recording: Recording, setup: JudgeSetup) -> None:
-        case = setup.case
-        timing = prepare(recording, setup.filter, setup.navsat, case).timing
-        self.start_ns = timing.start
-        self.last_ns = last_arrival_ns(timing, setup)
-        takers = route(recording, setup.filter, setup.navsat, case).takers
-        arrays = [(taker, recording.messages[topic]) for taker, topic in takers]
+    def __init__(self, arrays: Sequence[tuple[str, MessageArray]], last_ns: int) -> None:
+        self.last_ns = last_ns
         arrival = np.concatenate([array.arrival_ns for _, array in arrays])
         rows = [(taker, array, row) for taker, array in arrays for row in range(len(array))]
         order = np.argsort(arrival, kind='stable')
@@ -95,6 +90,26 @@ class RecordedFeed:
         return [
             (taker, array.take([row])) for taker, array, row in self._rows[first : self._given]
         ]
+
+    @property
+    def next_ns(self) -> int | None:
+        """Arrival of what was not returned yet; None when all was."""
+        return int(self._arrival[self._given]) if self._given < len(self._rows) else None
+
+
+class RecordedFeed(ArrayFeed):
+    """A feed of everything that a recording holds, of the topics that a batch run hears.
+
+    JudgeError when the recording lacks what the configuration of the set-up needs.
+    """
+
+    def __init__(self, recording: Recording, setup: JudgeSetup) -> None:
+        case = setup.case
+        timing = prepare(recording, setup.filter, setup.navsat, case).timing
+        self.start_ns = timing.start
+        takers = route(recording, setup.filter, setup.navsat, case).takers
+        arrays = [(taker, recording.messages[topic]) for taker, topic in takers]
+        super().__init__(arrays, last_arrival_ns(timing, setup))
 
 
 def node_grids(
@@ -140,19 +155,15 @@ class ExpectedJudge:
                 source.name for source in config.sources if source.topic == NAVSAT_TOPIC
             ]
 
-    def begin(self, start_ns: int, *, warm_up: bool = True) -> None:
-        """Start afresh, with timers that begin at a time unless the set-up says otherwise.
-
-        Without `warm_up` the kernels are not loaded now: only the timers are of use.
-        """
+    def begin(self, start_ns: int) -> None:
+        """Start afresh, with timers that begin at a time unless the set-up says otherwise."""
         setup = self._setup
         self.grids = node_grids(
             setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
         )
-        if warm_up:
-            self._judge.warm_up()
-            if self._navsat is not None:
-                self._navsat.warm_up()
+        self._judge.warm_up()
+        if self._navsat is not None:
+            self._navsat.warm_up()
         self._navsat_ticks = False
         # What the last step publishes, and its odometry/gps where that is made inside the node.
         self.expected: OdometryArray | None = None

@@ -28,9 +28,10 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording.recording import Recording
 from .follower import Feed, RecordedFeed
+from .played import Played
 from .process import executable, filter_node
 from .senders import Work, publishers_of
-from .side import PacedSide, Side
+from .side import Side
 
 # Ports of higher domains lie among those that Linux gives to whoever asks for any.
 _DOMAINS = range(1, 102)
@@ -87,6 +88,24 @@ def private_context(domain: int) -> Iterator[Context]:
         _set(before)
 
 
+@contextlib.contextmanager
+def judging_node() -> Iterator[tuple[Node, Executor]]:
+    """Provide a node on a graph of its own, and what spins it."""
+    with free_domain() as domain, private_context(domain) as context:
+        node = Node(
+            f'sim2real_{os.getpid()}', context=context, use_global_arguments=False,
+            enable_rosout=False, start_parameter_services=False,
+            parameter_overrides=[WITHOUT_TYPE_DESCRIPTIONS],
+        )  # fmt: skip
+        executor = SingleThreadedExecutor(context=context)
+        executor.add_node(node)
+        try:
+            yield node, executor
+        finally:
+            executor.shutdown()
+            node.destroy_node()
+
+
 def _set(variables: Mapping[str, str | None]) -> None:
     for name, value in variables.items():
         if value is None:
@@ -140,24 +159,26 @@ class Conductor:
     during `play`, and it does not while `Feed.until` runs, which may spin it itself. `sides` are
     entered, and `feeds` what arrives at each. The nodes start at `start_ns`, unless the case of a
     side's set-up says otherwise. `rate_factor` is how many seconds of the run a second of the wall
-    has at most: time that is lost is not made up for; 0: as fast as it goes. `on_step` is called
-    with the time of each step that is done.
+    has at most: time that is lost is not made up for; 0: as fast as it goes. Nodes must be ready
+    after `start_timeout_s`. `on_step` is called with the time of each step that is done.
     """
 
     def __init__(
         self,
         node: Node,
-        sides: Sequence[Side],
+        sides: Sequence[Played],
         feeds: Sequence[Feed],
         *,
         executor: Executor,
         start_ns: int,
         rate_factor: float = 0.0,
+        start_timeout_s: float | None = None,
         on_step: Callable[[int], None] | None = None,
     ) -> None:
         self._node, self._executor = node, executor
         self._feeds = dict(zip(sides, feeds, strict=True))
         self._start_ns, self._rate = start_ns, rate_factor
+        self._start_timeout_s = start_timeout_s or _START_TIMEOUT_S
         self._on_step = on_step
 
     def play(self) -> None:
@@ -179,7 +200,8 @@ class Conductor:
             raise JudgeError(f'sides start at {sorted(origins)} ns; must start at one time')
         (origin,) = origins
         # Nodes subscribe once they have seen a time, which is the origin of their ticks.
-        self._drive({side: side.ready() for side in playing}, origin, _POLL_S, _START_TIMEOUT_S)
+        ready = {side: side.ready() for side in playing}
+        self._drive(ready, origin, _POLL_S, self._start_timeout_s)
         # Who has come on the graph meanwhile is known by now.
         self._refuse_another_clock()
         began = time.monotonic()
@@ -211,6 +233,10 @@ class Conductor:
             if self._on_step is not None:
                 self._on_step(now)
 
+    def work(self, side: Played, work: Work) -> None:
+        """Let a side do something before or after a run."""
+        self._drive({side: work})
+
     def _set_clock(self, now_ns: int) -> None:
         message = Clock()
         message.clock.sec, message.clock.nanosec = divmod(now_ns, 1_000_000_000)
@@ -229,7 +255,7 @@ class Conductor:
 
     def _drive(
         self,
-        works: dict[Side, Work],
+        works: dict[Played, Work],
         clock_ns: int | None = None,
         again_s: float = _AGAIN_S,
         timeout_s: float = _TIMEOUT_S,
@@ -275,18 +301,14 @@ class GraphJudgeSetup(JudgeSetup):
     ----------
     kind : str
         One of JUDGES.
-    navsat_node : str
-        `embedded`, or `robot_localization` for the real navsat_transform_node beside the real
-        filter, at the speed of the wall clock.
     """
 
     is_fast: ClassVar[bool] = False
 
     kind: str = 'judge_node'
-    navsat_node: str = 'embedded'
 
     @classmethod
-    def of(cls, setup: JudgeSetup, kind: str, *, navsat_node: str = 'embedded') -> GraphJudgeSetup:
+    def of(cls, setup: JudgeSetup, kind: str) -> GraphJudgeSetup:
         """Return a set-up that a node carries out.
 
         Sim2RealError, which says what to do, when the node is not installed; for options of the
@@ -295,7 +317,7 @@ class GraphJudgeSetup(JudgeSetup):
         check_for_nodes(setup.case, kind)
         executable(kind, filter_node(setup))
         fields = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
-        return cls(**{**fields, 'kind': kind, 'navsat_node': navsat_node})
+        return cls(**{**fields, 'kind': kind})
 
     def settings(self) -> Mapping[str, Any]:
         """Return the case; and the nodes, where their bits are not the embedded judge's."""
@@ -303,8 +325,7 @@ class GraphJudgeSetup(JudgeSetup):
         if self.kind == 'robot_localization':
             settings['nodes'] = {'judge': self.kind}
             if self.navsat is not None:
-                ours = self.navsat_node == 'embedded'
-                settings['nodes']['navsat_transform'] = 'sim2real_sensors' if ours else self.kind
+                settings['nodes']['navsat_transform'] = 'sim2real_sensors'
         return settings
 
     def judge(
@@ -320,27 +341,9 @@ class GraphJudgeSetup(JudgeSetup):
         """
         setup = self.started(start_ns=start_ns, start_heading=start_heading)
         feed = RecordedFeed(recording, setup)
-        paced = self.navsat is not None and self.navsat_node != 'embedded'
-        with free_domain() as domain, private_context(domain) as context:
-            node = Node(
-                f'sim2real_{os.getpid()}', context=context, use_global_arguments=False,
-                enable_rosout=False, start_parameter_services=False,
-                parameter_overrides=[WITHOUT_TYPE_DESCRIPTIONS],
-            )  # fmt: skip
-            executor = SingleThreadedExecutor(context=context)
-            executor.add_node(node)
-            try:
-                side = (
-                    PacedSide(node, 'judge', setup, recording)
-                    if paced
-                    else Side(node, 'judge', setup, recording, judge=self.kind)
-                )
-                with side:
-                    Conductor(
-                        node, [side], [feed], executor=executor, start_ns=feed.start_ns,
-                        rate_factor=1.0 if paced else 0.0,
-                    ).play()  # fmt: skip
-                return side.judged(recording)
-            finally:
-                executor.shutdown()
-                node.destroy_node()
+        with judging_node() as (node, executor):
+            with Side(node, 'judge', setup, recording, judge=self.kind) as side:
+                Conductor(
+                    node, [side], [feed], executor=executor, start_ns=feed.start_ns
+                ).play()  # fmt: skip
+            return side.judged(recording)

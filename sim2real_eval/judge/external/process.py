@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,11 +26,12 @@ from sim2real_eval.judge.robot_localization.ros_parameters import declared, read
 from sim2real_eval.judge.setup import JudgeSetup, node_of
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import Recording
+from .keeper import ORPHANED
 from .senders import input_topics
 
 JUDGES = ('judge_node', 'robot_localization')
 """Kinds of judge nodes: ours, and ekf_node or ukf_node of robot_localization."""
-NODE_NAME, NAVSAT_NAME = 'ekf_filter_node', 'navsat_transform'
+NODE_NAME = 'ekf_filter_node'
 
 _ABSENT = (
     'robot_localization is not found by way of AMENT_PREFIX_PATH; install it (such as apt install '
@@ -38,6 +40,7 @@ _ABSENT = (
 )
 _LINES_OF_LOG = 3
 _PR_SET_PDEATHSIG = 1
+_KEEPER = (sys.executable, '-I', '-S', str(Path(__file__).with_name('keeper.py')))
 # How long a node may take to end after each signal, seconds.
 _SHUTDOWN_SIGNALS = ((signal.SIGINT, 5.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 10.0))
 
@@ -71,22 +74,38 @@ class JudgeProcess:
     """A node that runs from entering to leaving a `with` block; messages bear its name.
 
     It is in a session of its own, so that Ctrl-C reaches the parent alone, which ends it; on
-    Linux it is killed when the parent is. JudgeError when there is nothing to start.
+    Linux it is killed when the parent is, with all that it started. `folder` is that which it runs
+    in. JudgeError when there is nothing to start.
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.name, self._command, self._environment = name, command, environment
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> JudgeProcess:
+        program = self._command[0]
+        path = (self._environment or os.environ).get('PATH')
+        if (
+            shutil.which(
+                Path(self._folder or '', program) if '/' in program else program, path=path
+            )
+            is None
+        ):
+            raise JudgeError(f'{self.name}: cannot start {program}: it is no program')
         # A file and not a pipe: nobody reads while the node runs, and a full pipe stops it.
         self._log = tempfile.TemporaryFile()
         try:
             with signals_held():
                 self._process = subprocess.Popen(
-                    self._command,
+                    [*_KEEPER, *self._command],
+                    cwd=self._folder,
                     stdin=subprocess.DEVNULL,
                     stdout=self._log,
                     stderr=subprocess.STDOUT,
@@ -96,7 +115,7 @@ class JudgeProcess:
                 )
         except OSError as error:
             self._log.close()
-            raise JudgeError(f'{self.name}: cannot start {self._command[0]}: {error}') from None
+            raise JudgeError(f'{self.name}: cannot start {program}: {error}') from None
         except BaseException:
             self.close()
             raise
@@ -187,7 +206,7 @@ def _prepared(parent: int) -> Callable[[], None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
         if prctl is None:
             return
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(_PR_SET_PDEATHSIG, ORPHANED)
         if os.getppid() != parent:
             os._exit(1)
 
@@ -250,21 +269,17 @@ def node_folder() -> Scratch:
 
 
 def filter_command(
-    judge: str, folder: Path, space: str, setup: JudgeSetup, recording: Recording, lockstep: bool
+    judge: str, folder: Path, space: str, setup: JudgeSetup, recording: Recording
 ) -> list[str]:
     """Write the files of a judge node into a folder; return the command that starts it.
 
-    Its namespace has a leading slash, the transforms are those of the recording. In `lockstep`
-    ekf_node is to answer each tick; else it runs as its parameter file says.
+    Its namespace has a leading slash, the transforms are those of the recording.
     """
     real, navsat = judge != 'judge_node', setup.navsat
     values = node_parameters(setup, input_topics(setup.filter))
     if real:
-        if lockstep:
-            # Answers to ticks; what a node would not publish is left out on arrival.
-            values['permit_corrected_publication'] = True
-        # A navsat_transform_node needs the transform to the base.
-        values['publish_tf'] = not lockstep
+        # Answers to ticks; what a node would not publish is left out on arrival.
+        values['permit_corrected_publication'] = True
         # Waiting for a transform would wait for a clock that waits for the node.
         values['transform_timeout'] = 0.0
     else:
@@ -288,12 +303,3 @@ def filter_command(
     file = _write_parameters(folder / 'params.yaml', values)
     arguments = _ros_arguments(file, NODE_NAME, space, own_transforms=real)
     return [*executable(judge, filter_node(setup)), *arguments]
-
-
-def navsat_command(folder: Path, space: str, setup: JudgeSetup) -> list[str]:
-    """Write the file of the real navsat_transform_node; return the command that starts it."""
-    given = read_node_parameters(setup.files[-1], 'navsat_transform')
-    values = {**declared(given.values), 'use_sim_time': True}
-    file = _write_parameters(folder / 'navsat.yaml', values)
-    arguments = _ros_arguments(file, NAVSAT_NAME, space, own_transforms=True)
-    return [*executable('robot_localization', 'navsat_transform_node'), *arguments]

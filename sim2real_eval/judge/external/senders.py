@@ -17,6 +17,7 @@ from geometry_msgs.msg import PoseWithCovarianceStamped, TwistStamped, TwistWith
 from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import GetParameters
 from rclpy.duration import Duration
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import Imu, NavSatFix
@@ -45,7 +46,8 @@ MESSAGES: Mapping[str, tuple[Any, str]] = {
 """ROS class and name of the type that a kind of input, or another taker, takes."""
 
 _OWN_TOPICS = {FIX: 'gps/fix', HEADING: 'imu', COMMAND: 'cmd_vel'}
-_DEPTH = 100
+_DEPTH = 1000
+_ALL_HEARD = Duration(seconds=2)
 
 
 def input_topics(config: FilterConfig) -> dict[str, str]:
@@ -65,32 +67,51 @@ def input_topics(config: FilterConfig) -> dict[str, str]:
     return topics
 
 
-class Senders:
-    """Publishes serialised messages for takers, among them perhaps an input on odometry/gps.
+def filter_topics(
+    namespace: str, config: FilterConfig, takers: Iterable[str]
+) -> dict[str, tuple[str, str]]:
+    """Return the topic of each taker of a filter's node, and its type."""
+    topics = {**input_topics(config), **_OWN_TOPICS}
+    kinds = {
+        taker: MESSAGES.get(taker) or MESSAGES[taker.rstrip('0123456789')] for taker in takers
+    }
+    return {taker: (f'{namespace}/{topics[taker]}', kind) for taker, (_, kind) in kinds.items()}
 
-    `namespace` has a leading slash; `frames` gives takers the frame and child frame that their
-    messages are to carry, where the node cannot look their own up. `closing` removes what is made
-    here from the node, as in all of this module.
+
+def interface(name: str, who: str) -> Any:
+    """Return the class of a ROS type, such as sensor_msgs/msg/Imu; JudgeError, naming `who` needs
+    it, without its package.
+    """
+    package, folder, kind = name.split('/')
+    if find_spec(package) is None:
+        raise JudgeError(
+            f'{who}: {package} is not installed for this Python; source the setup file of ROS'
+        )
+    return getattr(import_module(f'{package}.{folder}'), kind)
+
+
+class Senders:
+    """Publishes serialised messages for takers.
+
+    `topics` gives each its topic, with a leading slash, and its message type; `frames` gives
+    takers the frame and child frame that their messages are to carry, where the node cannot look
+    their own up. `closing` removes what is made here from the node, as in all of this module.
     """
 
     def __init__(
         self,
         node: Node,
         closing: ExitStack,
-        namespace: str,
-        config: FilterConfig,
-        takers: Iterable[str],
+        topics: Mapping[str, tuple[str, str]],
         frames: Mapping[str, tuple[str, str]],
     ) -> None:
         self._frames = frames
-        topics = {**input_topics(config), **_OWN_TOPICS}
         self._kinds = {}
         self._publishers = {}
-        for taker in takers:
-            message, kind = MESSAGES.get(taker) or MESSAGES[taker.rstrip('0123456789')]
+        for taker, (topic, kind) in topics.items():
             self._kinds[taker] = MESSAGE_TYPES[kind]
             self._publishers[taker] = node.create_publisher(
-                message, f'{namespace}/{topics[taker]}', QoSProfile(depth=_DEPTH)
+                interface(kind, taker), topic, QoSProfile(depth=_DEPTH)
             )
             closing.callback(node.destroy_publisher, self._publishers[taker])
 
@@ -107,17 +128,38 @@ class Senders:
                 array = dataclasses.replace(array, child_frame=child)
         self._publishers[taker].publish(encode(self._kinds[taker], array, taker)[0])
 
+    def unheard(self) -> dict[str, str]:
+        """Return the topics on which a reliable subscription lacks messages, by taker."""
+        return {
+            taker: publisher.topic_name
+            for taker, publisher in self._publishers.items()
+            if not publisher.wait_for_all_acked(_ALL_HEARD)
+        }
 
-class OdometryInbox:
-    """Serialised nav_msgs/Odometry of one topic that nobody has taken yet."""
 
-    def __init__(self, node: Node, closing: ExitStack, topic: str) -> None:
+class Inbox:
+    """Serialised messages of one topic that nobody has taken yet, by default nav_msgs/Odometry."""
+
+    def __init__(
+        self, node: Node, closing: ExitStack, topic: str, message: Any = Odometry
+    ) -> None:
         self.waiting: list[bytes] = []
+        self.lost = 0
+        """Messages that the middleware knows to have been lost."""
         self._node = node
         self._subscription: Any = node.create_subscription(
-            Odometry, topic, self.waiting.append, QoSProfile(depth=_DEPTH), raw=True
-        )
+            message, topic, self.waiting.append, QoSProfile(depth=_DEPTH), raw=True,
+            event_callbacks=SubscriptionEventCallbacks(message_lost=self._on_lost),
+        )  # fmt: skip
         closing.callback(node.destroy_subscription, self._subscription)
+
+    def _on_lost(self, event: Any) -> None:
+        self.lost = event.total_count
+
+    @property
+    def matched(self) -> bool:
+        """Whether a publisher has found this."""
+        return bool(self._subscription.get_publisher_count())
 
     @property
     def publishers(self) -> list[str]:

@@ -6,14 +6,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import time
 from collections.abc import Sequence
 
 from rclpy.node import Node
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.findings import REAL_FILTER, REAL_FILTER_OWN_NAVSAT, REAL_PACED
+from sim2real_eval.judge.findings import REAL_FILTER, REAL_FILTER_OWN_NAVSAT
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
 from sim2real_eval.judge.setup import JudgeSetup
@@ -21,26 +20,17 @@ from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from .follower import ODOMETRY, ExpectedJudge, PendingMessage, Published, rounded_up
-from .process import (
-    NAVSAT_NAME,
-    NODE_NAME,
-    JudgeProcess,
-    executable,
-    filter_command,
-    filter_node,
-    navsat_command,
-    node_folder,
-)
+from .process import NODE_NAME, JudgeProcess, executable, filter_command, filter_node, node_folder
 from .senders import (
     FILTERED_TOPIC,
-    OdometryInbox,
+    Inbox,
     Questions,
     Senders,
     StaticFrames,
     Wait,
     Work,
-    coincide,
     coinciding_frames,
+    filter_topics,
 )
 
 # Questions without an answer yet; the queues of services hold ten.
@@ -66,9 +56,6 @@ class Side:
     of `recording` topics, roles, frames and transforms count: its arrays may be empty and still to
     come. `judge` is one of JUDGES; JudgeError when it is not installed, or cannot be run so.
     """
-
-    # Whether the embedded judge runs beside, and each tick is answered.
-    _lockstep = True
 
     def __init__(
         self,
@@ -115,17 +102,16 @@ class Side:
         closing.callback(files.remove)
         # In this order: once the node answers, it has also heard of what was made before.
         config = self._setup.filter
-        self._senders = Senders(node, closing, space, config, self._takers, self._frames)
+        topics = filter_topics(space, config, self._takers)
+        self._senders = Senders(node, closing, topics, self._frames)
         self._static = StaticFrames(node, closing, space, self._recording, self._moved)
-        self._filtered = OdometryInbox(node, closing, f'{space}/{FILTERED_TOPIC}')
-        self._positions: OdometryInbox | None = None
+        self._filtered = Inbox(node, closing, f'{space}/{FILTERED_TOPIC}')
+        self._positions: Inbox | None = None
         if self._setup.navsat is not None and not self._real:
-            self._positions = OdometryInbox(node, closing, f'{space}/{NAVSAT_TOPIC}')
+            self._positions = Inbox(node, closing, f'{space}/{NAVSAT_TOPIC}')
         self._questions = Questions(node, closing, f'{space}/{NODE_NAME}')
         self._files = files
-        command = filter_command(
-            self._kind, files.path, space, self._setup, self._recording, self._lockstep
-        )
+        command = filter_command(self._kind, files.path, space, self._setup, self._recording)
         self._start(self.name, command)
 
     def _start(self, name: str, command: Sequence[str]) -> None:
@@ -148,7 +134,7 @@ class Side:
 
     def begin(self, start_ns: int) -> int:
         """Set the timers for the run; return the first time of the clock."""
-        self._follower.begin(start_ns, warm_up=self._lockstep)
+        self._follower.begin(start_ns)
         self._carried: list[PendingMessage] = []
         self._latest = ''
         self._published = Published(self.name, self._moved)
@@ -275,105 +261,3 @@ class Side:
             return run
         kind = REAL_FILTER if self._setup.navsat is None else REAL_FILTER_OWN_NAVSAT
         return dataclasses.replace(run, notes=(*run.notes, kind(apart=rounded_up(apart) * 1e6)))
-
-
-# As replay from a bag: the clock is shown often, whatever is due.
-_STEP_NS = 5_000_000
-
-
-class PacedSide(Side):
-    """Both nodes of robot_localization, to be led at a rate of 1 and no faster.
-
-    navsat_transform_node looks for a fix at times of the wall clock, so that nothing can wait for
-    it: what it does depends on the phase of its timer, and differs from run to run. No embedded
-    judge runs beside. The set-up has parameters of navsat_transform.
-    """
-
-    _lockstep = False
-
-    def __init__(
-        self, node: Node, namespace: str, setup: JudgeSetup, recording: Recording
-    ) -> None:
-        super().__init__(node, namespace, setup, recording, judge='robot_localization')
-        self.name = f'robot_localization with navsat_transform_node in {self._space}'
-        executable('robot_localization', 'navsat_transform_node')
-        base = setup.filter.base_link_frame
-        self._inputs -= set(self._follower.navsat_inputs)
-        self._takers -= set(self._follower.navsat_inputs)
-        for taker, topic in self._routing.takers:
-            if taker not in (FIX, HEADING):
-                continue
-            self._takers.add(taker)
-            frame = recording.messages[topic].frame
-            if coincide(self._tree, base, frame, taker):
-                self._frames[taker] = (base, base)
-            else:
-                self._moved[taker] = frame
-
-    def _enter(self) -> None:
-        super()._enter()
-        node, closing, space = self._node, self._stack, self._space
-        self._positions = OdometryInbox(node, closing, f'{space}/{NAVSAT_TOPIC}')
-        self._navsat_questions = Questions(node, closing, f'{space}/{NAVSAT_NAME}')
-        command = navsat_command(self._files.path, space, self._setup)
-        self._start(f'navsat_transform_node in {space}', command)
-
-    @property
-    def next_ns(self) -> int:
-        """Next time of the clock."""
-        return min(self._follower.grids.filter.next_ns, self._now_ns + _STEP_NS)
-
-    def begin(self, start_ns: int) -> int:
-        """Set the timers for the run; return the first time of the clock."""
-        origin = super().begin(start_ns)
-        self._now_ns = self._tick_ns = origin
-        self._shown: list[tuple[int, float]] = []
-        return origin
-
-    def ready(self) -> Work:
-        """Wait until all know each other and the nodes have begun."""
-        # First, since then the files are removed.
-        yield from self._navsat_questions.matched()
-        yield from super().ready()
-        yield Wait(
-            lambda: self._node.count_publishers(f'{self._space}/{NAVSAT_TOPIC}') > 0, NAVSAT_TOPIC
-        )
-
-    def deliver(self, deliveries: Sequence[PendingMessage]) -> Work:
-        """Send messages to the nodes."""
-        self._collect()
-        for taker, array in deliveries:
-            if taker in self._takers:
-                self._senders.send(taker, array)
-                if taker in self._inputs:
-                    yield from self._questions.settled()
-
-    def step(self, now_ns: int) -> bool:
-        """Note the time; the nodes see all of it."""
-        self._now_ns = now_ns
-        self._shown = [*self._shown[:1], (now_ns, time.monotonic())]
-        if self._follower.grids.filter.take(now_ns):
-            self._tick_ns = now_ns
-        return True
-
-    def answer(self, now_ns: int) -> Work:
-        """Let the nodes see the clock."""
-        yield from self._questions.settled()
-
-    def after(self, now_ns: int) -> None:
-        """Do nothing: navsat_transform_node has a timer of its own."""
-
-    def _collect(self) -> None:
-        taken = self._filtered.take()
-        self._published.odometry += taken
-        self._published.ticks += [self._tick_ns] * len(taken)
-        if self._positions is not None:
-            self._published.gps += self._positions.take()
-
-    def judged(self, recording: Recording) -> JudgedRun:
-        """Return what was published; counts and notes are those of a batch run on `recording`."""
-        self._collect()
-        embedded = self._setup.batch_run(recording)
-        (first_ns, began), (last_ns, ended) = self._shown[0], self._shown[-1]
-        note = REAL_PACED(rate=(last_ns - first_ns) * 1e-9 / max(ended - began, 1e-9))
-        return dataclasses.replace(self._published.run(embedded), notes=(*embedded.notes, note))

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.protocol import Judge, JudgeRequest, named_file
+from sim2real_eval.judge.named_files import named_file
+from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An estimator of ROS as a YAML file declares it: how it starts, what it hears and publishes."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sim2real_eval.recording.message_types import MESSAGE_TYPES, TF_TYPE
+from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.errors import ParameterError, not_among
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, rare
+
+GPS_ODOMETRY = 'gps_odometry'
+"""Input made of the fixes: their positions east, north and up of the first one."""
+SENT = tuple(name for name, kind in MESSAGE_TYPES.items() if kind.has_header)
+"""Message types of inputs."""
+ESTIMATES = (
+    'nav_msgs/msg/Odometry',
+    'geometry_msgs/msg/PoseWithCovarianceStamped',
+    'geometry_msgs/msg/PoseStamped',
+    'geometry_msgs/msg/TwistStamped',
+    'geometry_msgs/msg/TwistWithCovarianceStamped',
+    TF_TYPE,
+)
+"""Message types of outputs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StackInput(Parameters):
+    """What the estimator hears; a text in its place is the topic."""
+
+    topic: str = parameter('', '', 'Topic on which the estimator hears it.')
+    type: str | None = parameter(
+        None, '', 'Message type; that of the recording if not given.', choices=SENT, optional=str
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class StackOutput(Parameters):
+    """What the estimator publishes."""
+
+    topic: str = parameter('odometry/filtered', '', 'Topic of the estimates; /tf for transforms.')
+    type: str = parameter(
+        ESTIMATES[0],
+        '',
+        'Message type. Velocities of poses and transforms are differences of their positions.',
+        choices=ESTIMATES,
+    )
+    velocity: str = parameter(
+        'body',
+        '',
+        'Axes of the velocity in the messages: body, as nav_msgs/Odometry prescribes, or world.',
+        choices=('body', 'world'),
+    )
+    answers: str = parameter(
+        '',
+        '',
+        'Input whose every message the estimator answers with one estimate. What is missing is '
+        'reported. Empty: no input.',
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class StackFrames(Parameters):
+    """Names of frames."""
+
+    base: str = parameter('base_link', '', 'Frame whose motion the estimator estimates.')
+    world: str = parameter('odom', '', 'Frame of gps_odometry, and parent of a transform on /tf.')
+
+
+@dataclasses.dataclass(frozen=True)
+class StackReady(Parameters):
+    """What must be there before the recording starts, beside subscriptions and output."""
+
+    topic: str = parameter('', '', 'Topic that must have a publisher.')
+    service: str = parameter('', '', 'Service that must exist.')
+    lifecycle: str = parameter(
+        '', '', 'Lifecycle node, such as /filter: it is configured and activated if necessary.'
+    )
+    timeout: float = parameter(90.0, 's', 'Longest start.', above=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class StackClock(Parameters):
+    """How time passes: /clock is the clock of the recording."""
+
+    mode: str = parameter(
+        'real_time',
+        '',
+        'lockstep: each message and tick waits until the node has dealt with the one before; the '
+        'node needs use_sim_time, a single-threaded executor and parameter services, as nodes '
+        'have by default. real_time: at a rate.',
+        choices=('lockstep', 'real_time'),
+    )
+    rate: float = parameter(
+        1.0, '1', 'real_time: seconds of the recording per second.', above=0.0, maximum=1000.0
+    )
+    node: str = parameter(
+        '', '', 'lockstep: the node that waits, such as /ekf_filter_node; empty: the only one.'
+    )
+    frequency: float = non_negative(
+        0.0,
+        'Hz',
+        'lockstep: rate of a timer of the node that publishes one estimate per tick from the '
+        'first one on; 0: estimates answer messages.',
+        maximum=10000.0,
+    )
+    step: float = rare(0.01, 's', 'Longest step of /clock.', above=0.0)
+    run_on: float = rare(0.4, 's', 'How long /clock goes on after the last message.', minimum=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class RosStack(Parameters):
+    """An estimator of ROS, of one or more nodes. `inputs` maps roles or topics of the recording,
+    or gps_odometry, to a topic or a StackInput; messages of one time are sent in its order.
+    `parameters` sets parameters of all nodes.
+    """
+
+    command: str = parameter(
+        '',
+        '',
+        'Command that starts it, in the folder of this file; python3 is the Python of sim2real. '
+        'The arguments --ros-args with use_sim_time and the parameters follow it.',
+    )
+    launch: str = parameter(
+        '',
+        '',
+        'In place of a command: launch file with its arguments, for ros2 launch. use_sim_time '
+        'and params_file follow as arguments.',
+    )
+    parameters_file: str = parameter(
+        '', '', 'Parameter file of the nodes, relative to this file; parameters replaces values.'
+    )
+    reset: str = parameter(
+        '',
+        '',
+        'Service (std_srvs Empty or Trigger) that resets the estimator between recordings; '
+        'empty: it is started anew for each.',
+    )
+    repeats: int = parameter(
+        2,
+        '1',
+        'How often a recording is replayed: the first time counts, the others measure how '
+        'repeatable the estimator is.',
+        minimum=1,
+        maximum=100,
+    )
+    time_limit: float = parameter(600.0, 's', 'Longest replay, on the clock of the wall.', above=0)
+    output: StackOutput = dataclasses.field(default_factory=StackOutput)
+    frames: StackFrames = dataclasses.field(default_factory=StackFrames)
+    ready: StackReady = dataclasses.field(default_factory=StackReady)
+    clock: StackClock = dataclasses.field(default_factory=StackClock)
+    inputs: Mapping[str, StackInput] = dataclasses.field(default_factory=dict)
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, object], where: str, path: str = '') -> RosStack:
+        """Build from a plain mapping; see `Parameters.from_mapping`."""
+        known = [*cls.declared(), *cls._nested(), 'inputs', 'parameters']
+        for name in mapping:
+            if name not in known:
+                raise ParameterError(where, str(name), not_among('unknown key', name, known))
+        rest = {name: value for name, value in mapping.items() if name not in known[-2:]}
+        built = super().from_mapping(rest, where, path)
+        inputs = _mapping(mapping, 'inputs', where)
+        found = {
+            str(name): StackInput.from_mapping(
+                {'topic': value} if isinstance(value, str) else value, where, f'inputs.{name}'
+            )
+            for name, value in inputs.items()
+        }
+        stack = dataclasses.replace(
+            built, inputs=found, parameters=_mapping(mapping, 'parameters', where)
+        )
+        stack._complete(where)
+        return stack
+
+    @classmethod
+    def from_file(cls, path: Path) -> RosStack:
+        """Read a file.
+
+        Raises ParameterError on the first thing that is wrong.
+        """
+        return cls.from_mapping(read_yaml_mapping(path), str(path))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return a plain mapping that `from_mapping` reads back to an equal set."""
+        inputs = {name: one.to_mapping() for name, one in self.inputs.items()}
+        return {**super().to_mapping(), 'inputs': inputs, 'parameters': dict(self.parameters)}
+
+    def _complete(self, where: str) -> None:
+        """Refuse a file that lacks something, or says two things at once."""
+        if bool(self.command) == bool(self.launch):
+            raise ParameterError(where, 'command', 'one of command and launch must be given')
+        if not self.inputs:
+            problem = 'is missing; must map roles or topics of the recording to topics, as in '
+            raise ParameterError(where, 'inputs', f'{problem}inputs: {{gps: gps/fix}}')
+        for name, one in self.inputs.items():
+            if not one.topic:
+                raise ParameterError(where, f'inputs.{name}.topic', 'is missing')
+        answers = self.output.answers
+        if answers and answers not in self.inputs:
+            problem = not_among(f'{answers!r} is no input', answers, list(self.inputs))
+            raise ParameterError(where, 'output.answers', problem)
+        for key in ('command', 'launch'):
+            try:
+                shlex.split(getattr(self, key))
+            except ValueError as error:
+                raise ParameterError(where, key, f'cannot be split into words: {error}') from None
+
+
+def _mapping(mapping: Mapping[str, object], key: str, where: str) -> dict[str, Any]:
+    value = mapping.get(key) or {}
+    if not isinstance(value, dict):
+        raise ParameterError(where, key, f'{value!r} is not allowed; must be a mapping')
+    return value

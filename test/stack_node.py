@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lifecycle node with a reset, for test_ros_stack.py: it publishes twists, a count of fixes."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import rclpy
+from geometry_msgs.msg import TwistStamped
+from rclpy.executors import ExternalShutdownException
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.qos import qos_profile_sensor_data
+from sensor_msgs.msg import NavSatFix
+from std_srvs.srv import Empty
+
+
+class Counter(LifecycleNode):  # type: ignore[misc]
+    """Answers each fix, until one is skipped, by a speed: how many it has heard."""
+
+    def __init__(self) -> None:
+        super().__init__('counter')
+        self.count = 0
+        self.skip = self.declare_parameter('skip', -1).value
+        self.create_service(Empty, 'start_anew', self.on_reset)
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Publish and subscribe: before, nobody can be heard."""
+        self.publisher = self.create_publisher(TwistStamped, 'speed', 10)
+        self.create_subscription(NavSatFix, 'fix', self.on_fix, qos_profile_sensor_data)
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Start to count."""
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_fix(self, fix: NavSatFix) -> None:
+        """Count a fix."""
+        self.count += 1
+        message = TwistStamped(header=fix.header)
+        message.twist.linear.x = float(self.count)
+        if self.count != self.skip:
+            self.publisher.publish(message)
+
+    def on_reset(self, _: Empty.Request, answer: Empty.Response) -> Empty.Response:
+        """Count from nothing."""
+        self.count = 0
+        return answer
+
+
+if __name__ == '__main__':
+    rclpy.init(args=sys.argv)
+    with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
+        rclpy.spin(Counter())

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Estimators of ROS that a YAML file declares: real nodes over real DDS, in lockstep and paced."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+pytest.importorskip('rclpy', reason='no ROS')
+
+import rclpy
+from live_examples import curve
+
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.external.declaration import RosStack
+from sim2real_eval.judge.external.graph import free_domain
+from sim2real_eval.judge.external.stack import _SESSIONS, RosStackJudge
+from sim2real_eval.judge.external.stack_side import StackSide
+from sim2real_eval.judge.protocol import JudgeRequest, load_judge
+from sim2real_eval.judge.robot_localization.replay_options import Options
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.ros.judge_node import JudgeNode
+from sim_sensors.core.shipped import config_path
+from sim_sensors.ros.messages import messages_of
+
+EXAMPLE = Path(__file__).resolve().parent.parent / 'examples' / 'estimator_in_ros'
+COUNTER = {
+    'command': f'python3 {Path(__file__).with_name("stack_node.py")}',
+    'inputs': {'gps': 'fix'},
+    'output': {'topic': 'speed', 'type': 'geometry_msgs/msg/TwistStamped', 'answers': 'gps'},
+    'ready': {'lifecycle': 'counter', 'service': 'start_anew'},
+    'reset': 'start_anew',
+    'clock': {'mode': 'real_time', 'rate': 5.0, 'run_on': 0.1},
+}
+
+
+@pytest.fixture
+def run() -> Recording:
+    return curve(2.0, transforms=())
+
+
+def judge_of(folder: Path, declared: dict[str, Any]) -> RosStackJudge:
+    where = folder / 'stack.yaml'
+    where.write_text(yaml.safe_dump(declared, sort_keys=False), encoding='utf-8')
+    return RosStackJudge('stack', where, RosStack.from_file(where))
+
+
+def codes(run: Any) -> dict[str, Any]:
+    return {note.code: note.numbers for note in run.notes}
+
+
+def test_the_example_gives_what_its_node_computes(run: Recording) -> None:
+    """Every fix is answered; a second process gives the same bits."""
+    judge = load_judge(JudgeRequest(str(EXAMPLE / 'speed_filter.yaml')))
+    found = judge.judge(run)
+    with free_domain() as domain:
+        rclpy.init(args=[], domain_id=domain)
+        node = runpy.run_path(str(EXAMPLE / 'speed_filter_node.py'))['SpeedFilter']()
+        published: list[Any] = []
+        node._publisher = SimpleNamespace(publish=published.append)
+        for fix in messages_of(run.require('gps')):
+            node.on_fix(fix)
+        node.destroy_node()
+        rclpy.shutdown()
+    wanted = [one.twist.twist.linear for one in published]
+    assert found.stamp_ns.tolist() == run.require('gps').stamp_ns.tolist()
+    assert found.linear_velocity[:, :2].tolist() == [[one.x, one.y] for one in wanted]
+    assert codes(found)['external.repeatability'] == {'repeats': 2, 'rms': 0.0, 'most': 0.0}
+    assert 'external.unanswered' not in codes(found)
+    assert [path.name for path in judge.files] == ['speed_filter.yaml', 'speed_filter_node.py']
+
+
+def test_robot_localization_declared_is_robot_localization(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Recording
+) -> None:
+    """judge_node stands for ekf_node, with the shipped declaration: the estimates have the bits of
+    the embedded judge, that of fixes in an east-north-up frame, from the first to the last.
+    """
+    shipped = config_path('estimators', 'robot_localization.yaml')
+    declared = yaml.safe_load(shipped.read_text(encoding='utf-8'))
+    declared['parameters_file'] = str(shipped.parent / declared['parameters_file'])
+    declared['parameters'] |= {'assume_identity_frames': True}
+    monkeypatch.setattr(StackSide, '_run', in_this_process)
+    found = judge_of(tmp_path, declared).judge(run, start_ns=run.start_ns)
+    embedded = JudgeSetup.load('clean', options=Options(front_end='enu'))
+    expected = embedded.judge(run, start_ns=run.start_ns)
+    assert found.stamp_ns.tolist() == expected.stamp_ns.tolist()
+    assert len(found) > 80
+    assert found.linear_velocity.tobytes() == expected.linear_velocity.tobytes()
+
+
+def in_this_process(side: StackSide, command: Sequence[str]) -> None:
+    """In place of `StackSide._run`: the libraries of judge_node are loaded here already."""
+    words = list(command[command.index('--ros-args') :])
+    executor = side._node.executor
+    node = JudgeNode(context=side._node.context, use_global_arguments=False, cli_args=words)
+    executor.add_node(node)
+    side._closing.callback(node.destroy_node)
+    side._closing.callback(executor.remove_node, node)
+
+
+def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
+    tmp_path: Path, run: Recording
+) -> None:
+    """The second replay counts from one again, in the same process."""
+    judge = judge_of(tmp_path, COUNTER)
+    found = judge.judge(run)
+    try:
+        speeds = found.linear_velocity[:, 0]
+        assert speeds.tolist() == list(range(1, len(run.require('gps')) + 1))
+        told = codes(found)
+        assert told['external.repeatability']['most'] == 0.0
+        assert 0.0 < told['external.rate']['rate'] < 5.1
+        assert 'external.level' in told
+        process = _SESSIONS[judge.where]._side._process
+        assert process is not None
+        process.check()
+    finally:
+        _SESSIONS.pop(judge.where).close()
+
+
+def test_a_fix_without_an_answer_and_a_slow_replay_are_noticed(
+    tmp_path: Path, run: Recording
+) -> None:
+    lossy = {**COUNTER, 'parameters': {'skip': 3}, 'reset': '', 'repeats': 1}
+    found = judge_of(tmp_path, lossy).judge(run)
+    fixes = len(run.require('gps'))
+    assert codes(found)['external.unanswered'] == {'missing': 1, 'count': fixes}
+    with pytest.raises(JudgeError, match=r'longer than time_limit, 0\.1 s'):
+        judge_of(tmp_path, {**lossy, 'time_limit': 0.1}).judge(run)
+
+
+def test_what_does_not_start_is_said_in_one_line(tmp_path: Path, run: Recording) -> None:
+    for command, said in (
+        ('python3 -c "print(1); raise SystemExit(3)"', 'stack ended with status 3: 1'),
+        ('no_such_program', 'stack: cannot start no_such_program'),
+    ):
+        with pytest.raises(JudgeError, match=said):
+            judge_of(tmp_path, {**COUNTER, 'command': command}).judge(run)
+    with pytest.raises(JudgeError, match=r'inputs\.gsp: is not in the recording .*gps'):
+        judge_of(tmp_path, {**COUNTER, 'inputs': {'gsp': 'fix'}, 'output': {}}).judge(run)
