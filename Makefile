@@ -4,7 +4,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 DEMO_OUT ?= sim2real_demo
-DEMO_ARGS ?=
+# On springs and a rough road, where the physics engine is installed.
+DEMO_ARGS ?= $(shell $(BIN)/python -c 'import mujoco' 2>/dev/null && echo --road C)
 SECONDS ?= 600
 KILLS ?= 100
 
@@ -78,7 +79,7 @@ constraints: $(VENV)/.installed-test ## write constraints.txt, the libraries tha
 	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/frozen.txt
 	$(PYTHON) -m venv $(VENV)/release
 	$(VENV)/release/bin/python -m pip --disable-pip-version-check -qq install \
-	  --constraint $(VENV)/frozen.txt --editable '.[cluster,fusion,gtsam,pandas]'
+	  --constraint $(VENV)/frozen.txt --editable '.[cluster,fusion,gtsam,mujoco,pandas]'
 	made_on=$$($(BIN)/python -c 'import platform; print("%s.%s" % platform.python_version_tuple()[:2], "and", platform.system())') && \
 	  sed -n "s/on Python [^;]*;/on Python $$made_on;/; /^#/p" constraints.txt > $(VENV)/constraints.txt
 	$(VENV)/release/bin/python -m pip freeze --exclude-editable >> $(VENV)/constraints.txt

@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from cli_examples import call, contents
 
+from sim2real_eval.cli.demo import _plan
+from sim2real_eval.study.recordings import StandIn
+from sim_sensors.motion.sprung_car import SprungCar
+
 Capture = pytest.CaptureFixture[str]
 
 
@@ -66,3 +70,17 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path, capsys: Capture, kind: s
     assert len(outcome.complaints) == 1
     assert 'is no demo' in outcome.complaints[0]
     assert mine.read_text(encoding='utf-8') == 'mine'
+
+
+def test_the_car_of_a_demo_drives_on_the_road_that_is_asked_for(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    pytest.importorskip('mujoco', reason='the extra mujoco')
+    plan = _plan(0, 1, 'C', ['clean'])
+    cars = {one.origin.drive.vehicle for one in plan.recordings if isinstance(one.origin, StandIn)}
+    assert cars == {SprungCar(road='C')}
+    assert plan.record['command'][-2:] == ['--road', 'C']
+    outcome = call(capsys, 'demo', '--road', 'E', '--out', tmp_path / 'demo')
+    assert outcome.status == 2
+    assert len(outcome.complaints) == 1
+    assert "--road: invalid choice: 'E'" in outcome.complaints[0]

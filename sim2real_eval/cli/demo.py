@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import StudyRecording
+    from sim_sensors.motion.vehicles import AckermannVehicle
 
 _COMMAND = ('sim2real', 'demo')
+_NO_ROAD = 'none'
 _LABEL = (
     'The recordings in this folder are synthetic: a simulated vehicle with simulated sensors '
     'stands in\nfor real ones. Made by `sim2real demo`; a new demo replaces this folder.\n'
@@ -41,6 +43,7 @@ EPILOG = """\
 examples:
   sim2real demo
   sim2real demo --runs 10 --seed 1 --out my_demo
+  sim2real demo --road C --out rough
   sim2real demo --judge-config clean --judge-config paper_released
 """
 
@@ -51,6 +54,13 @@ class DemoOptions(Parameters):
 
     out: str = parameter('sim2real_demo', '', 'Folder to write; an older demo in it is replaced.')
     runs: int = parameter(5, '1', 'Recordings per manoeuvre.', minimum=1)
+    road: str = parameter(
+        _NO_ROAD,
+        '',
+        'Ground below a car on springs in MuJoCo, by its class of ISO 8608; none: a car that '
+        'moves in the plane.',
+        choices=(_NO_ROAD, 'smooth', 'A', 'B', 'C', 'D'),
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
     from .study import carry_out
 
     folder = Path(options.out)
-    plan = _plan(options.seed, options.runs, options.judge_config or [PROFILE])
+    judges = options.judge_config or [PROFILE]
+    plan = _plan(options.seed, options.runs, options.road, judges)
     options.overwrite = _is_another(folder, plan)
 
     @contextlib.contextmanager
@@ -98,7 +109,7 @@ def _write(recording: StudyRecording, *, folder: Path) -> None:
     write_recording(recording.read(), folder / recording.name)
 
 
-def _plan(seed: int, runs: int, judges: Sequence[str]) -> StudyPlan:
+def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
     """Return the study: stand-ins, the paper's models, and profiles of the judge."""
     from sim2real_eval.judge.setup import JudgeSetup
     from sim2real_eval.simulation.twin import Twin
@@ -111,6 +122,7 @@ def _plan(seed: int, runs: int, judges: Sequence[str]) -> StudyPlan:
     from sim_sensors.gps.gps import load_gps
     from sim_sensors.imu.imu import load_imu
     from sim_sensors.motion.path_following import DRIVES
+    from sim_sensors.motion.vehicles import ART
     from .models import twins
 
     sensors = Twin(
@@ -118,15 +130,18 @@ def _plan(seed: int, runs: int, judges: Sequence[str]) -> StudyPlan:
         gps=load_gps(config_path('demo', 'gps.yaml')),
         imu=load_imu(config_path('demo', 'imu.yaml')),
     )
+    vehicle: AckermannVehicle = ART if road == _NO_ROAD else _on_springs(road)
     drives = [
-        PathDrive(scenario, seed, f'{scenario}_{number}')
+        PathDrive(scenario, seed, f'{scenario}_{number}', vehicle=vehicle)
         for scenario in DRIVES
         for number in range(1, runs + 1)
     ]
+    where = '' if road == _NO_ROAD else f', on springs (road: {road})'
     chosen = [word for name in judges for word in ('--judge-config', name)]
+    chosen += [] if road == _NO_ROAD else ['--road', road]
     return StudyPlan.of(
         StudyFile(
-            title='Demo: the GPS models of the paper against a stand-in for real sensors',
+            title='Demo: the GPS models of the paper against a stand-in for real sensors' + where,
             # Its IMU has no orientation.
             options=StudyOptions(seed=seed, start_heading=True),
             recordings=tuple(StudyRecording(one.run, '', StandIn(one, sensors)) for one in drives),
@@ -137,6 +152,15 @@ def _plan(seed: int, runs: int, judges: Sequence[str]) -> StudyPlan:
             command=(*_COMMAND, '--seed', str(seed), '--runs', str(runs), *chosen),
         )
     )
+
+
+def _on_springs(road: str) -> AckermannVehicle:
+    from sim_sensors.motion.mujoco_motion import load_mujoco
+    from sim_sensors.motion.sprung_car import SprungCar
+
+    # Before anything is written.
+    load_mujoco()
+    return SprungCar(road=road)
 
 
 def _is_another(folder: Path, plan: StudyPlan) -> bool:
