@@ -233,6 +233,12 @@ class StudyOutcome:
             and group in (None, run.group)
         ]
 
+    @property
+    def blocks(self) -> dict[str, str]:
+        """Blocks of the recordings that have one, by name."""
+        recordings = self.record.get('recordings') or ()
+        return {one['name']: one['block'] for one in recordings if one.get('block')}
+
     def by_model(self, judge: str, group: str) -> dict[str, list[StudyRun]]:
         """Return the runs of each source that has any, `real` first."""
         return {

@@ -185,6 +185,8 @@ class StudyRecording:
     group: str  # what it has in common with others, such as the surface; empty if nothing
     # A PathDrive has no real run: it is there for simulated sensors alone.
     origin: Source | StandIn | PathDrive
+    # What recordings share that are not independent: a drive, a day, a receiver.
+    block: str = ''
 
     @property
     def has_real_run(self) -> bool:
@@ -208,6 +210,8 @@ class StudyRecording:
     def to_mapping(self) -> dict[str, Any]:
         """Return what identifies it, as plain values; what cannot be read has no digest."""
         about: dict[str, Any] = {'name': self.name, 'group': self.group}
+        if self.block:
+            about['block'] = self.block
         if not isinstance(self.origin, Source):
             return {**about, **self.origin.to_mapping()}
         try:
@@ -235,12 +239,15 @@ def read_recordings(
     """
     found: list[StudyRecording] = []
     for entry in recordings.items('recordings'):
-        fields = entry.fields(('path', 'stand_in', 'name', 'scenario', 'group', 'topics'))
+        fields = entry.fields(('path', 'stand_in', 'name', 'scenario', 'group', 'topics', 'block'))
         if ('path' in fields) == ('stand_in' in fields):
             entry.refuse('must have either path or stand_in')
         group = fields['group'].label() if 'group' in fields else ''
         if 'path' in fields:
-            found += _of_path(fields, folder, group)
+            block = fields['block'].label() if 'block' in fields else ''
+            found += [
+                dataclasses.replace(one, block=block) for one in _of_path(fields, folder, group)
+            ]
             continue
         for name in fields:
             if name not in ('stand_in', 'group'):

@@ -72,12 +72,15 @@ class StudyRun:
         }
 
 
-def scored_runs(runs: Sequence[StudyRun]) -> ScoredRuns:
-    """Take RMSE and entropy difference of the runs of one source, for their uncertainty."""
+def scored_runs(runs: Sequence[StudyRun], blocks: Mapping[str, str] | None = None) -> ScoredRuns:
+    """Take RMSE and entropy difference of the runs of one source, for their uncertainty; `blocks`
+    are those of recordings, by name.
+    """
     return ScoredRuns(
         np.array([[run.values['rmse'], run.values['entropy_difference']] for run in runs]),
         tuple(run.key.recording for run in runs),
         tuple(run.scenario for run in runs),
+        tuple(blocks.get(run.key.recording, '') for run in runs) if blocks else (),
     )
 
 

@@ -99,19 +99,27 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
                 for model, runs in sources.items()
             }
             chosen = {model: runs for model, runs in chosen.items() if runs}
-            rows = _rows(metrics, chosen, everyone, int(outcome.record['seed']))
+            rows = _rows(metrics, chosen, everyone, outcome)
             models = tuple(model for model in chosen if model != REAL)
             found.append(MetricTable(judge, group, scenario, models, tuple(rows)))
     return found
+
+
+def _units(runs: Sequence[MetricRun], blocks: Mapping[str, str]) -> list[str]:
+    return [
+        blocks.get(run.key.recording, f'{run.scenario}\x00{run.key.recording}') for run in runs
+    ]
 
 
 def _rows(
     metrics: Sequence[Metric],
     runs: Mapping[str, Sequence[MetricRun]],
     everyone: MetricRuns,
-    seed: int,
+    outcome: StudyOutcome,
 ) -> list[MetricRow]:
     from scipy.stats import rankdata
+
+    seed, blocks = int(outcome.record['seed']), outcome.blocks
 
     real = runs[REAL]
     models = [model for model in runs if model != REAL]
@@ -126,6 +134,7 @@ def _rows(
             _MOST_PERMUTATIONS,
             seed,
             strata=([run.scenario for run in real], [run.scenario for run in runs[model]]),
+            units=(_units(real, blocks), _units(runs[model], blocks)) if blocks else None,
         )
         values = {
             number: found
@@ -277,7 +286,7 @@ def study_uncertainty(outcome: StudyOutcome) -> Mapping[tuple[str, str], dict[st
     known = {}
     for judge, group in outcome.compared:
         runs = outcome.by_model(judge, group)
-        sims = {model: scored_runs(found) for model, found in runs.items()}
+        sims = {model: scored_runs(found, outcome.blocks) for model, found in runs.items()}
         real = sims.pop(REAL)
         known[judge, group] = uncertainty_by_scenario(real, sims, options, seed=seed)
     return known

@@ -11,7 +11,7 @@ import numpy as np
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import Field
 from sim2real_eval.metrics.distances import POOLED, VEPD_COLUMNS, VepdRow
-from sim2real_eval.metrics.findings import NO_INTERVAL, TOO_FEW_MOTIONS
+from sim2real_eval.metrics.findings import NO_INTERVAL, SKEWED, TOO_FEW_MOTIONS
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.published import SeriesVepd
 from sim2real_eval.metrics.series_folder import REAL
@@ -21,6 +21,7 @@ from .interval import MeanWasserstein, ResampledRuns, bounds
 from .motions import MotionDraws, ScoredRuns
 from .pairs import DrawnDistance, compare_pairs, rank_distribution, significance_groups
 from .result import DistanceUncertainty, PairUncertainty, Uncertainty, UncertaintyOptions
+from .tails import tails_of
 
 _PART = 5
 """Part of the resamples for intervals, which take them at twelve true distances."""
@@ -97,7 +98,7 @@ def uncertainty(
             one = dataclasses.replace(one, adjusted=among_all)
         found.append(one)
     freedom = draws.freedom(real, *sims.values())
-    motions = len(set(real.names))
+    motions = len(set(real.units))
     pairs = compare_pairs(real, sims, drawn, freedom, options, motions=motions, seed=seed)
     if freedom.degrees >= _FEWEST_DEGREES:
         found = _ranked(found, drawn, pairs, freedom.inflation)
@@ -114,7 +115,10 @@ def uncertainty(
         split,
         tuple(found),
         tuple(pairs),
-        _notes(permutations, motions, freedom.degrees, options),
+        (
+            *_notes(permutations, motions, freedom.degrees, options),
+            *(_skewed(real, sims) if freedom.degrees >= _FEWEST_DEGREES else ()),
+        ),
     )
 
 
@@ -126,10 +130,10 @@ def _permutations(
     *,
     drawn: bool = False,
 ) -> dict[str, permutation_test.LabelPermutations]:
-    known: dict[tuple[tuple[str, ...], tuple[str, ...]], permutation_test.LabelPermutations] = {}
+    known: dict[tuple[tuple[str, ...], ...], permutation_test.LabelPermutations] = {}
     found = {}
     for model, runs in sims.items():
-        key = (runs.names, runs.scenario)
+        key = (runs.names, runs.scenario, runs.block)
         if key not in known:
             known[key] = permutation_test.permute_labels(
                 real.names,
@@ -137,6 +141,7 @@ def _permutations(
                 options.resamples,
                 seed,
                 strata=(real.scenario, runs.scenario),
+                units=(real.units, runs.units) if real.block or runs.block else None,
                 drawn=drawn,
             )
         found[model] = known[key]
@@ -254,6 +259,15 @@ def _notes(
     if degrees < _FEWEST_DEGREES:
         notes.append(NO_INTERVAL(motions=motions))
     return tuple(notes)
+
+
+def _skewed(real: ScoredRuns, sims: Mapping[str, ScoredRuns]) -> list[Finding]:
+    shapes = {model: tails_of(real, runs) for model, runs in sims.items()}
+    heavy = {model: shape for model, shape in shapes.items() if shape.heavy}
+    if not heavy:
+        return []
+    worst = max(heavy.values(), key=lambda shape: max(shape.skewness, shape.kurtosis))
+    return [SKEWED(', '.join(heavy), skewness=worst.skewness, kurtosis=worst.kurtosis)]
 
 
 UNCERTAINTY_COLUMNS = (

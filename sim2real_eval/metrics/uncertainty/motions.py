@@ -34,16 +34,29 @@ class ScoredRuns:
         What each run follows. Runs of different sources with the same motion are paired.
     scenario : tuple of str
         Stratum of each run.
+    block : tuple of str, optional
+        What a run is not independent of others by, such as the drive, the day or the receiver;
+        empty for a run that is independent. Motions of a block are drawn together.
     """
 
     values: FloatArray
     motion: tuple[str, ...]
     scenario: tuple[str, ...]
+    block: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Motions with their scenarios: two scenarios may call a motion alike."""
         return tuple(f'{a}\x00{b}' for a, b in zip(self.scenario, self.motion, strict=True))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What is drawn anew: the block of each run, or its motion."""
+        blocks = self.block or ('',) * len(self.values)
+        return tuple(
+            f'block\x00{block}' if block else name
+            for block, name in zip(blocks, self.names, strict=True)
+        )
 
     @classmethod
     def of_scores(
@@ -60,6 +73,7 @@ class ScoredRuns:
             self.values[chosen],
             tuple(self.motion[i] for i in chosen),
             tuple(self.scenario[i] for i in chosen),
+            tuple(self.block[i] for i in chosen) if self.block else (),
         )
 
     def __len__(self) -> int:
@@ -106,6 +120,8 @@ class MotionDraws:
 
     counts: Mapping[str, FloatArray]
     strata: Mapping[str, str]
+    units: Mapping[str, str]
+    """Motion or block that is drawn, of each motion."""
     real: frozenset[str]
     """Motions that real runs follow; the others were drawn apart."""
 
@@ -113,32 +129,41 @@ class MotionDraws:
     def of(
         cls, real: ScoredRuns, sims: Iterable[ScoredRuns], draws: int, seed: int
     ) -> MotionDraws:
-        """Draw as many motions as there are, scenario by scenario.
+        """Draw as many motions as there are, or blocks of them, scenario by scenario.
 
-        A scenario with one motion would never change: then all scenarios are drawn as one.
+        A scenario with one of them would never change: then all scenarios are drawn as one, and
+        so are blocks that reach over scenarios.
         """
         of_real = dict(zip(real.names, real.scenario, strict=True))
+        units = dict(zip(real.names, real.units, strict=True))
         others: dict[str, str] = {}
         for runs in sims:
-            for name, scenario in zip(runs.names, runs.scenario, strict=True):
+            for name, scenario, unit in zip(runs.names, runs.scenario, runs.units, strict=True):
                 if name not in of_real:
                     others.setdefault(name, scenario)
+                    units.setdefault(name, unit)
         counts: dict[str, FloatArray] = {}
         strata: dict[str, str] = {}
         for side, motions in (('real', of_real), ('simulated', others)):
-            members: dict[str, list[str]] = {}
+            members: dict[str, dict[str, list[str]]] = {}
             for name, scenario in motions.items():
-                members.setdefault(scenario, []).append(name)
-            if min((len(names) for names in members.values()), default=0) < 2:
-                members = {'': list(motions)} if motions else {}
-            for stratum, names in members.items():
+                members.setdefault(scenario, {}).setdefault(units[name], []).append(name)
+            whole = len({units[name] for name in motions})
+            few = min((len(found) for found in members.values()), default=0) < 2
+            if few or whole < sum(len(found) for found in members.values()):
+                together: dict[str, list[str]] = {}
+                for name in motions:
+                    together.setdefault(units[name], []).append(name)
+                members = {'': together} if motions else {}
+            for stratum, found in members.items():
                 rng = stream(seed, 'uncertainty', f'motions {side}', stratum)
-                n = len(names)
+                n = len(found)
                 drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=draws).astype(np.float64)
-                for k, name in enumerate(names):
-                    counts[name] = drawn[:, k]
-                    strata[name] = f'{side} {stratum}'
-        return cls(counts, strata, frozenset(of_real))
+                for k, names in enumerate(found.values()):
+                    for name in names:
+                        counts[name] = drawn[:, k]
+                        strata[name] = f'{side} {stratum}'
+        return cls(counts, strata, units, frozenset(of_real))
 
     def weights(self, runs: ScoredRuns) -> FloatArray:
         """Return the weight of each run in each resample, `(p, n)`, summing up to 1."""
@@ -152,5 +177,6 @@ class MotionDraws:
         together: dict[bool, dict[str, str]] = {}
         for runs in sets:
             for name in runs.names:
-                together.setdefault(name in self.real, {})[name] = self.strata[name]
+                of_side = together.setdefault(name in self.real, {})
+                of_side[self.units[name]] = self.strata[name]
         return Freedom.of((len(side), len(set(side.values()))) for side in together.values())

@@ -79,7 +79,8 @@ def compare_pairs(
     if not couples:
         return []
     level = 1.0 - options.level
-    structures = {(runs.names, runs.scenario) for runs in sims.values()}
+    structures = {(runs.names, runs.scenario, runs.units) for runs in sims.values()}
+    blocks = any(runs.block for runs in sims.values())
     # Models with runs of their own: all are drawn, since they are looked at together.
     known = {
         (first, second): permute_labels(
@@ -88,10 +89,11 @@ def compare_pairs(
             options.resamples,
             seed,
             strata=(of_first, of_second),
+            units=(units_first, units_second) if blocks else None,
             drawn=len(structures) > 1,
         )
-        for first, of_first in structures
-        for second, of_second in structures
+        for first, of_first, units_first in structures
+        for second, of_second, units_second in structures
     }
     permutations = [known[sims[a].names, sims[b].names] for a, b in couples]
     # Models that follow the same motions share their permutations: weights once for all of them.

@@ -59,6 +59,7 @@ def permute_labels(
     seed: int,
     *,
     strata: tuple[Sequence[str], Sequence[str]] | None = None,
+    units: tuple[Sequence[str], Sequence[str]] | None = None,
     drawn: bool = False,
 ) -> LabelPermutations:
     """Return all permutations, or `most` of them, drawn with `seed`; with `drawn` even where all
@@ -71,12 +72,17 @@ def permute_labels(
     ones, and to exchange them freely would call that a difference of the sensors. Where no
     simulated run has the name of a real one, those of one name change sides together, unpaired
     runs inside the scenarios that `strata` gives of each real and simulated run.
+
+    `units` are the blocks of the runs, or what names each alone: runs of one block are not
+    independent, and change sides together.
     """
     labels = np.zeros((1, len(real) + len(simulated)), dtype=np.bool_)
     labels[0, : len(real)] = True
     repeated = len(set(simulated)) < len(simulated) or len(set(real)) < len(real)
     paired = not set(real).isdisjoint(simulated) and (repeated or set(simulated) <= set(real))
     blocks = _pairs(real, simulated) if paired else _strata(real, simulated, strata)
+    if units is not None:
+        blocks = _together(blocks, [*units[0], *units[1]])
     count = math.prod(math.comb(len(block.units), block.real) for block in blocks)
     if count <= most and not drawn:
         ways = [list(itertools.combinations(block.units, block.real)) for block in blocks]
@@ -110,6 +116,29 @@ def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_Block]:
         if name in blocks:
             blocks[name].units.append([i])
     return list(blocks.values())
+
+
+def _together(blocks: list[_Block], unit_of: Sequence[str]) -> list[_Block]:
+    """Return blocks in which runs of one unit change sides together.
+
+    Paired motions of a unit that have as many runs are exchanged in the same way; in a stratum
+    the runs of a unit on one side are one.
+    """
+    found: dict[tuple[str, int, int], _Block] = {}
+    for number, block in enumerate(blocks):
+        names = {unit_of[i] for unit in block.units for i in unit}
+        if len(names) == 1:
+            key = (names.pop(), len(block.units), block.real)
+            known = found.setdefault(key, _Block([[] for _ in block.units], block.real))
+            for mine, more in zip(known.units, block.units, strict=True):
+                mine += more
+            continue
+        sides: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
+        for k, unit in enumerate(block.units):
+            sides[k >= block.real].setdefault(unit_of[unit[0]], []).extend(unit)
+        units = [*sides[0].values(), *sides[1].values()]
+        found['', number, 0] = _Block(units, len(sides[0]))
+    return list(found.values())
 
 
 def _strata(

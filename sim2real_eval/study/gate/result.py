@@ -90,7 +90,9 @@ class GatedResult:
             str(path),
             vepd,
             {
-                place: {model: scored_runs(found) for model, found in models.items()}
+                place: {
+                    model: scored_runs(found, outcome.blocks) for model, found in models.items()
+                }
                 for place, models in runs.items()
                 if REAL in models
             },
