@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declared estimators of ROS where there is no ROS: files, and estimates of every type."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sim2real_eval.judge.external.declaration import ESTIMATES, RosStack, StackFrames, StackOutput
+from sim2real_eval.judge.external.estimates import estimated_run
+from sim2real_eval.judge.protocol import JudgeRequest, load_judge
+from sim2real_eval.recording.cdr import encode, encode_transforms
+from sim2real_eval.recording.message_types import TF_TYPE, known_type
+from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.core.shipped import config_names, config_path
+
+LEAST: dict[str, Any] = {'command': 'true', 'inputs': {'gps': 'fix'}}
+STAMPS = 10**12 + np.arange(21) * 100_000_000
+ALONG = 0.1 * np.arange(21)  # s
+HEADING = np.array([0.0, 0.0, np.sqrt(0.5), np.sqrt(0.5)])  # north
+
+
+def messages(kind: str, velocity: str) -> list[bytes]:
+    """Northwards at 3 m/s, in messages of a type."""
+    still, n = np.zeros((21, 3)), len(STAMPS)
+    drive = OdometryArray(
+        STAMPS, STAMPS, 'odom', 'base_link', position=np.outer(3.0 * ALONG, [0.0, 1.0, 0.0]),
+        orientation=np.tile(HEADING, (n, 1)), angular_velocity=still,
+        linear_velocity=np.tile([3.0, 0, 0] if velocity == 'body' else [0, 3.0, 0], (n, 1)),
+        pose_covariance=np.zeros((n, 6, 6)), twist_covariance=np.zeros((n, 6, 6)),
+    )  # fmt: skip
+    if kind == TF_TYPE:
+        poses = zip(drive.position.tolist(), STAMPS.tolist(), strict=True)
+        return [
+            encode_transforms(
+                [StaticTransform('odom', 'base_link', tuple(at), tuple(HEADING.tolist()))], stamp
+            )
+            for at, stamp in poses
+        ]
+    array = known_type(kind).array
+    fields = [field.name for field in dataclasses.fields(array)]
+    converted = array(**{name: getattr(drive, name) for name in fields})
+    return encode(known_type(kind), converted, kind)
+
+
+@pytest.mark.parametrize('velocity', ['body', 'world'])
+@pytest.mark.parametrize('kind', ESTIMATES)
+def test_the_speed_of_every_type_of_estimate_is_that_of_the_drive(
+    kind: str, velocity: str
+) -> None:
+    """Of what has an attitude or a course it is forward, and the late estimate is left out."""
+    data = messages(kind, velocity)
+    output = StackOutput(topic='/estimate', type=kind, velocity=velocity)
+    heard = np.append(STAMPS, STAMPS[-1])
+    run = estimated_run([*data, data[3]], heard, output, StackFrames())
+    assert run.stamp_ns.tolist() == STAMPS.tolist()
+    np.testing.assert_allclose(run.linear_velocity, np.tile([3.0, 0, 0], (21, 1)), atol=1e-9)
+    found = {note.code for note in run.notes}
+    assert 'external.out_of_order' in found
+    assert ('external.by_differences' in found) == ('Pose' in kind or kind == TF_TYPE)
+    assert not run.diverged
+
+
+@pytest.mark.parametrize(
+    ('changed', 'problem'),
+    [
+        ({'comand': 'true'}, r'comand: unknown key \(did you mean command\?\)'),
+        ({'launch': 'a.launch.py'}, 'command: one of command and launch must be given'),
+        ({'inputs': {}}, 'inputs: is missing'),
+        ({'inputs': {'gps': {'topic': 'fix', 'typ': 'x'}}}, r'inputs\.gps\.typ: unknown'),
+        ({'clock': {'mode': 'lock_step'}}, r'clock\.mode: .*did you mean lockstep'),
+        ({'clock': {'rate': 0}}, r'clock\.rate: 0 is not allowed; must be a number > 0'),
+        ({'output': {'answers': 'gsp'}}, r"output\.answers: 'gsp' is no input .*gps"),
+        ({'command': 'echo "'}, 'command: cannot be split into words'),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_key(changed: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ParameterError, match=f'^my.yaml: {problem}'):
+        RosStack.from_mapping({**LEAST, **changed}, 'my.yaml')
+
+
+def test_declarations_are_read_back_and_those_shipped_are_right() -> None:
+    for name in config_names('estimators'):
+        stack = RosStack.from_file(config_path('estimators', f'{name}.yaml'))
+        assert RosStack.from_mapping(stack.to_mapping(), name) == stack
+        for part in (stack.parameters_file, stack.launch):
+            assert config_path('estimators', part).exists()
+    with pytest.raises(ParameterError, match=r'does not go with judge my\.yaml'):
+        load_judge(JudgeRequest('my.yaml', config='clean'))
