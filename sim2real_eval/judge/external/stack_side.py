@@ -292,7 +292,9 @@ class StackSide:
             topic = _absolute(stack.output.topic)
             raise JudgeError(f'{self.name}: no estimate came on {topic}: {self._last_words}')
         found = self._findings
-        found.append(REAL_TIME(rate=(self._now_ns - self._origin_ns) * 1e-9 / wall))
+        if not self._lockstep:
+            # In lockstep it is a matter of the machine, and equal runs are to be equal in all.
+            found.append(REAL_TIME(rate=(self._now_ns - self._origin_ns) * 1e-9 / wall))
         for topic in self._senders.unheard().values():
             found.append(LOST(topic))
         if self._inbox.lost > self._lost_before:
