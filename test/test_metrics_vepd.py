@@ -24,7 +24,12 @@ from sim2real_eval.metrics.published import (
 )
 from sim2real_eval.metrics.scores import RunScore, prepare
 from sim2real_eval.metrics.series import SeriesError, VelocitySeries
-from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
+from sim2real_eval.metrics.series_folder import (
+    MODEL_FOLDERS,
+    SCENARIO_FILES,
+    SeriesKey,
+    write_series_folder,
+)
 from sim_sensors.core.seeding import stream
 
 
@@ -158,7 +163,9 @@ def test_whole_ranks_are_written_as_integers_and_shared_ones_exact() -> None:
     assert isinstance(row.fields()[-1], int)
 
 
-def plain_vepd(folder: Path, model: str, names: list[str]) -> tuple[float, float, float]:
+def plain_vepd(
+    folder: Path, model: str, names: list[str], *, zeros: bool = False
+) -> tuple[float, float, float]:
     """VEPD from files with nothing but csv, numpy and scipy, written from [Mahajan2024]."""
     sets: list[tuple[list[float], list[float]]] = []
     for side in (folder / 'Sim' / model, folder / 'Real'):
@@ -169,6 +176,8 @@ def plain_vepd(folder: Path, model: str, names: list[str]) -> tuple[float, float
             se = np.array([[line['se_time'], line['se_vel']] for line in lines if line['se_time']])
             gt = np.array([[line['gt_time'], line['gt_vel']] for line in lines if line['gt_time']])
             se, gt = se.astype(float), gt.astype(float)
+            # As the script: zeros of padding go, of times and of velocities for themselves.
+            gt = np.stack([column[column != 0.0] for column in gt.T], axis=1) if zeros else gt
             grid = np.arange(0, min(se[-1, 0], gt[-1, 0]), 1 / 15)
             smooth = (se[1:] + se[:-1]) / 2
             a = np.interp(grid, gt[:, 0], gt[:, 1])
@@ -272,6 +281,35 @@ def test_published_values_are_found_by_label() -> None:
     assert published_vepd('ch_rw', 'sine') == ROBUSTNESS['grass'] == 0.0796
     assert published_vepd('ch_rw', 'up_hill') is None
     assert published_vepd('mine', 'all') is None
+
+
+def test_files_laid_out_as_published_give_tables_1_and_2_to_the_last_digit(tmp_path: Path) -> None:
+    """Five models under their folder names, truth that starts late and is padded with zeros,
+    speeds at rest before the start, runs of `rest` that the paper leaves out.
+    """
+    models = dict(zip(MODEL_LABELS, (0.4, 0.03, 0.08, 0.15, 0.05), strict=True))
+    runs = {}
+    for key, run in study(9, {'real': 0.1, **models}).items():
+        late = 0.1 * (key.run % 4)
+        runs[key] = VelocitySeries(
+            run.se_time, run.se_vel, run.gt_time[1:] + late, np.maximum(run.gt_vel[1:], 1e-3)
+        )
+    folder = write_series_folder(tmp_path / 'data2', runs, published_names=True)
+    for path in list(folder.rglob('*.csv')):
+        path.write_text(path.read_text().replace(',,\n', ',0.0,0.0\n'))
+        if path.name == 'path_1.csv':
+            path.with_name('rest_1.csv').write_bytes(path.read_bytes())
+    found = vepd_from_series(folder, MetricOptions(drop_zeros=True))
+    rows = {(row.model, row.scenario): row for row in found.rows}
+    assert len(rows) == 5 * 4
+    assert any(note.code == 'series.scenario_skipped' for note in found.notes)
+    for model in models:
+        for scenario in ('line', 'circle', 'sine', 'all'):
+            parts = [SCENARIO_FILES[one] for one in SCENARIO_FILES if scenario in (one, 'all')]
+            names = [f'{part}_{run}.csv' for part in parts for run in range(1, 11)]
+            row = rows[model, scenario]
+            expected = plain_vepd(folder, MODEL_FOLDERS[model], names, zeros=True)
+            assert (row.w_rmse, row.w_entropy, row.vepd) == pytest.approx(expected, rel=1e-13)
 
 
 def test_a_lever_arm_on_the_real_robot_contradicts_the_print() -> None:
