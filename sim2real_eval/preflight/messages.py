@@ -9,7 +9,14 @@ import numpy as np
 
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.truth import valid_fixes
-from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MessageArray, by_blocks
+from sim_sensors.core.measurements import (
+    FixArray,
+    FloatArray,
+    ImuArray,
+    MessageArray,
+    by_blocks,
+    column_of,
+)
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings
 from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means
@@ -241,7 +248,8 @@ def saturation(evidence: Evidence) -> Iterator[Measure]:
     most, told = 0, None
     topic = evidence.recording.roles['imu']
     for field in ('angular_velocity', 'linear_acceleration'):
-        for column in getattr(imu, field).T:
+        for axis in range(3):
+            column = column_of(getattr(imu, field), axis)
             away = 3.0 * float(np.std(column))
             for end in (column.max(), column.min()):
                 at = column == end
