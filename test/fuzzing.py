@@ -2,8 +2,9 @@
 """Changes inputs at random and holds every reader to its promise; `make fuzz` runs it for a time.
 
 A reader may take what it is given, or refuse it with a `Sim2RealError` of one printable line. It
-may not raise anything else, warn, or take longer than 10 s; nor may the process grow by 1 GB. What
-breaks that is kept in the folder `fuzz_found/`.
+may not raise anything else, warn, or take longer than 10 s of processor time, which other load on
+the machine does not use up; nor may the process grow by 1 GB. What breaks that is kept in the
+folder `fuzz_found/`.
 
     python test/fuzzing.py --seconds 60 --seed 1
 """

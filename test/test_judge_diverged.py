@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import yaml
 from cli_examples import call, write_runs
 
 from sim2real_eval.judge.estimate import Corrections, part_counts
-from sim2real_eval.judge.robot_localization.advice import divergence
+from sim2real_eval.judge.robot_localization.advice import divergence, motion_advice
 from sim2real_eval.judge.robot_localization.parts import PartName
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.consistency import check_consistency
@@ -110,3 +111,10 @@ def test_a_judge_without_innovations_says_why_there_is_no_nis(run: Path) -> None
         False,
         True,
     ]
+
+
+def test_positions_too_far_for_a_square_leak_no_warning() -> None:
+    far = np.array([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0], [-1e200, 1e200, 0.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        motion_advice(np.arange(3) * 10**9, far, np.zeros((3, 3)))

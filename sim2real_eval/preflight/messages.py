@@ -296,7 +296,7 @@ def covariances(evidence: Evidence) -> Iterator[Measure]:
             covariance = getattr(array, f'{quantity}_covariance')
             if isinstance(array, FixArray):
                 covariance = covariance[array.status != -1]
-            diagonal = np.diagonal(covariance, axis1=1, axis2=2)
+            diagonal = by_blocks(lambda rows: np.diagonal(rows, axis1=1, axis2=2), covariance)
             absent = (diagonal[:, 0] == -1.0) & isinstance(array, ImuArray)
             bad = (diagonal <= 0.0).any(axis=1) & ~absent
             share = float(bad.mean()) if len(bad) else 0.0

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import median_filter
 
-from sim_sensors.core.measurements import FloatArray, IntArray, by_blocks
+from sim_sensors.core.measurements import FloatArray, IntArray, by_blocks, column_of
 from sim_sensors.core.scratch import joined, release
 from .options import SignalComparisonError
 
@@ -177,16 +177,20 @@ def _products(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
         found = correlate(a[start:end], b[low:high], method='fft')
         first = high - 1 - start - most
         total += found[first : first + len(total)]
+        release()
     return total
 
 
 def _between(values: FloatArray, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray]:
     """Sums of values and of their squares from `first` to before `last`, each (lags, k)."""
     found: list[list[FloatArray]] = [[], []]
-    for column in values.T:
-        for each, one in zip(found, (column, column**2), strict=True):
-            sums = np.append(0.0, np.cumsum(one))
-            each.append(sums[last] - sums[first])
+    for k in range(values.shape[1]):
+        column = column_of(values, k)
+        for each, one in zip(found, (column, by_blocks(np.square, column)), strict=True):
+            sums = np.cumsum(one)
+            ends = (np.where(end > 0, sums[end - 1], 0.0) for end in (last, first))
+            each.append(np.subtract(*ends))
+        release()
     return np.stack(found[0], axis=1), np.stack(found[1], axis=1)
 
 

@@ -231,7 +231,8 @@ def check_values(odometry: OdometryArray) -> None:
     finite, quaternions of no norm.
     """
     for name in ('position', 'orientation', 'linear_velocity', 'angular_velocity'):
-        bad = np.flatnonzero(~np.isfinite(getattr(odometry, name)).all(axis=1))
+        values = getattr(odometry, name)
+        bad = np.flatnonzero(by_blocks(lambda rows: ~np.isfinite(rows).all(axis=1), values))
         if len(bad):
             raise MotionError(f'odometry: {name} of sample {bad[0]} is not finite')
     norm = by_blocks(lambda q: np.linalg.norm(q, axis=1), odometry.orientation)

@@ -208,7 +208,9 @@ def motion_advice(stamp_ns: IntArray, position: FloatArray, velocity: FloatArray
     if len(speed) and speed.max() > _FAST:
         first = (stamp_ns[np.argmax(speed > _FAST)] - stamp_ns[0]) * 1e-9
         notes.append(findings.TOO_FAST(limit=_FAST, first=first, speed=speed.max()))
-    steps = np.linalg.norm(np.diff(position, axis=0), axis=1)
+    # What has diverged may be too far for a square, which is no jump of any size.
+    with np.errstate(over='ignore', invalid='ignore'):
+        steps = np.linalg.norm(np.diff(position, axis=0), axis=1)
     allowed = _JUMP_M + _FAST * np.diff(stamp_ns) * 1e-9
     far = np.flatnonzero(np.isfinite(steps) & (steps > allowed))
     if len(far):
