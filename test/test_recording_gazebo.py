@@ -115,6 +115,14 @@ def test_a_log_is_a_recording_with_truth_and_noise_free_sensors(tmp_path: Path) 
     assert run.ignored == ('/world/field/state (gz.msgs.SerializedStateMap)',)
 
 
+def test_a_noise_free_sensor_is_where_its_lever_arm_says(tmp_path: Path) -> None:
+    log = write_log(tmp_path / 'a.tlog', TOPICS)
+    arms = '{ideal_imu: [0, 0, 0.05], ideal_gps: [0.5, 0, 0]}'
+    (tmp_path / 'a.recording.yaml').write_text(f'lever_arms: {arms}\n')
+    found = {one.child: one.translation for one in read_recording(log).transforms}
+    assert found == {'car::imu': (0, 0, 0.05), 'car::gps': (0.5, 0, 0)}
+
+
 @pytest.mark.parametrize(
     ('messages', 'problem'),
     [

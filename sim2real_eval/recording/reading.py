@@ -27,6 +27,7 @@ from .metadata import Metadata, find_metadata, read_metadata
 from .poses import TRAJECTORY_SUFFIXES, truth_of_poses, with_velocities
 from .recording import (
     DEFAULT_TOPICS,
+    IDEAL_ROLES,
     NAMED_ROLES,
     OPTIONAL_ROLES,
     Content,
@@ -254,13 +255,15 @@ def _given_transforms(
     if not given.lever_arms:
         return list(given.transforms)
     frames = {role: messages[topic].frame for role, topic in roles.items()}
+    placed = {*roles} - {*NAMED_ROLES} | {*IDEAL_ROLES.values()}
     stated = {transform.child for transform in given.transforms}
     # A magnetometer in the frame of an IMU whose arm is given has that arm.
     stated |= {frame for role, frame in frames.items() if role in given.lever_arms}
     arms = [
         StaticTransform(given.base_frame, frame, given.lever_arms.get(role, (0.0, 0.0, 0.0)))
         for role, frame in frames.items()
-        if role not in NAMED_ROLES and (role in given.lever_arms or frame not in stated)
+        if (role in given.lever_arms and role in placed)
+        or (role not in NAMED_ROLES and frame not in stated)
     ]
     return [*given.transforms, *arms]
 
