@@ -331,3 +331,10 @@ def processes_on(domain: str) -> dict[int, str]:
                     if command:
                         found[int(entry.name)] = command.decode()
     return found
+
+
+def nodes_on(domain: str) -> list[int]:
+    """Numbers of those that are nodes, and not what ends with their parent."""
+    return [
+        number for number, command in processes_on(domain).items() if 'keeper.py' not in command
+    ]

@@ -18,6 +18,7 @@ from ros_evaluation_examples import (
     bags_parameter,
     evaluation,
     node_of,
+    nodes_on,
     onlooker,
     processes_on,
     short_bags,
@@ -150,7 +151,7 @@ def test_what_is_complete_is_written_when_it_is_stopped(
         told(graph, lambda values: values['running'].startswith('circle_1'))
         graph.received['sim/odometry/filtered'].clear()
         wait(graph, lambda: graph.received['sim/odometry/filtered'], 'an estimate')
-        assert len(processes_on(domain)) >= 3
+        assert len(nodes_on(domain)) >= 3
         running.process.send_signal(signal.SIGINT)
         status, out, err = running.end()
     assert status == 130, err
@@ -176,7 +177,7 @@ def test_nothing_is_written_when_nothing_is_complete(
         'profile:=paper_released',
         f'out:={tmp_path / "out"}',
     ) as running:
-        until(lambda: len(processes_on(domain)) >= 2, 'a judge')
+        until(lambda: len(nodes_on(domain)) >= 2, 'a judge')
         running.process.send_signal(signal.SIGTERM)
         status, _, err = running.end()
     assert status == 143, err
@@ -205,7 +206,7 @@ def test_a_recording_whose_judge_dies_is_left_out(
         poll(node)
         graph.executor.spin_once(timeout_sec=0.0)
         if estimates and not killed:
-            killed.extend(processes_on(os.environ['ROS_DOMAIN_ID']))
+            killed.extend(nodes_on(os.environ['ROS_DOMAIN_ID']))
             (judge,) = killed
             os.kill(judge, signal.SIGKILL)
 

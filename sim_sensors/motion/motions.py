@@ -62,7 +62,7 @@ def motion_parameters(name: str) -> type[Parameters] | None:
     Examples
     --------
     >>> list(motion_parameters('circle').declared())
-    ['duration', 'ramp_time', 'heading', 'speed', 'stop', 'rest_time', 'radius', 'clockwise']
+    ['duration', 'heading', 'speed', 'ramp_time', 'rest_time', 'stop', 'radius', 'clockwise']
     """
     if name in _DRIVEN:
         return None

@@ -34,6 +34,8 @@ def main(command: list[str]) -> int:
 if __name__ == '__main__':
     status = main(sys.argv[1:])
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        # The parent is to see the same end. SIGKILL has no handler that could be taken away.
+        if -status != signal.SIGKILL:
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     sys.exit(status)
