@@ -56,6 +56,14 @@ class SharedOptions(Parameters):
         'reject: analyse standstills only, of the IMU the longest; keep: all of the record.',
         choices=('reject', 'keep'),
     )
+    straight: float | None = parameter(
+        None,
+        's',
+        'Hold the speed of the truth against distance over time of the fixes, on straight runs of '
+        'this length; the paper has 20 of 30 s.',
+        optional=float,
+        above=0.0,
+    )
     transforms: str | None = parameter(
         None,
         '',
@@ -74,6 +82,7 @@ _SHARED = OptionSet(
     base_frame='--base-frame FRAME',
     transforms='--transforms FILE',
     motion='--moving',
+    straight='--straight SECONDS',
 )
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .arguments import add_recordings, add_shared, sources
 from .output import attempted, print_json, print_table
@@ -27,43 +27,56 @@ examples:
   sim2real check bags/* --topic truth=/ins/odometry
   sim2real check bags/* -v --plot check.png
   sim2real check my_bag --json
+  sim2real check straight_line/* --straight 30
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     add_recordings(parser)
-    add_shared(parser, 'topic', 'base_frame')
+    add_shared(parser, 'topic', 'base_frame', 'straight')
     parser.add_argument('--plot', metavar='FILE.png', help='picture to write')
     add_shared(parser, 'json', 'verbose')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.common.findings import to_records
+    from sim2real_eval.common.findings import Severity, by_severity, to_records
     from sim2real_eval.preflight.checks import check, enough
     from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, lines, merged
+    from sim2real_eval.preflight.truth_speed import TruthSpeed
     from sim2real_eval.recording.reading import Source
 
+    speed = None if options.straight is None else TruthSpeed(options.straight)
+
     def attempt(source: Source) -> Preflight:
-        return check(source.read(), base_frame=options.base_frame)
+        recording = source.read()
+        if speed is not None:
+            speed.add(recording, base_frame=options.base_frame)
+        return check(recording, base_frame=options.base_frame)
 
     found = sources(options.recordings, options.topic)
     runs, failures = attempted(found, attempt, 'checks')
-    told = [*merged(runs), *(enough(len(runs)) if len(runs) > 1 else [])]
-    fails = any(one.status == FAIL for one in runs)
+    of_speed = [] if speed is None else speed.findings
+    told = [*merged(runs), *(enough(len(runs)) if len(runs) > 1 else []), *of_speed]
+    told = by_severity(told)
+    fails = any(one.status == FAIL for one in runs) or any(
+        one.severity is Severity.DECISIVE for one in of_speed
+    )
     if options.plot:
         from sim2real_eval.report.preflight import preflight_figure
         from sim2real_eval.report.style import save_picture
 
         save_picture(preflight_figure(runs, title=_title(runs)), options.plot, overwrite=True)
     if options.json:
-        record = {
+        record: dict[str, Any] = {
             'status': FAIL if fails or failures else PASS,
             'recordings': [one.to_record() for one in runs],
             'findings': to_records(told),
             'failures': failures,
         }
+        if speed is not None:
+            record['truth_speed'] = speed.to_record()
         print_json(record)
         return 1 if fails or failures else 0
     from sim2real_eval.report.preflight import correction_line, preflight_lines, preflight_table
@@ -75,6 +88,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         print_table(preflight_table(runs, title=_title(runs)))
         print()
+    if speed is not None and len(speed.runs) > 1:
+        print(f'{speed}\n')
     for line in preflight_lines(told):
         print(line)
     if len(runs) == 1 and sum(map(len, runs[0].corrections.values())) > 1:

@@ -213,6 +213,28 @@ TRUTH_JUMPS = decisive(
     'leave this part out, or smooth the truth with `truth: {{low_pass: HZ}}` in recording.yaml',
 )
 
+TRUTH_SPEED = decisive(
+    'check.truth_speed',
+    'over {runs:d} straight runs the speed of the truth is {error:+.3f m/s} ({share:+.2%}) off '
+    'distance over time of the fixes, 95 % interval {low:+.3f m/s} to {high:+.3f m/s}',
+    'The error of every estimate is taken against this speed.',
+    'with fixes of an RTK receiver, multiply `speed_scale` of `corrections: {{truth: ...}}` in '
+    'recording.yaml by {factor:.6g}',
+)
+TRUTH_SPEED_UNSURE = routine(
+    'check.truth_speed_unsure',
+    'the speed of the truth may be {bound:.3f m/s} off: {runs:d} straight runs, each good for '
+    '{fixes:.3f m/s} by the covariances of its fixes',
+    'A difference between models that is smaller may be an error of the truth.',
+    'drive more straight runs of 30 s with an RTK receiver; the paper has 20',
+)
+FEW_STRAIGHT_RUNS = routine(
+    'check.few_straight_runs',
+    'straight runs of {seconds:g s} with truth and fixes: {runs:d}',
+    'The speed of the truth needs two or more to be held against distance over time.',
+    'drive straight for so long, or give --straight a shorter time',
+)
+
 # Fixes
 
 SWAPPED = decisive(

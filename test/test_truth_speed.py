@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An error planted in the speed of the truth is found by distance over time of the fixes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import call
+
+from sim2real_eval.api import simulate
+from sim2real_eval.preflight.truth_speed import TruthSpeed
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors.motion.motions import motion_of
+
+RUNS, SECONDS = 8, 10.0
+
+
+@functools.cache
+def drive(number: int, name: str = 'line') -> Recording:
+    """Return a drive at 2 m/s with an RTK receiver, each into another direction."""
+    size = {'speed': 2.0, 'heading': 0.7 * number, 'rest_time': 0.0}
+    size = size if name == 'line' else {'speed': 2.0}
+    motion = motion_of(name, run=f'{number}', duration=SECONDS + 2.0, parameters=size)
+    return simulate(motion, gps='zed_f9p_rtk', imu='ideal', seed=number)
+
+
+def scaled(number: int, factor: float) -> Recording:
+    truth = drive(number).require('truth')
+    faster = dataclasses.replace(truth, linear_velocity=truth.linear_velocity * factor)
+    return drive(number).with_messages('truth', faster)
+
+
+def found(factors: np.ndarray) -> TruthSpeed:
+    check = TruthSpeed(SECONDS)
+    for number, factor in enumerate(factors):
+        check.add(scaled(number, float(factor)))
+    assert len(check.runs) == len(factors)
+    return check
+
+
+@pytest.mark.parametrize('scale', [0.96, 1.0, 1.03])
+def test_a_common_error_of_runs_that_scatter_is_inside_the_interval(scale: float) -> None:
+    # One of 20 seeds would fail.
+    factors = scale + np.random.default_rng(3).normal(0.0, 0.005, RUNS)
+    check = found(factors)
+    driven = float(np.mean([run.fixes for run in check.runs]))
+    low, high = check.interval
+    assert low <= (scale - 1.0) * driven <= high
+    assert high - low < 0.03
+    assert check.scale == pytest.approx(float(factors.mean()), abs=5e-4)
+    told = [one.code for one in check.findings]
+    assert told == ([] if scale == 1.0 else ['check.truth_speed'])
+
+
+def test_what_a_receiver_adds_is_what_its_covariances_state() -> None:
+    check = found(np.ones(RUNS))
+    z = check.errors / np.array([run.deviation for run in check.runs])
+    # Of 8 normal errors the mean square is in here with 99.9 %.
+    assert 0.1 < float(np.mean(z**2)) < 3.3
+
+
+def test_runs_that_scatter_too_much_leave_the_speed_unknown() -> None:
+    check = found(1.0 + 0.1 * np.array([-1.0, 1.0] * 4))
+    assert [one.code for one in check.findings] == ['check.truth_speed_unsure']
+    assert check.bound > 0.1
+
+
+def test_bends_and_standstill_are_no_straight_runs() -> None:
+    check = TruthSpeed(SECONDS)
+    check.add(drive(0, 'circle'))
+    motion = motion_of('standstill', duration=SECONDS + 2.0)
+    check.add(simulate(motion, gps='zed_f9p_rtk', imu='ideal'))
+    assert check.runs == []
+    assert [one.code for one in check.findings] == ['check.few_straight_runs']
+
+
+def test_the_verb_says_it_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(tmp_path / f'{number}') for number in range(2)]
+    for number, path in enumerate(paths):
+        write_recording(scaled(number, 1.05), path, storage='csv')
+    words = ['check', *paths, '--straight', f'{SECONDS:g}']
+    outcome = call(capsys, *words)
+    assert outcome.status == 1
+    text = outcome.out
+    assert 'Speed of the truth: 2 straight runs of 10 s at 1.80 m/s. It differs' in text
+    assert 'the speed of the truth is +0.089 m/s (+4.97%) off' in text
+    record = json.loads(call(capsys, *words, '--json').out)['truth_speed']
+    assert record['scale'] == pytest.approx(1.05, abs=2e-3)
+    assert [len(record['runs']), len(record['interval'])] == [2, 2]
