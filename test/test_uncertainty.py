@@ -256,3 +256,21 @@ def test_segments_of_one_drive_count_as_one_when_they_are_a_block(blocks: bool) 
         assert found.p_value is not None
         rejected += found.p_value <= 0.05
     assert rejected < 6 if blocks else rejected > 8
+
+
+def test_blocks_change_sides_whole() -> None:
+    """Runs of other motions: those of a block are one, in whichever scenarios they are. Paired
+    motions of a block are exchanged in the same way.
+    """
+    real, simulated = ['a', 'b', 'c'], ['x', 'y', 'z']
+    one = permute_labels(real, simulated, 1000, 0, units=('ddd', 'ddd'))
+    assert one.real.tolist() == [[True] * 3 + [False] * 3, [False] * 3 + [True] * 3]
+    two = permute_labels(real, simulated, 1000, 0, units=('dde', 'xyz'))
+    # Of two units and three any two are real.
+    assert len(two.real) == 10
+    assert (two.real[:, 0] == two.real[:, 1]).all()
+    over = permute_labels(real, simulated, 1000, 0, strata=('sst', 'sst'), units=('dee', 'xyz'))
+    assert (over.real[:, 1] == over.real[:, 2]).all()
+    paired = permute_labels(real, real, 1000, 0, units=('dde', 'dde'))
+    assert len(paired.real) == 4
+    assert (paired.real[:, 0] == paired.real[:, 1]).all()

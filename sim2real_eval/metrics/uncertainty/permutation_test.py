@@ -82,7 +82,8 @@ def permute_labels(
     paired = not set(real).isdisjoint(simulated) and (repeated or set(simulated) <= set(real))
     blocks = _pairs(real, simulated) if paired else _strata(real, simulated, strata)
     if units is not None:
-        blocks = _together(blocks, [*units[0], *units[1]])
+        together = _pairs_together if paired else _strata_together
+        blocks = together(blocks, [*units[0], *units[1]])
     count = math.prod(math.comb(len(block.units), block.real) for block in blocks)
     if count <= most and not drawn:
         ways = [list(itertools.combinations(block.units, block.real)) for block in blocks]
@@ -118,27 +119,35 @@ def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_Block]:
     return list(blocks.values())
 
 
-def _together(blocks: list[_Block], unit_of: Sequence[str]) -> list[_Block]:
-    """Return blocks in which runs of one unit change sides together.
-
-    Paired motions of a unit that have as many runs are exchanged in the same way; in a stratum
-    the runs of a unit on one side are one.
+def _pairs_together(blocks: list[_Block], unit_of: Sequence[str]) -> list[_Block]:
+    """Return blocks in which paired motions of one unit, that have as many runs, are exchanged in
+    the same way.
     """
     found: dict[tuple[str, int, int], _Block] = {}
-    for number, block in enumerate(blocks):
-        names = {unit_of[i] for unit in block.units for i in unit}
-        if len(names) == 1:
-            key = (names.pop(), len(block.units), block.real)
-            known = found.setdefault(key, _Block([[] for _ in block.units], block.real))
-            for mine, more in zip(known.units, block.units, strict=True):
-                mine += more
-            continue
+    for block in blocks:
+        key = (unit_of[block.units[0][0]], len(block.units), block.real)
+        known = found.setdefault(key, _Block([[] for _ in block.units], block.real))
+        for mine, more in zip(known.units, block.units, strict=True):
+            mine += more
+    return list(found.values())
+
+
+def _strata_together(blocks: list[_Block], unit_of: Sequence[str]) -> list[_Block]:
+    """Return strata in which the runs of a unit on one side are one; a single stratum where a unit
+    reaches over several.
+    """
+    named = [{unit_of[unit[0]] for unit in block.units} for block in blocks]
+    if sum(map(len, named)) > len(set().union(*named)):
+        real = [unit for block in blocks for unit in block.units[: block.real]]
+        simulated = [unit for block in blocks for unit in block.units[block.real :]]
+        blocks = [_Block(real + simulated, len(real))]
+    found = []
+    for block in blocks:
         sides: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
         for k, unit in enumerate(block.units):
             sides[k >= block.real].setdefault(unit_of[unit[0]], []).extend(unit)
-        units = [*sides[0].values(), *sides[1].values()]
-        found['', number, 0] = _Block(units, len(sides[0]))
-    return list(found.values())
+        found.append(_Block([*sides[0].values(), *sides[1].values()], len(sides[0])))
+    return found
 
 
 def _strata(
