@@ -9,7 +9,7 @@ from allan_examples import N, record, recovered, truth
 
 from sim2real_eval.characterization.allan import AllanCurve, allan_curve, averaging_factors
 from sim2real_eval.characterization.allan_fit import AllanFit, fit_terms, model_variance
-from sim2real_eval.characterization.bias_choice import choose_fit
+from sim2real_eval.characterization.bias_choice import choose_fit, terms_together
 from sim2real_eval.characterization.graphical_estimate import PLATEAU, read_off
 from sim2real_eval.characterization.noise_terms import (
     COEFFICIENTS,
@@ -229,6 +229,24 @@ def test_too_little_to_fit_is_refused() -> None:
         fit_terms(allan_curve(np.random.default_rng(1).standard_normal(40), 1.0))
     with pytest.raises(ParameterError, match='constant'):
         fit_terms(allan_curve(np.ones(1000), 1.0))
+
+
+def test_records_of_unequal_length_have_one_kind_of_bias_together() -> None:
+    """Six hours say that the bias comes back; 40 minutes of it alone are flicker. What both say is
+    that of the six hours, with no flicker beside.
+    """
+    choices = []
+    for n, seed in ((216_000, 0), (24_000, 3)):
+        rng = stream(seed, 'unequal', 'test', 'bias')
+        bias = GaussMarkov(rng, 3e-4, 100.0, axes=1).advance(np.full(n, 0.1))[:, 0]
+        values = bias + N * np.sqrt(10.0) * rng.standard_normal(n)
+        choices.append(choose_fit(allan_curve(values, 10.0)))
+    assert [one.fit.terms.gauss_markov is None for one in choices] == [False, True]
+    assert choices[1].fit.terms.bias_instability.observable
+    together = combined(terms_together(choices))
+    assert not together.bias_instability.observable
+    assert together.gauss_markov is not None
+    assert together.gauss_markov.agrees_with(3e-4)
 
 
 # --- the ruler -----------------------------------------------------------------------------------

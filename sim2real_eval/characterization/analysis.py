@@ -13,7 +13,7 @@ from sim_sensors.core.measurements import FloatArray
 from . import allan, findings
 from .allan_covariance import degrees_of_freedom
 from .allan_fit import FEWEST_FITTED, AllanFit, fitted_factors, model_variance
-from .bias_choice import BiasChoice, choose_fit, deviations_at
+from .bias_choice import BiasChoice, choose_fit, deviations_at, terms_together
 from .graphical_estimate import read_off
 from .noise_terms import NoiseTerms, combined
 from .options import AllanOptions
@@ -227,12 +227,6 @@ def combined_terms(
     for result in results:
         for one in result.axes:
             choices.setdefault(one.axis, []).append(one.choice)
-    found = {
-        axis: [one.of(sum(two.gain for two in many)) for one in many]
-        if len(many) > 1
-        else [many[0].fit.terms]
-        for axis, many in choices.items()
-    }
     # Gyroscope first, x before y before z, whichever recording came first.
-    order = sorted(found, key=lambda axis: (quantity_of(axis) != 'gyroscope', axis))
-    return {axis: combined(found[axis], weights) for axis in order}
+    order = sorted(choices, key=lambda axis: (quantity_of(axis) != 'gyroscope', axis))
+    return {axis: combined(terms_together(choices[axis]), weights) for axis in order}

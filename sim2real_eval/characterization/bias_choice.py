@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -64,14 +65,6 @@ class BiasChoice:
             return self.gain < -_SEPARATED
         return self.gain < _BESIDE_WALK
 
-    def of(self, gain: float) -> NoiseTerms:
-        """Return the terms of the kind of bias that a gain, perhaps over several records, says."""
-        if self.markov is None or self.markov.terms.gauss_markov is None:
-            return self.flicker.terms
-        return (
-            self.markov.terms if gain > _SEPARATED and _held(self.markov) else self.flicker.terms
-        )
-
 
 def choose_fit(curve: AllanCurve) -> BiasChoice:
     """Fit a curve with flicker and with a Gauss-Markov process, and choose.
@@ -95,6 +88,18 @@ def choose_fit(curve: AllanCurve) -> BiasChoice:
     needed = _SEPARATED if terms.bias_instability.observable else _BESIDE_WALK
     better = gain > needed and _held(markov)
     return BiasChoice(markov if better else flicker, flicker, markov, gain)
+
+
+def terms_together(choices: Sequence[BiasChoice]) -> list[NoiseTerms]:
+    """Return the terms of records of one axis, with the kind of bias that all together say: were
+    it another in each, their mean would have both.
+    """
+    if len(choices) == 1:
+        return [choices[0].fit.terms]
+    comes_back = sum(one.gain for one in choices) > _SEPARATED and any(
+        _held(one.markov) for one in choices if one.markov
+    )
+    return [(one.markov if comes_back and one.markov else one.flicker).terms for one in choices]
 
 
 def _held(markov: AllanFit) -> bool:
