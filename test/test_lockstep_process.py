@@ -128,32 +128,48 @@ def test_a_node_ends_with_its_block_however_it_is_left(
         until(lambda: not processes(mark), 'its end')
 
 
-@NO_PROC
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_a_node_is_started_leaves_none(
-    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
-    """The child is there, and what started it has not returned yet."""
-    mark = uuid.uuid4().hex
-
-    class Interrupted(subprocess.Popen[bytes]):
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            super().__init__(*arguments, **options)
-            os.kill(os.getpid(), number)
-            time.sleep(0.1)
+@contextlib.contextmanager
+def stopped_by(number: int) -> Iterator[None]:
+    """Expect that a signal in the block ends it, by a handler that raises."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise SystemExit(number)
 
     before = signal.signal(number, stop)
-    monkeypatch.setattr(subprocess, 'Popen', Interrupted)
-    sleeper = JudgeProcess('node', ['/bin/sleep', '600'], {**os.environ, 'MARK': mark})
     try:
-        with pytest.raises(SystemExit), sleeper:
-            pytest.fail('not interrupted')
+        with pytest.raises(SystemExit):
+            yield
         assert signal.getsignal(number) is stop
     finally:
         signal.signal(number, before)
+
+
+@NO_PROC
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_node_or_its_folder_is_made_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """They are there, and who is to end or remove them does not know of them yet."""
+    mark = uuid.uuid4().hex
+
+    def interrupted(kind: Any) -> Any:
+        class Interrupted(kind):  # type: ignore[misc]
+            def __init__(self, *arguments: Any, **options: Any) -> None:
+                super().__init__(*arguments, **options)
+                os.kill(os.getpid(), number)
+                time.sleep(0.1)
+
+        return Interrupted
+
+    monkeypatch.setattr(subprocess, 'Popen', interrupted(subprocess.Popen))
+    monkeypatch.setattr(process_module, 'Scratch', interrupted(process_module.Scratch))
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
+    sleeper = JudgeProcess('node', ['/bin/sleep', '600'], {**os.environ, 'MARK': mark})
+    with stopped_by(number), sleeper:
+        pytest.fail('not interrupted')
+    with stopped_by(number), contextlib.ExitStack() as closing:
+        process_module.node_folder(closing)
+    assert not list(tmp_path.iterdir())
     until(lambda: not processes(mark), 'its end')
 
 
@@ -277,7 +293,7 @@ def test_a_node_that_does_not_work_is_reported_and_ended(
     assert outcome.status == 2
     assert said in outcome.err
     if Path('/proc/self/environ').exists():
-        assert not [pid for pid in processes(mark) if pid != os.getpid()]
+        until(lambda: not [pid for pid in processes(mark) if pid != os.getpid()], 'its end')
 
 
 @NO_PROC

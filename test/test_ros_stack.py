@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import runpy
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,12 +22,13 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.external.declaration import RosStack
 from sim2real_eval.judge.external.graph import free_domain
 from sim2real_eval.judge.external.stack import _SESSIONS, RosStackJudge
-from sim2real_eval.judge.external.stack_side import StackSide
+from sim2real_eval.judge.external.stack_side import StackSide, stack_command
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.robot_localization.replay_options import Options
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.ros.judge_node import JudgeNode
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.shipped import config_path
 from sim_sensors.ros.messages import messages_of
 
@@ -119,9 +121,18 @@ def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
         assert told['external.repeatability']['most'] == 0.0
         assert 0.0 < told['external.rate']['rate'] < 5.1
         assert 'external.level' in told
-        process = _SESSIONS[judge.where]._side._process
-        assert process is not None
-        process.check()
+        first = _SESSIONS[judge.where]._side._process
+        assert first is not None
+        first.check()
+        # What it was told when it started does not hold for a recording with other transforms.
+        antenna = (StaticTransform('base_link', 'gps_link', (0.1, 0.0, 0.2)),)
+        once = dataclasses.replace(judge, stack=dataclasses.replace(judge.stack, repeats=1))
+        once.judge(run)
+        second = _SESSIONS[judge.where]._side._process
+        assert second is not first
+        again = once.judge(dataclasses.replace(run, transforms=antenna))
+        assert again.linear_velocity[0, 0] == 1.0
+        assert _SESSIONS[judge.where]._side._process is not second
     finally:
         _SESSIONS.pop(judge.where).close()
 
@@ -135,6 +146,22 @@ def test_a_fix_without_an_answer_and_a_slow_replay_are_noticed(
     assert codes(found)['external.unanswered'] == {'missing': 1, 'count': fixes}
     with pytest.raises(JudgeError, match=r'longer than time_limit, 0\.1 s'):
         judge_of(tmp_path, {**lossy, 'time_limit': 0.1}).judge(run)
+
+
+def test_parameters_reach_nodes_in_namespaces_too(tmp_path: Path) -> None:
+    """What the file sets for nodes below a namespace stays, with the values that replace some."""
+    file = {'robot': {'filter': {'ros__parameters': {'rate': 5.0, 'gain': 2.0}}}, '/**': None}
+    (tmp_path / 'params.yaml').write_text(yaml.safe_dump(file))
+    declared = {**COUNTER, 'parameters_file': 'params.yaml', 'parameters': {'gain': 3.0}}
+    judge, written = judge_of(tmp_path, declared), tmp_path / 'written'
+    written.mkdir()
+    stack_command(judge.stack, judge.where, written)
+    assert yaml.safe_load((written / 'params.yaml').read_text()) == {
+        'robot': {'filter': {'ros__parameters': {'rate': 5.0, 'gain': 3.0, 'use_sim_time': True}}},
+        '/**': {'ros__parameters': {'gain': 3.0, 'use_sim_time': True}},
+    }
+    with pytest.raises(ParameterError, match=r'parameters_file: params\.yml: no such file'):
+        judge_of(tmp_path, {**declared, 'parameters_file': 'params.yml'})
 
 
 def test_what_does_not_start_is_said_in_one_line(tmp_path: Path, run: Recording) -> None:

@@ -20,7 +20,7 @@ from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.shipped import config_names, config_path
 
 LEAST: dict[str, Any] = {'command': 'true', 'inputs': {'gps': 'fix'}}
-STAMPS = 10**12 + np.arange(21) * 100_000_000
+STAMPS = 1_790_000_000 * 10**9 + np.arange(21) * 100_000_000
 ALONG = 0.1 * np.arange(21)  # s
 HEADING = np.array([0.0, 0.0, np.sqrt(0.5), np.sqrt(0.5)])  # north
 
@@ -77,6 +77,9 @@ def test_the_speed_of_every_type_of_estimate_is_that_of_the_drive(
         ({'clock': {'rate': 0}}, r'clock\.rate: 0 is not allowed; must be a number > 0'),
         ({'output': {'answers': 'gsp'}}, r"output\.answers: 'gsp' is no input .*gps"),
         ({'command': 'echo "'}, 'command: cannot be split into words'),
+        ({'command': ' '}, "command: ' ' is not allowed; must name a program"),
+        ({'inputs': {'gps': 5}}, r'inputs\.gps'),
+        ({'parameters': [1]}, r'parameters: \[1\] is not allowed; must be a mapping'),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_key(changed: dict[str, Any], problem: str) -> None:

@@ -22,8 +22,8 @@ from typing import TypeVar
 
 from sim_sensors.core.errors import Sim2RealError
 
-# A judge node may need 8 s to end, see judge/external/process.py.
-_SHUTDOWN_S = 12.0
+# A judge node may need 8 s to end, see judge/external/process.py; a busy machine more.
+_SHUTDOWN_S = 20.0
 
 _THREADS = ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'VECLIB_MAXIMUM_THREADS')
 

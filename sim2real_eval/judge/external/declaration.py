@@ -185,7 +185,11 @@ class RosStack(Parameters):
 
         Raises ParameterError on the first thing that is wrong.
         """
-        return cls.from_mapping(read_yaml_mapping(path), str(path))
+        stack = cls.from_mapping(read_yaml_mapping(path), str(path))
+        if stack.parameters_file and not (path.parent / stack.parameters_file).is_file():
+            problem = f'{stack.parameters_file}: no such file beside it'
+            raise ParameterError(str(path), 'parameters_file', problem)
+        return stack
 
     def to_mapping(self) -> dict[str, Any]:
         """Return a plain mapping that `from_mapping` reads back to an equal set."""
@@ -207,10 +211,13 @@ class RosStack(Parameters):
             problem = not_among(f'{answers!r} is no input', answers, list(self.inputs))
             raise ParameterError(where, 'output.answers', problem)
         for key in ('command', 'launch'):
+            given = getattr(self, key)
             try:
-                shlex.split(getattr(self, key))
+                words = shlex.split(given)
             except ValueError as error:
                 raise ParameterError(where, key, f'cannot be split into words: {error}') from None
+            if given and not words:
+                raise ParameterError(where, key, f'{given!r} is not allowed; must name a program')
 
 
 def _mapping(mapping: Mapping[str, object], key: str, where: str) -> dict[str, Any]:

@@ -63,7 +63,9 @@ def estimated_run(
 
 def _run(array: MessageArray, output: StackOutput) -> JudgedRun:
     if isinstance(array, PoseArray):
-        velocity = np.gradient(array.position, array.stamp_ns * 1e-9, axis=0)
+        # From the first on: in seconds since 1970 a double has no microseconds.
+        times = (array.stamp_ns - array.stamp_ns[0]) * 1e-9
+        velocity = np.gradient(array.position, times, axis=0)
         return Estimate(
             array.stamp_ns, velocity, array.orientation, position=array.position,
             position_covariance=array.pose_covariance[:, :3, :3],

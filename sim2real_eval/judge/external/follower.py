@@ -78,23 +78,29 @@ class ArrayFeed:
     def __init__(self, arrays: Sequence[tuple[str, MessageArray]], last_ns: int) -> None:
         self.last_ns = last_ns
         arrival = np.concatenate([array.arrival_ns for _, array in arrays])
-        rows = [(taker, array, row) for taker, array in arrays for row in range(len(array))]
         order = np.argsort(arrival, kind='stable')
-        self._arrival, self._rows = arrival[order], [rows[k] for k in order.tolist()]
+        self._arrays = list(arrays)
+        self._firsts = np.cumsum([0, *(len(array) for _, array in arrays[:-1])])
+        self._arrival, self._order = arrival[order], order
         self._given = 0
 
     def until(self, now_ns: int) -> list[PendingMessage]:
         """Return what arrives up to a time and was not returned before."""
         first = self._given
         self._given = max(int(np.searchsorted(self._arrival, now_ns, side='right')), first)
-        return [
-            (taker, array.take([row])) for taker, array, row in self._rows[first : self._given]
-        ]
+        numbers = self._order[first : self._given]
+        places = np.searchsorted(self._firsts, numbers, side='right') - 1
+        rows = numbers - self._firsts[places]
+        found = []
+        for place, row in zip(places.tolist(), rows.tolist(), strict=True):
+            taker, array = self._arrays[place]
+            found.append((taker, array.take([row])))
+        return found
 
     @property
     def next_ns(self) -> int | None:
         """Arrival of what was not returned yet; None when all was."""
-        return int(self._arrival[self._given]) if self._given < len(self._rows) else None
+        return int(self._arrival[self._given]) if self._given < len(self._arrival) else None
 
 
 class RecordedFeed(ArrayFeed):

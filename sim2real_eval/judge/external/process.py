@@ -11,8 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 import yaml
 
 from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.interrupts import uninterrupted
 from sim2real_eval.common.locks import Scratch, left_scratches, remove_scratch
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.ros_parameters import declared, read_node_parameters
@@ -102,7 +102,8 @@ class JudgeProcess:
         # A file and not a pipe: nobody reads while the node runs, and a full pipe stops it.
         self._log = tempfile.TemporaryFile()
         try:
-            with signals_held():
+            # Their handlers may raise, which would lose a child just born.
+            with uninterrupted():
                 self._process = subprocess.Popen(
                     [*_KEEPER, *self._command],
                     cwd=self._folder,
@@ -167,30 +168,6 @@ class JudgeProcess:
             if self._process.returncode is not None:
                 self._process = None
                 self._log.close()
-
-
-@contextlib.contextmanager
-def signals_held() -> Iterator[None]:
-    """Hear Ctrl-C and SIGTERM after the block and not inside.
-
-    Their handlers may raise, and inside Popen that would lose a child just born. A mask of the
-    thread does not keep them away: Python calls them in the main thread when any thread, such as
-    those of DDS, gets the signal. Other threads are never interrupted.
-    """
-    held: list[int] = []
-
-    def deliver() -> None:
-        for number in dict.fromkeys(held):
-            signal.raise_signal(number)
-
-    with contextlib.ExitStack() as stack:
-        stack.callback(deliver)
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                if callable(handler := signal.getsignal(number)):
-                    stack.callback(signal.signal, number, handler)
-                    signal.signal(number, lambda came, _: held.append(came))
-        yield
 
 
 def _prepared(parent: int) -> Callable[[], None]:
@@ -258,14 +235,17 @@ def _ros_arguments(file: Path, name: str, space: str, *, own_transforms: bool) -
     return ['--ros-args', '--params-file', str(file), *words]
 
 
-def node_folder() -> Scratch:
-    """Return a folder for the files that a node reads when it starts."""
+def node_folder(closing: contextlib.ExitStack) -> Scratch:
+    """Return a folder for the files that a node reads when it starts; `closing` removes it."""
     where, prefix = Path(tempfile.gettempdir()), 'sim2real_judge_'
     for left in left_scratches(where, prefix):
         with contextlib.suppress(OSError):
             remove_scratch(left)
-    with signals_held():
-        return Scratch(where, prefix)
+    # A signal after it was made and before it is known would leave it there.
+    with uninterrupted():
+        folder = Scratch(where, prefix)
+        closing.callback(folder.remove)
+    return folder
 
 
 def filter_command(

@@ -92,14 +92,16 @@ class Side:
         self._processes: list[JudgeProcess] = []
 
     def __enter__(self) -> Side:
-        with contextlib.ExitStack() as self._stack:
+        try:
             self._enter()
-            self._stack = self._stack.pop_all()
+        except BaseException:
+            self._stack.close()
+            raise
         return self
 
     def _enter(self) -> None:
-        node, closing, space, files = self._node, self._stack, self._space, node_folder()
-        closing.callback(files.remove)
+        node, closing, space = self._node, self._stack, self._space
+        files = node_folder(closing)
         # In this order: once the node answers, it has also heard of what was made before.
         config = self._setup.filter
         topics = filter_topics(space, config, self._takers)
@@ -117,7 +119,10 @@ class Side:
     def _start(self, name: str, command: Sequence[str]) -> None:
         domain = self._node.context.get_domain_id()
         process = JudgeProcess(name, command, {**os.environ, 'ROS_DOMAIN_ID': str(domain)})
-        self._processes.append(self._stack.enter_context(process))
+        self._processes.append(process)
+        # Before it is entered, so that no signal in between leaves it running.
+        self._stack.push(process)
+        process.__enter__()
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()

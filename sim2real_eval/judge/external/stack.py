@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import multiprocessing.util
 import os
 import shlex
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.findings import REPEATABILITY, START_HEADING_UNUSED
 from sim2real_eval.recording.frames import TransformFile
@@ -57,7 +59,7 @@ class RosStackJudge:
         folder = self.where.parent
         words = [self.stack.parameters_file]
         words += shlex.split(self.stack.command) + shlex.split(self.stack.launch)
-        named = [folder / word for word in words if word and (folder / word).is_file()]
+        named = [folder / word for word in words if word and _is_file(folder / word)]
         return (self.where, *dict.fromkeys(named))
 
     @property
@@ -100,11 +102,17 @@ class RosStackJudge:
 
     def _replay(self, recording: Recording, start_ns: int | None) -> JudgedRun:
         if not self.stack.reset:
-            with _Session(self.stack, self.where) as session:
-                return session.replay(recording, start_ns)
-        session = _SESSIONS.get(self.where) or _SESSIONS.setdefault(
-            self.where, _Session(self.stack, self.where)
-        )
+            with _Session(self.stack, self.where) as once:
+                return once.replay(recording, start_ns)
+        session = _SESSIONS.get(self.where)
+        if session is not None and session.stack != self.stack:
+            # The file has changed since.
+            _SESSIONS.pop(self.where).close()
+            session = None
+        if session is None:
+            session = _SESSIONS[self.where] = _Session(self.stack, self.where)
+            # At the end of this process, which for those of --jobs is none of atexit.
+            multiprocessing.util.Finalize(None, session.close, exitpriority=1)
         try:
             return session.replay(recording, start_ns)
         except BaseException:
@@ -112,15 +120,26 @@ class RosStackJudge:
             raise
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # A word that is too long for a name.
+        return False
+
+
 class _Session:
     """An estimator that runs, on a graph of its own, until it is closed."""
 
     def __init__(self, stack: RosStack, where: Path) -> None:
-        self._stack, self._used = stack, False
-        with contextlib.ExitStack() as ends:
-            self._node, self._executor = ends.enter_context(judging_node())
-            self._side = ends.enter_context(StackSide(self._node, stack, where))
-            self._ends = ends.pop_all()
+        self.stack = stack
+        self._ends = contextlib.ExitStack()
+        try:
+            self._node, self._executor = self._ends.enter_context(judging_node())
+            self._side = self._ends.enter_context(StackSide(self._node, stack, where))
+        except BaseException:
+            self._ends.close()
+            raise
 
     def __enter__(self) -> _Session:
         return self
@@ -134,26 +153,28 @@ class _Session:
 
     def replay(self, recording: Recording, start_ns: int | None) -> JudgedRun:
         """Replay a recording from a time on, by default from its first message."""
-        side, clock = self._side, self._stack.clock
-        inputs = stack_inputs(self._stack, recording)
-        start = start_ns or min(
-            int(one.arrival_ns.min()) for _, one in inputs.values() if len(one)
-        )
+        side, clock = self._side, self.stack.clock
+        inputs = stack_inputs(self.stack, recording)
+        arrival = np.concatenate([array.arrival_ns for _, array in inputs.values()])
+        if start_ns is not None:
+            arrival = arrival[arrival >= start_ns]
+        if not len(arrival):
+            raise JudgeError(
+                f'{side.name}: {recording.name} holds no message of {", ".join(inputs)}'
+            )
+        start = int(arrival.min()) if start_ns is None else start_ns
         arrays = [
             (name, array.take(array.arrival_ns >= start)) for name, (_, array) in inputs.items()
         ]
-        last = max((int(one.arrival_ns[-1]) for _, one in arrays if len(one)), default=start)
-        feed = ArrayFeed(arrays, last)
+        feed = ArrayFeed(arrays, int(arrival.max()))
         side.take(recording, inputs, feed)
         in_lockstep = clock.mode == 'lockstep'
         conductor = Conductor(
             self._node, [side], [feed], executor=self._executor, start_ns=start,
             rate_factor=0.0 if in_lockstep else clock.rate,
-            start_timeout_s=self._stack.ready.timeout,
+            start_timeout_s=self.stack.ready.timeout,
         )  # fmt: skip
-        if self._used:
-            conductor.work(side, side.reset())
-        self._used = True
+        conductor.work(side, side.reset())
         conductor.play()
         end = time.monotonic() + (0.0 if in_lockstep else _QUIET_S)
         while (left := end - time.monotonic()) > 0.0:

@@ -25,7 +25,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.findings import LOST, NO_TRANSFORMS, REAL_TIME, UNANSWERED
 from sim2real_eval.recording.message_types import MessageType
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.measurements import MessageArray
 from .declaration import RosStack
@@ -37,6 +37,7 @@ from .senders import Inbox, Questions, Senders, StaticFrames, Wait, Work, interf
 # rclcpp takes the clock in a thread of its own, whose work no answer proves; see `Side`.
 _ANSWERS_AFTER_CLOCK = 3
 _NEVER = 2**63
+_PARAMETERS = 'ros__parameters'
 _LIFECYCLE_STEPS = {'unconfigured': 1, 'inactive': 3}
 """Transitions on the way to `active`, by state: configure and activate."""
 
@@ -50,11 +51,11 @@ def stack_command(stack: RosStack, where: Path, folder: Path) -> list[str]:
     file: dict[str, Any] = {}
     if stack.parameters_file:
         file = read_yaml_mapping(where.parent / stack.parameters_file)
-    for node in [*file, '/**']:
-        own = (file.get(node) or {}).get('ros__parameters') or {}
-        file[node] = {'ros__parameters': {**own, **values}}
+    if not isinstance(file.get('/**'), dict):
+        file['/**'] = {}
+    file['/**'].setdefault(_PARAMETERS, {})
     path = folder / 'params.yaml'
-    path.write_text(yaml.safe_dump(file, default_flow_style=None), encoding='utf-8')
+    path.write_text(yaml.safe_dump(_with(values, file), default_flow_style=None), 'utf-8')
     if stack.launch:
         words = ['ros2', 'launch', *shlex.split(stack.launch)]
         return [*words, 'use_sim_time:=true', f'params_file:={path}']
@@ -62,6 +63,17 @@ def stack_command(stack: RosStack, where: Path, folder: Path) -> list[str]:
     if words[0] in ('python', 'python3'):
         words[0] = sys.executable
     return [*words, '--ros-args', '--params-file', str(path)]
+
+
+def _with(values: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tree of namespaces and nodes with values replaced in the parameters of each."""
+    found = {}
+    for name, below in tree.items():
+        if name == _PARAMETERS:
+            found[name] = {**(below or {}), **values}
+        else:
+            found[name] = _with(values, below) if isinstance(below, dict) else below
+    return found
 
 
 class StackSide:
@@ -77,8 +89,9 @@ class StackSide:
         self.run_on_ns = round(stack.clock.run_on * 1e9)
         self._closing = contextlib.ExitStack()
         self._process: JudgeProcess | None = None
-        self._started = False
-        self._questions: Questions | None = None
+        self._topics: dict[str, tuple[str, str]] = {}
+        self._transforms: tuple[StaticTransform, ...] = ()
+        self._fresh = False
 
     def __enter__(self) -> StackSide:
         return self
@@ -92,25 +105,30 @@ class StackSide:
         inputs: Mapping[str, tuple[MessageType, MessageArray]],
         feed: ArrayFeed,
     ) -> None:
-        """Prepare for a recording; the estimator is started if it does not run yet."""
+        """Prepare for a recording.
+
+        The estimator is started if it does not run yet, or runs with other message types or
+        transforms.
+        """
         self._feed, self._findings = feed, list[Finding]()
         self._data, self._heard = list[bytes](), list[int]()
         self._asked = self._skipped = 0
-        if not self._started:
-            self._start(recording, inputs)
+        topics = {
+            name: (_absolute(self._stack.inputs[name].topic), kind.name)
+            for name, (kind, _) in inputs.items()
+        }
+        if (topics, recording.transforms) != (self._topics, self._transforms):
+            self._closing.close()
+            self._start(recording, topics)
+            self._topics, self._transforms = topics, recording.transforms
         if recording.transforms and find_spec('tf2_msgs') is None:
             self._findings.append(NO_TRANSFORMS(count=len(recording.transforms)))
 
-    def _start(
-        self, recording: Recording, inputs: Mapping[str, tuple[MessageType, MessageArray]]
-    ) -> None:
+    def _start(self, recording: Recording, topics: Mapping[str, tuple[str, str]]) -> None:
         node, closing, stack = self._node, self._closing, self._stack
-        files = node_folder()
-        closing.callback(files.remove)
-        topics = {
-            name: (_absolute(stack.inputs[name].topic), kind.name)
-            for name, (kind, _) in inputs.items()
-        }
+        self._questions: Questions | None = None
+        self._fresh = True
+        files = node_folder(closing)
         self._senders = Senders(node, closing, topics, {})
         known = recording.transforms if find_spec('tf2_msgs') else ()
         StaticFrames(node, closing, '', recording, {one.child: one.parent for one in known})
@@ -118,13 +136,14 @@ class StackSide:
         message = interface(output.type, 'output.type')
         self._inbox = Inbox(node, closing, _absolute(output.topic), message)
         self._run(stack_command(stack, self._where, files.path))
-        self._started = True
 
     def _run(self, command: Sequence[str]) -> None:
         domain = self._node.context.get_domain_id()
         environment = {**os.environ, 'ROS_DOMAIN_ID': str(domain)}
         process = JudgeProcess(self.name, command, environment, self._where.parent.resolve())
-        self._process = self._closing.enter_context(process)
+        # As in `Side`: known before it is entered.
+        self._closing.push(process)
+        self._process = process.__enter__()
 
     def check(self) -> None:
         """Raise JudgeError when the estimator has ended."""
@@ -150,11 +169,10 @@ class StackSide:
         if ready.topic:
             topic = _absolute(ready.topic)
             yield Wait(lambda: node.count_publishers(topic) > 0, f'ready.topic {topic}')
-        if ready.service:
-            name = _absolute(ready.service)
-            yield Wait(
-                lambda: name in dict(node.get_service_names_and_types()), f'ready.service {name}'
-            )
+        for key, service in (('ready.service', ready.service), ('reset', stack.reset)):
+            if service:
+                name = _absolute(service)
+                yield Wait(partial(self._offers, name), f'{key} {name}')
         for taker, one in stack.inputs.items():
             yield Wait(
                 partial(self._senders.heard, [taker]),
@@ -172,6 +190,9 @@ class StackSide:
         self._inbox.take()
         self._began = time.monotonic()
         self._until = self._began + stack.time_limit
+
+    def _offers(self, service: str) -> bool:
+        return service in dict(self._node.get_service_names_and_types())
 
     def _activated(self, name: str) -> Work:
         """Lead a lifecycle node to the state `active`."""
@@ -201,7 +222,10 @@ class StackSide:
                         raise JudgeError(f'{self.name}: {name} does not leave the state {state}')
 
     def reset(self) -> Work:
-        """Call the service that resets the estimator."""
+        """Call the service that resets the estimator, unless it has just been started."""
+        if self._fresh:
+            self._fresh = False
+            return
         name = _absolute(self._stack.reset)
         known = dict(self._node.get_service_names_and_types())
         kind = Trigger if 'std_srvs/srv/Trigger' in known.get(name, ()) else Empty
