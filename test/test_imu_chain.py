@@ -24,7 +24,14 @@ from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.scenarios import FigureEight, Standstill
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.noise.electronics import IncrementQuantiser, LowPass, Ramp, Temperature, saturate
+from sim_sensors.noise.electronics import (
+    IncrementQuantiser,
+    LowPass,
+    Ramp,
+    Supply,
+    Temperature,
+    saturate,
+)
 from sim_sensors.noise.processes import Flicker
 
 SIGMAS = 4.5
@@ -34,6 +41,10 @@ EVERYTHING = {
     'cross_axis_upper': (0.001, 0.002, 0.003),
     'cross_axis_lower': (-0.001, 0.004, 0.005),
     'temperature_scale': 1e-4,
+    'quadratic': 1e-3,
+    'cubic': (1e-4, -1e-4, 0.0),
+    'supply_scale': 0.01,
+    'supply_bias': 0.02,
     'constant_bias': (0.1, 0.2, -0.3),
     'turn_on_std': 0.1,
     'gauss_markov_std': 0.02,
@@ -53,6 +64,7 @@ FULL = ImuChain(
     gyroscope=GyroscopeChain(**EVERYTHING),
     accelerometer=AccelerometerChain(**{**EVERYTHING, 'filter_order': 1}),
     temperature=Temperature(profile='warm_up', initial=20.0, final=45.0, time=0.7),
+    supply=Supply(profile='ramp', initial=3.5, final=3.0, time=0.5),
 )
 
 
@@ -318,25 +330,6 @@ def test_rate_ramp_has_allan_deviation_r_tau_over_sqrt_2():
         samples, rate=10.0, data_type='freq', taus=[1.0, 10.0]
     )
     np.testing.assert_allclose(deviation, 3e-4 * taus / math.sqrt(2.0))
-
-
-def test_temperature_moves_bias_and_scale():
-    """A ramp of 10 K in 1 s, then constant; a warm-up with its exponential."""
-    ramp = Temperature(profile='ramp', initial=30.0, final=20.0, time=1.0, reference=25.0)
-    rates = gyroscope(200, temperature=ramp, temperature_bias=(1.0, 2.0, 0.0))
-    t = 0.01 * np.arange(1, 201)
-    expected = np.clip(5.0 - 10.0 * t, -5.0, 5.0)
-    np.testing.assert_allclose(rates[:, 0], expected, atol=1e-12)
-    np.testing.assert_allclose(rates[:, 1], 2.0 * expected, atol=1e-12)
-    assert not rates[:, 2].any()
-    warm = Temperature(profile='warm_up', initial=15.0, final=45.0, time=2.0, reference=25.0)
-    chain = AccelerometerChain(temperature_scale=(0.0, 0.0, 0.01))
-    model = ImuChain(accelerometer=chain, temperature=warm)
-    force = model.start(1, 'a').measure(still(200)).linear_acceleration[:, 2]
-    excess = 20.0 - 30.0 * np.exp(-t / 2.0)
-    np.testing.assert_allclose(force, 9.80665 * (1.0 + 0.01 * excess))
-    hot = Temperature(initial=35.0)
-    assert gyroscope(1, temperature=hot, temperature_bias=0.1)[0, 0] == pytest.approx(1.0)
 
 
 # The whole Allan curve.

@@ -24,6 +24,7 @@ from sim_sensors.noise.electronics import (
     IncrementQuantiser,
     LowPass,
     Ramp,
+    Supply,
     Temperature,
     quantise,
     saturate,
@@ -40,10 +41,17 @@ class ChainTriad:
     changes no other.
     """
 
-    def __init__(self, part: ErrorChain, temperature: Temperature, rng: Streams) -> None:
+    def __init__(
+        self,
+        part: ErrorChain,
+        temperature: Temperature,
+        rng: Streams,
+        supply: Supply | None = None,
+    ) -> None:
         self._part = part
         self._sensitivity = _sensitivity(part)
-        self._thermometer = temperature.start()
+        self._warmth = temperature.start()
+        self._voltage = (supply or Supply()).start()
         self._white = processes.WhiteDensity(
             rng('white'), part.noise_density, correlation=part.noise_correlation
         )
@@ -75,8 +83,9 @@ class ChainTriad:
         """Return measured values, the bias in them and the variance of the white noise, each
         `(n, 3)`, for true values `(n, 3)` at intervals `dt` `(n,)` s.
         """
-        warmth = self._thermometer.advance(dt)
+        warmth, voltage = self._warmth.advance(dt), self._voltage.advance(dt)
         bias = self._constant.advance(dt) + warmth * self._part.temperature_bias
+        bias = bias + voltage * self._part.supply_bias
         for process in self._walking:
             bias = bias + process.advance(dt)
         if len(bias):
@@ -84,7 +93,7 @@ class ChainTriad:
         white, variance = self._white.advance(dt), self._white.variance(dt)
         if any(self._part.quantisation_noise):
             white = white + self._integral.advance(dt)
-        clean = self._scaled(truth, warmth) + bias
+        clean = self._scaled(truth, warmth, voltage) + bias
         if self._filter is None:
             values = clean + white
         else:
@@ -92,11 +101,13 @@ class ChainTriad:
         values = quantise(saturate(values, self._part.range), self._part.quantisation)
         return self._counter.apply(values, dt), bias, variance
 
-    def _scaled(self, truth: FloatArray, warmth: FloatArray) -> FloatArray:
+    def _scaled(self, truth: FloatArray, warmth: FloatArray, voltage: FloatArray) -> FloatArray:
+        part = self._part
         # Written out: a matrix product may add in another order for another number of rows.
         s = self._sensitivity
         seen = truth[:, [0]] * s[:, 0] + truth[:, [1]] * s[:, 1] + truth[:, [2]] * s[:, 2]
-        return np.asarray(seen * (1.0 + warmth * self._part.temperature_scale))
+        seen = seen * (1.0 + warmth * part.temperature_scale + voltage * part.supply_scale)
+        return np.asarray(seen + (seen**2 * part.quadratic + seen**3 * part.cubic))
 
 
 def _sensitivity(part: ErrorChain) -> FloatArray:
@@ -121,6 +132,13 @@ class ErrorChain(AxisParameters):
     temperature_scale: Axes = axes(
         '1/K', 'Scale factor error per kelvin above the reference temperature.'
     )
+    quadratic: Axes = axes('1/({u})', 'Non-linearity: what the square of the value adds.')
+    cubic: Axes = axes(
+        '1/({u})^2',
+        'Non-linearity: what its cube adds; 4 p / range^2 for a share p of full scale off the '
+        'best straight line.',
+    )
+    supply_scale: Axes = axes('1/V', 'Scale factor error per volt above the reference voltage.')
     constant_bias: Axes = axes('{u}', 'Bias of every unit.')
     turn_on_std: Axes = axes('{u}', 'Bias drawn once when switched on.', minimum=0.0)
     gauss_markov_std: Axes = axes(
@@ -137,6 +155,7 @@ class ErrorChain(AxisParameters):
     )
     rate_ramp: Axes = axes('{u}/s', 'Drift R of the bias since switched on.')
     temperature_bias: Axes = axes('{u}/K', 'Bias per kelvin above the reference temperature.')
+    supply_bias: Axes = axes('{u}/V', 'Bias per volt above the reference voltage.')
     noise_density: Axes = axes(
         '{u}/sqrt(Hz)', 'White noise N: Allan deviation at 1 s.', minimum=0.0
     )
@@ -190,13 +209,15 @@ class AccelerometerChain(OfAccelerometer, ErrorChain):
 class ImuChain(ImuModel):
     """A generic IMU with the errors of data sheets and Allan plots, each zero unless given.
 
-    Per triad and sample, in this order, with T the temperature above its reference and t the time
-    since the sensor was switched on::
+    Per triad and sample, in this order, with T and V temperature and supply voltage above their
+    references and t the time since the sensor was switched on::
 
-        s = S (1 + temperature_scale T) x,   S = I + diag(scale) + cross_axis,   x the true values
+        s = S (1 + temperature_scale T + supply_scale V) x,   x the true values
+            S = I + diag(scale) + cross_axis
         b = constant + turn_on + Gauss-Markov + random walk + flicker
-            + rate_ramp t + temperature_bias T
-        y = low_pass(s + b + noise_density w / sqrt(dt) + quantisation_noise (v - v') / dt)
+            + rate_ramp t + temperature_bias T + supply_bias V
+        y = low_pass(s + quadratic s^2 + cubic s^3 + b
+                     + noise_density w / sqrt(dt) + quantisation_noise (v - v') / dt)
         y = quantise(saturate(y)), then multiples of increment_quantisation in the integral
 
     w and v are fresh standard normals; `noise_correlation` correlates w among the axes, and v' is
@@ -224,12 +245,12 @@ class ImuChain(ImuModel):
       sqrt(12). `quantisation_noise` is the Gaussian term of an Allan fit, whatever its origin.
     - The published bias is b, without saturation, rounding and scale errors.
 
-    Not modelled: non-linearity, g-sensitivity, vibration rectification and supply voltage.
+    Not modelled: g-sensitivity and vibration rectification.
 
     References
     ----------
-    [IEEE952], annex C; [Kalibr]; [GnssInsSim]; sensitivity, bias and noise as in [Ligorio2015],
-    equation 4, with range and resolution last.
+    [IEEE952], annex C; [IEEE1293], the polynomial; [Kalibr]; [GnssInsSim]; sensitivity, bias and
+    noise as in [Ligorio2015], equation 4, with range and resolution last.
     """
 
     kind: ClassVar[str] = 'chain'
@@ -237,10 +258,11 @@ class ImuChain(ImuModel):
     gyroscope: GyroscopeChain = dataclasses.field(default_factory=GyroscopeChain)
     accelerometer: AccelerometerChain = dataclasses.field(default_factory=AccelerometerChain)
     temperature: Temperature = dataclasses.field(default_factory=Temperature)
+    supply: Supply = dataclasses.field(default_factory=Supply)
 
     def triad(self, part: ErrorChain, rng: Streams) -> AxisErrors:
         """Return the errors of a triad."""
-        return ChainTriad(part, self.temperature, rng)
+        return ChainTriad(part, self.temperature, rng, self.supply)
 
     def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances: those of the white noise, correlation included."""

@@ -22,7 +22,7 @@ from sim_sensors.core.shared_parameters import (
 )
 from sim_sensors.imu.chain import ChainTriad, ErrorChain
 from sim_sensors.motion.ideal import MagneticMotion, MagneticTrajectory
-from sim_sensors.noise.electronics import Temperature
+from sim_sensors.noise.electronics import Supply, Temperature
 from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import (
@@ -79,6 +79,7 @@ class Magnetometer(MountedModel):
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
     magnetometer: MagnetometerErrors = dataclasses.field(default_factory=MagnetometerErrors)
     temperature: Temperature = dataclasses.field(default_factory=Temperature)
+    supply: Supply = dataclasses.field(default_factory=Supply)
 
     def start(
         self, seed: int, run: str, sensor: str = 'mag', *, world: World
@@ -126,7 +127,10 @@ class MagnetometerSensor(Sensor[MagneticMeasurement]):
         self._world = world
         self._earth = world.undisturbed_field
         self._errors = ChainTriad(
-            model.magnetometer, model.temperature, streams(seed, run, sensor, 'magnetometer')
+            model.magnetometer,
+            model.temperature,
+            streams(seed, run, sensor, 'magnetometer'),
+            model.supply,
         )
         self._reported_covariance = model.reported_covariance()
         self._lever_arm = np.asarray(model.lever_arm, dtype=np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Electronics of a sensor: bandwidth, range and resolution, temperature."""
+"""Electronics of a sensor: bandwidth, range and resolution, temperature, supply voltage."""
 
 from __future__ import annotations
 
@@ -220,23 +220,47 @@ class Temperature(Parameters):
         25.0, 'degC', 'Where the terms of temperature vanish.', minimum=-273.15
     )
 
-    def start(self) -> Thermometer:
-        """Return the temperature of a sensor that is switched on now."""
-        return Thermometer(self)
+    def start(self) -> Excess:
+        """Return the temperature, above its reference, of a sensor that is switched on now."""
+        return Excess(self)
 
 
-class Thermometer:
-    """Temperature of a sensor that is switched on, above the reference; see `Temperature`."""
+@dataclasses.dataclass(frozen=True)
+class Supply(Parameters):
+    """Supply voltage, with t since the sensor was switched on: a battery that goes down.
 
-    def __init__(self, temperature: Temperature) -> None:
-        self._temperature = temperature
-        rise = temperature.final - temperature.initial
-        self._decay = Decay(temperature.initial, temperature.final, temperature.time)
-        self._ramp = Ramp(rise / temperature.time, axes=1)
+    constant: V = initial. ramp: linear from initial to final within `time`, then final.
+    """
+
+    profile: str = parameter(
+        'constant',
+        '',
+        'constant: at initial; ramp: linear to final within time.',
+        choices=('constant', 'ramp'),
+        read_only=True,
+    )
+    initial: float = parameter(3.3, 'V', 'When switched on.', minimum=0.0)
+    final: float = parameter(3.3, 'V', 'At the end of the ramp.', minimum=0.0)
+    time: float = parameter(3600.0, 's', 'Length of the ramp.', above=0.0)
+    reference: float = parameter(3.3, 'V', 'Where the terms of the supply vanish.', minimum=0.0)
+
+    def start(self) -> Excess:
+        """Return the voltage, above its reference, of a sensor that is switched on now."""
+        return Excess(self)
+
+
+class Excess:
+    """What a profile of a sensor that is switched on exceeds its reference by."""
+
+    def __init__(self, given: Temperature | Supply) -> None:
+        self._given = given
+        rise = given.final - given.initial
+        self._decay = Decay(given.initial, given.final, given.time)
+        self._ramp = Ramp(rise / given.time, axes=1)
 
     def advance(self, dt: FloatArray) -> FloatArray:
-        """Return the excess over the reference temperature at the next samples, `(n, 1)` K."""
-        given = self._temperature
+        """Return the excess at the next samples, `(n, 1)` in the unit of the profile."""
+        given = self._given
         if given.profile == 'warm_up':
             return self._decay.advance(dt) - given.reference
         if given.profile == 'ramp':
