@@ -127,6 +127,7 @@ def test_a_noise_free_sensor_is_where_its_lever_arm_says(tmp_path: Path) -> None
     ('messages', 'problem'),
     [
         ([odometry(STAMPS[0], 0.0)[:-3]], 'a message cannot be read: it is cut short'),
+        ([b'\x08' + b'\xff' * 40], 'a message cannot be read: a number has more than 64 bits'),
         ([b'\x0b'], 'a message cannot be read: wire type 3; must be 0, 1, 2 or 5'),
         (
             [odometry(STAMPS[0], 0.0), odometry(STAMPS[1], 0.0, 'odom')],

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
-from sim_sensors.core.measurements import MessageArray
+from sim_sensors.core.measurements import BLOCK, Columns, MessageArray
 from .message_types import known_type
 from .recording import Content
 from .sqlite import check_file, opened
@@ -95,20 +95,31 @@ def read_gazebo_log(path: Path) -> Content:
                 )
                 if layout is None:
                     content.ignored.append(f'{topic} ({name})')
-                elif messages := list(rows):
-                    content.messages[topic] = _array(f'{path}: {topic}', layout, messages)
-                    content.ros_types[topic] = layout.ros_type
+                elif (array := _messages(f'{path}: {topic}', layout, rows)) is not None:
+                    content.messages[str(topic)] = array
+                    content.ros_types[str(topic)] = layout.ros_type
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise RecordingError(f'{path}: not a readable log of Gazebo: {error}') from error
     return content
 
 
-def _array(where: str, layout: _Layout, rows: list[tuple[int, bytes]]) -> MessageArray:
+def _messages(where: str, layout: _Layout, rows: sqlite3.Cursor) -> MessageArray | None:
+    """Return the messages of a topic, of which a block at a time is taken apart."""
+    columns, frames = Columns[MessageArray](), set[tuple[str, str]]()
+    while block := rows.fetchmany(BLOCK):
+        columns.add(_array(where, layout, block, frames))
+    return columns.joined() if frames else None
+
+
+def _array(
+    where: str, layout: _Layout, rows: list[tuple[int, bytes]], frames: set[tuple[str, str]]
+) -> MessageArray:
+    """Return some messages; `frames` are those of the ones before, and learn theirs."""
     try:
         messages = [_fields(data) for _, data in rows]
         headers = [_below(message, (_HEADER,)) for message in messages]
         stamps = [_below(header, (_STAMP,)) for header in headers]
-        frames = {_frames(*pair) for pair in zip(messages, headers, strict=True)}
+        frames |= {_frames(*pair) for pair in zip(messages, headers, strict=True)}
         values = {
             attribute: np.array([_numbers(_below(one, way), count) for one in messages])
             for attribute, (way, count) in layout.attributes.items()
@@ -118,8 +129,8 @@ def _array(where: str, layout: _Layout, rows: list[tuple[int, bytes]]) -> Messag
     except (IndexError, TypeError, ValueError, OverflowError, struct.error) as error:
         raise RecordingError(f'{where}: a message cannot be read: {error}') from error
     if len(frames) > 1:
-        named = ', '.join(sorted(repr(frame) for frame, _ in frames))
-        raise RecordingError(f'{where}: frame_id is {named}; one topic must have one frame')
+        found = ', '.join(sorted(repr(frame) for frame, _ in frames))
+        raise RecordingError(f'{where}: frame_id is {found}; one topic must have one frame')
     kind, count = known_type(layout.ros_type), len(rows)
     if 'place' in values:
         latitude, longitude, altitude = values.pop('place').T.copy()
@@ -127,7 +138,8 @@ def _array(where: str, layout: _Layout, rows: list[tuple[int, bytes]]) -> Messag
     for field in kind.csv_fields:
         if field.attribute not in values:
             values[field.attribute] = np.zeros((count, *field.shape), field.code)
-    return kind.array_of(*times, *frames.pop(), values)
+    (named,) = frames
+    return kind.array_of(*times, *named, values)
 
 
 def _frames(message: Fields, header: Fields) -> tuple[str, str]:
@@ -158,6 +170,7 @@ def _numbers(message: Fields, count: int) -> list[float]:
 
 _DOUBLE = struct.Struct('<d')
 _FLOAT = struct.Struct('<f')
+_LONGEST = (1 << 64) - 1
 
 
 def _fields(data: bytes) -> Fields:
@@ -195,9 +208,10 @@ def _pairs(data: bytes) -> Iterator[tuple[int, Any]]:
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """Return a number of seven bits a byte, least first, and the place behind it."""
     value = shift = 0
-    while True:
+    while shift < 64:
         byte = data[at]
         value |= (byte & 127) << shift
         at, shift = at + 1, shift + 7
         if byte < 128:
-            return value, at
+            return value & _LONGEST, at
+    raise ValueError('a number has more than 64 bits')
