@@ -50,16 +50,15 @@ LAWS: dict[str, Any] = {
     'log-normal 0.9': stats.lognorm(0.9),
     'contaminated': Mixture(0.1, (0.0, 1.0), (0.0, 5.0)),
 }
-CHANGES = {'shift': (1.0, 0.0), 'scale': (1.6, 0.0), 'both': (1.6, 1.0)}
+CHANGES = {'shift': (1.0, 1.0), 'scale': (1.6, 0.0), 'both': (1.6, 1.0)}
 SHARES = (np.arange(200_000) + 0.5) / 200_000
 
 
 def changed(law: Any, change: str, share: np.ndarray) -> np.ndarray:
     """Return quantiles of the simulated side: scaled, and shifted by a robust deviation."""
     scale, shift = CHANGES[change]
-    step = 1.0 if change == 'shift' else shift
     sigma = float(law.ppf(0.8413) - law.ppf(0.1587)) / 2.0
-    return np.asarray(scale * law.ppf(share) + step * sigma)
+    return np.asarray(scale * law.ppf(share) + shift * sigma)
 
 
 class Changed:

@@ -29,7 +29,7 @@ _LINES = (
     ('random_walk', 0.5, 3.0),
     ('rate_ramp', 1.0, math.sqrt(2.0)),
 )
-# How far a slope may be off, and the share of the record beyond which points are too unsure.
+# How far a slope may be off, and the share of the record beyond which points scatter too much.
 _TOLERANCE = 0.15
 _LONGEST = 0.1
 
@@ -45,12 +45,12 @@ def read_off(curve: AllanCurve) -> dict[str, float | None]:
     >>> round(found['white'], 3), found['quantisation']
     (0.1, None)
     """
-    sure = curve.factors <= _LONGEST * curve.n
+    reliable = curve.factors <= _LONGEST * curve.n
     slopes = local_slopes(curve)
     found: dict[str, float | None] = dict.fromkeys(COEFFICIENTS)
     for name, slope, at in _LINES:
-        found[name] = _line(curve, sure & (np.abs(slopes - slope) < _TOLERANCE), slope, at)
-    flat = sure & (np.abs(slopes) < 0.25)
+        found[name] = _line(curve, reliable & (np.abs(slopes - slope) < _TOLERANCE), slope, at)
+    flat = reliable & (np.abs(slopes) < 0.25)
     if flat.any():
         found['bias_instability'] = float(curve.deviation[flat].min()) / PLATEAU
     return found

@@ -156,8 +156,9 @@ REPEATABILITY = routine(
     'external.repeatability',
     '{repeats:d} replays of the same recording differ by {rms:.2g m/s} of speed (RMS), at most '
     '{most:.2g m/s}',
-    'The estimator itself varies by this much. Real and simulated runs vary alike, so the null '
-    'distance contains it; a model whose distance is of this size cannot be told from a repeat.',
+    'The estimator itself varies by this much. Real and simulated runs vary in the same '
+    'way, so the null distance contains it; a model whose distance is of this size is not '
+    'distinguishable from a repeat.',
 )
 LOST = decisive(
     'external.lost',

@@ -178,7 +178,7 @@ ARGUMENTS: dict[str, Parameter] = {
     ),
     'robot_file': _text('Robot (URDF, SDF) to put into the world; none: what the world has.'),
     'iterations': Parameter(
-        0, '1', 'Steps of physics after which Gazebo ends; 0: when it is told to.', minimum=0
+        0, '1', 'Steps of physics after which Gazebo ends; 0: when it is stopped.', minimum=0
     ),
     'headless': _text('Run Gazebo without a window.', True),
     # Pictures.

@@ -37,8 +37,10 @@ def noise_free_fixes(recording: Recording) -> FixArray | None:
 
 def with_noise_free(recording: Recording, motion: Motion) -> Recording:
     """Return the recording of a motion with what its noise-free IMU measured, if it has one."""
-    felt = noise_free_imu(motion)
-    return recording if felt is None else recording.with_messages(IDEAL_ROLES['imu'], felt)
+    measured = noise_free_imu(motion)
+    if measured is None:
+        return recording
+    return recording.with_messages(IDEAL_ROLES['imu'], measured)
 
 
 def noise_free_remarks(recording: Recording) -> tuple[Finding, ...]:

@@ -6,6 +6,7 @@ The last interval waits for samples that never come until `finish` says so.
 
 from __future__ import annotations
 
+import bisect
 import collections
 import dataclasses
 import enum
@@ -187,10 +188,8 @@ class LiveSamples(Generic[M]):
         """
         if not self._window:
             raise MotionError(f'{self.what} has 0 samples; at least 3 are needed')
-        needed = len(self._window)
-        while needed > _KEPT and int(self._window[needed - _KEPT].stamp_ns[0]) >= before_ns:
-            needed -= 1
-        return _joined(self._window[:needed])
+        past = bisect.bisect_left(self._window, before_ns, key=lambda one: int(one.stamp_ns[0]))
+        return _joined(self._window[: max(past - 1, 0) + _KEPT])
 
     def trim(self, before_ns: int) -> None:
         """Forget the samples that only times before `before_ns` depend on."""

@@ -313,8 +313,8 @@ class MagneticMotion(_Measured):
     >>> drive = motion_of('circle', duration=2.0)
     >>> room = load_world('dipole_room')
     >>> exact = simulate(load_mag('ideal'), drive, seed=1, run='1', world=room)
-    >>> felt = MagneticMotion(drive, exact, origin_ns=0)
-    >>> again = simulate(load_mag('ideal'), felt, seed=1, run='1', world=load_world('default'))
+    >>> magnetic = MagneticMotion(drive, exact, origin_ns=0)
+    >>> again = simulate(load_mag('ideal'), magnetic, seed=1, run='1', world=load_world('default'))
     >>> bool(np.allclose(again.magnetic_field, exact.magnetic_field, rtol=1e-12))
     True
     """

@@ -156,11 +156,11 @@ def noise_free_imu(motion: Motion, *, start_ns: int = START_NS) -> ImuArray | No
     >>> noise_free_imu(motion_of('circle', duration=2.0)) is None
     True
     """
-    felt: ImuArray | None = getattr(motion, 'noise_free_imu', None)
-    if felt is None:
+    measured: ImuArray | None = getattr(motion, 'noise_free_imu', None)
+    if measured is None:
         return None
-    stamp_ns = felt.stamp_ns + start_ns
-    return dataclasses.replace(felt, stamp_ns=stamp_ns, arrival_ns=stamp_ns)
+    stamp_ns = measured.stamp_ns + start_ns
+    return dataclasses.replace(measured, stamp_ns=stamp_ns, arrival_ns=stamp_ns)
 
 
 def truth_of(

@@ -61,7 +61,7 @@ def run(
         # What a callback was about to do when the signal came, it can do no more: rcl says so. And
         # compiled code makes another error of the KeyboardInterrupt that comes within: numba's a
         # SystemError, rclpy's a RuntimeError.
-        if rclpy.ok() and not interrupted.told:
+        if rclpy.ok() and not interrupted.came:
             raise
         return 0
     finally:
@@ -76,14 +76,14 @@ class _Interrupted:
     """Remembers that SIGINT came, and hands it on; only in the main thread, which gets signals."""
 
     def __init__(self) -> None:
-        self.told = False
+        self.came = False
         self._before: Any = None
         if threading.current_thread() is threading.main_thread():
             # Before rclpy's own handler, which calls this one.
-            self._before = signal.signal(signal.SIGINT, self._tell)
+            self._before = signal.signal(signal.SIGINT, self._note)
 
-    def _tell(self, number: int, frame: FrameType | None) -> None:
-        self.told = True
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
         if callable(self._before):
             self._before(number, frame)
 

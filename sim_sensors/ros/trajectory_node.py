@@ -69,17 +69,18 @@ class TrajectoryNode(Node):
             frame=settings.frame_id,
             child_frame=settings.child_frame_id,
         )
-        self._felt = noise_free_imu(motion, start_ns=settings.start_ns)
-        self._index = self._felt_index = 0
+        self._noise_free = noise_free_imu(motion, start_ns=settings.start_ns)
+        self._index = self._noise_free_index = 0
         self.finished = False
         self._clock_publisher = (
             self.create_publisher(ClockMessage, '/clock', 10) if self._settings.clock else None
         )
         self._publisher = self._publish_on(Odometry, ODOMETRY_TOPIC)
-        if self._felt is not None:
-            felt = dataclasses.replace(self._felt, frame=settings.child_frame_id)
-            self._felt = felt
-            self._felt_publisher = self._publish_on(Imu, NOISE_FREE_TOPICS['imu'].name)
+        self._truth_publishers = [self._publisher]
+        if self._noise_free is not None:
+            self._noise_free = dataclasses.replace(self._noise_free, frame=settings.child_frame_id)
+            self._noise_free_publisher = self._publish_on(Imu, NOISE_FREE_TOPICS['imu'].name)
+            self._truth_publishers.append(self._noise_free_publisher)
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
         self._since = self._wall.now()
         self._begun = not self._settings.awaited.split()
@@ -137,26 +138,27 @@ class TrajectoryNode(Node):
         if not self._begun:
             return
         self._publisher.publish(message)
-        self._tell_felt()
+        self._publish_noise_free()
         self._index += 1
         if self._index == len(self._odometry):
-            self._index = self._felt_index = 0
+            self._index = self._noise_free_index = 0
             if not self._settings.loop:
-                self._publisher.wait_for_all_acked(_DELIVERY)
+                for publisher in self._truth_publishers:
+                    publisher.wait_for_all_acked(_DELIVERY)
                 self.get_logger().info('the motion has ended')
                 # For who started it; a log may be silent.
                 print(json.dumps({'published': len(self._odometry)}), flush=True)
                 self.finished = True
 
-    def _tell_felt(self) -> None:
+    def _publish_noise_free(self) -> None:
         """Publish what the noise-free IMU measured up to the newest odometry."""
-        if self._felt is None:
+        if self._noise_free is None:
             return
         now_ns = int(self._odometry.stamp_ns[self._index])
-        end = int(np.searchsorted(self._felt.stamp_ns, now_ns, side='right'))
-        for message in messages_of(self._felt.take(slice(self._felt_index, end))):
-            self._felt_publisher.publish(message)
-        self._felt_index = end
+        end = int(np.searchsorted(self._noise_free.stamp_ns, now_ns, side='right'))
+        for message in messages_of(self._noise_free.take(slice(self._noise_free_index, end))):
+            self._noise_free_publisher.publish(message)
+        self._noise_free_index = end
 
     def _poll(self) -> None:
         """Begin when all that are awaited have been there for long enough; once is enough."""
