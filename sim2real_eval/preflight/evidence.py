@@ -205,8 +205,10 @@ class Evidence:
         kind = CORRECTIONS[role]
         self._found[role] = self._found.get(role, kind()).followed_by(kind(**changes))
         self.recording = corrected(self._given, self._found)
+        # What an IMU should measure does not depend on what it did; over hours it takes long.
+        kept = ('ideal', 'imu_time') if role == 'imu' and 'delay' not in changes else ()
         for name, one in vars(Evidence).items():
-            if isinstance(one, cached_property):
+            if isinstance(one, cached_property) and name not in kept:
                 vars(self).pop(name, None)
         return self.recording.corrections[role]
 
