@@ -25,7 +25,7 @@ from sim2real_eval.characterization.stated_covariance import (
     fit_stated,
     square_moments,
 )
-from sim2real_eval.characterization.walk_fit import fit_walk, second_difference_factor
+from sim2real_eval.characterization.walk_fit import fit_walk
 from sim2real_eval.recording.recording import StaticTransform
 from sim2real_eval.report.sensor_set_folder import gps_yaml
 from sim_sensors.core.measurements import FloatArray
@@ -149,7 +149,7 @@ def test_law_of_the_second_difference(steps: int) -> None:
     )  # fmt: skip
     error = errors(noise, 20_000, RATE, 5)
     found = np.std(np.diff(error, 2, axis=0)) * RATE**2
-    expected = 0.02 * second_difference_factor(steps)
+    expected = 0.02 * math.sqrt(steps * (2.0 * steps**2 + 1.0) / 3.0) / steps**2
     assert found == pytest.approx(expected, rel=4.0 * math.sqrt(1.5 / 120_000))
 
 

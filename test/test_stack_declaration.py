@@ -77,6 +77,8 @@ def test_the_speed_of_every_type_of_estimate_is_that_of_the_drive(
         ({'clock': {'rate': 0}}, r'clock\.rate: 0 is not allowed; must be a number > 0'),
         ({'output': {'answers': 'gsp'}}, r"output\.answers: 'gsp' is no input .*gps"),
         ({'command': 'echo "'}, 'command: cannot be split into words'),
+        ({'inputs': {'gps': 'a b'}}, r"inputs\.gps\.topic: 'a b' is not allowed; must be a name"),
+        ({'reset': 'start-anew'}, r"reset: 'start-anew' is not allowed; must be a name of ROS"),
         ({'command': ' '}, "command: ' ' is not allowed; must name a program"),
         ({'inputs': {'gps': 5}}, r'inputs\.gps'),
         ({'parameters': [1]}, r'parameters: \[1\] is not allowed; must be a mapping'),

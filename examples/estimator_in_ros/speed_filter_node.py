@@ -49,7 +49,7 @@ class SpeedFilter(Node):
         message = Odometry()
         message.header.stamp = fix.header.stamp
         message.header.frame_id = 'odom'
-        # In the world's axes, not the body's: score.py compares the length.
+        # In the world's axes, not the body's, as speed_filter.yaml says.
         message.child_frame_id = 'base_link'
         message.pose.pose.orientation.w = 1.0
         message.twist.twist.linear.x, message.twist.twist.linear.y = self._velocity

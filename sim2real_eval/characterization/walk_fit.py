@@ -64,17 +64,6 @@ def _walk(
     )
 
 
-def second_difference_factor(steps: int) -> float:
-    """Return std(second difference) / T^2 over acceleration_std with `steps` steps per fix.
-
-    Examples
-    --------
-    >>> second_difference_factor(1)
-    1.0
-    """
-    return math.sqrt(steps * (2.0 * steps**2 + 1.0) / 3.0) / steps**2
-
-
 def even_errors(runs: Sequence[StandingRun]) -> tuple[list[FloatArray], float]:
     """Return pieces of errors without a gap, each (n, 3) m, and their median interval, s."""
     period = float(np.median(np.concatenate([np.diff(run.time) for run in runs])))

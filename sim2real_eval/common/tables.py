@@ -37,22 +37,6 @@ def format_field(value: Field) -> str:
     return repr(int(value) if isinstance(value, (int, np.integer)) else float(value))
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Field]]) -> str:
-    r"""Return the table as CSV text with `\n` line ends on every platform.
-
-    Raises
-    ------
-    ValueError
-        When a row has not as many fields as the header.
-
-    Examples
-    --------
-    >>> csv_text(['model', 'vepd'], [['ch_rw', 0.043]])
-    'model,vepd\nch_rw,0.043\n'
-    """
-    return ''.join(_texts(header, _fields(header, rows)))
-
-
 def _fields(header: Sequence[str], rows: Iterable[Sequence[Field]]) -> Iterator[list[str]]:
     for row in rows:
         if len(row) != len(header):
@@ -70,9 +54,16 @@ def _texts(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str
 
 
 def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[Field]]) -> Path:
-    """Write a CSV file of `csv_text`; return its path.
+    r"""Write a CSV file with `\n` line ends on every platform; return its path.
 
     A reader sees the old file or the whole new one, never a part. A missing folder is made.
+    ValueError when a row has not as many fields as the header.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> write_csv(Path(mkdtemp(), 'a.csv'), ['model', 'vepd'], [['ch_rw', 0.043]]).read_text()
+    'model,vepd\nch_rw,0.043\n'
     """
     return write_rows(path, header, _fields(header, rows))
 

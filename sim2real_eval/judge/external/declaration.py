@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from sim2real_eval.recording.message_types import MESSAGE_TYPES, TF_TYPE
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, rare
+
+_NAME = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
 
 GPS_ODOMETRY = 'gps_odometry'
 """Input made of the fixes: their positions east, north and up of the first one."""
@@ -203,9 +206,20 @@ class RosStack(Parameters):
         if not self.inputs:
             problem = 'is missing; must map roles or topics of the recording to topics, as in '
             raise ParameterError(where, 'inputs', f'{problem}inputs: {{gps: gps/fix}}')
-        for name, one in self.inputs.items():
-            if not one.topic:
-                raise ParameterError(where, f'inputs.{name}.topic', 'is missing')
+        topics = {f'inputs.{name}.topic': one.topic for name, one in self.inputs.items()}
+        topics['output.topic'] = self.output.topic
+        for key, name in topics.items():
+            if not name:
+                raise ParameterError(where, key, 'is missing')
+        ready = self.ready
+        others = {
+            'ready.topic': ready.topic, 'ready.service': ready.service,
+            'ready.lifecycle': ready.lifecycle, 'reset': self.reset, 'clock.node': self.clock.node,
+        }  # fmt: skip
+        for key, name in (topics | others).items():
+            if name and not _NAME.fullmatch(name):
+                problem = f'{name!r} is not allowed; must be a name of ROS such as /gps/fix'
+                raise ParameterError(where, key, problem)
         answers = self.output.answers
         if answers and answers not in self.inputs:
             problem = not_among(f'{answers!r} is no input', answers, list(self.inputs))
