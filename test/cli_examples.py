@@ -27,8 +27,8 @@ from sim_sensors.motion.motions import motion_of
 
 VERBS = (
     'demo', 'vepd', 'study', 'gate', 'report', 'compare', 'characterize', 'allan', 'fit',
-    'simulate', 'reference', 'judge', 'tune', 'check', 'models', 'world', 'follow', 'scenario',
-    'attitude', 'wheels',
+    'simulate', 'reference', 'judge', 'sensitivity', 'tune', 'check', 'models', 'world', 'follow',
+    'scenario', 'attitude', 'wheels',
 )  # fmt: skip
 
 DURATION = 6.0

@@ -35,7 +35,7 @@ GROUPS = {
         'demo', 'vepd', 'study', 'gate', 'report', 'compare',
     ),
     'make models and recordings': ('characterize', 'allan', 'fit', 'simulate', 'reference'),
-    'judge and tune': ('judge', 'tune'),
+    'judge and tune': ('judge', 'sensitivity', 'tune'),
     'inspect': ('check', 'models', 'world'),
     'benches': ('follow', 'scenario', 'attitude', 'wheels'),
 }  # fmt: skip

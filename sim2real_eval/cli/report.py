@@ -96,12 +96,13 @@ def run(options: argparse.Namespace) -> int:
         'tables': [str(path) for path in files[1:]],
         'mcap': options.mcap,
         'answer': report.answer.to_mapping(),
+        'sensitivity': report.sensitivity,
     }
 
     def tell() -> None:
         if outcome.record.get('synthetic'):
             print('SYNTHETIC stand-in: nothing here is about a real sensor.')
-        print(answer_text(report.answer))
+        print(answer_text(report.answer, report.sight))
         print(f'Page: {files[0]}; tables: {files[1]}, {files[2]}')
         if options.mcap is not None:
             print(f'Bags: {options.mcap}')

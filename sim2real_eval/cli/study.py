@@ -197,6 +197,7 @@ def carry_out(
         ],
         'uncertainty': uncertainty_records(outcome),
         'answer': report.answer.to_mapping(),
+        'sensitivity': report.sensitivity,
     }
 
     def tell() -> None:
@@ -266,7 +267,7 @@ def print_study(
 
     folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
     if quiet:
-        print(answer_text(report.answer))
+        print(answer_text(report.answer, report.sight))
         return
     print(outcome.record['title'])
     if synthetic:
@@ -284,7 +285,7 @@ def print_study(
         mine = [one for one in report.standings if one.judge in shown_judges]
         for one in mine[:_MOST_TABLES]:
             _show_ranking(outcome, one, published=published)
-    print(answer_text(report.answer))
+    print(answer_text(report.answer, report.sight))
     if explained:
         print('\n' + wrapped(meaning(report.answer)))
     shown = report.answer.doubts[1 : 1 + _MOST_FINDINGS]

@@ -111,9 +111,9 @@ def _direction(answer: Answer) -> int:
     return 0 if abs(gap) < 0.5 else 1 if gap > 0.0 else -1
 
 
-def answer_text(answer: Answer) -> str:
-    """Return the lines below each other, wrapped."""
-    lines = answer_lines(answer)
+def answer_text(answer: Answer, more: Sequence[AnswerLine] = ()) -> str:
+    """Return the lines, and more of them, below each other, wrapped."""
+    lines = [*answer_lines(answer), *more]
     gap = max(len(line.head) for line in lines) + 2
     return '\n'.join(wrapped(line.text, f'{line.head:<{gap}}') for line in lines)
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from sim2real_eval.common.findings import Finding, by_severity, from_records
 from sim2real_eval.common.tables import write_bytes
@@ -17,12 +18,13 @@ from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults, side_results
 from sim_sensors.core.errors import Sim2RealError
-from .answer import answer_lines
+from .answer import AnswerLine, answer_lines
 from .console import MINUS, NONE, Column, DataTable, numeric
 from .page.page import study_page
 from .page.ranking import Standing, ranking, standings
 from .page.tables import by_scenario, overview
 from .ranking_tables import pair_lines
+from .sensitivity import read_record, sight_line
 from .study_plots import begin_plots
 
 PAGE = 'report.html'
@@ -42,6 +44,12 @@ class StudyReport:
     standings: Sequence[Standing]
     answer: Answer
     findings: Sequence[Finding]
+    sensitivity: Mapping[str, Any] | None = None  # what `sim2real sensitivity` put beside it
+
+    @property
+    def sight(self) -> list[AnswerLine]:
+        """What the judge of the answer would not have seen, where that is known."""
+        return sight_line(self.sensitivity, self.answer.view.judge)
 
 
 def study_report(
@@ -63,13 +71,14 @@ def study_report(
     file = None if folder is None else Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file is not None and file.is_file() else ''
     answer, findings = study_answer(outcome), _findings(outcome, standing)
+    seen = None if folder is None else read_record(folder)
     page = study_page(
         outcome,
         study_file=text,
         command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side,
         standing=standing,
-        answer=answer_lines(answer),
+        answer=[*answer_lines(answer), *sight_line(seen, answer.view.judge)],
         findings=findings,
     )
     synthetic = bool(outcome.record.get('synthetic'))
@@ -88,6 +97,7 @@ def study_report(
         tuple(standing),
         answer,
         findings,
+        seen,
     )
 
 

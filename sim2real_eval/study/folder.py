@@ -26,7 +26,8 @@ _FILE = 'study.yaml'
 _OURS = (
     _FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
     'sensitivity.csv', 'agreement.json', 'report.html', 'tables.md', 'tables.tex', 'metrics.png',
-    'findings.txt', 'recordings', 'SYNTHETIC.txt', MARK,
+    'findings.txt', 'recordings', 'SYNTHETIC.txt',
+    'sensitivity.json', MARK,
 )  # fmt: skip
 """All that a study writes beside its plots, the mark last."""
 

@@ -105,12 +105,8 @@ class StudyUnit:
         ]
 
     def _made(self, setup: Judge) -> _Made:
-        recording = self.recording
-        if isinstance(recording.origin, Source):
-            # The sensors of twins sit where the judge is told that they do.
-            source = dataclasses.replace(recording.origin, transforms=setup.transforms)
-            recording = dataclasses.replace(recording, origin=source)
-        plan = RunPlan(recording.read(), self.twins, Judging(setup, self.options))
+        recording = self.recording.read(setup.transforms)
+        plan = RunPlan(recording, self.twins, Judging(setup, self.options))
         return plan, functools.cache(plan.recording)
 
     def _judge(

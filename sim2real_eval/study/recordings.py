@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
@@ -198,13 +199,16 @@ class StudyRecording:
         """Whether it only stands in for a real one."""
         return not isinstance(self.origin, Source)
 
-    def read(self) -> Recording:
+    def read(self, transforms: TransformFile | None = None) -> Recording:
         """Read or make the recording; one of a drive has the name of the drive.
 
         That is the label of its random streams, so that all groups meet the same simulation.
+        The sensors of twins sit where `transforms`, which a judge is told, say that they do.
 
         Raises Sim2RealError when it cannot be.
         """
+        if transforms is not None and isinstance(self.origin, Source):
+            return dataclasses.replace(self.origin, transforms=transforms).read()
         return self.origin.read()
 
     def to_mapping(self) -> dict[str, Any]:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What judges can see: errors have their size, and the power that is stated is that of trials."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sim2real_eval import Recording, simulate
+from sim2real_eval.benches.sensitivity import ERRORS, SensitivityOptions, sensitivity
+from sim2real_eval.benches.sensitivity.detection import SizeSearch
+from sim2real_eval.benches.sensitivity.power import Power, Trials
+from sim2real_eval.judge.protocol import Estimate, JudgeRequest, completed, load_judge
+from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.report.sensitivity import sensitivity_record, sight_line
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.judges import StudyJudge
+from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
+from sim_sensors import load_gps, load_imu, motion_of
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.world.geodesy import LocalFrame
+
+
+@pytest.fixture(scope='module')
+def circle() -> Recording:
+    return simulate(motion_of('circle', duration=10.0), gps='baseline', imu='ideal')
+
+
+def injected(recording: Recording, name: str, size: float) -> Recording:
+    assert ERRORS[name].applies(recording)
+    return ERRORS[name].change(recording, size, np.random.default_rng(1))
+
+
+def moved(before: Recording, after: Recording) -> np.ndarray:
+    """Return by how many metres east, north and up the fixes moved."""
+    fixes = [
+        np.stack([one.latitude, one.longitude, one.altitude]) for one in (before.gps, after.gps)
+    ]
+    frame = LocalFrame(*fixes[0][:, 0].tolist())
+    return frame.to_enu(*fixes[1]) - frame.to_enu(*fixes[0])
+
+
+def test_injected_errors_have_their_size(circle: Recording) -> None:
+    arm = moved(circle, injected(circle, 'lever_arm', 2.0))
+    assert np.allclose(np.linalg.norm(arm, axis=1), 2.0, atol=1e-6)
+    # On a circle the antenna ahead goes round with the heading, and stays level.
+    assert np.ptp(np.unwrap(np.arctan2(arm[:, 1], arm[:, 0]))) > 1.0
+    noise = moved(circle, injected(circle, 'gps_noise', 0.5))
+    assert np.std(noise) == pytest.approx(0.5, rel=0.15)  # 303 draws: 3.7 standard errors
+    turned = injected(circle, 'gyro_bias', 0.1).imu.angular_velocity - circle.imu.angular_velocity
+    assert np.allclose(turned, [0.0, 0.0, 0.1])
+    scaled = injected(circle, 'gyro_scale', 0.1).imu.angular_velocity
+    assert np.allclose(scaled, 1.1 * circle.imu.angular_velocity)
+    force = injected(circle, 'accelerometer_bias', 0.3).imu.linear_acceleration
+    assert np.allclose(force - circle.imu.linear_acceleration, [0.3, 0.0, 0.0])
+    for name, role in (('gps_delay', 'gps'), ('imu_delay', 'imu')):
+        late = injected(circle, name, 0.25).require(role).stamp_ns - circle.require(role).stamp_ns
+        assert (late == 250_000_000).all()
+
+
+def test_larger_draws_of_one_noise_are_the_same_noise(circle: Recording) -> None:
+    small, large = (moved(circle, injected(circle, 'gps_noise', size)) for size in (0.1, 1.0))
+    assert np.allclose(10.0 * small, large, atol=1e-6)
+
+
+def scores(rng: np.random.Generator, draws: int, recordings: int = 6) -> np.ndarray:
+    return rng.normal(size=(recordings, draws, 1)).repeat(2, axis=2)
+
+
+def test_equal_runs_are_revealed_in_at_most_five_per_cent() -> None:
+    """12 recordings: mean over data sets, whose standard error is 1 %."""
+    trials = Trials.of(6, 12, 100, 1000, 0)
+    rng = np.random.default_rng(3)
+    shares = [trials.power(scores(rng, 12), scores(rng, 12)).share for _ in range(12)]
+    assert np.mean(shares) < 0.05
+
+
+@pytest.mark.parametrize('draws', [12, 1])
+def test_the_standard_error_is_the_scatter_of_new_runs(draws: int) -> None:
+    """The deviation of 20 estimates is known to 16 %."""
+    recordings = 6 if draws > 1 else 14
+    trials = Trials.of(recordings, draws, 100, 200, 0)
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(20):
+        base, other = scores(rng, draws, recordings), scores(rng, draws, recordings)
+        found.append(trials.power(base, (base if draws == 1 else other) + 2.0))
+    scatter = np.std([one.share for one in found], ddof=1)
+    stated = np.sqrt(np.mean([one.error**2 for one in found]))
+    assert 0.6 < stated / scatter < 1.6
+
+
+def test_the_search_ends_at_the_size_of_the_wanted_power() -> None:
+    """Under a power that is known exactly: probit of slope 2.8 in the logarithm of the size."""
+    for true in (0.004, 0.3, 40.0):
+        search = SizeSearch(0, ERRORS['gps_noise'], 0.8)
+        while not search.is_done:
+            share = stats.norm.cdf(2.8 * np.log(search.next / true) + stats.norm.ppf(0.8))
+            search.add(Power(max(float(share), 0.05), 0.01, 100))
+        found = search.result('clean')
+        assert found.size == pytest.approx(true, rel=0.05)
+        assert found.low < true < found.high
+
+
+def test_what_is_never_seen_is_tried_up_to_the_largest_size() -> None:
+    search = SizeSearch(0, ERRORS['gyro_bias'], 0.8)
+    while not search.is_done:
+        search.add(Power(0.05, 0.01, 100))
+    found = search.result('clean')
+    assert found.size is None
+    assert found.points[-1].size == ERRORS['gyro_bias'].most
+
+
+def drives(count: int) -> list[StudyRecording]:
+    sensors = Twin('own', load_gps('baseline'), load_imu('ideal'))
+    return [
+        StudyRecording(f'{k}', '', StandIn(PathDrive('line', 0, f'{k}', 4.0), sensors))
+        for k in range(count)
+    ]
+
+
+class FixesOnly:
+    """Speed from one fix to the next."""
+
+    def judge(self, recording: Recording) -> Estimate:
+        fixes = recording.gps
+        place = LocalFrame(
+            *(float(one[0]) for one in (fixes.latitude, fixes.longitude, fixes.altitude))
+        )
+        step = np.diff(place.to_enu(fixes.latitude, fixes.longitude, fixes.altitude), axis=0)
+        time = np.diff(fixes.stamp_ns)[:, None] * 1e-9
+        return Estimate(fixes.stamp_ns[1:], step / time)
+
+
+def test_a_judge_that_hears_no_imu_sees_none_of_its_errors() -> None:
+    """And sees noise of the fixes, from which it has the speed."""
+    judge = StudyJudge('fixes', 'fixes', completed(FixesOnly()))
+    sensors = Twin('simulated', load_gps('ch_gauss'), load_imu('chrono'))
+    options = SensitivityOptions(errors='gps_noise,accelerometer_bias', draws=4, trials=200)
+    found = sensitivity(drives(6), [judge], sensors, options)
+    noise, bias = found.found
+    assert noise.size is not None
+    assert noise.size < 1.0
+    assert bias.size is None
+    assert {point.power for point in bias.points} == {found.false_alarms['fixes']}
+    record = sensitivity_record(found, [judge], sensors, drives(6))
+    (line,) = sight_line(record, 'fixes')
+    assert 'would not have seen an accelerometer bias of 10 m/s^2' in line.text
+    assert sight_line(record, 'another') == []
+
+
+def test_too_few_recordings_are_refused() -> None:
+    judge = StudyJudge('clean', 'embedded', load_judge(JudgeRequest('embedded', config='clean')))
+    with pytest.raises(MetricError, match='must be 13 or more'):
+        sensitivity(drives(12), [judge], None)
+    with pytest.raises(ParameterError, match='gps_nois'):
+        SensitivityOptions(errors='gps_nois')
+    assert SensitivityOptions().names == tuple(ERRORS)
