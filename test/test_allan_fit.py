@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from allan_examples import N, record, recovered, truth
@@ -31,7 +33,9 @@ def fitted(values: FloatArray, rate: float) -> AllanFit:
 
 
 @pytest.mark.parametrize('rate', [10.0, 100.0, 1000.0])
-def test_terms_come_back_within_three_sigma_in_99_of_100_seeds(rate: float) -> None:
+def test_terms_come_back_within_three_sigma_in_99_of_100_seeds(
+    rate: float, record_property: Callable[[str, object], None]
+) -> None:
     """White noise, flicker and walk at once, all coefficients of a record together; uncertainties
     are no larger than they need be. Longer records: benchmarks/allan_recovery.py.
     """
@@ -45,6 +49,7 @@ def test_terms_come_back_within_three_sigma_in_99_of_100_seeds(rate: float) -> N
         if terms.bias_instability.observable:
             relative.append(terms.bias_instability.std / given['bias_instability'])
             errors.append(terms.bias_instability.value / given['bias_instability'] - 1.0)
+    record_property('share', f'{good}/100')
     assert good >= 99
     assert 0.8 < np.std(white) < 1.2  # 1, its own uncertainty 0.07
     assert 0.6 < np.std(errors) / np.median(relative) < 1.4

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -81,7 +82,9 @@ def unscaled(q: FloatArray, v: FloatArray) -> FloatArray:
     return (q @ q) * rotated(q, v)
 
 
-def test_the_filter_is_filterpys_with_derivatives_by_differences() -> None:
+def test_the_filter_is_filterpys_with_derivatives_by_differences(
+    record_property: Callable[[str, object], None],
+) -> None:
     """Prediction by scipy's exponential; F by differences of it, H by differences of q v q*."""
     setup, given = measured()
     settings = AttitudeSettings()
@@ -133,6 +136,7 @@ def test_the_filter_is_filterpys_with_derivatives_by_differences() -> None:
         covariances.append(P)
     last = np.append(np.diff(events.stamp_ns) > 0, True)
     np.testing.assert_allclose(ours.quaternion, np.array(states)[last], atol=1e-9)
+    record_property('quaternion', np.abs(ours.quaternion - np.array(states)[last]).max())
     scale = np.max(np.abs(covariances))
     np.testing.assert_allclose(ours.covariance, np.array(covariances)[last], atol=1e-9 * scale)
 
@@ -182,9 +186,13 @@ def nees_of(setup: AttitudeSetup) -> FloatArray:
 BAND = chi2.ppf([0.025, 0.975], 3 * RUNS) / (3 * RUNS)
 
 
-def test_nees_of_a_right_model_is_inside_its_band() -> None:
+def test_nees_of_a_right_model_is_inside_its_band(
+    record_property: Callable[[str, object], None],
+) -> None:
     """Each time has a false-alarm rate of 5 %, all three 14 %; seeds are fixed."""
     found = nees_of(right_model())
+    for ratio in found:
+        record_property('ratio', ratio)
     assert (found > BAND[0]).all()
     assert (found < BAND[1]).all()
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -28,13 +30,17 @@ def derivatives(dipoles: Dipoles, points: np.ndarray, step: float = 1e-3) -> np.
     return np.stack(columns, axis=2)
 
 
-def test_the_field_has_neither_divergence_nor_curl_away_from_the_source() -> None:
+def test_the_field_has_neither_divergence_nor_curl_away_from_the_source(
+    record_property: Callable[[str, object], None],
+) -> None:
     """Both vanish against the single derivatives, of which some are not zero."""
     points = RNG.uniform(-2.0, 2.0, (200, 3))
     points = points[np.linalg.norm(points, axis=1) > 0.5]
     slopes = derivatives(dipole(moment=(1.0, -2.0, 3.0)), points)
     size = np.linalg.norm(slopes, axis=(1, 2))
-    assert np.abs(np.trace(slopes, axis1=1, axis2=2) / size).max() < 1e-7
+    divergence = np.abs(np.trace(slopes, axis1=1, axis2=2) / size).max()
+    record_property('divergence', divergence)
+    assert divergence < 1e-7
     assert np.abs((slopes - slopes.transpose(0, 2, 1)) / size[:, None, None]).max() < 1e-7
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -177,7 +178,9 @@ def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, f
     )
 
 
-def test_errors_are_as_large_as_the_filter_says() -> None:
+def test_errors_are_as_large_as_the_filter_says(
+    record_property: Callable[[str, object], None],
+) -> None:
     """40 runs, model and truth alike: mean NEES of the 15 states, of pose and velocity of
     base_link, and mean NIS of 94 fixes each, within 99.9 % chi-square bounds, which a right filter
     leaves once in 250 seeds. The NIS of the start, whose velocity has a wide prior, is left out.
@@ -188,6 +191,7 @@ def test_errors_are_as_large_as_the_filter_says() -> None:
         ('state', 'pose', 'velocity', 'NIS'), squares, (15, 6, 3, 3 * 94), strict=True
     ):
         low, high = chi2.ppf([0.0005, 0.9995], 40 * freedom)
+        record_property(name, total / 40 / freedom)
         assert low < total < high, (name, total / 40 / freedom)
     biased = np.sum([_normalised(seed, gyroscope_bias=0.1) for seed in range(10)], axis=0)
     assert biased[0] > chi2.ppf(0.9995, 150)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -137,19 +137,22 @@ def core(reference_dir: Path, case: str, kind: str) -> Path:
 
 @pytest.mark.parametrize('case', CASES)
 def test_the_extended_filter_follows_the_core_after_every_event(
-    reference_dir: Path, case: str
+    reference_dir: Path, case: str, record_property: Callable[[str, object], None]
 ) -> None:
     """State and all 225 covariances agree to rounding after each of some 250 events."""
     folder, rounding = core(reference_dir, case, 'ekf'), Rounding()
+    worst = 0.0
     for where, x, expected_x, P, expected_P in follow(folder, 'ekf', None):
         state, covariance = rounding.after(expected_x, expected_P)
         assert np.all(np.abs(x - expected_x) <= state), where
         assert np.all(np.abs(P - expected_P) <= covariance), where
+        worst = max(worst, float(np.abs(x - expected_x).max()))
+    record_property('state', worst)
 
 
 @pytest.mark.parametrize('case', CASES)
 def test_the_unscented_filter_follows_the_core_after_every_event(
-    reference_dir: Path, case: str
+    reference_dir: Path, case: str, record_property: Callable[[str, object], None]
 ) -> None:
     """To ten times what the original changes by when its input changes in the last place, as the
     weights of its sums amplify that by up to 1 / alpha^2; beside it, to rounding as above, which
@@ -160,7 +163,10 @@ def test_the_unscented_filter_follows_the_core_after_every_event(
     told = config['filters']['ukf']
     least = told['rounding_sensitivity']
     weights = sigma_weights(told['alpha'], told['kappa'], told['beta'])
+    worst = 0.0
     for where, x, expected_x, P, expected_P in follow(folder, 'ukf', weights):
         state, covariance = rounding.after(expected_x, expected_P)
         assert np.all(np.abs(x - expected_x) <= 10.0 * least['state'] + state), where
         assert np.all(np.abs(P - expected_P) <= 10.0 * least['covariance'] + covariance), where
+        worst = max(worst, float(np.abs(x - expected_x).max()))
+    record_property('state', worst)

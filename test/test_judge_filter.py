@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ class Oracle(ExtendedKalmanFilter):
         self.x = transfer(self.x, self.dt)
 
 
-def test_a_run_agrees_with_filterpy() -> None:
+def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], None]) -> None:
     """20 s of a random drive: 10 Hz position and yaw, 100 Hz rates and accelerations."""
     rng = np.random.default_rng(11)
     Q = np.diag(DEFAULT_PROCESS_NOISE)
@@ -72,6 +73,8 @@ def test_a_run_agrees_with_filterpy() -> None:
         assert process(flt, dyn, step * 10_000_000, index, m, z, R.copy(), math.inf)
         worst_x = max(worst_x, np.abs(flt.state - oracle.x).max())
         worst_P = max(worst_P, relative(flt.covariance, oracle.P))
+    record_property('state', worst_x)
+    record_property('covariance', worst_P)
     assert worst_x < 1e-10
     assert worst_P < 1e-10
     assert abs(flt.state[X] - 20.0) < 0.2

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -283,7 +284,9 @@ def test_a_circle_from_increments_alone_goes_forward(tmp_path: Path) -> None:
     assert np.abs(upstream.linear_velocity[late, 0] - SPEED).max() > SPEED
 
 
-def test_innovations_of_increments_are_what_their_covariance_says(tmp_path: Path) -> None:
+def test_innovations_of_increments_are_what_their_covariance_says(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     """20 runs of 25 s: 248 increments each. Their mean normalised innovation squared over two
     degrees of freedom is 1; neighbours share a fix, so that it scatters by 0.02 and not 0.014.
     """
@@ -297,8 +300,11 @@ def test_innovations_of_increments_are_what_their_covariance_says(tmp_path: Path
             values.append(found.nis[late] / 2.0)
         return float(np.concatenate(values).mean())
 
-    assert mean(DIFFERENTIAL) == pytest.approx(1.0, abs=0.1)
-    assert mean(ReplayOptions()) > 50.0
+    right, upstream = mean(DIFFERENTIAL), mean(ReplayOptions())
+    record_property('corrected', right)
+    record_property('upstream', upstream)
+    assert right == pytest.approx(1.0, abs=0.1)
+    assert upstream > 50.0
 
 
 def test_increments_of_navsat_transform_are_turned_too(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def test_the_option_makes_the_unscented_filter_the_textbooks(tmp_path: Path) -> 
     assert dynamics_of(config, textbook=True).textbook
 
 
-def test_a_run_agrees_with_filterpy() -> None:
+def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], None]) -> None:
     """10 s of a random drive with full covariances; filterpy's points drawn anew before each
     correction, as its own update leaves out.
     """
@@ -70,6 +71,8 @@ def test_a_run_agrees_with_filterpy() -> None:
         assert process(flt, dyn, step * 20 * MS, index, len(index), z, R.copy(), math.inf)
         worst_x = max(worst_x, np.abs(flt.state - oracle.x).max())
         worst_P = max(worst_P, relative(flt.covariance, oracle.P))
+    record_property('state', worst_x)
+    record_property('covariance', worst_P)
     assert worst_x < 1e-9
     assert worst_P < 1e-9
     assert abs(flt.state[X] - 10.0) < 0.3

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -32,7 +33,9 @@ def points(count: int = 2000, seed: int = 1) -> FloatArray:
 
 
 @pytest.mark.parametrize('camera', [VGA, BENT, FRC, STRONG])
-def test_opencv_projects_to_the_same_pixels(camera: Intrinsics) -> None:
+def test_opencv_projects_to_the_same_pixels(
+    camera: Intrinsics, record_property: Callable[[str, object], None]
+) -> None:
     """To 1e-9 px. OpenCV has no skew, so its rays are multiplied by the matrix here."""
     cv2 = pytest.importorskip('cv2', reason='no OpenCV')
     d = camera.distortion
@@ -46,6 +49,7 @@ def test_opencv_projects_to_the_same_pixels(camera: Intrinsics) -> None:
     ideal = np.squeeze(cv2.projectPoints(place, turn, shift, np.eye(3), lens)[0])
     expected = ideal @ camera.matrix[:2, :2].T + camera.matrix[:2, 2]
     found = camera.project(local)
+    record_property('pixels', np.abs(found - expected).max())
     assert np.abs(found - expected).max() < 1e-9
     if camera.skew == 0.0:
         direct = np.squeeze(cv2.projectPoints(place, turn, shift, camera.matrix, lens)[0])

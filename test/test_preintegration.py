@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import doctest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def integrated(
 @pytest.mark.parametrize('mounted', [False, True])
 @pytest.mark.parametrize('number', range(6))
 def test_gtsam_has_the_same_deltas_covariance_and_prediction(
-    number: int, mounted: bool, form: str
+    number: int, mounted: bool, form: str, record_property: Callable[[str, object], None]
 ) -> None:
     """But for the bias Jacobians of its manifold form, which forget the mounting."""
     gtsam = load_gtsam()
@@ -81,6 +82,9 @@ def test_gtsam_has_the_same_deltas_covariance_and_prediction(
     np.testing.assert_allclose(
         mine.prediction_covariance(), theirs.residualCovariance(), rtol=0.0, atol=1e-12 * scale
     )
+    error = np.abs(mine.prediction_covariance() - theirs.residualCovariance()).max() / scale
+    record_property('covariance', error)
+    record_property('position', np.abs(mine.delta_pij() - theirs.deltaPij()).max())
     # In the manifold form GTSAM 4.3 keeps it in local coordinates.
     covariance = mine.preint_meas_cov() if form == 'tangent' else mine.prediction_covariance()
     np.testing.assert_allclose(covariance, theirs.preintMeasCov(), rtol=0.0, atol=1e-12 * scale)

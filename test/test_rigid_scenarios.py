@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,14 @@ def test_derivatives_are_consistent(number: int) -> None:
 
 
 @pytest.mark.parametrize('number', NUMBERS)
-def test_gtsam_has_the_same_motion(number: int) -> None:
+def test_gtsam_has_the_same_motion(
+    number: int, record_property: Callable[[str, object], None]
+) -> None:
     gtsam = load_gtsam()
     mine = random_scenario(number)
     theirs = gtsam_scenario(gtsam, mine)
     for t in (0.0, 0.123, 2.0, 5.0):
+        record_property('pose', np.abs(mine.pose(t) - theirs.pose(t).matrix()).max())
         assert_states_alike(mine.nav_state(t), theirs.navState(t), 2e-13)
         for name in ('omega_b', 'velocity_n', 'velocity_b', 'acceleration_n', 'acceleration_b'):
             np.testing.assert_allclose(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +97,9 @@ def test_fixes_are_handed_out_as_places_of_base_link(
     assert np.mean(checked['NEES position'].squares) < 6.0
 
 
-def test_errors_are_what_the_covariances_say() -> None:
+def test_errors_are_what_the_covariances_say(
+    record_property: Callable[[str, object], None],
+) -> None:
     """Normalised squared errors at one moment of each of 36 runs: chi-square with 108 degrees of
     freedom for each of four quantities. False alarm: 4 in 1000 for a new set of seeds.
     """
@@ -111,6 +114,8 @@ def test_errors_are_what_the_covariances_say() -> None:
             moment = (0, 50, 117, 122, 203, len(values) - 1)[number // 6]
             squares[name] = squares.get(name, 0.0) + float(values[moment])
     low, high = chi2.ppf([0.0005, 0.9995], 3 * 36)
+    for value in squares.values():
+        record_property('ratio', value / (3 * 36))
     assert all(low < value < high for value in squares.values()), squares
 
 
@@ -294,7 +299,9 @@ def test_fixes_at_the_very_end_of_the_imu() -> None:
             assert np.isfinite(run.pose_covariance).all()
 
 
-def test_it_meets_the_velocity_of_a_real_drive(real_dir: Path) -> None:
+def test_it_meets_the_velocity_of_a_real_drive(
+    real_dir: Path, record_property: Callable[[str, object], None]
+) -> None:
     """45 s of a car: the receiver's carrier-phase velocity, which the smoother has not seen."""
     (path,) = segments(real_dir, [3])
     recording = read_recording(path)
@@ -302,6 +309,7 @@ def test_it_meets_the_velocity_of_a_real_drive(real_dir: Path) -> None:
     run = SmootherJudge.load().judge(recording)
     series = velocity_series(run, recording.truth, origin_ns=int(run.stamp_ns[0]))
     errors = series.se_vel - np.interp(series.se_time, series.gt_time, series.gt_vel)
+    record_property('speed', np.sqrt(np.mean(errors**2)))
     assert np.sqrt(np.mean(errors**2)) < 0.05
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from inertial_examples import error_of
@@ -32,7 +34,9 @@ def some_state() -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 @pytest.mark.parametrize('dt', [0.01, 0.5, 2.0])
-def test_an_interval_of_constant_rate_and_force_is_integrated_exactly(dt: float) -> None:
+def test_an_interval_of_constant_rate_and_force_is_integrated_exactly(
+    dt: float, record_property: Callable[[str, object], None]
+) -> None:
     """Against the matrix exponential of the 5 x 5 generator of R, v, p (the group SE2(3))."""
     x, rate, force = some_state()
     w, f = rate - x[10:13], force - x[13:16]
@@ -48,11 +52,15 @@ def test_an_interval_of_constant_rate_and_force_is_integrated_exactly(dt: float)
     position = x[:3] + x[3:6] * dt + 0.5 * down * dt**2 + R @ grown[:3, 4]
     np.testing.assert_allclose(found[3:6], velocity, rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(found[:3], position, rtol=1e-13, atol=1e-13)
+    errors = np.abs(np.concatenate([found[3:6] - velocity, found[:3] - position]))
+    record_property('motion', errors.max())
     attitude = Rotation.from_matrix(R @ grown[:3, :3])
     assert (attitude.inv() * Rotation.from_quat(found[6:10])).magnitude() < 1e-13
 
 
-def test_integration_agrees_with_the_preintegration_of_gtsam() -> None:
+def test_integration_agrees_with_the_preintegration_of_gtsam(
+    record_property: Callable[[str, object], None],
+) -> None:
     """gtsam's steps are of first order; the limit of 1000, 2000 and 4000 of them for half a second
     by Richardson's rule is free of the errors of first and second order.
     """
@@ -78,7 +86,9 @@ def test_integration_agrees_with_the_preintegration_of_gtsam() -> None:
     limit = (4.0 * (2.0 * fine - middle) - (2.0 * middle - coarse)) / 3.0
     found = moved(x, rate, force, dt)
     matrix = Rotation.from_quat(found[6:10]).as_matrix().reshape(-1)
-    np.testing.assert_allclose(np.concatenate([found[:6], matrix]), limit, rtol=0, atol=1e-9)
+    values = np.concatenate([found[:6], matrix])
+    record_property('motion', np.abs(values - limit).max())
+    np.testing.assert_allclose(values, limit, rtol=0, atol=1e-9)
 
 
 def test_the_growth_of_errors_is_the_derivative_of_the_integration() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -70,7 +71,9 @@ def test_all_numbers_scale_with_the_unit(paired: bool) -> None:
 
 @pytest.mark.parametrize('paired', [True, False])
 @pytest.mark.parametrize('n', [10, 30])
-def test_identical_sensors_are_called_different_as_often_as_stated(paired: bool, n: int) -> None:
+def test_identical_sensors_are_called_different_as_often_as_stated(
+    paired: bool, n: int, record_property: Callable[[str, object], None]
+) -> None:
     """1000 gamma-like pairs of one process: p-values are uniform; below 5 % in 5 % +- 2.2 % (3.2
     sigma, false alarm 1.4e-3 per case), with ties as well. docs/explanation/uncertainty.md has
     2000 trials.
@@ -88,14 +91,18 @@ def test_identical_sensors_are_called_different_as_often_as_stated(paired: bool,
         values = np.concatenate(sides)[:, None]
         drawn = MeanWasserstein.of(values.round(1) if k % 2 else values).between(labels)
         distance_p_values.append(np.mean(drawn >= drawn[0] * (1.0 - 1e-9)))
-    assert 0.028 <= np.mean(np.array(distance_p_values) <= 0.05) <= 0.072
+    below = np.array(distance_p_values) <= 0.05
+    record_property('share', f'{below.sum()}/{len(below)}')
+    assert 0.028 <= np.mean(below) <= 0.072
     assert kstest(distance_p_values, 'uniform').pvalue > 1e-3
 
 
 @pytest.mark.parametrize(
     ('shift', 'paired'), [(0.0, True), (0.5, False), (1.0, True), (2.0, False)]
 )
-def test_interval_covers_the_true_distance(shift: float, paired: bool) -> None:
+def test_interval_covers_the_true_distance(
+    shift: float, paired: bool, record_property: Callable[[str, object], None]
+) -> None:
     """120 studies of 10 runs: 95 % cover; fewer than 103 has a probability below 1e-4."""
     rng = stream(4, f'{paired} {shift}', 'test', 'coverage')
     covered = 0
@@ -111,6 +118,7 @@ def test_interval_covers_the_true_distance(shift: float, paired: bool) -> None:
         assert one.p_value is not None
         assert (one.low == 0.0) == (one.p_value > 0.05)
         covered += one.low <= shift <= one.high
+    record_property('share', f'{covered}/120')
     assert covered >= 103
 
 
