@@ -63,8 +63,10 @@ def test_the_named_models_are_there():
         'kalibr',
         'matlab_imu',
         'mpu6000',
+        'pegasus_imu',
         'px4_iim42653',
         'rotors_adis16448',
+        'webots_imu',
         'xsens_mtx',
     } <= set(names('imu'))
     assert {
@@ -87,10 +89,12 @@ def test_the_named_models_are_there():
         'gz_navsat',
         'hector_gps',
         'nmea_navsat_driver',
+        'pegasus_gps',
         'px4_classic_gps',
         'px4_gz_bridge_gps',
         'px4_sensor_gps_sim',
         'rotors_gps',
+        'webots_gps',
         'zed_f9p_changing',
         'zed_f9p_rtk',
     } <= set(names('gps'))

@@ -295,3 +295,25 @@ def test_ahrs_leaves_rates_and_forces_as_they_are():
     ahrs = simulate(ChronoImu(orientation=AHRS), motion, seed=1, run='a')
     assert plain.angular_velocity.tobytes() == ahrs.angular_velocity.tobytes()
     assert plain.linear_acceleration.tobytes() == ahrs.linear_acceleration.tobytes()
+
+
+def test_two_antennas_give_the_heading_with_the_noise_of_their_positions():
+    """Deviation sqrt(2) std / baseline for a level body, over cos(pitch) for a pitched one."""
+    orientation = Orientation(
+        mode='two_antennas', baseline=2.0, antenna_std=0.02, yaw_time_constant=1.0
+    )
+    n, pitch = 20_000, 1.0
+    zero = np.zeros((n, 3))
+    for turn, spread in ((0.0, 1.0), (pitch, 1.0 / np.cos(pitch))):
+        attitude = Rotation.from_euler('ZY', [2.5, turn])
+        truth = Trajectory(
+            np.arange(n) * 5.0, zero, np.tile(attitude.as_quat(), (n, 1)), *([zero] * 4)
+        )
+        imu = IdealImu(orientation=orientation).start(1, 'a').measure(truth)
+        roll, tilt, heading = Rotation.from_quat(imu.orientation).as_euler('xyz').T
+        assert max(abs(roll).max(), abs(tilt).max()) < 1e-12
+        expected = np.sqrt(2.0) * 0.02 / 2.0
+        assert np.std(heading) == pytest.approx(spread * expected, rel=4.5 / np.sqrt(2 * n))
+        assert np.mean(heading) == pytest.approx(2.5, abs=4.5 * spread * expected / np.sqrt(n))
+        stated = imu.orientation_covariance[0]
+        np.testing.assert_allclose(np.diag(stated), [np.pi**2 / 3, np.pi**2 / 3, expected**2])

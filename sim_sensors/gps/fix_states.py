@@ -4,34 +4,26 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.sensor.delivery import Channel
+from .events import EventProcess, Events, check_length
 
 FIX_STATES = ('none', 'single', 'sbas', 'float', 'rtk')
 _ORDER = 'none, single, sbas, float, rtk'
 _ONES = (1.0, 1.0, 1.0, 1.0, 1.0)
 _STATIONARY = 'stationary'
-_SHORTEST = 1e-3
 
 
 def _weights(state: str, default: tuple[float, float, float, float, float]) -> Any:
     doc = f'Relative frequency of what follows {state} ({_ORDER}); its own is not used.'
     return non_negative(default, '1', doc)
-
-
-def _check_length(where: str, key: str, seconds: float) -> None:
-    # Each stay is drawn, so that endlessly many would take endlessly long.
-    if 0.0 < seconds < _SHORTEST:
-        raise ParameterError(where, key, f'{seconds!r} is not allowed; must be 0 or >= 0.001 [s]')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +79,7 @@ class FixStates(Parameters):
                     'FixStates', 'status', f'{value!r} is not allowed; must be one of -1, 0, 1, 2'
                 )
         for value in self.dwell:
-            _check_length('FixStates', 'dwell', value)
+            check_length('FixStates', 'dwell', value)
         for k, name in enumerate(FIX_STATES):
             if self.dwell[k] > 0.0 and not self.following(k).any():
                 raise ParameterError(
@@ -172,85 +164,21 @@ class FixStateProcess:
         return int(np.searchsorted(cumulative, place, side='right'))
 
 
-BoolArray = NDArray[np.bool_]
-
-# Stamps are whole nanoseconds: what is half of one early is on time.
-_TOLERANCE = 0.5e-9
-
-
 @dataclasses.dataclass(frozen=True)
-class Outages(Parameters):
+class Outages(Events):
     """Outages of a receiver: given ones, drawn ones, or both.
 
-    Drawn outages and the times between them are exponential; the first fix is not in one. They are
-    drawn as events, so they come at the same times at every rate. In an outage the last position
-    is repeated with status -1; with `silent` nothing is sent. The error goes on underneath, so an
-    outage changes no other fix. A time is 0 or at least 1 ms.
+    In an outage the last position is repeated with status -1; with `silent` nothing is sent. The
+    error goes on underneath, so an outage changes no other fix.
     """
 
-    given: tuple[float, ...] = non_negative(
-        (),
-        's',
-        'Start and end of each given outage since the first fix: start, end, start, end ...',
-        read_only=True,
-    )
-    interval: float = non_negative(0.0, 's', 'Mean time between two drawn outages; 0: none.')
-    length: float = non_negative(10.0, 's', 'Mean length of a drawn outage.')
     silent: bool = parameter(
         False, '', 'True: nothing is sent; false: the last position with status -1 (no fix).'
     )
 
-    def _check(self) -> None:
-        for name in ('interval', 'length'):
-            _check_length('Outages', name, getattr(self, name))
-        pairs = self.given
-        ordered = all(a < b for a, b in itertools.pairwise(pairs))
-        if len(pairs) % 2 or not ordered:
-            raise ParameterError(
-                'Outages',
-                'given',
-                f'{list(pairs)!r} is not allowed; must be increasing times, a start and an end '
-                'for each outage [s]',
-            )
-
-    @property
-    def any(self) -> bool:
-        """Whether there is an outage at all."""
-        return bool(self.given) or (self.interval > 0.0 and self.length > 0.0)
-
-    def start(self, seed: int, run: str, sensor: str) -> OutageProcess:
+    def start(self, seed: int, run: str, sensor: str) -> EventProcess:
         """Return the outages of one receiver; started twice, they are the same."""
-        return OutageProcess(self, stream(seed, run, sensor, 'outage'))
-
-
-class OutageProcess:
-    """Outages as time goes on, with a random stream of their own."""
-
-    def __init__(self, outages: Outages, rng: np.random.Generator) -> None:
-        self._outages, self._rng = outages, rng
-        self._is_out = False
-        self._until = np.inf
-        if outages.interval > 0.0 and outages.length > 0.0:
-            self._until = outages.interval * rng.standard_exponential()
-
-    def at(self, elapsed: FloatArray) -> BoolArray:
-        """Return whether the receiver is out at the next times `(n,)` s since the first fix."""
-        now = elapsed + _TOLERANCE
-        # Inside when an odd number of starts and ends has passed.
-        is_out: BoolArray = np.searchsorted(self._outages.given, now, side='right') % 2 == 1
-        if self._until < np.inf:
-            is_out |= self._drawn(now)
-        return is_out
-
-    def _drawn(self, now: FloatArray) -> BoolArray:
-        found = np.empty(len(now), dtype=np.bool_)
-        for k, time in enumerate(now.tolist()):
-            while time >= self._until:
-                self._is_out = not self._is_out
-                mean = self._outages.length if self._is_out else self._outages.interval
-                self._until += mean * self._rng.standard_exponential()
-            found[k] = self._is_out
-        return found
+        return EventProcess(self, stream(seed, run, sensor, 'outage'))
 
 
 class SilentChannel(Channel):
@@ -259,7 +187,7 @@ class SilentChannel(Channel):
     `channel` carries the rest.
     """
 
-    def __init__(self, channel: Channel, outages: OutageProcess) -> None:
+    def __init__(self, channel: Channel, outages: EventProcess) -> None:
         self._channel, self._outages = channel, outages
         self._first_ns: int | None = None
 

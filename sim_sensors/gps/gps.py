@@ -34,12 +34,13 @@ from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
 from .fix_states import FixStates, Outages, SilentChannel
+from .interference import Jamming, Spoofing
 from .position_noise import POSITION_NOISES, NoNoise, PositionNoise
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory
     from sim_sensors.sensor.delivery import Channel
-    from .fix_states import BoolArray
+    from .events import BoolArray
 
 # sensor_msgs/NavSatFix position_covariance_type.
 COVARIANCE_TYPES = {'unknown': 0, 'approximated': 1, 'diagonal_known': 2, 'known': 3}
@@ -220,6 +221,8 @@ class GpsModel(SensorModel, VariedParameters):
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
     states: FixStates = dataclasses.field(default_factory=FixStates)
     outages: Outages = dataclasses.field(default_factory=Outages)
+    jamming: Jamming = dataclasses.field(default_factory=Jamming)
+    spoofing: Spoofing = dataclasses.field(default_factory=Spoofing)
     noise: PositionNoise = dataclasses.field(default_factory=NoNoise)
     covariance: PositionCovariance = dataclasses.field(default_factory=ZeroCovariance)
 
@@ -261,6 +264,9 @@ class GpsSensor(Sensor[GpsMeasurement]):
         self._covariance = model.covariance.start()
         self._states = model.states.start(seed, run, sensor)
         self._outages = model.outages.start(seed, run, sensor)
+        labels = seed, run, sensor
+        self._jamming = model.jamming.start(*labels) if model.jamming.any else None
+        self._spoofing = model.spoofing.start(*labels) if model.spoofing.any else None
         self._first: float | None = None
         self._fix: FloatArray = np.full(3, np.nan)
         self._error = self._from_noise('value', getattr(self._noise, 'value', None), (3,))
@@ -282,9 +288,18 @@ class GpsSensor(Sensor[GpsMeasurement]):
         error = np.asarray(self.model.states.error_scale)[state][:, None] * self._from_noise(
             'advance(dt)', self._noise.advance(dt), (len(dt), 3)
         )
-        geodetic, error = self._positions(antenna, error, status >= 0)
         variance = np.asarray(self.model.states.stated_scale)[state][:, None] ** 2
         variance = variance * self._covariance.advance(dt)
+        moved = antenna
+        if self._jamming is not None:
+            added, spread, is_lost = self._jamming.advance(elapsed)
+            moved = moved + added
+            status[is_lost] = -1
+            if self.model.covariance.type != 'unknown':
+                variance = variance + spread
+        if self._spoofing is not None:
+            moved = moved + self._spoofing.advance(elapsed)
+        geodetic, error = self._positions(antenna, moved, error, status >= 0)
         covariance = np.zeros((len(times), 3, 3))
         covariance[:, [0, 1, 2], [0, 1, 2]] = np.where(status[:, None] < 0, 0.0, variance)
         if len(times):
@@ -311,16 +326,21 @@ class GpsSensor(Sensor[GpsMeasurement]):
         return values
 
     def _positions(
-        self, antenna: FloatArray, error: FloatArray, has_fix: BoolArray
+        self, antenna: FloatArray, moved: FloatArray, error: FloatArray, has_fix: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return latitude, longitude, altitude `(n, 3)`, and the error that they have in m."""
+        """Return latitude, longitude, altitude `(n, 3)`, and the error that they have in m.
+
+        `moved` is where interference moves the antenna: the object `antenna` itself if nowhere.
+        """
         is_angular = self.model.noise.is_angular
-        place = antenna if is_angular else antenna + error
+        place = moved if is_angular else moved + error
         geodetic = np.stack(to_geodetic(self.model.geodesy, self._frame, place), axis=1)
         if is_angular:
             geodetic = geodetic + error[:, [1, 0, 2]]
         if is_angular or self.model.geodesy != 'wgs84':
             error = self._frame.to_enu(*geodetic.T) - antenna
+        elif moved is not antenna:
+            error = place - antenna
         if not has_fix.all():
             geodetic = self._repeated(geodetic, has_fix)
             is_old = ~has_fix & np.isfinite(geodetic).all(axis=1)

@@ -11,7 +11,7 @@ import numpy as np
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
-from sim_sensors.core.seeding import Streams
+from sim_sensors.core.seeding import Streams, streams
 from sim_sensors.core.shared_parameters import (
     Axes,
     AxisParameters,
@@ -32,6 +32,7 @@ from sim_sensors.noise.electronics import (
 from sim_sensors.noise.triad import AxisErrors
 from sim_sensors.sensor.sensor import Correlated, ReportedCovariance
 from .imu import ImuModel
+from .vibration import LineGain, Vibration, VibrationProcess
 
 
 class ChainTriad:
@@ -47,8 +48,10 @@ class ChainTriad:
         temperature: Temperature,
         rng: Streams,
         supply: Supply | None = None,
+        vibration: VibrationProcess | None = None,
     ) -> None:
         self._part = part
+        self._vibration = vibration
         self._sensitivity = _sensitivity(part)
         self._warmth = temperature.start()
         self._voltage = (supply or Supply()).start()
@@ -98,6 +101,9 @@ class ChainTriad:
             values = clean + white
         else:
             values, variance = self._filter.filter(clean, white, variance, dt)
+        if self._vibration is not None:
+            shaken = self._scaled(truth + self._vibration.advance(dt), warmth, voltage)
+            values = values + (shaken - self._scaled(truth, warmth, voltage))
         values = quantise(saturate(values, self._part.range), self._part.quantisation)
         return self._counter.apply(values, dt), bias, variance
 
@@ -218,6 +224,7 @@ class ImuChain(ImuModel):
             + rate_ramp t + temperature_bias T + supply_bias V
         y = low_pass(s + quadratic s^2 + cubic s^3 + b
                      + noise_density w / sqrt(dt) + quantisation_noise (v - v') / dt)
+        y = y + what `vibration` adds to s + quadratic s^2 + cubic s^3
         y = quantise(saturate(y)), then multiples of increment_quantisation in the integral
 
     w and v are fresh standard normals; `noise_correlation` correlates w among the axes, and v' is
@@ -238,14 +245,15 @@ class ImuChain(ImuModel):
       high at 1.9 gauss_markov_time.
     - `bandwidth` filters piecewise constant input. It keeps the density inside the band at every
       rate and aliases nothing into it. The stated covariance is the variance of the filtered
-      noise. A bandwidth above half the rate has almost no effect; aliasing is not modelled.
+      noise. A bandwidth above half the rate has almost no effect. Only `vibration` aliases.
     - `quantisation` rounds values; its error is white if the noise exceeds the step.
       `increment_quantisation` counts, like sensors that report increments of angle or velocity. If
       the motion crosses many steps per sample, this equals quantisation_noise with Q = step /
       sqrt(12). `quantisation_noise` is the Gaussian term of an Allan fit, whatever its origin.
     - The published bias is b, without saturation, rounding and scale errors.
 
-    Not modelled: g-sensitivity and vibration rectification.
+    Not modelled: g-sensitivity. With `bandwidth`, only what the low pass leaves of a vibration is
+    rectified.
 
     References
     ----------
@@ -259,10 +267,22 @@ class ImuChain(ImuModel):
     accelerometer: AccelerometerChain = dataclasses.field(default_factory=AccelerometerChain)
     temperature: Temperature = dataclasses.field(default_factory=Temperature)
     supply: Supply = dataclasses.field(default_factory=Supply)
+    vibration: Vibration = dataclasses.field(default_factory=Vibration)
 
     def triad(self, part: ErrorChain, rng: Streams) -> AxisErrors:
-        """Return the errors of a triad."""
+        """Return the errors of a triad without vibration."""
         return ChainTriad(part, self.temperature, rng, self.supply)
+
+    def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
+        """Return the errors of the gyroscope and of the accelerometer, which one engine shakes."""
+
+        def made(name: str, part: ErrorChain) -> AxisErrors:
+            gain = LineGain(part.bandwidth, part.filter_order)
+            felt = self.vibration.start(seed, run, sensor, name, gain)
+            rng = streams(seed, run, sensor, name)
+            return ChainTriad(part, self.temperature, rng, self.supply, felt)
+
+        return made('gyroscope', self.gyroscope), made('accelerometer', self.accelerometer)
 
     def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances: those of the white noise, correlation included."""

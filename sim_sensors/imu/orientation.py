@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The orientation that an IMU publishes: none, the truth, or an AHRS's with a stated error."""
+"""The orientation that an IMU publishes: none, the truth, or that of an instrument."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.noise.processes import GaussMarkov
+
+# Roll and pitch may be anything: the variance of a uniform angle, rad^2.
+_ANY_TILT = (math.pi**2 / 3.0, math.pi**2 / 3.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -126,6 +129,7 @@ class Orientation(OrientationModel):
       them.
     - `ahrs`: the truth with an error, in place of the attitude filter of an AHRS.
     - `fusion`: the output of a filter that runs on the measured rates and accelerations.
+    - `two_antennas`: the heading of two GNSS antennas. Roll and pitch are as in `heading`.
 
     The error of `ahrs` is, per axis, tilt about east and north, yaw about up::
 
@@ -143,6 +147,16 @@ class Orientation(OrientationModel):
     yaw is the integral of the measured rates, so it drifts with their bias. It starts at the true
     attitude. No covariance is stated (zeros, unknown). Install it with `pip install
     'sim2real_sensors[fusion]'`; without it the mode is refused.
+
+    `two_antennas` is a moving-base receiver. The antennas are `baseline` apart along the x axis of
+    the IMU; each position errs horizontally by a Gauss-Markov process n of `antenna_std` and
+    `yaw_time_constant`::
+
+        heading = angle of (R (baseline, 0, 0) + n_front - n_rear) in the horizontal plane
+
+    For a level body and a small error its deviation is sqrt(2) antenna_std / baseline, which is
+    what is stated for the yaw at any attitude. A pitched baseline is shorter seen from above, so
+    the error grows.
     """
 
     mode: str = parameter(
@@ -150,8 +164,9 @@ class Orientation(OrientationModel):
         '',
         'absent: identity, covariance[0] = -1; truth: exact with zero (unknown) covariance; '
         'heading: exact yaw, no roll and pitch; ahrs: truth with the stated error; fusion: what a '
-        'filter makes of the measured rates and accelerations.',
-        choices=('absent', 'truth', 'heading', 'ahrs', 'fusion'),
+        'filter makes of the measured rates and accelerations; two_antennas: yaw of two GNSS '
+        'antennas.',
+        choices=('absent', 'truth', 'heading', 'ahrs', 'fusion', 'two_antennas'),
         read_only=True,
     )
     roll_pitch_std: float = non_negative(
@@ -169,6 +184,10 @@ class Orientation(OrientationModel):
 
     fusion_gain: float = non_negative(
         0.5, '1', 'Gain of the filter: how fast gravity corrects the tilt; 0: rates alone.'
+    )
+    baseline: float = parameter(1.0, 'm', 'Distance of the two antennas, along x.', above=0.0)
+    antenna_std: float = non_negative(
+        0.01, 'm', 'Horizontal deviation of each antenna, north and east.'
     )
 
     def _check(self) -> None:
@@ -189,6 +208,8 @@ class Orientation(OrientationModel):
         """Return a source of orientations with its state; see `core.seeding.stream`."""
         if self.mode == 'fusion':
             return FusedAttitude(self.fusion_gain, gravity)
+        if self.mode == 'two_antennas':
+            return TwoAntennas(self, stream(seed, run, sensor, 'attitude'))
         return AttitudeSource(self, stream(seed, run, sensor, 'attitude'))
 
 
@@ -205,8 +226,7 @@ class AttitudeSource(Attitude):
         if self._mode == 'absent':
             stated[0, 0] = -1.0
         elif self._mode == 'heading':
-            # Roll and pitch may be anything: the variance of a uniform angle.
-            stated[[0, 1], [0, 1]] = math.pi**2 / 3.0
+            stated = np.diag([*_ANY_TILT, 0.0])
         elif self._mode == 'ahrs':
             stated = np.diag(std**2)
         super().__init__(stated)
@@ -222,6 +242,23 @@ class AttitudeSource(Attitude):
         if self._mode == 'heading':
             return _heading(truth)
         return rotations.multiply(rotations.exp(self._error.advance(dt)), truth)
+
+
+class TwoAntennas(Attitude):
+    """The heading of two GNSS antennas, with the state of their errors."""
+
+    def __init__(self, orientation: Orientation, rng: np.random.Generator) -> None:
+        # Of the difference of two independent positions.
+        std = math.sqrt(2.0) * orientation.antenna_std
+        self._error = GaussMarkov(rng, std, orientation.yaw_time_constant, axes=2)
+        self._baseline = np.array([orientation.baseline, 0.0, 0.0])
+        super().__init__(np.diag([*_ANY_TILT, (std / orientation.baseline) ** 2]))
+
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the turns about the vertical; see `Attitude`."""
+        baseline = np.broadcast_to(self._baseline, (len(truth), 3))
+        seen = rotations.rotate(truth, baseline)[:, :2] + self._error.advance(dt)
+        return rotations.from_heading(np.arctan2(seen[:, 1], seen[:, 0]))
 
 
 class StatedAttitude(Attitude):
