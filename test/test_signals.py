@@ -386,3 +386,8 @@ def test_floor_is_that_of_halves() -> None:
     assert found is not None
     assert 0.0 < found < 0.1
     assert split_half_distance(ErrorDistance.of(runs[:1]), 1, 0) is None
+    # Of three drives with two runs one is set against the others.
+    drives = split_half_distance(ErrorDistance.of(runs), 6, 0, list('aabbcc'))
+    halves = [(0, 1), (2, 3), (4, 5)]
+    ways = np.array([[k in half for k in range(6)] for half in halves])
+    assert drives == pytest.approx(float(np.median(ErrorDistance.of(runs).between(ways))))

@@ -171,6 +171,7 @@ def test_few_runs_are_said_to_be_few(n: int) -> None:
     assert found.to_mapping()['pairs'][0]['more'] == ('cannot be told' if n < 3 else '0') or n == 3
 
 
+@pytest.mark.filterwarnings('error')
 def test_equal_runs_are_at_zero_for_sure() -> None:
     one = uncertainty(runs(np.ones((8, 2))), {'m': runs(np.ones((8, 2)))}).models[0]
     assert (one.distance, one.low, one.high, one.p_value) == (0.0, 0.0, 0.0, 1.0)

@@ -102,9 +102,12 @@ def uncertainty(
     pairs = compare_pairs(real, sims, drawn, freedom, options, motions=motions, seed=seed)
     if freedom.degrees >= _FEWEST_DEGREES:
         found = _ranked(found, drawn, pairs, freedom.inflation)
+    blocks = real.units if real.block else None
     split = (
-        permutation_test.split_half_distance(MeanWasserstein.of(real.values), len(real), seed)
-        if len(real) >= 4
+        permutation_test.split_half_distance(
+            MeanWasserstein.of(real.values), len(real), seed, blocks
+        )
+        if len(set(blocks or range(len(real)))) >= 4
         else None
     )
     paired = all(one.paired for one in permutations.values())

@@ -204,12 +204,16 @@ def joint_p_values(values: FloatArray) -> PValues:
     return PValues(tuple(single.tolist()), tuple(adjusted.tolist()))
 
 
-def split_half_distance(distance: Divisible, runs: int, seed: int) -> float | None:
+def split_half_distance(
+    distance: Divisible, runs: int, seed: int, units: Sequence[str] | None = None
+) -> float | None:
     """Return the median distance between two halves of the same runs; None with fewer than two.
 
     What the distance is for two sets of one distribution; a little more than for the whole sets,
-    which hold twice the runs.
+    which hold twice the runs. Runs of one of the `units` are in the same half.
     """
+    unit_of = np.arange(runs) if units is None else np.unique(units, return_inverse=True)[1]
+    runs = len(set(unit_of.tolist()))
     if runs < 2:
         return None
     half = runs // 2
@@ -221,4 +225,4 @@ def split_half_distance(distance: Divisible, runs: int, seed: int) -> float | No
     first = np.zeros((len(rows), runs), dtype=np.bool_)
     for row, one in enumerate(rows):
         first[row, one] = True
-    return float(np.median(distance.between(first)))
+    return float(np.median(distance.between(first[:, unit_of])))

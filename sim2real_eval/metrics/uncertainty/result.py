@@ -135,7 +135,8 @@ class Uncertainty:
     motions : int
         Independent motions behind the real runs.
     real_split : float or None
-        Median distance between halves of the real runs; None with fewer than four.
+        Median distance between halves of the real runs, or of their blocks; None with fewer
+        than four.
     models : tuple of DistanceUncertainty
         In the order given.
     pairs : tuple of PairUncertainty

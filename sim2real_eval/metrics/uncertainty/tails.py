@@ -48,7 +48,9 @@ def tails_of(real: ScoredRuns, simulated: ScoredRuns) -> Tails:
         spread = away.std(axis=0)
         parts.append(away / np.where(spread > 0.0, spread, np.inf))
     both = np.concatenate(parts)
-    variance = np.maximum(np.mean(both**2, axis=0), 1e-300)
+    # 0 where all runs are equal.
+    variance = np.mean(both**2, axis=0)
+    variance[variance == 0.0] = 1.0
     skewness = np.mean(both**3, axis=0) / variance**1.5
     kurtosis = np.mean(both**4, axis=0) / variance**2 - 3.0
     return Tails(float(abs(skewness.mean())), float(kurtosis.max()))
