@@ -75,6 +75,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 WRONG = {
     'characterize': 'required: RECORDING',
+    'characterize gps_only --poses gone': 'gone: no such file or folder',
     'characterize gone': 'gone: no such file or folder',
     'characterize empty': 'empty: not a recording',
     'characterize short': 'short: fixes for 5 s are too few; must be 8 s or more',

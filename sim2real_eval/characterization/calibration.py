@@ -24,7 +24,8 @@ from .gps_characterization import (
     simulated_statistics,
 )
 from .noise_terms import NoiseTerms
-from .options import AllanOptions
+from .options import AllanOptions, PoseOptions
+from .poses import PoseCalibration, calibrate_poses
 from .recovered_parameters import Reidentified, fit_imu, reidentify
 from .signals import SignalFileError, signals_of
 from .standstill_fixes import StandingOptions
@@ -45,6 +46,7 @@ class ImuResult:
     model: ImuChain
     again: Reidentified
     notes: tuple[Finding, ...]
+    poses: PoseCalibration | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,6 +83,8 @@ def calibrate(
     units: Mapping[str, float] | None = None,
     seed: int = 0,
     progress: Callable[[], None] = lambda: None,
+    poses: Recording | None = None,
+    held: PoseOptions | None = None,
 ) -> Calibration:
     """Characterise every sensor that stands still in the recordings.
 
@@ -91,7 +95,8 @@ def calibrate(
     lever arms lead. `options` say how the IMU is analysed, and whether what moves is kept or left
     out, of the GPS too; `units` what 1 of the recordings' gyroscope and accelerometer is in SI
     (default 1). `seed` is that of the simulations that check the models; `progress` is called
-    three times.
+    three times. A recording of `poses`, `held` as those options say, tells bias, scale and
+    misalignment of the IMU; see `calibrate_poses`.
     """
     problems: list[Sim2RealError] = []
     options = options or AllanOptions()
@@ -118,6 +123,10 @@ def calibrate(
     if with_imu:
         try:
             imu = _imu(with_imu, base, options, units or {}, seed)
+            if poses is not None:
+                turned = calibrate_poses(signals_of(poses).converted(units or {}), held)
+                model = turned.applied(imu.model)
+                imu = dataclasses.replace(imu, model=model, poses=turned)
         except Sim2RealError as error:
             problems.append(error)
     progress()

@@ -59,6 +59,16 @@ class AllanOptions(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class PoseOptions(Parameters):
+    """How poses are found and taken."""
+
+    gravity: float = parameter(9.80665, 'm/s^2', 'Where the poses were held.', above=0.0)
+    shortest_pose: float = parameter(
+        2.0, 's', 'Shortest standstill that counts as a pose.', above=0.0, common=False
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class TableOptions(Parameters):
     """What the numbers of a table mean, where it does not say so itself.
 

@@ -238,7 +238,7 @@ def longest_standstill(
         'gyroscope': (options.rate_noise, options.rate_limit),
         'accelerometer': (options.acceleration_noise, options.acceleration_limit),
     }
-    noises, means, steps = _windows(signals, size, count)
+    noises, means, steps = windows_of(signals, size, count)
     for quantity, noise in noises.items():
         unit = unit_of(f'{quantity}_x')
         doubt = f'{quantity} noise (is the unit right? {_UNIT_OPTIONS[quantity]})'
@@ -257,7 +257,7 @@ def longest_standstill(
     return StandstillInterval(first * size, stop, int(still.sum()), count)
 
 
-def _windows(
+def windows_of(
     signals: Signals, size: int, count: int
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], dict[str, float]]:
     """Return noise, `(count,)`, and medians, `(count, axes)`, of the windows, and the resolution

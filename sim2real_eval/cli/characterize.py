@@ -9,6 +9,7 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sim2real_eval.characterization.options import PoseOptions
 from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments, output
 from .allan import ALLAN, TABLE, UNITS
@@ -28,6 +29,7 @@ DESCRIPTION = (
 EPILOG = """\
 examples:
   sim2real characterize calibration_bag --out sensors
+  sim2real characterize calibration_bag --poses poses_bag --out sensors
   sim2real characterize drive_1 drive_2 --topic gps=/ublox/fix --out sensors
   sim2real vepd --real drive_1 --models sensors/gps.yaml --imu sensors/imu.yaml --out result
 """
@@ -47,6 +49,7 @@ class CovarianceOptions(Parameters):
 
 
 _COVARIANCE = OptionSet(CovarianceOptions)
+_POSES = OptionSet(PoseOptions)
 
 _OF_UNITS = ('check.acceleration_unit', 'check.gravity_scale', 'check.gravity_scale_large')
 
@@ -62,6 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     TABLE.add(inertial, *UNITS)
     arguments.add_shared(inertial, 'motion')
     ALLAN.add(inertial, 'fit_from')
+    inertial.add_argument(
+        '--poses',
+        metavar='RECORDING',
+        help='the IMU held still in 12 or more poses by hand, from 36 on to be sure: bias, scale '
+        'and misalignment with standard errors go into imu.yaml [Tedaldi2014]',
+    )
+    _POSES.add(inertial)
     about = 'folder for models, plots and characterization.json'
     arguments.add_out(parser, about, 'overwrite', 'json', 'seed')
 
@@ -88,6 +98,8 @@ def run(options: argparse.Namespace) -> int:
             units=TABLE.make(options).sizes,
             seed=options.seed,
             progress=advance,
+            poses=None if options.poses is None else read(options.poses),
+            held=_POSES.make(options),
         )
     for problem in found.problems:
         output.complain(f'not characterised: {problem}')
@@ -136,6 +148,10 @@ def _print(found: Calibration, told: Sequence[Finding]) -> None:
             allan_console_table(imu.terms, imu.results, imu.again.recovered_parameters)
         )
         print(units_legend(imu.terms))
+        if imu.poses is not None:
+            from sim2real_eval.report.sensor_set_folder import pose_table
+
+            output.print_table(pose_table(imu.poses))
         notes += [note.of('IMU') for note in imu.notes]
         notes += [
             NOT_RECOVERED(terms=f'{one.axis} {one.coefficient}').of('IMU')

@@ -9,15 +9,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.table import Table
+
 from sim2real_eval.characterization.calibration import Calibration
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
 from sim2real_eval.characterization.imu_file import chain_yaml
+from sim2real_eval.characterization.poses import PoseCalibration
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import fresh_files, versions
 from sim2real_eval.common.tables import write_bytes, write_json
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.gps.gps import GpsModel
 from .allan import allan_figure, allan_record
+from .console import add_numbers, add_words, plain_table
 from .gps_noise import gps_figure
 from .style import save_png
 
@@ -101,6 +105,8 @@ def calibration_record(found: Calibration) -> dict[str, Any]:
         record['imu'] = allan_record(
             imu.results, imu.terms, imu.model.rate, imu.options, imu.again, found.seed
         )
+        poses = None if imu.poses is None else dataclasses.asdict(imu.poses)
+        record['imu']['poses'] = poses
     finite: dict[str, Any] = _finite(record)
     return finite
 
@@ -164,10 +170,28 @@ def _write_calibration(target: Path, found: Calibration, record: Mapping[str, An
             f'At standstill: {spans}, at {imu.model.rate:.6g} Hz.',
             'What these do not show is left out and zero; characterization.json has the bounds.',
         ]
+        if imu.poses is not None:
+            poses = imu.poses
+            about.append(
+                f'Bias, scale and misalignment: {poses.poses} poses of {poses.recording}.'
+            )
         write_bytes(target / 'imu.yaml', chain_yaml(imu.model, about).encode())
         figure = allan_figure(imu.results, imu.terms, imu.again.curves)
         save_png(figure, target / 'allan.png')
     write_json(target / 'characterization.json', record, allow_nan=False)
+
+
+def pose_table(found: PoseCalibration) -> Table:
+    """Return what poses told of an IMU, with standard errors."""
+    title = f'{found.poses} poses of {found.recording}, {found.seconds:.0f} s at rest'
+    table = plain_table(title)
+    add_words(table, 'triad', 'parameter')
+    add_numbers(table, *'xyz')
+    table.caption = '± standard error; cross axis: x to y, x to z, y to z, and the reverse'
+    for triad, name, values, errors in found.rows:
+        cells = (f'{v:.5f} ± {e:.5f}' for v, e in zip(values, errors, strict=True))
+        table.add_row(triad, name, *cells)
+    return table
 
 
 def _caveats(gps: GpsResult, name: str) -> list[str]:

@@ -7,6 +7,7 @@ import dataclasses
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
@@ -52,7 +53,7 @@ class ChainTriad:
     ) -> None:
         self._part = part
         self._vibration = vibration
-        self._sensitivity = _sensitivity(part)
+        self._sensitivity = sensitivity(part.scale, part.cross_axis_upper, part.cross_axis_lower)
         self._warmth = temperature.start()
         self._voltage = (supply or Supply()).start()
         self._white = processes.WhiteDensity(
@@ -116,11 +117,11 @@ class ChainTriad:
         return np.asarray(seen + (seen**2 * part.quadratic + seen**3 * part.cubic))
 
 
-def _sensitivity(part: ErrorChain) -> FloatArray:
-    """Return S, `(3, 3)`: row by row what each axis sees of x, y, z."""
-    matrix = np.eye(3) + np.diag(part.scale)
-    matrix[[0, 0, 1], [1, 2, 2]] = part.cross_axis_upper
-    matrix[[1, 2, 2], [0, 0, 1]] = part.cross_axis_lower
+def sensitivity(scale: ArrayLike, upper: ArrayLike, lower: ArrayLike) -> FloatArray:
+    """Return S, `(3, 3)`: row by row what each axis sees of x, y, z; each is three numbers."""
+    matrix = np.eye(3) + np.diag(np.asarray(scale))
+    matrix[[0, 0, 1], [1, 2, 2]] = upper
+    matrix[[1, 2, 2], [0, 0, 1]] = lower
     return matrix
 
 

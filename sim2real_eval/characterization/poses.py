@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bias, scale and misalignment of an IMU that was held still in many poses, without a rate table.
+
+The method of [Tedaldi2014], on the model of `sim_sensors.imu.chain`. An accelerometer at rest
+feels gravity whatever its pose ([IEEE1293], multi-position test): f = S x + b with |x| = g at
+every pose gives the biases, scales and three of the misalignments. The other three are a rotation,
+which gravity does not tell: the frame has z along the accelerometer's z, and y in the plane of its
+y and z. Gravity before and after a move tells how far it turned: the rates of every move,
+S^-1 (w - b), integrated, must turn one into the other. That gives all nine sensitivities of the
+gyroscope in the same frame. Its bias is its mean at rest, with the rotation of the Earth in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.imu.chain import ImuChain, sensitivity
+from .options import PoseOptions
+from .screening import StandstillOptions, runs_of, windows_of
+from .signals import SignalFileError, Signals, evenly_spaced
+
+_FEWEST = 12
+# Of the singular values of the design, each column of length 1: less is a guess.
+_LEAST_CONDITION = 0.02
+_NAMES = ('scale', 'cross_axis_upper', 'cross_axis_lower', 'constant_bias')
+
+
+@dataclasses.dataclass(frozen=True)
+class TriadCalibration:
+    """Errors of three axes and their standard errors, as parameters of `ErrorChain`.
+
+    `values` and `errors` are triples by name: `scale`, `cross_axis_upper`, `cross_axis_lower`, 1,
+    and `constant_bias`, in the unit of the axes. `rms` is what is left, m/s^2 of the
+    accelerometer and rad of the gyroscope.
+    """
+
+    values: dict[str, tuple[float, ...]]
+    errors: dict[str, tuple[float, ...]]
+    rms: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PoseCalibration:
+    """What the poses of a recording told of its IMU."""
+
+    recording: str
+    poses: int
+    seconds: float
+    gravity: float
+    gyroscope: TriadCalibration
+    accelerometer: TriadCalibration
+
+    @property
+    def rows(self) -> list[tuple[str, str, tuple[float, ...], tuple[float, ...]]]:
+        """Triad, parameter, its three values and their standard errors."""
+        triads = {'gyroscope': self.gyroscope, 'accelerometer': self.accelerometer}
+        return [
+            (name, key, values, triad.errors[key])
+            for name, triad in triads.items()
+            for key, values in triad.values.items()
+            if any(triad.errors[key])
+        ]
+
+    def applied(self, model: ImuChain) -> ImuChain:
+        """Return the model with these errors in place of its own."""
+        return dataclasses.replace(
+            model,
+            gyroscope=_with(model.gyroscope, self.gyroscope),
+            accelerometer=_with(model.accelerometer, self.accelerometer),
+        )
+
+
+def _with(part: Any, found: TriadCalibration) -> Any:
+    return dataclasses.replace(part, **found.values)
+
+
+def calibrate_poses(signals: Signals, options: PoseOptions | None = None) -> PoseCalibration:
+    """Return the errors of an IMU from a recording of at least 12 poses, with moves between them.
+
+    Standard errors are those of least squares, from what is left of it.
+
+    Raises
+    ------
+    SignalFileError
+        When a triad is missing, or the poses are too few or too much alike.
+    """
+    options = options or PoseOptions()
+    signals = evenly_spaced(signals)
+    if len(signals.axes) != 6 or signals.rate is None:
+        raise SignalFileError(f'{signals.name}: poses need a gyroscope and an accelerometer')
+    poses = _poses(signals, signals.rate, options)
+    if len(poses) < _FEWEST:
+        raise SignalFileError(
+            f'{signals.name}: {len(poses)} poses of {options.shortest_pose:g} s or more; must be '
+            f'{_FEWEST} or more, each held still, and turned about all axes between them'
+        )
+    force = np.array([signals.values[a:b, 3:].mean(axis=0) for a, b in poses])
+    rate = np.array([signals.values[a:b, :3].mean(axis=0) for a, b in poses])
+    accelerometer, felt = _of_gravity(force, options.gravity, signals.name)
+    bias = rate.mean(axis=0)
+    moves = [signals.values[a:b, :3] - bias for (_, a), (b, _) in itertools.pairwise(poses)]
+    gyroscope = _of_moves(moves, felt / options.gravity, 1.0 / signals.rate, signals.name)
+    gyroscope.values['constant_bias'] = tuple(bias.tolist())
+    spread = rate.std(axis=0, ddof=1) / np.sqrt(len(rate))
+    gyroscope.errors['constant_bias'] = tuple(spread.tolist())
+    seconds = sum(b - a for a, b in poses) / signals.rate
+    return PoseCalibration(
+        signals.name, len(poses), seconds, options.gravity, gyroscope, accelerometer
+    )
+
+
+def _poses(signals: Signals, rate: float, options: PoseOptions) -> list[tuple[int, int]]:
+    """Return first and one after the last sample of each standstill."""
+    rest = StandstillOptions()
+    size = max(round(0.5 * rate), 8)
+    count = len(signals) // size
+    if count < _FEWEST:
+        return []
+    noises, means, steps = windows_of(signals, size, count)
+    still = np.ones(count, dtype=np.bool_)
+    for quantity, noise in noises.items():
+        still &= noise <= rest.noise_ratio * np.hypot(
+            np.quantile(noise, 0.05), 0.5 * steps[quantity]
+        )
+    turn = means['gyroscope'] - np.median(means['gyroscope'][still], axis=0)
+    still &= np.linalg.norm(turn, axis=1) <= rest.rate_limit
+    least = options.shortest_pose * rate
+    # The first and the last window of a pose may hold the end of a move.
+    found = [((first + 1) * size, (last - 1) * size) for first, last in runs_of(still)]
+    return [(a, b) for a, b in found if b - a >= least]
+
+
+def _of_gravity(
+    force: FloatArray, gravity: float, name: str
+) -> tuple[TriadCalibration, FloatArray]:
+    """Return the errors of an accelerometer, and the specific force at every pose, `(n, 3)`."""
+
+    def felt(x: FloatArray) -> FloatArray:
+        matrix = sensitivity(x[:3], x[3:6], np.zeros(3))
+        found: FloatArray = np.linalg.solve(matrix, (force - x[6:]).T).T
+        return found
+
+    def left(x: FloatArray) -> FloatArray:
+        return np.asarray(np.linalg.norm(felt(x), axis=1) - gravity)
+
+    x, errors, rms = _fitted(left, 9, len(force), name)
+    zero = (0.0, 0.0, 0.0)
+    values = (x[:3], x[3:6], zero, x[6:])
+    return _triad(values, (errors[:3], errors[3:6], zero, errors[6:]), rms), felt(x)
+
+
+def _of_moves(
+    moves: list[FloatArray], gravity: FloatArray, dt: float, name: str
+) -> TriadCalibration:
+    """Return the errors of a gyroscope: rates of each move, their bias taken off, must turn the
+    direction of gravity before it, `(n, 3)`, into that after it.
+    """
+    longest = max(map(len, moves)) - 1
+    mean = np.zeros((len(moves), 1 << (longest - 1).bit_length(), 3))
+    for row, rate in zip(mean, moves, strict=True):
+        row[: len(rate) - 1] = 0.5 * (rate[1:] + rate[:-1]) * dt
+
+    def left(x: FloatArray) -> FloatArray:
+        turns = _turns(mean @ np.linalg.inv(sensitivity(x[:3], x[3:6], x[6:])).T)
+        return np.asarray(rotations.rotate(turns, gravity[1:]) - gravity[:-1]).ravel()
+
+    # What is left along gravity is none of the turn's.
+    x, errors, rms = _fitted(left, 9, 2 * len(moves), name)
+    return _triad((x[:3], x[3:6], x[6:]), (errors[:3], errors[3:6], errors[6:]), rms)
+
+
+def _turns(steps: FloatArray) -> FloatArray:
+    """Return the quaternions, `(moves, 4)`, of small turns one after the other, `(moves, n, 3)`
+    rad, with n a power of 2: pair by pair.
+    """
+    turns = rotations.exp(steps.reshape(-1, 3))
+    while len(turns) > len(steps):
+        turns = rotations.multiply(turns[::2], turns[1::2])
+    return turns
+
+
+def _fitted(
+    left: Any, unknown: int, known: int, name: str
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return the fit from zero, its standard errors, and the root mean square of the rest."""
+    found = least_squares(left, np.zeros(unknown), x_scale='jac', method='lm')
+    slopes: FloatArray = np.asarray(found.jac)
+    scale = np.linalg.norm(slopes, axis=0)
+    values = np.linalg.svd(slopes / np.where(scale > 0.0, scale, np.inf), compute_uv=False)
+    if values[-1] < _LEAST_CONDITION * values[0]:
+        raise SignalFileError(
+            f'{name}: the poses are too much alike to tell bias, scale and misalignment apart; '
+            'must have every axis up, down and between'
+        )
+    square = float(found.fun @ found.fun)
+    covariance = np.linalg.inv(slopes.T @ slopes) * square / max(known - unknown, 1)
+    return found.x, np.sqrt(np.diag(covariance)), float(np.sqrt(square / known))
+
+
+def _triad(values: Any, errors: Any, rms: float) -> TriadCalibration:
+    def named(triples: Any) -> dict[str, tuple[float, ...]]:
+        return {name: tuple(map(float, v)) for name, v in zip(_NAMES, triples, strict=False)}
+
+    return TriadCalibration(named(values), named(errors), rms)

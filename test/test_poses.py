@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Poses of an IMU with known errors tell these errors, within their standard errors."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from sim2real_eval.characterization.options import PoseOptions
+from sim2real_eval.characterization.poses import PoseCalibration, calibrate_poses
+from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals
+from sim_sensors.core import rotations
+from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
+from sim_sensors.motion.trajectory import Trajectory
+
+RATE, HELD, TURNING = 100.0, 4.0, 2.0
+GYROSCOPE = {
+    'scale': (0.01, -0.02, 0.005),
+    'cross_axis_upper': (0.01, -0.005, 0.02),
+    'cross_axis_lower': (-0.01, 0.015, 0.004),
+    'constant_bias': (0.01, -0.02, 0.005),
+}
+ACCELEROMETER = {
+    'scale': (0.02, -0.01, 0.003),
+    'cross_axis_upper': (0.005, -0.01, 0.02),
+    'constant_bias': (0.1, -0.2, 0.05),
+}
+IMU = ImuChain(
+    rate=RATE,
+    gyroscope=GyroscopeChain(**GYROSCOPE, noise_density=1e-4),
+    accelerometer=AccelerometerChain(**ACCELEROMETER, noise_density=1e-3),
+)
+
+
+def turned_by_hand(poses: int, seed: int, tilt: float = np.pi) -> Trajectory:
+    """Hold an IMU in one pose after the other, turned smoothly about a fixed axis between them;
+    at most by `tilt` rad away from level.
+    """
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(poses, 3))
+    vectors *= (tilt * rng.uniform(0.3, 1.0, poses) / np.linalg.norm(vectors, axis=1))[:, None]
+    each = rotations.exp(vectors)
+    held, moved = round(HELD * RATE), round(TURNING * RATE)
+    s = np.arange(1, moved + 1) / moved
+    angle = s - np.sin(2.0 * np.pi * s) / (2.0 * np.pi)
+    speed = (1.0 - np.cos(2.0 * np.pi * s)) / TURNING
+    orientation, rate = [np.tile(each[0], (held, 1))], [np.zeros((held, 3))]
+    for k, vector in enumerate(rotations.between(each[:-1], each[1:])):
+        one = np.tile(each[k], (moved, 1))
+        orientation.append(rotations.multiply(one, rotations.exp(angle[:, None] * vector)))
+        rate.append(speed[:, None] * vector)
+        orientation.append(np.tile(each[k + 1], (held, 1)))
+        rate.append(np.zeros((held, 3)))
+    turns, rates = np.concatenate(orientation), np.concatenate(rate)
+    still = np.zeros_like(rates)
+    return Trajectory(
+        time=np.arange(len(rates)) / RATE,
+        position=still,
+        orientation=turns,
+        velocity=still,
+        acceleration=still,
+        angular_velocity=rates,
+        angular_acceleration=still,
+    )
+
+
+@functools.cache
+def recorded(poses: int, seed: int, tilt: float = np.pi) -> Signals:
+    measured = IMU.start(seed, 'a').measure(turned_by_hand(poses, seed, tilt))
+    values = np.hstack([measured.angular_velocity, measured.linear_acceleration])
+    return Signals('poses', AXES, values, None, RATE)
+
+
+def z_scores(found: PoseCalibration) -> np.ndarray:
+    """Errors over standard errors of all that is known."""
+    scores = []
+    for triad, true in ((found.gyroscope, GYROSCOPE), (found.accelerometer, ACCELEROMETER)):
+        for name, values in true.items():
+            off = np.subtract(triad.values[name], values)
+            scores.append(off / np.array(triad.errors[name]))
+    return np.concatenate(scores)
+
+
+def test_errors_are_recovered_within_their_standard_errors() -> None:
+    scores = np.concatenate([z_scores(calibrate_poses(recorded(36, seed))) for seed in (1, 2)])
+    # 42 of Student's distribution with 27 degrees of freedom and more: one of them beyond 4.6 in
+    # 300 seeds.
+    assert np.abs(scores).max() < 4.6
+    assert 0.5 < np.mean(scores**2) < 1.7
+    found = calibrate_poses(recorded(36, 1))
+    assert found.poses == 36
+    assert max(found.gyroscope.errors['scale']) < 1e-3
+    assert max(found.accelerometer.errors['constant_bias']) < 3e-3
+
+
+def test_another_gravity_is_another_scale() -> None:
+    found = calibrate_poses(recorded(36, 1))
+    other = calibrate_poses(recorded(36, 1), PoseOptions(gravity=9.78))
+    ratio = (1.0 + np.array(other.accelerometer.values['scale'])) / (
+        1.0 + np.array(found.accelerometer.values['scale'])
+    )
+    np.testing.assert_allclose(ratio, 9.80665 / 9.78, rtol=1e-6)
+    np.testing.assert_allclose(
+        other.gyroscope.values['scale'], found.gyroscope.values['scale'], atol=1e-6
+    )
+
+
+def test_the_model_has_what_was_found_and_keeps_its_noise() -> None:
+    found = calibrate_poses(recorded(36, 1))
+    model = found.applied(ImuChain(gyroscope=GyroscopeChain(noise_density=0.3)))
+    assert model.gyroscope.noise_density == (0.3, 0.3, 0.3)
+    assert model.accelerometer.scale == found.accelerometer.values['scale']
+
+
+@pytest.mark.parametrize(
+    ('poses', 'tilt', 'problem'), [(8, np.pi, '8 poses of 2 s'), (20, 0.1, 'too much alike')]
+)
+def test_what_tells_too_little_is_refused(poses: int, tilt: float, problem: str) -> None:
+    with pytest.raises(SignalFileError, match=problem):
+        calibrate_poses(recorded(poses, 1, tilt))
