@@ -81,6 +81,15 @@ def kept(role: str, choose: Callable[[np.ndarray], np.ndarray]) -> Change:
     return change
 
 
+def with_ideal_imu(choose: Callable[[np.ndarray], np.ndarray]) -> Change:
+    """Return what adds a noise-free IMU with the messages of the IMU that are chosen by time."""
+
+    def change(recording: Recording) -> Recording:
+        return recording.with_messages('ideal_imu', kept('imu', choose)(recording).imu)
+
+    return change
+
+
 def every(step: int) -> Callable[[np.ndarray], np.ndarray]:
     return lambda time: np.arange(len(time)) % step == 0
 
@@ -205,6 +214,8 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'IMU early': ('imu_late_large', late('imu', -0.4)),
     'IMU slow': ('slow', kept('imu', every(10))),
     'IMU gap': ('gap_large', kept('imu', lambda t: (t < 12.0) | (t > 14.0))),
+    'noise-free IMU slow': ('slow', with_ideal_imu(every(2))),
+    'noise-free IMU gap': ('noise_free_gap', with_ideal_imu(lambda t: (t < 12.0) | (t > 12.3))),
     'IMU frozen': ('frozen', held('imu', 'angular_velocity', 'linear_acceleration')),
     'IMU saturated': ('saturated', altered('imu', angular_velocity=clipped)),
     'IMU without orientation': (

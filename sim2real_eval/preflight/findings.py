@@ -66,6 +66,12 @@ GAP, GAP_LARGE = _levels(
     'Nothing was measured meanwhile. A judge predicts through the gap, and its error grows.',
     'leave this part out, or record with a larger queue',
 )
+NOISE_FREE_GAP = routine(
+    'check.noise_free_gap',
+    'a gap of {gap:.2f s} after {after:.1f s}, of the {role}',
+    'Simulated sensors measure the motion of the truth meanwhile: no vibration, no contact.',
+    'record it with a larger queue, or leave this part out',
+)
 UNEVEN = routine(
     'check.uneven_stamps',
     '{share:.0%} of the intervals between stamps are below a fifth of the mean one: the stamps '

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from sim_sensors.core.measurements import (
     by_blocks,
     column_of,
 )
+from sim_sensors.motion.ideal import InertialMotion, SurveyedMotion
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings
 from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means
@@ -25,10 +27,16 @@ from .outcome import Measure
 _NEEDED = ('imu', 'gps', 'truth')
 # A vehicle turns and brakes at up to about 1 Hz, of which a cubic through samples needs four;
 # vibration and the ticks of a filter at 30 Hz ask 20 Hz of an IMU. A receiver may be slow.
-_RATES = {'imu': 20.0, 'gps': 0.5, 'truth': 2.0}
+# A noise-free IMU is there for vibration: below the rate of the simulated one it is interpolated.
+_RATES = {'imu': 20.0, 'gps': 0.5, 'truth': 2.0, 'ideal_imu': 95.0, 'ideal_gps': 0.5}
 # At 1 m/s^2 that is not measured the error of speed reaches 0.25 and 1 m/s in a gap of the IMU;
 # an IMU alone holds a position to metres for some 10 s; a truth is interpolated.
-_GAPS = {'imu': (0.25, 1.0), 'gps': (3.0, 10.0), 'truth': (1.0, 3.0)}
+# Beyond `longest_gap` a noise-free sensor is replaced by what odometry gives.
+_GAPS = {
+    'imu': (0.25, 1.0), 'gps': (3.0, 10.0), 'truth': (1.0, 3.0),
+    'ideal_imu': (InertialMotion.longest_gap, math.inf),
+    'ideal_gps': (SurveyedMotion.longest_gap, math.inf),
+}  # fmt: skip
 _DURATION_S = 10.0
 _SHARE = 0.01
 _UNEVEN = 0.1
@@ -46,9 +54,11 @@ _VALUES = (
 )  # fmt: skip
 
 
-def _roles(evidence: Evidence) -> Iterator[tuple[str, str, MessageArray]]:
+def _roles(
+    evidence: Evidence, names: Iterable[str] = _NEEDED
+) -> Iterator[tuple[str, str, MessageArray]]:
     recording = evidence.recording
-    for role in _NEEDED:
+    for role in names:
         if role in recording.roles:
             topic = recording.roles[role]
             yield role, topic, recording.messages[topic]
@@ -88,7 +98,7 @@ def duration(evidence: Evidence) -> Iterator[Measure]:
 
 def rates(evidence: Evidence) -> Iterator[Measure]:
     """The median rate of each role is enough for the motion of a vehicle."""
-    for role, topic, array in _roles(evidence):
+    for role, topic, array in _roles(evidence, _RATES):
         steps = np.diff(array.stamp_ns)
         if not (steps > 0).any():
             continue
@@ -100,7 +110,7 @@ def rates(evidence: Evidence) -> Iterator[Measure]:
 
 def gaps(evidence: Evidence) -> Iterator[Measure]:
     """The longest time without a message of each role."""
-    for role, topic, array in _roles(evidence):
+    for role, topic, array in _roles(evidence, _GAPS):
         steps = np.diff(array.stamp_ns) * 1e-9
         if not len(steps):
             continue
@@ -109,9 +119,12 @@ def gaps(evidence: Evidence) -> Iterator[Measure]:
         small, large = _GAPS[role]
         found = None
         if gap > small and gap > 5.0 * float(np.median(steps)):
-            kind = findings.GAP_LARGE if gap > large else findings.GAP
             after = (array.stamp_ns[longest] - array.stamp_ns[0]) * 1e-9
-            found = kind(topic, gap=gap, after=after)
+            if role in _NEEDED:
+                kind = findings.GAP_LARGE if gap > large else findings.GAP
+                found = kind(topic, gap=gap, after=after)
+            else:
+                found = findings.NOISE_FREE_GAP(topic, gap=gap, after=after, role=role)
         yield Measure(gap, small, found, role)
 
 

@@ -46,6 +46,7 @@ _ABSENT = np.diag([-1.0, 0.0, 0.0])
 # A stamp that is further from its receive time than the rest of its topic is a glitch.
 _GLITCH_NS = 60_000_000_000
 _GLITCH_SHARE = 0.01
+_FIRST_TWISTS = 10
 
 
 def check_messages(
@@ -157,7 +158,10 @@ def _rules(array: MessageArray) -> list[Callable[[_Topic], None]]:
         rules.append(_check_coordinates)
     if isinstance(array, (ImuArray, OdometryArray, PoseArray)):
         rules += [_check_zero_orientation, _check_quaternion_norm]
-    return [*rules, _check_ahead, _check_order, _check_repeats]
+    rules += [_check_ahead, _check_order, _check_repeats]
+    if isinstance(array, OdometryArray):
+        rules.append(_check_first_twist)
+    return rules
 
 
 def _check_stamps(state: _Topic) -> None:
@@ -289,6 +293,28 @@ def _check_repeats(state: _Topic) -> None:
         state.drop(repeats, findings.TRUTH_REPEATED)
     else:
         state.note(findings.STAMP_REPEATED, repeats.sum())
+
+
+def _check_first_twist(state: _Topic) -> None:
+    """Leave out the first twists of a truth that are far from what its poses do."""
+    if not state.is_truth or len(state.array) < 3 * _FIRST_TWISTS:
+        return
+    first = state.array.take(slice(0, 2 * _FIRST_TWISTS + 1))
+    dt = np.diff(first.stamp_ns) * 1e-9
+    moved = np.linalg.norm(np.diff(first.position, axis=0), axis=1) / dt
+    cosine = np.abs(np.sum(first.orientation[1:] * first.orientation[:-1], axis=1))
+    turned = 2.0 * np.arccos(np.minimum(cosine, 1.0)) / dt
+    speed = np.linalg.norm(first.linear_velocity[:-1], axis=1)
+    rate = np.linalg.norm(first.angular_velocity[:-1], axis=1)
+    wrong = (speed > 10.0 * moved + 1.0) | (rate > 10.0 * turned + 1.0)
+    count = int(np.argmin(wrong))
+    # Where they go on, or come back, something else is wrong with the twist.
+    if not count or count > _FIRST_TWISTS or wrong[count:].any():
+        return
+    values = {'speed': speed, 'rate': rate, 'moved': moved}
+    largest = {name: float(value[:count].max()) for name, value in values.items()}
+    state.note(findings.FIRST_TWIST, count, **largest)
+    state.array = state.array.take(slice(count, None))
 
 
 def _remark_gaps(state: _Topic) -> None:

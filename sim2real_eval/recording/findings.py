@@ -46,6 +46,12 @@ TWO_D_FIX = _dropped(
     'altitude is absent (NaN)',
     'The receiver had no altitude for a while. navsat_transform does not use such a fix.',
 )
+FIRST_TWIST = routine(
+    'recording.first_twist',
+    'the first twists contradict the poses ({count:d}x, up to {speed:.3g m/s} and '
+    '{rate:.3g rad/s}, where the poses move at {moved:.3g m/s}); left out',
+    "Gazebo's OdometryPublisher takes the way from the origin to the robot for its first step.",
+)
 NO_ATTITUDE = routine(
     'recording.no_attitude',
     'orientation is all zero ({count:d}x); marked as absent (covariance -1)',
