@@ -147,7 +147,7 @@ class _Topic:
 
 def _rules(array: MessageArray) -> list[Callable[[_Topic], None]]:
     """Return what drops or corrects messages of a type, in this order."""
-    rules = [_check_stamps]
+    rules: list[Callable[[_Topic], None]] = [_check_stamps]
     if isinstance(array, FixArray):
         rules.append(_check_fix_status)
     if isinstance(array, ImuArray):
