@@ -37,7 +37,7 @@ def test_a_model_with_errors_of_the_real_size_is_nearest_and_not_distinguishable
     assert answer.probability is not None
     assert answer.probability > 0.95
     told = _told(outcome)
-    assert len(told) <= 6
+    assert len(told) <= 7
     assert told['Like the stand-in'].startswith(
         'as far as these recordings show: VEPD does not distinguish it'
     )

@@ -363,8 +363,10 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     Of every judge and group the row over all scenarios is shown; the files have the others.
     """
     from sim2real_eval.metrics.distances import POOLED
+    from sim2real_eval.report.console import console_table
     from sim2real_eval.report.ranking_tables import (
         metric_lines,
+        pose_table,
         ranking_pairs_table,
         ranks_table,
         sensitivity_text,
@@ -382,6 +384,9 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
         print()
     if len(found) > MOST_DRAWN:
         print(f'{len(found) - MOST_DRAWN} more such tables: {folder / "metrics.csv"}\n')
+    if results.poses:
+        print_table(console_table(pose_table(results.poses)))
+        print()
     for table in results.overall_sensitivity:
         print(sensitivity_text(table))
     scenarios = list(dict.fromkeys(pair.scenario for pair in results.rankings))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of a study in at most six lines of text."""
+"""The answer of a study in at most seven lines of text."""
 
 from __future__ import annotations
 
@@ -49,8 +49,23 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
         lines.append(('How sure', f'{answer.nearest} is nearest in {share} of resampled studies'))
     if len(answer.views) > 1 or answer.view.metrics or answer.view.options:
         lines.append(('Do all agree', _agreement(answer)))
+    if answer.poses:
+        lines.append(('Beyond speed', _poses(answer)))
     lines.append(('Main doubt', _doubt(answer)))
     return [AnswerLine(*line) for line in lines]
+
+
+def _poses(answer: Answer) -> str:
+    """Return the nearest models by position, heading and attitude."""
+    limit = 1.0 - answer.level + 1e-9
+    shown = [
+        f'{one.quantity} {one.nearest} {one.distance:.2g}'
+        + ('*' if one.p_value is not None and one.p_value <= limit else '')
+        for one in answer.poses
+    ]
+    star = '; * differs significantly' if any(one.endswith('*') for one in shown) else ''
+    unit = f'nearest by each, in standard deviations of {real_sensors(answer)}{star}'
+    return f'{", ".join(shown)} ({unit})'
 
 
 def _doubt(answer: Answer) -> str:

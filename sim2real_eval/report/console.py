@@ -183,6 +183,16 @@ class DataTable:
         return bool(self.rows)
 
 
+def console_table(data: DataTable) -> Table:
+    """Return a table of texts for the terminal."""
+    table = plain_table(data.title, gap=1)
+    for column in data.columns:
+        (add_numbers if column.numeric else add_words)(table, column.head)
+    for row in data.rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
 def decimal(value: float | None, digits: int = 4) -> str:
     """Return a number for a table: fixed decimals, an exponent where they would show nothing."""
     if value is None or value != value:

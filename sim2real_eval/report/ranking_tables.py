@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.table import Table
@@ -16,9 +16,23 @@ from sim2real_eval.metrics.findings import NOT_SIGNIFICANT
 from sim2real_eval.metrics.published import RankAgreement
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
+from sim2real_eval.study.pose_differences import PoseRanking
 from sim2real_eval.study.secondary_results import LEVEL, MetricTable
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
-from .console import add_numbers, add_words, p_value_text, plain_table, rounded, short_number
+from .console import (
+    NONE,
+    Column,
+    DataTable,
+    add_numbers,
+    add_words,
+    decimal,
+    numeric,
+    p_value_text,
+    plain_table,
+    rounded,
+    short_number,
+    span,
+)
 
 _MOST_PAIRS = 3
 
@@ -127,6 +141,28 @@ def uncertainty_table(
             label = ''
         table.add_section()
     return table
+
+
+def pose_table(rankings: Sequence[PoseRanking]) -> DataTable:
+    """Return the distances of position, heading and attitude, a row per judge and model."""
+    heads = ('judge', 'by', 'model')
+    numbers = ('distance', 'interval', 'null quantile', 'p-value', 'tied ranks')
+    rows = []
+    for one in rankings:
+        for model in one.known.order:
+            low, high = model.low, model.high
+            rows.append([
+                one.label,
+                f'{one.difference.name} ({one.difference.quantity})',
+                model.model,
+                decimal(model.distance, 3),
+                NONE if low is None or high is None else span(low, high),
+                decimal(model.null_high, 3),
+                p_value_text(model.adjusted, NONE),
+                tied_ranks(one.known, model) or NONE,
+            ])  # fmt: skip
+    columns = [*map(Column, heads), *map(numeric, numbers)]
+    return DataTable('Position, heading and attitude', columns, rows, headed=False)
 
 
 def _range(low: float | None, high: float | None, between: str = '-') -> str:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sim2real_eval.common.findings import Finding, Severity, from_records
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from .outcome import StudyOutcome
+from .pose_differences import PoseRanking
 from .secondary_results import LEVEL, MetricTable, SideResults, side_results, study_uncertainty
 from .sensitivity import SensitivityTable
 
@@ -47,6 +48,18 @@ class View:
         return f'{self.judge}, {self.group}' if self.group else self.judge
 
 
+class PoseView(NamedTuple):
+    """The nearest model by a difference of position, heading or attitude."""
+
+    quantity: str
+    nearest: str
+    # In standard deviations of the real runs.
+    distance: float
+    low: float | None
+    high: float | None
+    p_value: float | None  # whether it differs from the real sensors; adjusted for all models
+
+
 @dataclasses.dataclass(frozen=True)
 class Answer:
     """The answer of a study, under its first judge; what other judges and metrics say of it.
@@ -79,6 +92,7 @@ class Answer:
     real_rmse: float | None = None
     # What was assumed of the recordings that counts most, where nothing is decisive.
     caveat: Finding | None = None
+    poses: tuple[PoseView, ...] = ()  # what position, heading and attitude say, under its judge
 
     @property
     def doubt(self) -> Finding | None:
@@ -122,6 +136,7 @@ class Answer:
             **values,
             'agreed': self.agreed,
             'views': [dataclasses.asdict(one) for one in self.views],
+            'poses': [one._asdict() for one in self.poses],
             'doubts': [one.to_record() for one in self.doubts],
             'caveat': None if self.caveat is None else self.caveat.to_record(),
         }
@@ -160,7 +175,8 @@ def answer_of(
     of each model and of `real`, m/s; `phrases`: what models are, in a few words.
     """
     side, rmse = side or SideResults((), (), ()), rmse or {}
-    (judge, _), first = next(iter(known.items()))
+    place, first = next(iter(known.items()))
+    judge, _ = place
     best, *others = first.order
     pair = first.pair(best.model, others[0].model) if others else None
     # What is found in runs of other models only is no doubt about the nearest.
@@ -187,6 +203,7 @@ def answer_of(
         rmse=rmse.get(best.model),
         real_rmse=rmse.get(REAL),
         caveat=next(iter(_doubts(about, judge, Severity.ASSUMED)), None),
+        poses=tuple(_pose(one) for one in side.poses if one[:2] == place),
     )
 
 
@@ -218,6 +235,13 @@ def _view(place: tuple[str, str], known: Uncertainty, side: SideResults, nearest
         other_options={name: one for name, one in other_options.items() if one != nearest},
         metrics=len(other_metrics),
         options=len(other_options),
+    )
+
+
+def _pose(ranking: PoseRanking) -> PoseView:
+    best = ranking.known.order[0]
+    return PoseView(
+        ranking.difference.quantity, best.model, best.distance, best.low, best.high, best.adjusted
     )
 
 

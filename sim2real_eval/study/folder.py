@@ -27,7 +27,7 @@ _OURS = (
     _FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
     'sensitivity.csv', 'agreement.json', 'report.html', 'tables.md', 'tables.tex', 'metrics.png',
     'findings.txt', 'recordings', 'SYNTHETIC.txt',
-    'sensitivity.json', MARK,
+    'sensitivity.json', 'pose.csv', MARK,
 )  # fmt: skip
 """All that a study writes beside its plots, the mark last."""
 

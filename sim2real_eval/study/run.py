@@ -72,12 +72,19 @@ class StudyRun:
         }
 
 
-def scored_runs(runs: Sequence[StudyRun], blocks: Mapping[str, str] | None = None) -> ScoredRuns:
-    """Take RMSE and entropy difference of the runs of one source, for their uncertainty; `blocks`
+_OF_VEPD = {'rmse': 1.0, 'entropy_difference': 1.0}
+
+
+def scored_runs(
+    runs: Sequence[StudyRun],
+    blocks: Mapping[str, str] | None = None,
+    values: Mapping[str, float] = _OF_VEPD,
+) -> ScoredRuns:
+    """Take values of the runs of one source, each over its number, for their uncertainty; `blocks`
     are those of recordings, by name.
     """
     return ScoredRuns(
-        np.array([[run.values['rmse'], run.values['entropy_difference']] for run in runs]),
+        np.array([[run.values[name] / scale for name, scale in values.items()] for run in runs]),
         tuple(run.key.recording for run in runs),
         tuple(run.scenario for run in runs),
         tuple(blocks.get(run.key.recording, '') for run in runs) if blocks else (),

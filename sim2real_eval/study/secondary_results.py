@@ -25,6 +25,7 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from .metric import Metric, MetricRun, MetricRuns, all_metrics
 from .outcome import StudyOutcome
+from .pose_differences import POSE_COLUMNS, PoseRanking, pose_rankings
 from .run import scored_runs
 from .sensitivity import (
     RankedTable,
@@ -192,11 +193,12 @@ SENSITIVITY_COLUMNS = ('judge', 'group', 'scenario', 'model', 'variation', 'vepd
 
 @dataclasses.dataclass(frozen=True)
 class SideResults:
-    """Metrics beside VEPD, sensitivity to the metric's options, agreement of rankings."""
+    """Metrics beside VEPD, sensitivity to its options, agreement of rankings, and the pose."""
 
     metrics: tuple[MetricTable, ...]
     sensitivity: tuple[SensitivityTable, ...]
     rankings: tuple[RankingPair, ...]
+    poses: tuple[PoseRanking, ...] = ()
 
     @property
     def overall_metrics(self) -> list[MetricTable]:
@@ -235,8 +237,8 @@ class SideResults:
             ],
         }
 
-    def write(self, folder: str | Path) -> tuple[Path, Path, Path]:
-        """Write metrics.csv, sensitivity.csv and agreement.json into a study's folder."""
+    def write(self, folder: str | Path) -> tuple[Path, ...]:
+        """Write metrics.csv, sensitivity.csv, pose.csv and agreement.json into a folder."""
         folder = Path(folder)
         metrics = (
             (
@@ -253,9 +255,11 @@ class SideResults:
             for k, model in enumerate(table.models)
             for row in table.rows
         )
+        poses = (row for one in self.poses for row in one.rows())
         return (
             write_csv(folder / 'metrics.csv', METRIC_COLUMNS, metrics),
             write_csv(folder / 'sensitivity.csv', SENSITIVITY_COLUMNS, sensitivity),
+            write_csv(folder / 'pose.csv', POSE_COLUMNS, poses),
             write_json(folder / 'agreement.json', self.to_mapping(), allow_nan=False),
         )
 
@@ -271,6 +275,7 @@ def side_results(outcome: StudyOutcome) -> SideResults:
         tuple(metric_tables(outcome, options)),
         tuple(sensitivity_tables(outcome, options)),
         tuple(ranking_pairs(outcome)),
+        pose_rankings(outcome),
     )
 
 

@@ -9,7 +9,12 @@ from typing import NamedTuple
 
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.report import console
-from sim2real_eval.report.ranking_tables import RankLines, metric_lines, sensitivity_lines
+from sim2real_eval.report.ranking_tables import (
+    RankLines,
+    metric_lines,
+    pose_table,
+    sensitivity_lines,
+)
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults
 from .evidence import Evidence, RunEvidence, gather
@@ -255,6 +260,14 @@ def side_sections(side: SideResults) -> list[SideSection]:
             'gives in brackets. A star: significant. Tau: Kendall rank correlation with '
             'VEPD, 1 for the same order.',
             [_block(lines) for lines in metrics if lines.lines],
+        ),
+        SideSection(
+            'pose',
+            'Position, heading, attitude',
+            'How different the errors of position, heading and attitude are, by the statistics of '
+            'VEPD: W1 between the RMSE of real and simulated runs, in standard deviations of the '
+            'real ones, so that units do not decide.',
+            [AnnotatedTable(pose_table(side.poses))] if side.poses else [],
         ),
         SideSection(
             'options',

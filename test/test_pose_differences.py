@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distances of position, heading and attitude: without units, and with the statistics of VEPD."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from study_examples import drawn_study
+
+from sim2real_eval.report.answer import answer_lines
+from sim2real_eval.report.ranking_tables import pose_table
+from sim2real_eval.study.answer import study_answer
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.pose_differences import PoseRanking, pose_rankings
+
+KEYS = ('position_rmse', 'yaw_rmse', 'orientation_rmse')
+
+
+def study(unit: float = 1.0, shift: float = 0.0) -> StudyOutcome:
+    """Return a study whose models have the errors of the real runs, all of `far` shifted."""
+    outcome = drawn_study(judges=('clean',), runs=5, models={'same': 0.05, 'far': 0.05})
+    drawn = np.random.default_rng(2).gamma(4.0, 0.25, 10)
+    places = {
+        name: i for i, name in enumerate(dict.fromkeys(r.key.recording for r in outcome.runs))
+    }
+    runs = []
+    for run in outcome.runs:
+        size = drawn[places[run.key.recording]] + shift * (run.key.model == 'far')
+        values = {**run.values, **dict.fromkeys(KEYS, unit * float(size))}
+        runs.append(dataclasses.replace(run, values=values))
+    return dataclasses.replace(outcome, runs=tuple(runs))
+
+
+def position(outcome: StudyOutcome) -> PoseRanking:
+    return next(one for one in pose_rankings(outcome) if one.difference.quantity == 'position')
+
+
+def test_a_distance_is_the_shift_in_deviations_of_the_real_runs() -> None:
+    found = position(study(shift=3.0))
+    assert found.known.of('same').distance == 0.0
+    assert found.known.of('far').distance == pytest.approx(3.0 / found.deviation)
+    # Two of the 1024 exchanges of 10 pairs are as far.
+    assert found.known.of('far').p_value == pytest.approx(2 / 1024)
+    assert found.known.of('same').p_value == 1.0
+
+
+def test_units_do_not_decide() -> None:
+    one, other = position(study(1.0, 0.5)), position(study(1000.0, 0.5))
+    assert other.deviation == pytest.approx(1000.0 * one.deviation)
+    for first, second in zip(one.known.models, other.known.models, strict=True):
+        for name in ('distance', 'estimate', 'low', 'high', 'null_median', 'p_value', 'adjusted'):
+            assert getattr(second, name) == pytest.approx(getattr(first, name), rel=1e-6, abs=1e-9)
+
+
+def test_answer_and_table_say_what_is_nearest_beyond_speed() -> None:
+    outcome = study(shift=3.0)
+    told = {line.head: line.text for line in answer_lines(study_answer(outcome))}
+    assert told['Beyond speed'].startswith('position same 0, heading same 0, attitude same 0 (')
+    table = pose_table(pose_rankings(outcome))
+    assert [row[1] for row in table.rows[::2]] == [
+        'PEPD (position)', 'HEPD (heading)', 'AEPD (attitude)'
+    ]  # fmt: skip
+    assert len(study_answer(outcome).to_mapping()['poses']) == 3
+
+
+def test_what_runs_do_not_have_is_left_out() -> None:
+    outcome = study()
+    runs = tuple(
+        dataclasses.replace(run, values={k: v for k, v in run.values.items() if k != 'yaw_rmse'})
+        for run in outcome.runs
+    )
+    found = pose_rankings(dataclasses.replace(outcome, runs=runs))
+    assert [one.difference.quantity for one in found] == ['position', 'attitude']
