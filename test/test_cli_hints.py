@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,12 @@ def test_file_that_cannot_be_written_is_named_as_the_user_does(
         tables.write_bytes(tmp_path / 'x.csv', b'')
     assert caught.value.filename == str(tmp_path / 'x.csv')
     assert not list(tmp_path.iterdir())
+
+
+def test_a_library_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setitem(sys.modules, 'rosbags.rosbag2', None)
+    told = call(capsys, 'simulate', '--motion', 'line', '--duration', 2, '--out', tmp_path / 'x')
+    assert told.status == 2
+    assert told.err.endswith('needs the Python package rosbags: pip install rosbags\n')

@@ -61,3 +61,15 @@ def test_the_reference_names_only_tests_that_exist(docs: Path) -> None:
     for page in (docs / 'reference').rglob('*.md'):
         for name in re.findall(r'`(test/\w+\.py)`', page.read_text(encoding='utf-8')):
             assert (docs.parent / name).is_file(), f'{page.name} names {name}'
+
+
+def test_what_is_written_by_hand_stays_short_enough_to_read(repository: Path) -> None:
+    words = 0
+    generated = {'api.md', 'cli.md', 'findings.md', 'parameters.md'}
+    for page in (repository / 'README.md', *(repository / 'docs').rglob('*.md')):
+        if page.name not in generated:
+            text = re.sub(
+                r'<!-- \w+: [\w.]+ -->.*?<!-- end -->', '', page.read_text('utf-8'), flags=re.S
+            )
+            words += len(re.sub(r'^ *```.*?^ *```', '', text, flags=re.S | re.M).split())
+    assert words <= 40_000, 'say it once, or in a generated block'

@@ -174,6 +174,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = error.filename or 'input or output'
         complain(f'{where}: {error.strerror or type(error).__name__}')
         return 2
+    except ModuleNotFoundError as error:
+        # No distribution of Linux packages bokeh, pygeomag and rosbags.
+        library = str(error.name).partition('.')[0]
+        complain(f'needs the Python package {library}: pip install {library}')
+        return 2
     except MemoryError as error:
         # A duration of 1e9 s, say: numpy tells of the array that it could not have.
         complain(f'not enough memory; choose a shorter time or fewer runs ({error or "no more"})')
