@@ -15,13 +15,13 @@ from sim2real_eval.judge.inertial.strapdown import add_error, grow, move
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.scenarios import FigureEight
 
-G = 9.80665
+G, FLAT = 9.80665, np.zeros((2, 3))
 DRIVE = FigureEight(duration=20.0, rest_time=2.0, speed=3.0, length=30.0, width=15.0)
 
 
 def moved(x: FloatArray, rate: FloatArray, force: FloatArray, dt: float) -> FloatArray:
     x = x.copy()
-    move(x, rate, force, dt, G, np.zeros((15, 15)), np.zeros((12, 4)))
+    move(x, rate, force, dt, G, FLAT, np.zeros((15, 15)), np.zeros((12, 4)))
     return x
 
 
@@ -99,7 +99,7 @@ def test_the_growth_of_errors_is_the_derivative_of_the_integration() -> None:
     dt, step = 0.01, 1e-5
     F = np.zeros((15, 15))
     after = x.copy()
-    move(after, rate, force, dt, G, F, np.zeros((12, 4)))
+    move(after, rate, force, dt, G, FLAT, F, np.zeros((12, 4)))
     numeric = np.zeros((15, 15))
     for j in range(15):
         e = np.zeros(15)
@@ -124,7 +124,7 @@ def test_noise_adds_up_to_what_its_density_says() -> None:
         half[3:6], half[12:15] = 0.5 * dt * 0.04, 0.5 * dt * 0.01
         F = np.zeros((15, 15))
         for _ in range(steps):
-            move(x, np.zeros(3), np.array([0.0, 0.0, G]), dt, G, F, np.zeros((12, 4)))
+            move(x, np.zeros(3), np.array([0.0, 0.0, G]), dt, G, FLAT, F, np.zeros((12, 4)))
             grow(P, F, half, np.zeros((15, 15)))
         expected = {(3, 3): 0.04 + 0.01 / 3, (0, 3): 0.02 + 0.01 / 8, (0, 0): 0.04 / 3 + 0.01 / 20}
         for (i, j), value in expected.items():

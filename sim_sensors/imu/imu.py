@@ -41,6 +41,7 @@ from sim_sensors.sensor.sensor import (
     Sensor,
     Unknown,
 )
+from sim_sensors.world.earth import TurningEarth
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .kinematics import ExactKinematics, Kinematics
 from .orientation import Attitude, Orientation, OrientationModel, Sensed
@@ -134,10 +135,19 @@ class ImuModel(MountedModel):
         return dt
 
     def start(
-        self, seed: int, run: str, sensor: str = 'imu', *, gravity: float = STANDARD_GRAVITY
+        self,
+        seed: int,
+        run: str,
+        sensor: str = 'imu',
+        *,
+        gravity: float = STANDARD_GRAVITY,
+        earth: TurningEarth | None = None,
     ) -> ImuSensor:
-        """Switch a sensor on in a world of that gravity, m/s^2; see `SensorModel.start`."""
-        return ImuSensor(self, seed, run, sensor, gravity)
+        """Switch a sensor on in a world of that gravity, m/s^2; see `SensorModel.start`.
+
+        `earth` is its rotation and curvature; none by default.
+        """
+        return ImuSensor(self, seed, run, sensor, gravity, earth)
 
 
 class ImuSensor(Sensor[ImuMeasurement]):
@@ -145,8 +155,17 @@ class ImuSensor(Sensor[ImuMeasurement]):
 
     model: ImuModel
 
-    def __init__(self, model: ImuModel, seed: int, run: str, sensor: str, gravity: float) -> None:
+    def __init__(
+        self,
+        model: ImuModel,
+        seed: int,
+        run: str,
+        sensor: str,
+        gravity: float,
+        earth: TurningEarth | None = None,
+    ) -> None:
         super().__init__(model, seed, run, sensor, first_interval=1.0 / model.rate)
+        self._earth = earth
         self._kinematics = model.kinematics(gravity)
         self._gyroscope, self._accelerometer = model.triads(seed, run, sensor)
         self._rate_covariance, self._force_covariance = model.reported_covariances()
@@ -199,6 +218,8 @@ class ImuSensor(Sensor[ImuMeasurement]):
         errors.set_bias(values)
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
+        if self._earth is not None:
+            truth = self._earth.sensed(truth)
         ideal = self._kinematics.ideal_measurement(truth, dt)
         noise_dt = self.model.noise_intervals(dt)
         rate, rate_bias, rate_variance = self._gyroscope.corrupt(ideal.rate, noise_dt)
@@ -252,7 +273,7 @@ IMU: SensorKind[ImuModel, ImuArray] = SensorKind(
     message='sensor_msgs/msg/Imu',
     node='imu_node',
     world='',
-    surroundings=lambda world: {'gravity': world.gravity},
+    surroundings=lambda world: {'gravity': world.gravity, 'earth': world.turning_earth},
     ideal=InertialMotion,
 )
 load_imu, simulate = IMU.load, IMU.simulate

@@ -176,6 +176,8 @@ class InertialMotion(_Measured):
         m/s^2, as it is in the specific force; the same as sensors on this motion are given.
     mounting : Mounting
         Where that IMU is.
+    earth : object, optional
+        Of the world; not used, since simulators have a flat Earth at rest.
 
     Raises
     ------
@@ -204,6 +206,7 @@ class InertialMotion(_Measured):
         origin_ns: int,
         gravity: float,
         mounting: Mounting = Mounting(),
+        earth: object = None,
     ) -> None:
         values = np.hstack([imu.angular_velocity, imu.linear_acceleration])
         super().__init__(

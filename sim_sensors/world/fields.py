@@ -63,6 +63,13 @@ class Gravity(Parameters):
         choices=('standard', 'normal', 'constant'),
     )
     value: float = non_negative(STANDARD_GRAVITY, 'm/s^2', 'Gravity of the model constant.')
+    earth: str = parameter(
+        'flat',
+        '',
+        'rotating: IMUs feel the rotation of the Earth and its curvature; matters for tactical '
+        'grade (15 deg/h) and for records of many minutes.',
+        choices=('flat', 'rotating'),
+    )
 
     def at(self, frame: LocalFrame) -> float:
         """Return the gravity at the origin of `frame`, m/s^2."""

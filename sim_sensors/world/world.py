@@ -19,6 +19,7 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameter, Parameters, parameter
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.core.shipped import config_names, config_path
+from .earth import TurningEarth
 from .fields import EarthField, Gravity
 from .geodesy import DEFAULT_ORIGIN, LocalFrame
 from .scene import Dipoles, Landmarks, Tags, chessboard
@@ -63,6 +64,13 @@ class World:
     def gravity(self) -> float:
         """Gravity, m/s^2, along -z of the frame; what an IMU takes as `gravity`."""
         return self.gravity_model.at(self.frame)
+
+    @functools.cached_property
+    def turning_earth(self) -> TurningEarth | None:
+        """Rotation and curvature of the Earth; None on a flat one at rest."""
+        if self.gravity_model.earth == 'flat':
+            return None
+        return TurningEarth.of(self.frame, self.gravity)
 
     @functools.cached_property
     def undisturbed_field(self) -> FloatArray:

@@ -75,6 +75,10 @@ def first_attitude(
     known = _Known(roll, pitch, bias, variance)
     yaw, deviation, about = _heading(inputs, settings, start_heading, known)
     attitude = Rotation.from_euler('xyz', [roll, pitch, yaw])
+    earth = settings.turning_earth(inputs.origin)
+    if earth is not None and bias.any():
+        bias = bias - attitude.inv().apply(earth.rate)
+        variance += float(earth.rate @ earth.rate) * min(deviation, 1.0) ** 2
     tilt = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]) / settings.gravity
     # truth = Exp(e) R0 and R0 f = |f| up, R f = g up + R b: g e x up = R b.
     coupling = -tilt @ attitude.as_matrix()

@@ -338,6 +338,7 @@ def merge_events(
     def interpolated(values: FloatArray) -> FloatArray:
         return np.stack([np.interp(at, known, column) for column in values.T], axis=1)
 
+    earth = settings.turning_earth(inputs.origin)
     return InertialEvents(
         time_ns=time_ns,
         rate=interpolated(inputs.rate),
@@ -351,6 +352,7 @@ def merge_events(
         antenna=inputs.antenna - inputs.imu_arm,
         base=-inputs.imu_arm,
         gravity=settings.gravity,
+        earth=np.zeros((2, 3)) if earth is None else np.stack([earth.rate, earth.gradient]),
         gate=settings.gate**2 if settings.gate > 0.0 else math.inf,
         gate_timeout_ns=round(settings.gate_timeout * 1e9),
         doubt=settings.start.moving_tilt_deviation**2,

@@ -48,6 +48,7 @@ class InertialEvents(NamedTuple):
     antenna: FloatArray
     base: FloatArray
     gravity: float  # m/s^2
+    earth: FloatArray  # (2, 3) Rate and gradient of the Earth, rad/s and 1/s^2; zeros: none
     gate: float  # squared Mahalanobis distance from which on a fix is refused; infinity: none
     gate_timeout_ns: int  # after so long without an accepted fix the next one is taken
     doubt: float  # what the variance of the attitude then grows by, rad^2
@@ -96,7 +97,7 @@ def _advance(
         half[ATTITUDE + i] = 0.5 * dt * ev.noise[k, 0]
         half[GYROSCOPE_BIAS + i] = 0.5 * dt * ev.noise[k, 2]
         half[ACCELEROMETER_BIAS + i] = 0.5 * dt * ev.noise[k, 3]
-    move(x, rate, force, dt, ev.gravity, F, work)
+    move(x, rate, force, dt, ev.gravity, ev.earth, F, work)
 
 
 @compiled

@@ -17,7 +17,8 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.shipped import config_names
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from sim_sensors.world.earth import TurningEarth
+from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +107,13 @@ class InertialSettings(Parameters):
         0.01, 'm/s^2/sqrt(s)', 'Random walk of the bias.', minimum=0.0
     )
     gravity: float = parameter(STANDARD_GRAVITY, 'm/s^2', 'Of the place.', above=0.0)
+    earth: str = parameter(
+        'flat',
+        '',
+        'rotating: rotation and curvature of the Earth are taken off, for tactical grade and '
+        'records of many minutes.',
+        choices=('flat', 'rotating'),
+    )
     fix_deviation: tuple[float, float, float] = parameter(
         (1.0, 1.0, 2.0), 'm', 'Of fixes that state no covariance (east, north, up).', minimum=1e-4
     )
@@ -145,6 +153,10 @@ class InertialSettings(Parameters):
     base_link_frame: str = parameter('base_link', '', 'Frame whose motion is estimated.')
     start: Start = dataclasses.field(default_factory=Start)
     smoother: Smoother = dataclasses.field(default_factory=Smoother)
+
+    def turning_earth(self, origin: LocalFrame) -> TurningEarth | None:
+        """Return rotation and curvature of the Earth about an origin; None for a flat one."""
+        return None if self.earth == 'flat' else TurningEarth.of(origin, self.gravity)
 
     @classmethod
     def load(cls, name_or_path: str | Path = 'default') -> tuple[InertialSettings, Path]:

@@ -57,14 +57,17 @@ def add_error(x: FloatArray, e: FloatArray, scratch: FloatArray) -> None:
 
 @kernel
 def move(
-    x: FloatArray, rate: FloatArray, force: FloatArray, dt: float, gravity: float, F: FloatArray,
-    work: FloatArray,
+    x: FloatArray, rate: FloatArray, force: FloatArray, dt: float, gravity: float,
+    earth: FloatArray, F: FloatArray, work: FloatArray,
 ) -> None:  # fmt: skip
     """Move the state, (16,), over an interval, s, and fill F, (15, 15), with its errors' growth.
 
     Rate, rad/s, force and gravity, m/s^2, are measured means; rows of F from 9 are those of the
     identity. The derivative of Gamma_n with respect to phi is taken to first order in phi:
     relative errors of phi^2 / 12 of the small effect of a gyroscope bias on velocity and position.
+
+    `earth`, (2, 3), is rate and gradient of `sim_sensors.world.earth.TurningEarth`; zeros for
+    none. F has its rate, but not its gradient, which matters after many minutes without fixes.
     """
     R, phi, f, c1, c2 = work[0:3, 0:3], work[3], work[4], work[5], work[6]
     s1, s2 = work[7], work[8]
@@ -73,6 +76,11 @@ def move(
     for i in range(3):
         phi[i] = (rate[i] - x[_GYROSCOPE + i]) * dt
         f[i] = force[i] - x[_ACCELEROMETER + i]
+    W = earth[0]
+    turns = W[1] != 0.0 or W[2] != 0.0
+    if turns:
+        for i in range(3):
+            phi[i] -= (R[0, i] * W[0] + R[1, i] * W[1] + R[2, i] * W[2]) * dt
     t2 = phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2]
     _, A, B, C = coefficients(t2)
     cross(phi, f, c1)
@@ -112,10 +120,22 @@ def move(
             F[VELOCITY + i, GYROSCOPE_BIAS + j] = slope1 * dt2
             F[POSITION + i, GYROSCOPE_BIAS + j] = slope2 * dt2 * dt
 
+    if turns:
+        cross(W, x[3:6], c1)
+        for i in range(3):
+            # Of the place and the velocity at the start of the interval.
+            c2[i] = earth[1, i] * x[i] - 2.0 * c1[i]
+            for j in range(3):
+                F[VELOCITY + i, VELOCITY + j] -= 2.0 * skew(W, i, j) * dt
+                F[ATTITUDE + i, ATTITUDE + j] -= skew(W, i, j) * dt
     for i in range(3):
         down = -gravity if i == 2 else 0.0
         x[i] += x[3 + i] * dt + (0.5 * down + s2[i]) * dt2
         x[3 + i] += (down + s1[i]) * dt
+    if turns:
+        for i in range(3):
+            x[i] += 0.5 * c2[i] * dt2
+            x[3 + i] += c2[i] * dt
     turn4 = work[9]
     quaternion_from_vector(phi, turn4)
     multiply(q, turn4, q)

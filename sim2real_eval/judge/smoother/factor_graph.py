@@ -15,6 +15,7 @@ from sim2real_eval.judge.inertial.alignment import FirstAttitude
 from sim2real_eval.judge.inertial.front_end import InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.world.earth import TurningEarth
 from .chain import Steps, joint_covariances
 
 INTEGRATION_DENSITY = 1e-4
@@ -72,6 +73,7 @@ class FactorGraph:
         self, gtsam: Any, inputs: InertialInputs, settings: InertialSettings, steps: Steps
     ) -> None:
         self.gtsam, self.inputs, self.settings, self.steps = gtsam, inputs, settings, steps
+        self.earth = settings.turning_earth(inputs.origin)
         self.arm = inputs.antenna - inputs.imu_arm
         self.models = [_fix_model(gtsam, settings, each) for each in inputs.fix_covariance]
         self.parameters: dict[float, Any] = {}
@@ -85,7 +87,7 @@ class FactorGraph:
         """Return the factor between nodes i and i + 1, and its preintegrated measurements."""
         gap = float(self.steps.gap[i])
         if gap not in self.parameters:
-            self.parameters[gap] = _imu_parameters(self.gtsam, self.settings, gap)
+            self.parameters[gap] = _imu_parameters(self.gtsam, self.settings, gap, self.earth)
         measured = self.gtsam.PreintegratedCombinedMeasurements(self.parameters[gap], bias)
         span = slice(int(self.steps.first[i]), int(self.steps.first[i + 1]))
         for force, rate, dt in zip(
@@ -146,7 +148,9 @@ def _first_velocity(inputs: InertialInputs) -> FloatArray:
     return np.asarray((inputs.fix[later] - inputs.fix[0]) / time[later])
 
 
-def _imu_parameters(gtsam: Any, settings: InertialSettings, gap: float) -> Any:
+def _imu_parameters(
+    gtsam: Any, settings: InertialSettings, gap: float, earth: TurningEarth | None
+) -> Any:
     gyroscope, accelerometer, gyroscope_walk, accelerometer_walk = imu_densities(settings, gap)
     parameters = gtsam.PreintegrationCombinedParams.MakeSharedU(settings.gravity)
     eye = np.eye(3)
@@ -155,6 +159,9 @@ def _imu_parameters(gtsam: Any, settings: InertialSettings, gap: float) -> Any:
     parameters.setIntegrationCovariance(INTEGRATION_DENSITY**2 * eye)
     parameters.setBiasOmegaCovariance(gyroscope_walk**2 * eye)
     parameters.setBiasAccCovariance(accelerometer_walk**2 * eye)
+    if earth is not None:
+        # Its curvature is left to the bias of the accelerometer.
+        parameters.setOmegaCoriolis(earth.rate)
     return parameters
 
 

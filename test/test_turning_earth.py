@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An IMU feels the rotation and the curvature of the Earth, and inertial judges take them off."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from sim2real_eval.judge.inertial.strapdown import move
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.imu.models import IdealImu
+from sim_sensors.motion.motions import motion_of
+from sim_sensors.motion.scenarios import FigureEight
+from sim_sensors.motion.trajectory import Trajectory
+from sim_sensors.world.earth import EARTH_RATE, TurningEarth
+from sim_sensors.world.fields import Gravity, normal_gravity
+from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.world import World
+
+G = 9.80665
+PLACE = LocalFrame(50.0, 8.0, 100.0)
+EARTH = TurningEarth.of(PLACE, G)
+
+
+def world(earth: str) -> World:
+    return World(frame=PLACE, gravity_model=Gravity(earth=earth))
+
+
+def measured(motion: Trajectory, earth: TurningEarth | None) -> tuple[FloatArray, FloatArray]:
+    found = IdealImu(rate=100.0).start(1, 'a', earth=earth).measure(motion)
+    return found.angular_velocity, found.linear_acceleration
+
+
+@pytest.mark.parametrize('latitude', [-30.0, 0.0, 50.0, 90.0])
+def test_a_gyroscope_at_rest_is_a_compass(latitude: float) -> None:
+    """15.04 deg/h, of which cos(latitude) points north and sin(latitude) up."""
+    earth = TurningEarth.of(LocalFrame(latitude, 8.0, 0.0), G)
+    heading = 0.7
+    still = motion_of('standstill', duration=0.5, parameters={'heading': heading})
+    rate, force = measured(still.at(np.arange(10) / 100.0), earth)
+    per_hour = np.degrees(rate[-1]) * 3600.0
+    assert np.linalg.norm(per_hour) == pytest.approx(15.041, abs=1e-3)
+    north = 15.041 * math.cos(math.radians(latitude))
+    # The body's x axis is turned by the heading from east, its y axis from north.
+    assert per_hour[0] == pytest.approx(north * math.sin(heading), abs=1e-3)
+    assert per_hour[1] == pytest.approx(north * math.cos(heading), abs=1e-3)
+    assert per_hour[2] == pytest.approx(15.041 * math.sin(math.radians(latitude)), abs=1e-3)
+    np.testing.assert_allclose(force[-1], [0.0, 0.0, G], atol=1e-12)
+
+
+def test_the_plumb_line_is_that_of_the_ellipsoid_and_gets_weaker_with_height() -> None:
+    for point in ([5000.0, 0.0, 0.0], [0.0, 5000.0, 0.0], [0.0, 0.0, 2000.0]):
+        place = np.array([point])
+        latitude, longitude, altitude = PLACE.to_geodetic(place)
+        up = PLACE.to_enu(latitude, longitude, altitude + 1.0)[0] - place[0]
+        # From the gravity of the ellipsoid at the origin to that at the place.
+        change = normal_gravity(latitude, altitude) - normal_gravity(50.0, 100.0)
+        expected = up * (G + change) - [0.0, 0.0, G]
+        np.testing.assert_allclose(-EARTH.gradient * place[0], expected, rtol=0.02, atol=8e-5)
+
+
+def test_driving_east_weighs_less_and_north_is_pushed_west() -> None:
+    """The effect of Eötvös, 2 W v cos(latitude), and that of Coriolis, 2 W v sin(latitude)."""
+    zeros, speed = np.zeros((1, 3)), 20.0
+    for heading, axis in ((0.0, 2), (math.pi / 2, 1)):
+        turn = rotations.from_heading(np.array([heading]))
+        ahead = rotations.rotate(turn, np.array([[speed, 0.0, 0.0]]))
+        motion = Trajectory(np.zeros(1), zeros, turn, ahead, zeros, zeros, zeros)
+        _, force = measured(motion, EARTH)
+        part = math.cos if axis == 2 else math.sin
+        pull = 2.0 * EARTH_RATE * speed * part(math.radians(50.0))
+        # Who drives north and keeps straight is held against a pull to the right, by the left.
+        assert force[0, axis] - (G if axis == 2 else 0.0) == pytest.approx(
+            -pull if axis == 2 else pull, rel=1e-9
+        )
+
+
+def test_a_lever_arm_feels_the_coriolis_acceleration_of_its_own_velocity() -> None:
+    motion = FigureEight(duration=20.0, speed=3.0).at(np.linspace(0.0, 20.0, 50))
+    arm = np.array([2.0, -1.0, 0.5])
+    first, then = EARTH.sensed(motion.at_lever_arm(arm)), EARTH.sensed(motion).at_lever_arm(arm)
+    np.testing.assert_allclose(first.acceleration, then.acceleration, atol=1e-5)
+    # Against velocities of the body alone the difference is larger.
+    arms = motion.at_lever_arm(arm)
+    body = dataclasses.replace(arms, velocity=motion.velocity)
+    assert np.abs(EARTH.sensed(body).acceleration - then.acceleration).max() > 5e-5
+
+
+def test_an_unaided_navigator_swings_with_the_period_of_schuler() -> None:
+    """2 pi sqrt(R / g): 84.4 minutes."""
+    earth, x = np.stack([EARTH.rate, EARTH.gradient]), np.zeros(16)
+    x[4], x[9] = 0.1, 1.0
+    force = np.array([0.0, 0.0, G])
+    F, work = np.zeros((15, 15)), np.zeros((12, 4))
+    north = []
+    for _ in range(5400):
+        move(x, EARTH.rate, force, 1.0, G, earth, F, work)
+        north.append(x[4])
+    crossings = np.flatnonzero(np.diff(np.sign(north)) != 0)
+    assert 2.0 * (crossings[1] - crossings[0]) / 60.0 == pytest.approx(84.4, abs=0.4)
+    # Without the curvature it would run away at its first speed.
+    assert np.abs(x[:2]).max() < 200.0
+
+
+def test_a_judge_takes_off_what_the_simulation_put_on() -> None:
+    drive = FigureEight(duration=60.0, speed=3.0, length=30.0, width=15.0)
+    rate, force = measured(drive.at(np.arange(6001) / 100.0), EARTH)
+
+    def end(earth: FloatArray) -> FloatArray:
+        x = np.zeros(16)
+        first = drive.at(np.zeros(1))
+        x[:3], x[3:6], x[6:10] = first.position[0], first.velocity[0], first.orientation[0]
+        F, work = np.zeros((15, 15)), np.zeros((12, 4))
+        for k in range(6000):
+            mean = 0.5 * (rate[k] + rate[k + 1]), 0.5 * (force[k] + force[k + 1])
+            move(x, *mean, 0.01, G, earth, F, work)
+        last = drive.at(np.array([60.0]))
+        error = rotations.between(last.orientation, x[None, 6:10])[0]
+        return np.concatenate([x[3:6] - last.velocity[0], error])
+
+    flat, turning = (
+        end(earth) for earth in (np.zeros((2, 3)), np.stack([EARTH.rate, EARTH.gradient]))
+    )
+    assert np.linalg.norm(flat[3:]) == pytest.approx(60.0 * EARTH_RATE, rel=0.3)
+    assert np.linalg.norm(turning[3:]) < 0.02 * np.linalg.norm(flat[3:])
+    assert np.linalg.norm(turning[:3]) < 0.1 * np.linalg.norm(flat[:3])
+
+
+def test_the_earth_is_flat_unless_the_world_says_otherwise() -> None:
+    assert World().turning_earth is None
+    assert world('flat').turning_earth is None
+    found = world('rotating').turning_earth
+    assert found is not None
+    np.testing.assert_array_equal(found.rate, EARTH.rate)
