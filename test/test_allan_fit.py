@@ -234,6 +234,10 @@ def test_too_little_to_fit_is_refused() -> None:
         fit_terms(allan_curve(np.random.default_rng(1).standard_normal(40), 1.0))
     with pytest.raises(ParameterError, match='constant'):
         fit_terms(allan_curve(np.ones(1000), 1.0))
+    with pytest.raises(ParameterError, match='an average of it, is constant'):
+        fit_terms(allan_curve((-1.0) ** np.arange(1000), 1.0))
+    with pytest.raises(ParameterError, match='is too large; must be below 1e'):
+        fit_terms(allan_curve(1e100 * np.arange(1000) ** 2, 1.0))
 
 
 def test_records_of_unequal_length_have_one_kind_of_bias_together() -> None:

@@ -42,6 +42,8 @@ _ITERATIONS = 30
 _CONVERGED = 1e-3
 _MISFIT_ALARM = 1e-3
 _LARGEST_MISFIT = 3.0
+# Allan variance whose square is still a number, and that of its reciprocal.
+_LEAST = 1e-100
 FEWEST_FITTED = 6
 """Averaging times that a fit of five terms takes at least."""
 
@@ -112,8 +114,12 @@ def fit_terms(curve: AllanCurve, time: float = 0.0) -> AllanFit:
             f'{len(curve.factors)} averaging times of {curve.n} samples are too few; must be '
             f'{FEWEST_FITTED} or more',
         )
-    if not curve.variance[0] > 0.0:
-        raise ParameterError('Allan fit', '', 'the signal is constant; there is no noise to fit')
+    if not curve.variance.min() > _LEAST:
+        problem = 'the signal, or an average of it, is constant; there is no noise to fit'
+        raise ParameterError('Allan fit', '', problem)
+    if not curve.variance.max() < 1.0 / _LEAST:
+        largest = f'{curve.variance.max():.3g} is too large; must be below {1.0 / _LEAST:g}'
+        raise ParameterError('Allan fit', '', f'an Allan variance of {largest}')
     problem = _Problem(curve, time)
     theta = problem.fit(problem.free)
     square = problem.chi_square(theta)
