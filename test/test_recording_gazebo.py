@@ -133,6 +133,10 @@ def test_a_noise_free_sensor_is_where_its_lever_arm_says(tmp_path: Path) -> None
             [odometry(STAMPS[0], 0.0), odometry(STAMPS[1], 0.0, 'odom')],
             "frame_id is 'map', 'odom'; one topic must have one frame",
         ),
+        (
+            [odometry(STAMPS[0], 0.0), odometry(STAMPS[1], 0.0).replace(b'_link', b'_lonk')],
+            "child_frame_id is 'base_link', 'base_lonk'; one topic must have one frame",
+        ),
     ],
 )
 def test_what_is_damaged_is_refused_with_its_topic(

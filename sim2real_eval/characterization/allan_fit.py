@@ -115,8 +115,8 @@ def fit_terms(curve: AllanCurve, time: float = 0.0) -> AllanFit:
             f'{FEWEST_FITTED} or more',
         )
     if not curve.variance.min() > _LEAST:
-        problem = 'the signal, or an average of it, is constant; there is no noise to fit'
-        raise ParameterError('Allan fit', '', problem)
+        constant = 'the signal, or an average of it, is constant; there is no noise to fit'
+        raise ParameterError('Allan fit', '', constant)
     if not curve.variance.max() < 1.0 / _LEAST:
         largest = f'{curve.variance.max():.3g} is too large; must be below {1.0 / _LEAST:g}'
         raise ParameterError('Allan fit', '', f'an Allan variance of {largest}')

@@ -128,9 +128,10 @@ def _array(
         times = np.array(stamp_ns, np.int64), np.array([time for time, _ in rows], np.int64)
     except (IndexError, TypeError, ValueError, OverflowError, struct.error) as error:
         raise RecordingError(f'{where}: a message cannot be read: {error}') from error
-    if len(frames) > 1:
-        found = ', '.join(sorted(repr(frame) for frame, _ in frames))
-        raise RecordingError(f'{where}: frame_id is {found}; one topic must have one frame')
+    for key, names in zip(('frame_id', 'child_frame_id'), zip(*frames, strict=True), strict=True):
+        if len(set(names)) > 1:
+            found = ', '.join(map(repr, sorted(set(names))))
+            raise RecordingError(f'{where}: {key} is {found}; one topic must have one frame')
     kind, count = known_type(layout.ros_type), len(rows)
     if 'place' in values:
         latitude, longitude, altitude = values.pop('place').T.copy()
