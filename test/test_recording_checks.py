@@ -21,8 +21,7 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.roles import run_name, scenario_of
 from sim2real_eval.recording.writing import write_recording
-from sim_sensors.core import rotations
-from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.core.measurements import MessageArray
 
 STORAGES = ['mcap', 'sqlite3', 'csv']
 
@@ -394,45 +393,3 @@ def test_metadata_of_a_written_folder_is_plain_yaml(tmp_path: Path) -> None:
     assert content['topics']['truth'] == '/ground_truth/odometry'
     assert content['arrival'] == 'recorded'
     assert content['files']['gps_vel.csv']['topic'] == '/gps/vel'
-
-
-def first_twists(rate: float, first: float, *, speed: float = 0.0) -> OdometryArray:
-    """Return the odometry that Gazebo gives of a robot 8.45 cm above the origin, turned by 1 rad:
-    the mean of its twist over the last ten steps of 1 ms, whose first is the way from the origin.
-    `first` is the time of the first message, s.
-    """
-    count = 60
-    stamps = np.round((first + np.arange(count) / rate) * 1e9).astype(np.int64)
-    steps = np.round(stamps * 1e-6).astype(int)
-    holds = (steps <= 9)[:, None] / steps[:, None]
-    turn = rotations.from_heading(np.full(count, 1.0))
-    return OdometryArray.exact(
-        stamps,
-        position=np.column_stack([stamps * 1e-9 * speed, 0.0 * steps, 0.0 * steps + 0.0845]),
-        orientation=turn,
-        linear_velocity=rotations.rotate_back(turn, np.tile([speed, 0.0, 0.0], (count, 1)))
-        + holds * [0.0, 0.0, 84.5],
-        angular_velocity=holds * [0.0, 0.0, 1000.0],
-    )
-
-
-def test_the_first_twist_of_gazebo_is_left_out() -> None:
-    for rate, first, left in ((1000.0, 0.001, 9), (100.0, 0.009, 1), (100.0, 0.01, 0)):
-        array = first_twists(rate, first)
-        kept, notes = check_messages('here', '/truth', array, is_truth=True)
-        assert len(kept) == 60 - left
-        assert not kept.linear_velocity.any()
-        assert [note.code for note in notes] == ['recording.first_twist'] * bool(left)
-        # Odometry that is no truth stays as it is.
-        assert len(check_messages('here', '/odom', array)[0]) == 60
-
-
-def test_a_twist_that_is_wrong_throughout_or_a_fast_start_stay() -> None:
-    fast = first_twists(100.0, 0.01, speed=30.0)
-    scaled = dataclasses.replace(fast, linear_velocity=100.0 * fast.linear_velocity)
-    late = np.zeros((60, 3))
-    late[5] = 50.0
-    for array in (fast, scaled, dataclasses.replace(fast, angular_velocity=late)):
-        kept, notes = check_messages('here', '/truth', array, is_truth=True)
-        assert len(kept) == 60
-        assert not notes
