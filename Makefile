@@ -33,7 +33,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 .DEFAULT_GOAL := help
 # One step at a time, whatever -j says: each is built to fill two cores by itself.
 .NOTPARALLEL:
-.PHONY: help demo test lint format unit docs oldest colcon constraints bench fuzz clean
+.PHONY: help demo test lint format unit docs oldest colcon constraints bench validation fuzz clean
 
 help: ## show this list
 	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
@@ -91,6 +91,9 @@ colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch wor
 
 bench: $(VENV)/.installed-test ## measure speed; a few minutes
 	@set -e; for script in benchmarks/*_speed.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+validation: $(VENV)/.installed-test ## measure every claim of the documentation and write its page; under an hour, goes on where it was
+	$(BIN)/python benchmarks/validation.py
 
 fuzz: $(VENV)/.installed-test ## give every reader changed inputs for SECONDS=600 (what breaks one is kept in fuzz_found/), kill commands KILLS=100 times
 	$(BIN)/python test/fuzzing.py --seconds $(SECONDS)

@@ -14,7 +14,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / 'test'))
 
-from measuring import table
+from measuring import table, write
 from tuning_examples import VARIANCE, VELOCITY, Wander, wander_setup
 
 from sim2real_eval.benches.tuning import TuneOptions, tune
@@ -50,20 +50,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--trials', type=int, default=200, help='default %(default)s')
     parser.add_argument('--jobs', type=int, default=1, help='default %(default)s')
+    parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results')
     options = parser.parse_args()
     seeds = range(options.trials)
     right = map_in_processes(partial(trial, off=False), seeds, jobs=options.jobs)
     claims = sum(changed > 0 for changed, _ in right)
     print(f'right from the start: {claims} of {len(right)} trials changed a parameter')
     off = map_in_processes(partial(trial, off=True), seeds, jobs=options.jobs)
-    rows = []
+    rows, held, tried = [], 0, 0
     for name in NAMES:
         changed = sum(known[name][0] for _, known in off)
         inside = sum(known[name][1] for _, known in off)
+        held, tried = held + inside, tried + changed
         rows.append((name, f'{changed} of {len(off)}', f'{inside} ({inside / changed:.1%})'))
     others = sum(count > 2 for count, _ in off)
     table(('known parameter', 'changed', 'truth inside the interval'), rows)
     print(f'others changed too: {others} of {len(off)} trials')
+    figures = {'changed': f'{claims}/{len(right)}', 'inside': f'{held}/{tried}'}
+    write(options.out, 'tuning_recovery', {'figures': figures})
 
 
 if __name__ == '__main__':

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers that README and documentation claim, what measures each, and what it is held against."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+
+class Claim(NamedTuple):
+    """A number, and where it comes from.
+
+    `measure` is a test that records the figure as a property of itself, or a step of
+    `validation.SCRIPTS` that writes it. Every value must lie between `low` and `high`; a share is
+    written as `k/n`. `stated` are places that print it: a page and the words on it.
+    """
+
+    what: str
+    oracle: str
+    measure: str
+    figure: str
+    high: float
+    low: float = -inf
+    unit: str = ''
+    stated: tuple[tuple[str, str], ...] = ()
+
+
+_CORE = 'test_judge_core.py::test_the_{}_filter_follows_the_core_after_every_event'
+_NODE = 'test_judge_node.py::test_judge_publishes_what_the_node_published'
+_TRACES = 'test_judge_traces.py::test_judge_publishes_what_the_node_published'
+_BACK = 'test_navsat_transform_sends_the_filtered_position_back_as_the_node_did'
+_RUN = 'test_a_run_agrees_with_filterpy'
+_RATIO = 'chi-square bounds'
+_RL = 'traces of robot_localization 3.8.3'
+_JUDGE, _INERTIAL = 'docs/explanation/judge.md', 'docs/explanation/inertial.md'
+_EXPERIMENTS = 'docs/explanation/experiments.md'
+
+
+def _study(judge: str, model: str, printed: str) -> Claim:
+    """One seed of the study, which must lie in the printed range of five."""
+    low, high = printed.partition('[')[2].strip(']').split(', ')
+    half = 0.5 * 10.0 ** -len(high.partition('.')[2])
+    return Claim(
+        f'experiment B on stand-ins, seed 0, `{judge}`: VEPD of {model}',
+        'seeds 0 to 4 as printed', 'study', f'{judge} {model}', float(high) + half,
+        float(low) - half, stated=((_EXPERIMENTS, printed),),
+    )  # fmt: skip
+
+
+def _drive(name: str, judge: str, low: float, high: float, printed: str) -> Claim:
+    return Claim(
+        f'{name}, `{judge}`: RMSE of speed', 'the truth of the recording', 'drives',
+        f'{name} {judge}', high, low, 'm/s', ((_INERTIAL, printed),),
+    )  # fmt: skip
+
+
+def _tau(measure: str, outcome: str, of: str, low: float, high: float) -> Claim:
+    return Claim(
+        f'{measure}, with {of}', 'known errors, 10 realities',
+        'predicts', f'{measure}: {outcome}', high, low,
+    )  # fmt: skip
+
+
+_LOSS, _SPEED = 'the extra error of a filter tuned in simulation', 'the wrong prediction of speed'
+_POSITION = 'the wrong prediction of position'
+
+CLAIMS: dict[str, tuple[Claim, ...]] = {
+    'Estimators': (
+        Claim('EKF core, 5 traces: state', _RL, _CORE.format('extended'), 'state', 1e-12),
+        Claim('UKF core, 5 traces: state', _RL, _CORE.format('unscented'), 'state', 1e-8),
+        Claim('nodes, 10 traces: position', _RL, _NODE, 'position', 4e-9, unit='m'),
+        Claim(
+            'nodes, 10 traces: velocity', _RL, _NODE, 'velocity', 4e-8, unit='m/s',
+            stated=(('README.md', '4e-8 m/s'),),
+        ),
+        Claim('nodes, 10 traces: covariance, relative', _RL, _NODE, 'covariance', 1e-6),
+        Claim('nodes, 10 more traces: position', _RL, _TRACES, 'position', 1e-11, unit='m'),
+        Claim('nodes, 10 more traces: velocity', _RL, _TRACES, 'velocity', 2e-11, unit='m/s'),
+        Claim(
+            '`gps/filtered`, 11 traces: latitude', _RL, f'test_judge_navsat_traces.py::{_BACK}',
+            'latitude', 1e-9, unit='deg',
+        ),
+        Claim(
+            'EKF, a run of 20 s: state', 'filterpy', f'test_judge_filter.py::{_RUN}', 'state',
+            1e-10,
+        ),
+        Claim(
+            'textbook UKF, a run of 10 s: state', 'filterpy',
+            f'test_judge_textbook_unscented.py::{_RUN}', 'state', 1e-9,
+        ),
+        Claim(
+            'error-state integration', 'scipy, matrix exponential',
+            'test_strapdown.py::test_an_interval_of_constant_rate_and_force_is_integrated_exactly',
+            'motion', 1e-12,
+        ),
+        Claim(
+            'error-state integration', 'GTSAM, preintegration',
+            'test_strapdown.py::test_integration_agrees_with_the_preintegration_of_gtsam',
+            'motion', 1e-9,
+        ),
+        Claim(
+            'attitude filter: quaternion', 'filterpy with scipy rotations',
+            'test_attitude.py::test_the_filter_is_filterpys_with_derivatives_by_differences',
+            'quaternion', 1e-9,
+        ),
+        Claim(
+            'preintegration: covariance, relative', 'GTSAM 4.3',
+            'test_preintegration.py::test_gtsam_has_the_same_deltas_covariance_and_prediction',
+            'covariance', 1e-12,
+        ),
+    ),
+    'Consistency of our filters': (
+        Claim(
+            '`error_state`, 40 drives: NEES over 15 states', _RATIO,
+            'test_error_state.py::test_errors_are_as_large_as_the_filter_says', 'state', 1.2, 0.82,
+        ),
+        Claim(
+            '`error_state`, 40 drives: NIS ratio', _RATIO,
+            'test_error_state.py::test_errors_are_as_large_as_the_filter_says', 'NIS', 1.04, 0.96,
+        ),
+        Claim(
+            '`gtsam` smoother, 36 drives: NEES ratios', _RATIO,
+            'test_smoother.py::test_errors_are_what_the_covariances_say', 'ratio', 1.5, 0.61,
+        ),
+        Claim(
+            'attitude: NEES ratio at three times', _RATIO,
+            'test_attitude.py::test_nees_of_a_right_model_is_inside_its_band', 'ratio', 1.6, 0.5,
+        ),
+        Claim(
+            '`correct: [differential]`: mean NIS ratio', 'expected value 1',
+            'test_judge_mended.py::test_innovations_of_increments_are_what_their_covariance_says',
+            'corrected', 1.1, 0.9,
+        ),
+    ),
+    'Statistics': (
+        Claim(
+            'VEPD on the published file layout', 'the published procedure in numpy and scipy',
+            'test_metrics_vepd.py::test_files_laid_out_as_published_give_tables_1_and_2_to_the_last_digit',
+            'relative', 1e-13,
+        ),
+        Claim(
+            'Wiener entropy', 'a DFT by definition',
+            'test_metrics_scores.py::test_score_agrees_with_an_independent_computation',
+            'entropy', 1e-10,
+        ),
+        Claim(
+            'identical sensors called different, nominal 5 %', 'known law',
+            'test_uncertainty.py::test_identical_sensors_are_called_different_as_often_as_stated',
+            'share', 0.072, 0.028,
+        ),
+        Claim(
+            'the same, 12 settings, two coordinates', 'known law', 'same', 'rejects', 0.08, 0.02,
+        ),
+        Claim(
+            'coverage of 95 % intervals, 36 settings', 'known distance', 'different', 'covers',
+            1.0, 0.86,
+        ),
+        Claim(
+            'coverage of the 95 % interval of a fitted parameter', 'known parameter',
+            'test_fit_truths.py::test_intervals_hold_the_truth', 'share', 1.0, 0.75,
+        ),
+        Claim(
+            '`tune` from right parameters changes one', 'known filter', 'tuning', 'changed', 0.05,
+        ),
+        Claim(
+            'coverage of the 95 % interval of a tuned parameter', 'known filter', 'tuning',
+            'inside', 1.0, 0.8,
+        ),
+    ),
+    'Does VEPD predict?': (
+        _tau('VEPD, clean', 'loss', _LOSS, -0.3, 0.3),
+        _tau('VEPD, clean', 'speed', _SPEED, -0.3, 0.3),
+        _tau('VEPD, the tuned judge', 'loss', _LOSS, 0.0, 1.0),
+        _tau('VEPD, the tuned judge', 'speed', _SPEED, 0.0, 1.0),
+        _tau('Allan deviations', 'loss', _LOSS, 0.0, 1.0),
+        _tau('scatter of the fixes', 'position', _POSITION, 0.0, 1.0),
+    ),
+    'Sensors, noise and world': (
+        Claim(
+            'Allan deviation, relative', 'allantools',
+            'test_allan.py::test_allantools_agrees_to_1e_12', 'relative', 1e-12,
+        ),
+        Claim(
+            'Allan deviation of the ADIS16405 record, relative', 'the published deviations',
+            'test_allan.py::test_published_variances_of_a_real_sensor', 'relative', 5e-6,
+        ),
+        Claim(
+            'N, B and K within 3 sigma', 'known noise',
+            'test_allan_fit.py::test_terms_come_back_within_three_sigma_in_99_of_100_seeds',
+            'share', 1.0, 0.99,
+        ),
+        Claim(
+            'WMM 2020, 100 places', "NOAA's test values",
+            'test_world.py::test_the_published_values_of_the_world_magnetic_model_are_met',
+            '0.05 nT', 0.051, unit='nT',
+        ),
+        Claim(
+            'WMM 2025, 100 places', "NOAA's test values",
+            'test_world.py::test_the_published_values_of_the_world_magnetic_model_are_met',
+            '0.0015 nT', 0.0015, unit='nT',
+        ),
+        Claim(
+            'normal gravity at height 0', 'gradient of the WGS84 potential',
+            'test_world.py::test_normal_gravity_is_the_gradient_of_the_normal_potential',
+            'difference', 2e-8, unit='m/s²',
+        ),
+        Claim(
+            'field of a dipole: divergence over slopes', "Maxwell's equations",
+            'test_dipoles.py::test_the_field_has_neither_divergence_nor_curl_away_from_the_source',
+            'divergence', 1e-7,
+        ),
+        Claim(
+            'scenarios: pose', "GTSAM's scenarios",
+            'test_rigid_scenarios.py::test_gtsam_has_the_same_motion', 'pose', 2e-13,
+        ),
+        Claim(
+            'camera with lens distortion', 'OpenCV',
+            'test_pinhole.py::test_opencv_projects_to_the_same_pixels', 'pixels', 1e-9, unit='px',
+        ),
+    ),
+    'Recordings and experiments': (
+        _drive('drive0708', 'error_state', 0.025, 0.035, '0.03 (0.03)'),
+        _drive('drive0708', 'gtsam', 0.0185, 0.0195, '0.019'),
+        _drive('drive0708', 'clean', 0.115, 0.125, '0.80 (0.12)'),
+        _drive('drive0708', 'paper_released', 0.155, 0.165, '0.79 (0.16)'),
+        _drive('comma2k19', 'error_state', 0.265, 0.275, '0.27 (0.12)'),
+        _drive('comma2k19', 'gtsam', 0.0845, 0.0855, '0.085'),
+        _study('clean', 'ch_gauss', '0.354 [0.348, 0.360]'),
+        _study('clean', 'ch_rw', '0.045 [0.042, 0.052]'),
+        _study('clean', 'airsim', '0.270 [0.241, 0.314]'),
+        _study('paper_released', 'ch_gauss', '0.255 [0.252, 0.261]'),
+        _study('paper_released', 'ch_rw', '0.0029 [0.0025, 0.0032]'),
+        _study('paper_released', 'airsim', '0.074 [0.071, 0.076]'),
+    ),
+}  # fmt: skip

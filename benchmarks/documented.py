@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results that the documentation prints: experiment B, and speed errors of real drives.
+
+`documented.py study` runs shipped studies; `documented.py drives` judges the recordings below
+SIM2REAL_REAL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from measuring import write
+
+import sim2real_eval as s2r
+from sim2real_eval.judge.protocol import JudgeRequest, load_judge
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.study.adapting import true_heading
+
+ROOT = Path(__file__).resolve().parents[1]
+WARM = s2r.MetricOptions(warmup=5.0)
+PATHS = {'drive0708': 'drive0708/segments', 'comma2k19': 'comma2k19/segments'}
+
+
+def study(jobs: int) -> dict[str, float]:
+    """Return VEPD by judge and model of experiment B on stand-ins, seed 0."""
+    with tempfile.TemporaryDirectory() as folder:
+        s2r.run_study('b_gps_models', f'{folder}/b', seed=0, jobs=jobs)
+        with Path(folder, 'b', 'vepd.csv').open(encoding='utf-8') as file:
+            rows = [row for row in csv.DictReader(file) if row['scenario'] == 'all']
+    return {f'{row["judge"]} {row["model"]}': float(row['vepd']) for row in rows}
+
+
+def drives() -> dict[str, float]:
+    """Return mean RMSE of horizontal speed by recording and judge, m/s; nothing where none is."""
+    real = Path(os.environ.get('SIM2REAL_REAL') or ROOT.parent / 'shared' / 'real')
+    found = {}
+    for name, path in PATHS.items():
+        bags = sorted((real / path).glob('*/bag'))
+        recordings = [s2r.read_recording(bag) for bag in bags]
+        for judge in ('clean', 'paper_released', 'error_state', 'gtsam') if bags else ():
+            errors = []
+            for one in recordings:
+                if judge in ('clean', 'paper_released'):
+                    heading = true_heading(one.require('truth'))
+                    made = JudgeSetup.load(judge).started(start_heading=heading)
+                    run = s2r.run_judge(one, made, metric=WARM)
+                else:
+                    run = s2r.run_judge(one, load_judge(JudgeRequest(judge)))
+                errors.append(run.score.rmse)
+            found[f'{name} {judge}'] = float(np.mean(errors))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('what', choices=['study', 'drives'])
+    parser.add_argument('--jobs', type=int, default=1, help='default %(default)s')
+    parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results')
+    options = parser.parse_args()
+    figures = study(options.jobs) if options.what == 'study' else drives()
+    for name, value in figures.items():
+        print(f'{name}: {value:.4g}')
+    write(options.out, f'documented_{options.what}', {'figures': figures})
+
+
+if __name__ == '__main__':
+    main()
