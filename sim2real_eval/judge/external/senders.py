@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -17,7 +18,6 @@ from geometry_msgs.msg import PoseWithCovarianceStamped, TwistStamped, TwistWith
 from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import GetParameters
 from rclpy.duration import Duration
-from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import Imu, NavSatFix
@@ -33,6 +33,10 @@ from sim2real_eval.recording.message_types import CMD_VEL_TYPE, MESSAGE_TYPES
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
+# Humble has them under the older name.
+_EVENTS = import_module(
+    'rclpy.event_handler' if find_spec('rclpy.event_handler') else 'rclpy.qos_event'
+)
 FILTERED_TOPIC = 'odometry/filtered'
 MESSAGES: Mapping[str, tuple[Any, str]] = {
     'odom': (Odometry, 'nav_msgs/msg/Odometry'),
@@ -147,10 +151,17 @@ class Inbox:
         self.lost = 0
         """Messages that the middleware knows to have been lost."""
         self._node = node
-        self._subscription: Any = node.create_subscription(
-            message, topic, self.waiting.append, QoSProfile(depth=_DEPTH), raw=True,
-            event_callbacks=SubscriptionEventCallbacks(message_lost=self._on_lost),
-        )  # fmt: skip
+        create = partial(
+            node.create_subscription,
+            *(message, topic, self.waiting.append, QoSProfile(depth=_DEPTH)),
+            raw=True,
+        )
+        lost = _EVENTS.SubscriptionEventCallbacks(message_lost=self._on_lost)
+        try:
+            self._subscription: Any = create(event_callbacks=lost)
+        except _EVENTS.UnsupportedEventTypeError:
+            # Not every middleware counts what it loses.
+            self._subscription = create()
         closing.callback(node.destroy_subscription, self._subscription)
 
     def _on_lost(self, event: Any) -> None:
