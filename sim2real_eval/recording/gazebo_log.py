@@ -103,6 +103,17 @@ def read_gazebo_log(path: Path) -> Content:
     return content
 
 
+def gazebo_message(topic: str, type_name: str, data: bytes, received_ns: int) -> MessageArray:
+    """Return one message of a topic of Gazebo, as bytes on the wire, as an array of one row.
+
+    Raises RecordingError when no recording holds its type, or the bytes are no message.
+    """
+    layout = _LAYOUTS.get(type_name.rpartition('.')[2])
+    if layout is None:
+        raise RecordingError(f'{topic}: is {type_name}; must be one of {", ".join(_LAYOUTS)}')
+    return _array(topic, layout, [(received_ns, data)], set())
+
+
 def _messages(where: str, layout: _Layout, rows: sqlite3.Cursor) -> MessageArray | None:
     """Return the messages of a topic, of which a block at a time is taken apart."""
     columns, frames = Columns[MessageArray](), set[tuple[str, str]]()
@@ -116,7 +127,7 @@ def _array(
 ) -> MessageArray:
     """Return some messages; `frames` are those of the ones before, and learn theirs."""
     try:
-        messages = [_fields(data) for _, data in rows]
+        messages = [wire_fields(data) for _, data in rows]
         headers = [_below(message, (_HEADER,)) for message in messages]
         stamps = [_below(header, (_STAMP,)) for header in headers]
         frames |= {_frames(*pair) for pair in zip(messages, headers, strict=True)}
@@ -145,7 +156,7 @@ def _array(
 
 def _frames(message: Fields, header: Fields) -> tuple[str, str]:
     """Return frame and child frame; a NavSat has its own field for its frame."""
-    named = [_fields(pair) for pair in header.get(_DATA, [])]
+    named = [wire_fields(pair) for pair in header.get(_DATA, [])]
     texts = {_text(pair, 1): _text(pair, 2) for pair in named}
     return texts.get('frame_id') or _text(message, _NAVSAT_FRAME), texts.get('child_frame_id', '')
 
@@ -157,7 +168,7 @@ def _text(message: Fields, number: int) -> str:
 
 def _below(message: Fields, way: tuple[int, ...]) -> Fields:
     for number in way:
-        message = _fields(message.get(number, [b''])[-1])
+        message = wire_fields(message.get(number, [b''])[-1])
     return message
 
 
@@ -174,7 +185,8 @@ _FLOAT = struct.Struct('<f')
 _LONGEST = (1 << 64) - 1
 
 
-def _fields(data: bytes) -> Fields:
+def wire_fields(data: bytes) -> Fields:
+    """Return the values of a message by the numbers of their fields, in order."""
     found: Fields = {}
     for number, value in _pairs(data):
         found.setdefault(number, []).append(value)

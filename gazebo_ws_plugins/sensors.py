@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sensors with realistic errors on the topics of a running Gazebo: `python sensors.py WORLD.sdf`.
+
+The SDF names them, inside Gazebo's own noise-free sensors::
+
+    <sdf version="1.9" xmlns:sim2real="https://sim2real">
+    ...
+      <sensor name="gps" type="navsat">
+        <topic>/ground_truth/fix</topic>
+        <sim2real:model topic="/gps/fix">ch_rw</sim2real:model>
+
+A model is a preset or a file beside the SDF. It measures what the noise-free sensor did, and what
+the OdometryPublisher of the robot says; its messages have the bits of
+`sim2real simulate --truth NAME --seed SEED` for the log of these topics. Needs pyzmq.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+from gz_transport import Received, Transport, encoded
+
+from sim2real_eval.recording.checks import check_messages
+from sim2real_eval.recording.gazebo_log import gazebo_message
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import Columns, FixArray, ImuArray, MessageArray, OdometryArray
+from sim_sensors.core.seeding import run_label
+from sim_sensors.core.shared_parameters import mounting_quaternion
+from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry
+from sim_sensors.live.sensor import LiveSensor
+from sim_sensors.motion.ideal import Mounting
+from sim_sensors.motion.trajectory import Motion
+from sim_sensors.sensor.catalogue import KINDS, SensorKind
+from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.world import World
+
+NAMESPACE = '{https://sim2real}'
+_KINDS = {'imu': 'imu', 'navsat': 'gps'}
+_VALUES = {
+    'imu': ('angular_velocity', 'linear_acceleration'),
+    'gps': ('latitude', 'longitude', 'altitude'),
+}
+# Of which the first are looked at together: Gazebo's first twists are wrong.
+_FIRST = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Declared:
+    """A sensor that an SDF declares: kind, model, topics in and out, place on the robot."""
+
+    kind: SensorKind[Any, Any]
+    model: str
+    source: str
+    topic: str
+    place: Mounting
+
+
+@dataclasses.dataclass(frozen=True)
+class Robot:
+    """The sensors of the robot in an SDF, the topic of its true odometry, and the origin."""
+
+    sensors: tuple[Declared, ...]
+    odometry: str
+    origin: LocalFrame
+    folder: Path
+
+
+def read_robot(path: Path) -> Robot:
+    """Return the robot of a world whose sensors name models.
+
+    Raises
+    ------
+    ValueError
+        When it names none, or more than one robot does, or something that they need is missing.
+    """
+    root = ElementTree.parse(path).getroot()
+    named = f'.//{NAMESPACE}model'
+    robots = [model for model in root.iter('model') if model.find(named) is not None]
+    if len(robots) != 1:
+        raise ValueError(f'{path}: {len(robots)} robots have a sim2real:model; must be one')
+    (robot,) = robots
+    found = []
+    for link in robot.findall('link'):
+        for sensor in link.findall('sensor'):
+            for model in sensor.findall(f'{NAMESPACE}model'):
+                kind = _KINDS.get(sensor.get('type', ''))
+                topics = sensor.findtext('topic'), model.get('topic')
+                if kind is None or not all(topics):
+                    raise ValueError(
+                        f'{path}: sensor {sensor.get("name")}: must be an imu or a navsat with a '
+                        'topic, and sim2real:model must have one'
+                    )
+                pose = [float(word) for word in (sensor.findtext('pose') or '0 0 0 0 0 0').split()]
+                place = Mounting(tuple(pose[:3]), tuple(mounting_quaternion(pose[3:])[0]))
+                text = (model.text or '').strip()
+                found.append(Declared(KINDS.get(kind), text, *topics, place))
+    odometry = next((e.text for e in robot.iter('odom_topic') if e.text), None)
+    if odometry is None:
+        raise ValueError(f'{path}: the robot has no OdometryPublisher with an odom_topic')
+    sphere = root.find('.//spherical_coordinates')
+    words = [sphere.findtext(key) if sphere is not None else None for key in _ORIGIN]
+    origin = LocalFrame(*(float(word or 0.0) for word in words))
+    return Robot(tuple(found), odometry, origin, path.parent)
+
+
+_ORIGIN = ('latitude_deg', 'longitude_deg', 'elevation')
+
+
+class Output:
+    """One simulated sensor, fed with messages, that gives those of its own."""
+
+    def __init__(self, declared: Declared, robot: Robot, seed: int, run: str) -> None:
+        kind = declared.kind
+        self.declared = declared
+        model = kind.load(declared.model, folder=robot.folder)
+        model = _placed(model, declared.place)
+        surroundings = kind.surroundings(World(frame=robot.origin))
+
+        def improve(motion: Motion, messages: Any, origin_ns: int) -> Motion:
+            assert kind.ideal is not None
+            place = declared.place
+            return kind.ideal(
+                motion, messages, origin_ns=origin_ns, mounting=place, **surroundings
+            )
+
+        self._live: LiveSensor[Any] = LiveSensor(
+            lambda: model.start(seed, run, kind.name, **surroundings),
+            model.rate,
+            LiveOdometry(velocity='twist', gap_factor=5.0, longest_gap=1.0),
+            noise_free=LiveNoiseFree(improve, _VALUES[kind.name]),
+        )
+
+    def push(self, message: MessageArray) -> Iterator[MessageArray]:
+        """Take a message of the odometry or of the noise-free sensor; return what is measured."""
+        if isinstance(message, OdometryArray):
+            self._live.push(message)
+        else:
+            self._live.push_noise_free(message)
+        for stamp_ns, measured in self._live.measure():
+            yield self._live.sensor.deliver(stamp_ns, measured)
+
+
+def _placed(model: Any, place: Mounting) -> Any:
+    if hasattr(model, 'mounting_rpy'):
+        return model.mounted(place.lever_arm, place.rotation)
+    return model.mounted(place.lever_arm)
+
+
+class Sensors:
+    """All sensors of a robot: messages of Gazebo in, messages for Gazebo out."""
+
+    def __init__(self, robot: Robot, seed: int, name: str) -> None:
+        run = run_label('twin', 1, name)
+        self._robot = robot
+        self._outputs = [Output(one, robot, seed, run) for one in robot.sensors]
+        self._first: list[OdometryArray] = []
+
+    def push(self, received: Received) -> Iterator[tuple[str, str, bytes]]:
+        """Return topic, type and bytes of what is to be published now."""
+        now = time.time_ns()
+        message = gazebo_message(received.topic, received.type_name, received.data, now)
+        for one in self._odometry(message) if isinstance(message, OdometryArray) else [message]:
+            for output in self._outputs:
+                declared = output.declared
+                if received.topic in (self._robot.odometry, declared.source):
+                    for array in output.push(one):
+                        for data in wire_of(array):
+                            yield declared.topic, _NAMES[declared.kind.name], data
+
+    def _odometry(self, message: OdometryArray) -> list[OdometryArray]:
+        """Hold the first back, and leave out those that a reader of the log leaves out."""
+        if len(self._first) >= _FIRST:
+            return [message]
+        self._first.append(message)
+        if len(self._first) < _FIRST:
+            return []
+        columns = Columns[OdometryArray]()
+        for one in self._first:
+            columns.add(one)
+        kept, notes = check_messages(
+            'gazebo', self._robot.odometry, columns.joined(), is_truth=True
+        )
+        for note in notes:
+            print(note, flush=True)
+        return [kept.take(slice(k, k + 1)) for k in range(len(kept))]
+
+
+_NAMES = {'imu': 'ignition.msgs.IMU', 'gps': 'ignition.msgs.NavSat'}
+
+
+def wire_of(array: MessageArray) -> Iterator[bytes]:
+    """Return the messages of an array as bytes on the wire, as Gazebo's own."""
+    for k, stamp_ns in enumerate(array.stamp_ns.tolist()):
+        stamp = encoded((1, stamp_ns // 10**9), (2, stamp_ns % 10**9))
+        frame = encoded((1, 'frame_id'), (2, array.frame))
+        header = encoded((1, stamp), (2, frame))
+        if isinstance(array, FixArray):
+            place = array.latitude[k], array.longitude[k], array.altitude[k]
+            yield encoded((1, header), *_numbers(place), (8, array.frame))
+        elif isinstance(array, ImuArray):
+            vectors = array.orientation[k], array.angular_velocity[k], array.linear_acceleration[k]
+            parts = [(3 + i, encoded(*_numbers(one))) for i, one in enumerate(vectors)]
+            yield encoded((1, header), *parts)
+
+
+def _numbers(values: Any) -> list[tuple[int, float]]:
+    return [(2 + i, float(value)) for i, value in enumerate(np.asarray(values))]
+
+
+def main() -> None:
+    """Run until SIGINT or SIGTERM."""
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('sdf', type=Path, help='world with the robot, as Gazebo runs it')
+    parser.add_argument('--seed', type=int, default=0, help='seed of all random draws')
+    parser.add_argument('--name', default='drive', help='name of the recording to be')
+    options = parser.parse_args()
+    try:
+        robot = read_robot(options.sdf)
+        sensors = Sensors(robot, options.seed, options.name)
+        transport = Transport()
+    except (OSError, ValueError, ElementTree.ParseError, Sim2RealError) as error:
+        parser.error(str(error))
+    except ImportError:
+        parser.error('needs the library pyzmq, which is not installed: pip install pyzmq')
+    running = True
+
+    def stop(*_: object) -> None:
+        nonlocal running
+        running = False
+
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+    transport.subscribe(robot.odometry)
+    for one in robot.sensors:
+        transport.subscribe(one.source)
+        transport.advertise(one.topic, _NAMES[one.kind.name])
+        print(f'{one.topic}: {one.model} on {one.source}', flush=True)
+    for received in transport.messages():
+        if not running:
+            break
+        if received is not None:
+            try:
+                for message in sensors.push(received):
+                    transport.publish(*message)
+            except Sim2RealError as error:
+                transport.close()
+                parser.error(str(error))
+    transport.close()
+
+
+if __name__ == '__main__':
+    main()

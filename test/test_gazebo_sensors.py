@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The companion of Gazebo: messages of Gazebo in, messages with the bits of the batch out.
+
+Gazebo itself ran outside of the tests; here messages of a motion are put on the wire as it does.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim2real_eval.recording.gazebo_log import gazebo_message
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core.measurements import Columns
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.gps.gps import simulate as simulate_gps
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.imu.imu import simulate as simulate_imu
+from sim_sensors.motion.motions import truth_of
+from sim_sensors.motion.scenarios import Circle
+from sim_sensors.world.world import World
+
+PLUGINS = Path(__file__).parents[1] / 'gazebo_ws_plugins'
+WORLD = (PLUGINS / 'worlds' / 'sim2real_field.sdf').read_text('utf-8')
+ODOMETRY, IMU, FIX = '/ground_truth/odometry', '/ground_truth/imu', '/ground_truth/fix'
+
+
+@pytest.fixture(scope='module')
+def companion():
+    """The modules of the folder, which is no package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(PLUGINS))
+        import gz_transport
+        import sensors
+
+        yield gz_transport, sensors
+    for name in ('gz_transport', 'sensors'):
+        del sys.modules[name]
+
+
+@pytest.fixture
+def sdf(tmp_path: Path) -> Path:
+    """The world of this repository, whose robot names models."""
+    text = WORLD.replace('<sdf ', '<sdf xmlns:sim2real="https://sim2real" ')
+    for topic, out, model in ((IMU, '/imu/data', 'bno055'), (FIX, '/gps/fix', 'ch_rw')):
+        own = f'<sim2real:model topic="{out}">{model}</sim2real:model><pose>0.1 0 0.2 0 0 0</pose>'
+        text = text.replace(f'<topic>{topic}</topic>', f'<topic>{topic}</topic>{own}')
+    path = tmp_path / 'world.sdf'
+    path.write_text(text, 'utf-8')
+    return path
+
+
+def odometry_on_wire(encoded, truth, k: int) -> bytes:
+    stamp = encoded((1, int(truth.stamp_ns[k]) // 10**9), (2, int(truth.stamp_ns[k]) % 10**9))
+
+    def numbers(values):
+        return encoded(*((2 + i, float(value)) for i, value in enumerate(values)))
+
+    pose = encoded((4, numbers(truth.position[k])), (5, numbers(truth.orientation[k])))
+    linear, angular = truth.linear_velocity[k], truth.angular_velocity[k]
+    twist = encoded((2, numbers(linear)), (3, numbers(angular)))
+    frames = [(2, encoded((1, key), (2, value))) for key, value in FRAMES.items()]
+    return encoded((1, encoded((1, stamp), *frames)), (2, pose), (3, twist))
+
+
+FRAMES = {'frame_id': 'map', 'child_frame_id': 'base_link'}
+
+
+def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
+    gz, sensors = companion
+    robot = sensors.read_robot(sdf)
+    motion, at = Circle(duration=4.0), {'lever_arm': (0.1, 0.0, 0.2)}
+    drawn = {'seed': 1, 'run': 'a', 'origin_ns': 10**9}
+    ideal = {
+        IMU: simulate_imu(load_imu('ideal').__class__(**at), motion, **drawn),
+        FIX: simulate_gps(
+            load_gps('baseline').__class__(**at), motion, frame=robot.origin, **drawn
+        ),
+    }
+    truth = truth_of(motion, start_ns=10**9)
+    wire = [
+        (int(stamp), ODOMETRY, 'ignition.msgs.Odometry', odometry_on_wire(gz.encoded, truth, k))
+        for k, stamp in enumerate(truth.stamp_ns)
+    ]
+    for topic, name in ((IMU, 'IMU'), (FIX, 'NavSat')):
+        array = ideal[topic]
+        data = sensors.wire_of(array)
+        wire += [
+            (int(stamp), topic, f'ignition.msgs.{name}', one)
+            for stamp, one in zip(array.stamp_ns, data, strict=True)
+        ]
+    running = sensors.Sensors(robot, 5, 'drive')
+    live = {'/imu/data': Columns(), '/gps/fix': Columns()}
+    for _, topic, name, data in sorted(wire, key=lambda one: one[0]):
+        for out, kind, bytes_ in running.push(gz.Received(topic, name, data)):
+            live[out].add(gazebo_message(out, kind, bytes_, 0))
+
+    recording = Recording.of_truth(truth, 'drive', 'circle')
+    recording = recording.with_messages('ideal_imu', ideal[IMU])
+    recording = recording.with_messages('ideal_gps', ideal[FIX])
+    links = [
+        StaticTransform('base_link', frame, at['lever_arm'])
+        for frame in {'imu_link', 'gps_link', ideal[IMU].frame, ideal[FIX].frame}
+    ]
+    world = World(frame=robot.origin)
+    maker = TwinMaker(
+        Recording(**{**vars(recording), 'transforms': tuple(links)}),
+        seed=5, origin=robot.origin, world=world,
+    )  # fmt: skip
+    batch = maker.make(Twin('own', load_gps('ch_rw'), load_imu('bno055')))
+    for topic, expected, fields in (
+        ('/imu/data', batch.imu, ('angular_velocity', 'linear_acceleration', 'orientation')),
+        ('/gps/fix', batch.gps, ('latitude', 'longitude', 'altitude')),
+    ):
+        found = live[topic].joined()
+        # The last interval waits for samples that do not come.
+        assert len(expected) - 3 <= len(found) <= len(expected)
+        np.testing.assert_array_equal(found.stamp_ns, expected.stamp_ns[: len(found)])
+        for field in fields:
+            np.testing.assert_array_equal(
+                getattr(found, field), getattr(expected, field)[: len(found)]
+            )
+
+
+def test_an_sdf_that_names_no_model_is_refused(companion, tmp_path: Path) -> None:
+    path = tmp_path / 'plain.sdf'
+    path.write_text(WORLD, 'utf-8')
+    with pytest.raises(
+        ValueError, match=r'plain.sdf: 0 robots have a sim2real:model; must be one'
+    ):
+        companion[1].read_robot(path)
+
+
+def test_two_nodes_find_each_other(companion, monkeypatch) -> None:
+    pytest.importorskip('zmq')
+    monkeypatch.setenv('GZ_IP', '127.0.0.1')
+    one, two = (companion[0].Transport(f'test_{time.time_ns()}') for _ in range(2))
+    two._prefix = one._prefix
+    two.subscribe('/twist')
+    one.advertise('/twist', 'ignition.msgs.Twist')
+    sent, end = b'\x00 zero bytes \x00', time.monotonic() + 20.0
+    for _, received in zip(one.messages(), two.messages()):  # noqa: B905
+        one.publish('/twist', 'ignition.msgs.Twist', sent)
+        if received is not None or time.monotonic() > end:
+            break
+    one.close()
+    two.close()
+    assert received == companion[0].Received('/twist', 'ignition.msgs.Twist', sent)
