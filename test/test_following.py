@@ -24,6 +24,7 @@ from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion, tr
 from sim_sensors.following.tracking import (
     TRACKERS,
     DistancePid,
+    LqrTracker,
     OpenLoop,
     Pid,
     YawDistancePid,
@@ -232,6 +233,40 @@ def test_the_nonlinear_tracker_converges_from_an_offset_forward_and_backward(
     assert abs(drive.errors.yaw[-1]) < 5e-3
 
 
+@pytest.mark.parametrize('way', [-1, 1])
+def test_the_regulator_comes_back_at_a_lower_cost_than_the_nonlinear_tracker(way: int) -> None:
+    """Of small errors its sum of squares is the least that any controller reaches."""
+    t = np.arange(0.0, 20.0, 0.2)
+    waypoints = repaired_waypoints(t, way * 0.8 * t, np.zeros(100), np.zeros(100))
+    reference = ReferenceMotion(waypoints, 'twist')
+    setting = FollowSettings(interpolation='twist', robot=PERFECT)
+    weights = LqrTracker()
+    costs = {}
+    for name in ('lqr', 'nonlinear'):
+        drive = drive_along(reference, setting, name, rate=20.0, offset=(0.05, 0.05, 0.05))
+        errors = drive.errors
+        efforts = np.hypot(
+            (drive.speed - way * 0.8) / weights.speed_effort,
+            drive.yaw_rate / weights.yaw_rate_effort,
+        )
+        costs[name] = float(
+            np.sum(errors.distance**2) / weights.position_error**2
+            + np.sum(errors.yaw**2) / weights.yaw_error**2
+            + np.sum(efforts[:-1] ** 2)
+        )
+        assert errors.distance[-20] < 1e-3
+    assert costs['lqr'] < 0.95 * costs['nonlinear']
+
+
+def test_the_regulator_turns_at_rest_and_leaves_what_it_cannot_reach() -> None:
+    waypoints = repaired_waypoints([0.0, 10.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+    reference = ReferenceMotion(waypoints, 'twist')
+    setting = FollowSettings(interpolation='twist', robot=PERFECT)
+    drive = drive_along(reference, setting, 'lqr', offset=(0.3, 0.2, 0.5))
+    assert abs(drive.errors.yaw[-20]) < 1e-3
+    assert abs(drive.errors.along[-20]) < 1e-2
+
+
 def test_feedback_makes_up_for_what_the_open_loop_cannot_know() -> None:
     """A wheel 1 % larger turns the open loop away; each feedback holds what it looks at."""
     reference = ReferenceMotion(circle(5.0, 1.0, 60.0))
@@ -243,6 +278,7 @@ def test_feedback_makes_up_for_what_the_open_loop_cannot_know() -> None:
     assert yaw['yaw_pid'] < 0.1 * yaw['open_loop']
     assert distance['yaw_distance_pid'] < 0.8 * distance['yaw_pid']
     assert distance['nonlinear'] < 0.1 * distance['open_loop']
+    assert distance['lqr'] < 0.1 * distance['open_loop']
 
 
 def test_the_pose_of_the_controller_has_noise_and_age_and_equal_seeds_equal_bits() -> None:

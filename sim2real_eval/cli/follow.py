@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sim_sensors.motion.waypoints import Waypoints
     from sim_sensors.world.geodesy import LocalFrame
 
-_CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear')
+_CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear', 'lqr')
 
 HELP = 'a recorded path, driven again by a simulated robot -> tracking errors, recordings'
 DESCRIPTION = (
@@ -35,7 +35,7 @@ DESCRIPTION = (
 )
 EPILOG = """\
 controllers: open_loop, yaw_pid, yaw_distance_pid (as in [Cesenek2019]), nonlinear (with a proof
-             of convergence), or all
+             of convergence), lqr (optimal), or all
 
 examples:
   sim2real follow my_bag

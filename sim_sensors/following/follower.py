@@ -25,7 +25,7 @@ from .reference import (
     TrackingErrors,
     tracking_error,
 )
-from .tracking import NonlinearTracker, OpenLoop, TrackerModel, YawDistancePid, YawPid
+from .tracking import LqrTracker, NonlinearTracker, OpenLoop, TrackerModel, YawDistancePid, YawPid
 
 _NS = 1_000_000_000
 
@@ -56,6 +56,7 @@ class FollowSettings(Parameters):
     yaw_pid: YawPid = dataclasses.field(default_factory=YawPid)
     yaw_distance_pid: YawDistancePid = dataclasses.field(default_factory=YawDistancePid)
     nonlinear: NonlinearTracker = dataclasses.field(default_factory=NonlinearTracker)
+    lqr: LqrTracker = dataclasses.field(default_factory=LqrTracker)
 
     def tracker(self, name: str) -> TrackerModel:
         """Return the controller by name, one of `TRACKERS`."""

@@ -3,7 +3,7 @@
 
 Three are those of [Cesenek2019], section 3.2.2: wheel rates from differences of waypoints alone,
 with a PID of the yaw error, with a PID of the distance after it. The fourth is a nonlinear
-tracking law with a proof of convergence.
+tracking law with a proof of convergence, the fifth an optimal one, the linear-quadratic regulator.
 """
 
 from __future__ import annotations
@@ -120,6 +120,35 @@ class _NonlinearTracker(Tracker):
         return self.robot.inverse(speed, yaw_rate)
 
 
+class _LqrTracker(Tracker):
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        target = self.reference.at(time)
+        e_x, e_y, e = relative(pose, target.pose)
+        (k_x, k_y, k), (h_x, h_y, h) = self._gains(target.speed, target.yaw_rate)
+        speed = target.speed * math.cos(e) + k_x * e_x + k_y * e_y + k * e
+        yaw_rate = target.yaw_rate + h_x * e_x + h_y * e_y + h * e
+        return self.robot.inverse(speed, yaw_rate)
+
+    def _gains(self, speed: float, yaw_rate: float) -> Any:
+        import numpy as np
+        from scipy.linalg import expm, solve_discrete_are
+
+        model = self.model
+        # At rest no steering moves the robot sideways, and the equation has no solution.
+        moving = math.copysign(max(abs(speed), model.least_speed), speed)
+        system = np.zeros((5, 5))
+        system[0, 1], system[1, 0], system[1, 2] = yaw_rate, -yaw_rate, moving
+        system[0, 3] = system[2, 4] = -1.0
+        held = expm(system * self.period)
+        a, b = held[:3, :3], held[:3, 3:]
+        weights = np.diag(np.array([model.position_error] * 2 + [model.yaw_error]) ** -2.0)
+        effort = np.diag(np.array([model.speed_effort, model.yaw_rate_effort]) ** -2.0)
+        cost = solve_discrete_are(a, b, weights, effort)
+        gains = -np.linalg.solve(effort + b.T @ cost @ b, b.T @ cost @ a)
+        gains[:, 1] *= min(abs(speed) / model.least_speed, 1.0)
+        return gains.tolist()
+
+
 @dataclasses.dataclass(frozen=True)
 class TrackerModel(Parameters):
     """Parameters of a controller."""
@@ -228,7 +257,30 @@ class NonlinearTracker(TrackerModel):
     )
 
 
-TRACKERS = {
-    tracker.kind: tracker for tracker in (OpenLoop, YawPid, YawDistancePid, NonlinearTracker)
-}
+@dataclasses.dataclass(frozen=True)
+class LqrTracker(TrackerModel):
+    """The linear-quadratic regulator of the errors (e_x, e_y, e) about the moving reference.
+
+    With the changes u of speed and yaw rate the errors obey, to first order,
+
+        e_x' = w_r e_y - u_v        e_y' = -w_r e_x + v_r e        e' = -u_w
+
+    sampled exactly with u held for a control period. The gains minimise the sum of squared errors
+    and changes, each over what is tolerable of it [Anderson1990]; they are solved for at every
+    period, as v_r and w_r change. Below `least_speed` the lateral error counts less and less.
+    """
+
+    kind = 'lqr'
+    tracker = _LqrTracker
+    position_error: float = parameter(0.2, 'm', 'Tolerable e_x and e_y.', above=0.0)
+    yaw_error: float = parameter(0.1, 'rad', 'Tolerable e.', above=0.0)
+    speed_effort: float = parameter(0.2, 'm/s', 'Tolerable change of speed.', above=0.0)
+    yaw_rate_effort: float = parameter(0.1, 'rad/s', 'Tolerable change of yaw rate.', above=0.0)
+    least_speed: float = parameter(
+        0.1, 'm/s', 'Speed that is assumed when the reference is slower.', above=0.0
+    )
+
+
+_ALL = (OpenLoop, YawPid, YawDistancePid, NonlinearTracker, LqrTracker)
+TRACKERS = {tracker.kind: tracker for tracker in _ALL}
 """Controllers by name, the three of [Cesenek2019] first."""
