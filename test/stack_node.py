@@ -10,7 +10,6 @@ import rclpy
 from geometry_msgs.msg import TwistStamped
 from rclpy.executors import ExternalShutdownException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import NavSatFix
 from std_srvs.srv import Empty
 
@@ -27,7 +26,8 @@ class Counter(LifecycleNode):  # type: ignore[misc]
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Publish and subscribe: before, nobody can be heard."""
         self.publisher = self.create_publisher(TwistStamped, 'speed', 10)
-        self.create_subscription(NavSatFix, 'fix', self.on_fix, qos_profile_sensor_data)
+        # Reliable, and deep: a busy machine must lose none.
+        self.create_subscription(NavSatFix, 'fix', self.on_fix, 100)
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:

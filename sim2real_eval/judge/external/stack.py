@@ -27,8 +27,9 @@ from .graph import Conductor, judging_node
 from .stack_inputs import stack_inputs
 from .stack_side import StackSide
 
-# After the last message of a replay in real time, an estimate may still be under way.
-_QUIET_S = 0.3
+# After the last message of a replay in real time, an estimate may still be under way; one that
+# must come is waited for.
+_QUIET_S, _LATE_S = 0.3, 3.0
 _SESSIONS: dict[Path, _Session] = {}
 """Estimators of this process that are reset and not started anew, by their file."""
 
@@ -176,9 +177,11 @@ class _Session:
         )  # fmt: skip
         conductor.work(side, side.reset())
         conductor.play()
-        end = time.monotonic() + (0.0 if in_lockstep else _QUIET_S)
-        while (left := end - time.monotonic()) > 0.0:
-            self._executor.spin_once(timeout_sec=left)
+        played = time.monotonic()
+        while not in_lockstep and time.monotonic() - played < (
+            _LATE_S if side.missing else _QUIET_S
+        ):
+            self._executor.spin_once(timeout_sec=_QUIET_S)
         return side.judged()
 
 

@@ -307,6 +307,12 @@ class StackSide:
         self._data += taken
         self._heard += [now_ns] * len(taken)
 
+    @property
+    def missing(self) -> int:
+        """Messages of the input that the estimator answers, without an answer yet."""
+        answered = self._skipped + len(self._data) + len(self._inbox.waiting)
+        return max(self._asked - answered, 0)
+
     def judged(self) -> JudgedRun:
         """Return the estimate of the recording, with what was noticed."""
         wall = max(self._stepped - self._began, 1e-9)
@@ -323,8 +329,7 @@ class StackSide:
             found.append(LOST(topic))
         if self._inbox.lost > self._lost_before:
             found.append(LOST(_absolute(stack.output.topic)))
-        missing = self._asked - self._skipped - len(self._data)
-        if stack.output.answers and missing > 0:
+        if missing := self.missing:
             found.append(UNANSWERED(stack.output.answers, missing=missing, count=self._asked))
         heard = np.array(self._heard, dtype=np.int64)
         run = estimated_run(self._data, heard, stack.output, stack.frames)
