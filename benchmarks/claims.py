@@ -31,7 +31,7 @@ _TRACES = 'test_judge_traces.py::test_judge_publishes_what_the_node_published'
 _BACK = 'test_navsat_transform_sends_the_filtered_position_back_as_the_node_did'
 _RUN = 'test_a_run_agrees_with_filterpy'
 _RATIO = 'chi-square bounds'
-_RL = 'traces of robot_localization 3.8.3'
+_RL = 'robot_localization 3.8.3'
 _JUDGE, _INERTIAL = 'docs/explanation/judge.md', 'docs/explanation/inertial.md'
 _EXPERIMENTS = 'docs/explanation/experiments.md'
 

@@ -162,7 +162,7 @@ def table(section: str, figures: dict[str, Figures]) -> list[str]:
         values = values_of(claim, figures)
         told = shown(claim, values) if holds(claim, values) else f'**{shown(claim, values)}**'
         file = claim.measure if _is_test(claim) else SCRIPTS[claim.measure][0]
-        by = file.replace('::', ' ').split()[0]
+        by = file.partition('.py')[0]
         lines.append(
             f'| {claim.what} | {claim.oracle} | {told} | {bound(claim, values)} | `{by}` |'
         )
