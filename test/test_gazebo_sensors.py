@@ -75,7 +75,7 @@ FRAMES = {'frame_id': 'map', 'child_frame_id': 'base_link'}
 def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
     gz, sensors = companion
     robot = sensors.read_robot(sdf)
-    motion, at = Circle(duration=4.0), {'lever_arm': (0.1, 0.0, 0.2)}
+    motion, at = Circle(duration=2.0), {'lever_arm': (0.1, 0.0, 0.2)}
     drawn = {'seed': 1, 'run': 'a', 'origin_ns': 10**9}
     ideal = {
         IMU: simulate_imu(load_imu('ideal').__class__(**at), motion, **drawn),
