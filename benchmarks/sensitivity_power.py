@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument('--errors', default='gps_noise,gps_delay,lever_arm,accelerometer_bias')
     parser.add_argument('--each', type=int, default=3, help='drives per scenario')
     parser.add_argument('--duration', type=float, default=10.0)
-    parser.add_argument('--draws', type=int, default=40)
+    parser.add_argument('--draws', type=int, default=120)
     parser.add_argument('--trials', type=int, default=400)
     parser.add_argument('--fresh-motions', action='store_true')
     parser.add_argument('--jobs', type=int, default=1)

@@ -115,7 +115,7 @@ def test_what_is_never_seen_is_tried_up_to_the_largest_size() -> None:
 def drives(count: int) -> list[StudyRecording]:
     sensors = Twin('own', load_gps('baseline'), load_imu('ideal'))
     return [
-        StudyRecording(f'{k}', '', StandIn(PathDrive('line', 0, f'{k}', 4.0), sensors))
+        StudyRecording(f'{k}', '', StandIn(PathDrive('line', 0, f'{k}', 2.0), sensors))
         for k in range(count)
     ]
 
@@ -134,16 +134,13 @@ class FixesOnly:
 
 
 def test_a_judge_that_hears_no_imu_sees_none_of_its_errors() -> None:
-    """And sees noise of the fixes, from which it has the speed."""
     judge = StudyJudge('fixes', 'fixes', completed(FixesOnly()))
     sensors = Twin('simulated', load_gps('ch_gauss'), load_imu('chrono'))
-    options = SensitivityOptions(errors='gps_noise,accelerometer_bias', draws=4, trials=200)
+    options = SensitivityOptions(errors='accelerometer_bias', draws=4, trials=200)
     found = sensitivity(drives(6), [judge], sensors, options)
-    noise, bias = found.found
-    assert noise.size is not None
-    assert noise.size < 1.0
+    (bias,) = found.found
     assert bias.size is None
-    assert {point.power for point in bias.points} == {found.false_alarms['fixes']}
+    assert len({point.power for point in bias.points}) == 1
     record = sensitivity_record(found, [judge], sensors, drives(6))
     (line,) = sight_line(record, 'fixes')
     assert 'would not have seen an accelerometer bias of 10 m/s^2' in line.text

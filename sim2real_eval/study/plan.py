@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import versions
+from sim2real_eval.common.results import file_digest, versions
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.frames import TransformFile
@@ -19,6 +20,8 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.motion.path_following import DRIVES
+from sim_sensors.sensor.catalogue import KINDS
+from sim_sensors.world.world import World, load_world
 from .adapting import adapted
 from .judges import StudyJudge
 from .options import StudyOptions
@@ -51,6 +54,7 @@ class StudyUnit:
     conditions: tuple[Condition, ...]
     twins: tuple[Twin, ...]  # simulated variants
     options: StudyOptions
+    world: World | None = None  # what surrounds simulated sensors
 
     def run_groups(self) -> dict[RunKey, str]:
         """Return the group of each of its runs."""
@@ -106,7 +110,9 @@ class StudyUnit:
 
     def _made(self, setup: Judge) -> _Made:
         recording = self.recording.read(setup.transforms)
-        plan = RunPlan(recording, self.twins, Judging(setup, self.options))
+        if self.recording.has_real_run:
+            _check_compared(recording, self.twins)
+        plan = RunPlan(recording, self.twins, Judging(setup, self.options, self.world))
         return plan, functools.cache(plan.recording)
 
     def _judge(
@@ -134,6 +140,19 @@ class StudyUnit:
                 if key.model == REAL:
                     break
         return list(failures.values())
+
+
+def _check_compared(recording: Recording, twins: tuple[Twin, ...]) -> None:
+    """Refuse a sensor that is simulated and was not recorded: two sides that hear other sensors
+    are not compared. IMU and GPS are looked after where twins are made.
+    """
+    for name in dict.fromkeys(name for twin in twins for name in twin.others):
+        topic = f'/{KINDS.get(name).topic}'
+        if name not in recording.roles and topic not in recording.messages:
+            raise RecordingError(
+                f'{recording.path or recording.name}: no {name}, which models simulate; must be '
+                f'recorded as {topic}'
+            )
 
 
 _FORMAT = 1
@@ -213,12 +232,16 @@ class StudyPlan:
             for key, group in self._unit(recording, (judge,)).run_groups().items()
         }
 
+    @functools.cached_property
+    def _world(self) -> World | None:
+        return None if self.file.world is None else load_world(self.file.world)
+
     def _unit(self, recording: StudyRecording, judges: tuple[StudyJudge, ...]) -> StudyUnit:
         file = self.file
         twins = file.twins
         if file.drive is not None and recording.has_real_run:
             twins = ()
-        return StudyUnit(recording, judges, file.conditions, twins, file.options)
+        return StudyUnit(recording, judges, file.conditions, twins, file.options, self._world)
 
 
 def change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
@@ -320,6 +343,7 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'versions': versions(),
         **file.options.to_mapping(),
         'simulate_on': 'truth' if file.drive is None else 'drive',
+        'world': file.world and {'name': file.world.name, 'sha256': file_digest(file.world)},
         'conditions': [one.to_mapping() for one in file.conditions],
         'more_metrics': list(file.more_metrics),
         'judges': [judge.to_mapping() for judge in file.judges],

@@ -27,6 +27,8 @@ from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
 from sim_sensors.motion.sprung_car import SprungCar, drive_on_springs
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
+from sim_sensors.sensor.catalogue import KINDS
+from sim_sensors.world.world import World
 from .entry import Entry
 from .variants import STAND_IN, read_model
 
@@ -94,37 +96,58 @@ class StandIn:
 
     drive: PathDrive
     sensors: Twin
+    world: World | None = None
 
     def read(self) -> Recording:
         """Make the recording."""
         one = self.drive
         return synthetic_recording(
-            one.motion(), self.sensors, seed=one.seed, run=one.run, scenario=one.label
+            one.motion(),
+            self.sensors,
+            seed=one.seed,
+            run=one.run,
+            scenario=one.label,
+            world=self.world,
         )
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the stand-in as plain values."""
         models = self.sensors.models
-        sensors = {kind: models[kind].to_mapping() for kind in ('gps', 'imu')}
+        sensors = {
+            kind: models[kind].to_mapping() for kind in ('gps', 'imu', *self.sensors.others)
+        }
         return {'stand_in': self.drive.to_mapping(), **sensors}
 
 
 def read_stand_ins(
-    entry: Entry, folder: Path, *, seed: int, group: str, runs: int | None
+    entry: Entry,
+    folder: Path,
+    *,
+    seed: int,
+    group: str,
+    runs: int | None,
+    world: World | None = None,
 ) -> list[StandIn]:
     """Return the recordings that a `stand_in` of a study file stands for.
 
     Raises ParameterError for a wrong entry.
 
     `folder`: paths of model files are relative to it; `seed`: of the study; `group`: becomes part
-    of the names of the runs; `runs`: recordings per scenario in place of those of the file.
+    of the names of the runs; `runs`: recordings per scenario in place of those of the file;
+    `world`: what surrounds the sensors.
     """
-    fields = entry.fields(('scenarios', 'runs', 'gps', 'imu', *_OF_DRIVE))
+    kinds = KINDS.names()
+    fields = entry.fields(('scenarios', 'runs', *kinds, *_OF_DRIVE))
     default = Entry(entry.where, entry.key, STAND_IN)
     sensors = Twin(
         STAND_IN,
         gps=read_model(GPS, fields.get('gps', default), folder),
         imu=read_model(IMU, fields.get('imu', default), folder),
+        others={
+            kind: read_model(KINDS.get(kind), fields[kind], folder)
+            for kind in kinds
+            if kind in fields and kind not in ('gps', 'imu')
+        },
     )
     scenarios = list(DRIVES)
     if 'scenarios' in fields:
@@ -133,7 +156,9 @@ def read_stand_ins(
     count = count if runs is None else runs
     before = f'{group}_' if group else ''
     return [
-        StandIn(_drive(fields, one, seed, f'{before}{one.rpartition(":")[2]}_{number}'), sensors)
+        StandIn(
+            _drive(fields, one, seed, f'{before}{one.rpartition(":")[2]}_{number}'), sensors, world
+        )
         for one in dict.fromkeys(scenarios)
         for number in range(1, count + 1)
     ]
@@ -232,14 +257,19 @@ class StudyRecording:
 
 
 def read_recordings(
-    recordings: Entry, folder: Path, *, seed: int, runs: int | None = None
+    recordings: Entry,
+    folder: Path,
+    *,
+    seed: int,
+    runs: int | None = None,
+    world: World | None = None,
 ) -> tuple[StudyRecording, ...]:
     """Return the recordings that `recordings` of a study file stands for, in its order.
 
     Raises Sim2RealError for a wrong entry, a glob that finds nothing, or a name given twice.
 
     `folder`: paths are relative to it; `seed`: of stand-ins; `runs`: stand-ins per scenario in
-    place of those of the file.
+    place of those of the file; `world`: what surrounds their sensors.
     """
     found: list[StudyRecording] = []
     for entry in recordings.items('recordings'):
@@ -256,7 +286,9 @@ def read_recordings(
         for name in fields:
             if name not in ('stand_in', 'group'):
                 fields[name].refuse('does not go with stand_in')
-        made = read_stand_ins(fields['stand_in'], folder, seed=seed, group=group, runs=runs)
+        made = read_stand_ins(
+            fields['stand_in'], folder, seed=seed, group=group, runs=runs, world=world
+        )
         found += [StudyRecording(one.drive.run, group, one) for one in made]
     recordings.refuse_twice([one.name for one in found], _TWICE)
     return tuple(found)

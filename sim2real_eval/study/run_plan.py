@@ -22,7 +22,8 @@ from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
+from sim_sensors.world.world import World
 from .adapting import lacks_heading, true_heading
 from .observation import observe
 from .options import StudyOptions
@@ -35,6 +36,7 @@ class Judging:
 
     setup: Judge
     options: StudyOptions = dataclasses.field(default_factory=StudyOptions)
+    world: World | None = None  # what surrounds simulated sensors
 
 
 class JudgedScore(NamedTuple):
@@ -67,7 +69,9 @@ class RunPlan:
         base = judging.setup.base_link_frame
         recording = roles_heard(recording, getattr(judging.setup, 'heard', ()))
         # Holds the recording as it is judged, its truth, and how the sensors of twins are set.
-        self.maker = TwinMaker(recording, seed=options.seed, base_frame=base)
+        # A magnetometer is in the field of the recording's own, where no world says another.
+        make = maker_with_field if any('mag' in twin.others for twin in twins) else TwinMaker
+        self.maker = make(recording, world=judging.world, seed=options.seed, base_frame=base)
         self.real = PlannedRun(REAL, 1, None)
         # Variant by variant, in each its repetitions.
         self.twins = tuple(

@@ -13,6 +13,7 @@ from sim2real_eval.recording.reading import Source
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.shipped import config_names, config_path
+from sim_sensors.world.world import load_world, world_names
 from . import findings
 from .entry import Entry
 from .judges import StudyJudge, read_judges
@@ -29,6 +30,7 @@ KEYS = MappingProxyType(
         'metric': 'Options of the metric.',
         'recordings': 'Real recordings, or stand-ins for them.',
         'models': 'Simulated variants.',
+        'world': 'World around simulated sensors, by name or file: field, tags, landmarks.',
         'simulate_on': 'truth (default) or drive: which motion simulated sensors follow.',
         'judges': 'Who estimates; default clean.',
         'conditions': 'What happens to the fixes of real and simulated runs alike.',
@@ -89,6 +91,8 @@ class StudyFile:
         One without a label when the file has none.
     more_metrics : tuple of str
         Classes in files, beside the metrics that are installed.
+    world : Path or None
+        File of what surrounds simulated sensors; None: gravity and the Earth's field alone.
     where : str
         Path of the file; empty where there is none.
     text : bytes
@@ -108,6 +112,7 @@ class StudyFile:
     drive: PathDrive | None = None
     conditions: tuple[Condition, ...] = (Condition(),)
     more_metrics: tuple[str, ...] = ()
+    world: Path | None = None
     where: str = ''
     text: bytes = b''
     is_shipped: bool = False
@@ -154,18 +159,20 @@ class StudyFile:
             default = Entry(where, 'judges', [PROFILE])
             judges = read_judges(fields.get('judges', default), folder)
         metrics = fields['more_metrics'].items('metrics') if 'more_metrics' in fields else []
+        world = _world(fields['world'], folder) if 'world' in fields else None
         shipped = path.resolve().parent == config_path('studies').resolve()
         name = path.stem if shipped else path.name
         return cls(
             title=fields['title'].text(),
             options=options,
-            recordings=_recordings(whole, fields, folder, options.seed, over),
+            recordings=_recordings(whole, fields, folder, options.seed, over, world),
             twins=read_twins(fields['models'], folder),
             judges=judges,
             about=fields['about'].text() if 'about' in fields else '',
             drive=_drive(whole, fields, options.seed, over),
             conditions=read_conditions(fields.get('conditions')),
             more_metrics=tuple(one.class_name(METRICS, folder) for one in metrics),
+            world=world,
             where=where,
             text=path.read_bytes(),
             is_shipped=shipped,
@@ -191,13 +198,33 @@ def study_path(name_or_path: str | Path) -> Path:
 
 
 def _recordings(
-    whole: Entry, fields: dict[str, Entry], folder: Path, seed: int, over: Overrides
+    whole: Entry,
+    fields: dict[str, Entry],
+    folder: Path,
+    seed: int,
+    over: Overrides,
+    world: Path | None,
 ) -> tuple[StudyRecording, ...]:
     if over.real is not None:
         return of_sources(over.real)
     if 'recordings' not in fields:
         whole.field('recordings').refuse('is missing; name them here, or with --real')
-    return read_recordings(fields['recordings'], folder, seed=seed, runs=over.runs)
+    return read_recordings(
+        fields['recordings'],
+        folder,
+        seed=seed,
+        runs=over.runs,
+        world=load_world(world) if world else None,
+    )
+
+
+def _world(entry: Entry, folder: Path) -> Path:
+    name = entry.text()
+    if name.endswith(('.yaml', '.yml')) or len(Path(name).parts) > 1:
+        return folder / name
+    if name not in world_names():
+        entry.refuse_value(f'one of {", ".join(world_names())}, or a file', world_names())
+    return config_path('worlds', f'{name}.yaml')
 
 
 def _drive(whole: Entry, fields: dict[str, Entry], seed: int, over: Overrides) -> PathDrive | None:

@@ -19,9 +19,8 @@ from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import from_variant, to_variant
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.core.shipped import config_path
-from sim_sensors.gps.gps import GPS, PAPER_MODELS
-from sim_sensors.imu.imu import IMU
-from sim_sensors.sensor.catalogue import SensorKind, names
+from sim_sensors.gps.gps import PAPER_MODELS
+from sim_sensors.sensor.catalogue import KINDS, SensorKind, names
 from sim_sensors.sensor.sensor import SensorModel
 from .entry import Entry
 
@@ -34,9 +33,9 @@ STAND_IN = 'stand_in'
 def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:
     """Return the variants that `models` stands for.
 
-    `models`: lists `gps` and `imu`, every pair of which is a variant, or a list of variants;
-    `folder`: paths of model files are relative to it. Raises ParameterError for what is no model,
-    a variant without a simulated sensor, or a label given twice.
+    `models`: lists of models by kind of sensor, whose combinations are the variants, or a list of
+    variants; `folder`: paths of model files are relative to it. Raises ParameterError for what is
+    no model, a variant without a simulated sensor, or a label given twice.
     """
     if isinstance(models.value, list):
         twins = [_variant(entry, folder) for entry in models.items('variants')]
@@ -46,37 +45,60 @@ def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:
     return tuple(twins)
 
 
+_BASIC = ('gps', 'imu')
+"""Kinds without which there is no study of GPS and IMU; with another kind either may be left out,
+and then stays real.
+"""
+
+
+def _by_kind(entry: Entry, *beside: str) -> dict[str, Entry]:
+    """Return the models of a variant, or the lists of models, by kind of sensor."""
+    others = [name for name in KINDS.names() if name not in _BASIC]
+    given = entry.value if isinstance(entry.value, dict) else {}
+    required = () if any(name in given for name in others) else _BASIC
+    fields = entry.fields((*beside, *_BASIC, *others), required=(*beside, *required))
+    real = {name: Entry(entry.where, entry.key, REAL_SENSOR) for name in _BASIC}
+    return {name: fields.get(name) or real[name] for name in (*_BASIC, *others)
+            if name in fields or name in real}  # fmt: skip
+
+
 def _variant(entry: Entry, folder: Path) -> Twin:
-    fields = entry.fields(('label', 'gps', 'imu'), required=('label', 'gps', 'imu'))
-    label = fields['label'].label(REAL_SENSOR)
-    return _twin(entry, label, fields['gps'], fields['imu'], folder)
+    chosen = _by_kind(entry, 'label')
+    return _twin(entry, entry.field('label').label(REAL_SENSOR), chosen, folder)
 
 
 def _product(models: Entry, folder: Path) -> list[Twin]:
-    fields = models.fields(('gps', 'imu'), required=('gps', 'imu'))
-    receivers, inertial = (_listed(fields[kind], kind) for kind in ('gps', 'imu'))
+    listed = {kind: _listed(entry, kind) for kind, entry in _by_kind(models).items()}
     twins = []
-    for gps, imu in itertools.product(receivers, inertial):
-        parts = [_label(one) for one in (gps, imu) if one.value != REAL_SENSOR]
-        shown: list[tuple[SensorKind[Any, Any], Entry]] = [(GPS, gps), (IMU, imu)]
+    for one in itertools.product(*listed.values()):
+        chosen = dict(zip(listed, one, strict=True))
+        named = [kind for kind, entry in chosen.items() if entry.value != REAL_SENSOR]
+        shown = named
         # What all variants share need not be said in each.
-        if len(inertial) == 1 and gps.value != REAL_SENSOR:
-            parts, shown = parts[:1], shown[:1]
-        twin = _twin(models, '+'.join(parts), gps, imu, folder)
-        phrases = [words for kind, one in shown if (words := _phrase(kind, one, folder))]
-        shared = _label(imu) if twin.imu is not None and len(inertial) == 1 else ''
+        if len(listed) > len(_BASIC):
+            shown = [kind for kind in named if len(listed[kind]) > 1] or named
+        elif len(listed['imu']) == 1 and 'gps' in named:
+            shown = ['gps']
+        label = '+'.join(_label(chosen[kind]) for kind in shown)
+        twin = _twin(models, label, chosen, folder)
+        phrases = [
+            words for kind in shown if (words := _phrase(KINDS.get(kind), chosen[kind], folder))
+        ]
+        is_shared = twin.imu is not None and len(listed['imu']) == 1
+        shared = _label(chosen['imu']) if is_shared else ''
         twins.append(dataclasses.replace(twin, phrase='; '.join(phrases), shared_imu=shared))
     return twins
 
 
-def _twin(owner: Entry, label: str, gps: Entry, imu: Entry, folder: Path) -> Twin:
-    if gps.value == imu.value == REAL_SENSOR:
+def _twin(owner: Entry, label: str, chosen: Mapping[str, Entry], folder: Path) -> Twin:
+    models = {
+        kind: read_model(KINDS.get(kind), entry, folder)
+        for kind, entry in chosen.items()
+        if entry.value != REAL_SENSOR
+    }
+    if not models:
         owner.refuse('GPS and IMU cannot both stay real: nothing to compare')
-    return Twin(
-        label,
-        gps=None if gps.value == REAL_SENSOR else read_model(GPS, gps, folder),
-        imu=None if imu.value == REAL_SENSOR else read_model(IMU, imu, folder),
-    )
+    return Twin(label, gps=models.pop('gps', None), imu=models.pop('imu', None), others=models)
 
 
 def _phrase(kind: SensorKind[Any, Any], entry: Entry, folder: Path) -> str:

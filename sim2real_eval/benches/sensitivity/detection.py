@@ -26,7 +26,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from . import findings
 from .injection import ERRORS, InjectedError
-from .options import SensitivityOptions
+from .options import FEWEST_DRAWS, SensitivityOptions
 from .power import Power, Trials, unpaired_runs
 
 Begin = Callable[[int], Callable[[], None]]
@@ -39,6 +39,10 @@ _STEP = 4.0  # from size to size until one is seen and another is not
 _NARROW = 1.35  # ratio of the two below which the last size is chosen between them
 _SMALLEST = 1e-4  # least size, as a share of the first
 _QUICK = 400  # trials of all sizes but the last
+_PART = 4  # part of the draws that these take
+_LASTS = 3  # sizes at most that take all
+_CLOSE = 0.04  # difference of logarithms at which the last size is that looked for
+_LEAST_SLOPE = 0.2
 
 
 class Point(NamedTuple):
@@ -108,6 +112,7 @@ class _Request(NamedTuple):
     judge: int
     error: InjectedError | None  # None: nothing is injected
     size: float
+    draws: int
 
 
 def sensitivity(
@@ -158,9 +163,10 @@ def sensitivity(
         tuple(judges), twins, dataclasses.replace(adapted_study, repetitions=draws),
     )  # fmt: skip
     seed, kinds = adapted_study.seed, [ERRORS[name] for name in options.names]
+    few = min(draws, max(draws // _PART, FEWEST_DRAWS))
     quick, thorough = (
-        Trials.of(len(recordings), draws, count, options.permutations, seed)
-        for count in (_QUICK, options.trials)
+        Trials.of(len(recordings), of_each, count, options.permutations, seed)
+        for of_each, count in ((few, _QUICK), (draws, options.trials))
     )
     searches = [
         SizeSearch(number, error, options.power)
@@ -176,19 +182,22 @@ def sensitivity(
             work = partial(_scores, requests=tuple(requests), task=task)
             return np.array(workers.map(work, recordings, progress=advance)), advance
 
-        bare = [_Request(number, None, 0.0) for number in range(len(judges))]
+        bare = [_Request(number, None, 0.0, draws) for number in range(len(judges))]
         base, advance = scored(bare, len(bare))
         alarms = workers.map(
-            partial(_power, trials=quick), [(one, one) for one in _by_request(base)],
+            partial(_power, trials=thorough), [(one, one) for one in _by_request(base)],
             progress=advance,
         )  # fmt: skip
         there = _applicable(recordings[0], task, kinds)
         active = [one for one in searches if one.error in there]
         while active:
-            requests = [_Request(one.judge, one.error, one.next) for one in active]
+            requests = [
+                _Request(one.judge, one.error, one.next, draws if one.is_last else few)
+                for one in active
+            ]
             made, advance = scored(requests, len(requests))
             pairs = [
-                (base[:, request.judge], changed)
+                (base[:, request.judge, : request.draws], changed[:, : request.draws])
                 for request, changed in zip(requests, _by_request(made), strict=True)
             ]
             # Of the sizes as they are now: what is added chooses the next.
@@ -244,7 +253,9 @@ def _scores(recording: StudyRecording, *, requests: Sequence[_Request], task: _T
         for run in plan.twins if task.twins else (plan.real,):
             bare = plan.recording(run)
             for k in mine:
-                _, error, size = requests[k]
+                _, error, size, draws = requests[k]
+                if run.repetition > draws:
+                    continue
                 try:
                     changed = bare
                     if error is not None:
@@ -280,13 +291,18 @@ class SizeSearch:
         self.next = error.start
         self.is_last = self.is_done = False
         self._wanted = power
+        self._lasts = 0
         self._known: dict[float, Power] = {}
 
     def add(self, power: Power) -> None:
         """Take the power of the size that was next, and choose another one, or end."""
         self._known[self.next] = power
         if self.is_last:
-            self.is_done = True
+            centre, _ = self._centre()
+            self._lasts += 1
+            self.is_done = self._lasts == _LASTS or abs(centre - math.log(self.next)) < _CLOSE
+            if not self.is_done:
+                self.next = math.exp(centre)
             return
         low, high = self._bracket()
         if low is None or high is None:
@@ -309,16 +325,23 @@ class SizeSearch:
         points = tuple(Point(size, one.share) for size, one in sorted(self._known.items()))
         if not self.is_last:
             return Detectable(judge, self.error, None, None, None, points)
-        last = self._known[self.next]
-        _, slope = self._fit(*(size or self.next for size in self._bracket()))
-        wanted = float(stats.norm.ppf(self._wanted))
-        # From the last size, which was tried most often, along the fit.
-        share = min(max(last.share, 0.01), 0.99)
-        centre = math.log(self.next) + (wanted - float(stats.norm.ppf(share))) / slope
-        spread = last.error / float(stats.norm.pdf(stats.norm.ppf(share))) / slope
-        half = float(stats.t.ppf(0.975, last.degrees)) * spread
+        centre, spread = self._centre()
+        half = float(stats.t.ppf(0.975, self._known[self.next].degrees)) * spread
         ends = [math.exp(centre + sign * half) for sign in (0.0, -1.0, 1.0)]
         return Detectable(judge, self.error, ends[0], ends[1], ends[2], points)
+
+    def _centre(self) -> tuple[float, float]:
+        """Return the logarithm of the size that is looked for, and its standard error: from the
+        last size, which was tried most often, along the fit.
+        """
+        last = self._known[self.next]
+        low, high = self._bracket()
+        _, slope = self._fit(low or self.next, high or self.next)
+        share = min(max(last.share, 0.01), 0.99)
+        probit = float(stats.norm.ppf(share))
+        slope = max(slope, _LEAST_SLOPE)
+        centre = math.log(self.next) + (float(stats.norm.ppf(self._wanted)) - probit) / slope
+        return centre, last.error / float(stats.norm.pdf(probit)) / slope
 
     def _bracket(self) -> tuple[float | None, float | None]:
         """Return the largest size that is not seen, and the smallest above it that is."""

@@ -16,6 +16,8 @@ NAMES = (
 
 _NAMES = ', '.join(NAMES)
 
+FEWEST_DRAWS = 4
+
 LEVEL = 0.05
 """Of the permutation test."""
 
@@ -40,11 +42,11 @@ class SensitivityOptions(Parameters):
         0.8, '1', 'Share of studies that are to reveal the error.', minimum=0.2, maximum=0.99
     )
     draws: int = parameter(
-        20,
+        60,
         '1',
-        'Simulated runs per recording and size, of which any two are compared. More make the '
-        'intervals narrower.',
-        minimum=4,
+        'Simulated runs per recording, of which any two are compared; the search takes a quarter '
+        'of them. More make the intervals narrower.',
+        minimum=FEWEST_DRAWS,
         maximum=1000,
     )
     trials: int = rare(
