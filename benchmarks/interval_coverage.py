@@ -112,6 +112,63 @@ HEAD = (
 )
 
 
+Cell = tuple[str, str, int, bool]
+
+
+def row(cell: Cell, found: np.ndarray) -> tuple[str, ...]:
+    """Return the row of a cell, law, change, runs and whether in pairs, from its trials."""
+    name, change, n, paired = cell
+    truth = float(np.mean(np.abs(changed(LAWS[name], change, SHARES) - LAWS[name].ppf(SHARES))))
+    _, low, high, warned = found.T
+    holds = (low <= truth + 1e-12) & (truth <= high + 1e-12)
+    quiet = holds[warned == 0.0]
+    shares = (holds.mean(), (low > truth).mean(), (high < truth).mean(), warned.mean())
+    return (
+        name, change, f'{n}', 'pairs' if paired else 'unpaired', f'{truth:.3f}',
+        *(f'{100 * share:.1f} %' for share in shares),
+        f'{100 * quiet.mean():.1f} %' if len(quiet) >= 0.1 * len(found) else '-',
+    )  # fmt: skip
+
+
+def cells(only: str = '') -> list[Cell]:
+    """Return the cells of the laws with this text in their names."""
+    every = product(LAWS, CHANGES, (5, 10, 30), (False, True))
+    return [cell for cell in every if only in cell[0]]
+
+
+def compact(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return the table of the README: coverage in %, in brackets how often the output warns."""
+    found = {one[:4]: f'{float(one[5][:-2]):.0f} ({float(one[8][:-2]):.0f})' for one in rows}
+    kinds = [(f'{n}', runs) for n in (5, 10, 30) for runs in ('unpaired', 'pairs')]
+    lines = ['| | ' + ' | '.join(' '.join(kind) for kind in kinds) + ' |', '|---' * 7 + '|']
+    for name, change in dict.fromkeys(one[:2] for one in rows):
+        each = ' | '.join(found[name, change, n, runs] for n, runs in kinds)
+        lines.append(f'| {name}, {change} | {each} |')
+    return lines
+
+
+def warnings(rows: list[tuple[str, ...]]) -> str:
+    """Return how often the output warns where intervals cover too little, and elsewhere."""
+    covers = np.array([float(one[5][:-2]) for one in rows])
+    warns = np.array([float(one[8][:-2]) for one in rows])
+    text = []
+    for low, high in ((0.0, 90.0), (90.0, 93.0), (93.0, 100.1)):
+        inside = (covers >= low) & (covers < high)
+        told = f'{warns[inside].mean():.0f} %' if inside.any() else '-'
+        text.append(
+            f'coverage {low:g} to {min(high, 100):g} %: {inside.sum()} cells, warns {told}'
+        )
+    return '; '.join(text)
+
+
+def report(rows: list[tuple[str, ...]], settings: dict[str, Any], out: Path) -> None:
+    """Print the tables, and write the rows to `out`."""
+    table(HEAD, rows)
+    print(*compact(rows), warnings(rows), sep='\n')
+    told = [dict(zip(HEAD, one, strict=True)) for one in rows]
+    write(out, 'interval_coverage', {**settings, 'rows': told})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--trials', type=int, default=1000, help='default %(default)s')
@@ -122,29 +179,13 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     with ProcessPoolExecutor(options.jobs) as pool:
-        for name, change, n, paired in product(LAWS, CHANGES, (5, 10, 30), (False, True)):
-            if options.only not in name:
-                continue
-            work = partial(trial, name, change, n, paired, options.resamples)
-            found = np.array(list(pool.map(work, range(options.trials), chunksize=25))).T
-            truth = float(
-                np.mean(np.abs(changed(LAWS[name], change, SHARES) - LAWS[name].ppf(SHARES)))
-            )
-            _, low, high, warned = found
-            holds = (low <= truth + 1e-12) & (truth <= high + 1e-12)
-            quiet = holds[warned == 0.0]
-            shares = (holds.mean(), (low > truth).mean(), (high < truth).mean(), warned.mean())
-            runs = 'pairs' if paired else 'unpaired'
-            rows.append((
-                name, change, f'{n}', runs, f'{truth:.3f}',
-                *(f'{100 * share:.1f} %' for share in shares),
-                f'{100 * quiet.mean():.1f} %' if len(quiet) >= 0.1 * options.trials else '-',
-            ))  # fmt: skip
+        for cell in cells(options.only):
+            work = partial(trial, *cell, options.resamples)
+            found = np.array(list(pool.map(work, range(options.trials), chunksize=25)))
+            rows.append(row(cell, found))
             print('  '.join(rows[-1]), flush=True)
-    table(HEAD, rows)
-    told = [dict(zip(HEAD, one, strict=True)) for one in rows]
     settings = {key: getattr(options, key) for key in ('trials', 'resamples', 'only')}
-    write(options.out, 'interval_coverage', {**settings, 'rows': told})
+    report(rows, settings, options.out)
 
 
 if __name__ == '__main__':
