@@ -147,6 +147,14 @@ def sensitivity(
     ------
     Sim2RealError
         For too few recordings, or one that cannot be read or judged.
+
+    Examples
+    --------
+    >>> try:
+    ...     sensitivity([], [], None)
+    ... except Sim2RealError as error:
+    ...     print(str(error).partition(',')[0])
+    0 recordings cannot reveal anything; must be 13 or more
     """
     options, begin = options or SensitivityOptions(), progress or (lambda _: lambda: None)
     runs = len(recordings) if twin is not None else unpaired_runs(len(recordings))
