@@ -11,7 +11,8 @@ The SDF names them, inside Gazebo's own noise-free sensors::
 
 A model is a preset or a file beside the SDF. It measures what the noise-free sensor did, and what
 the OdometryPublisher of the robot says; its messages have the bits of
-`sim2real simulate --truth NAME --seed SEED` for the log of these topics. Needs pyzmq.
+`sim2real simulate --truth NAME --seed SEED --origin LAT,LON,ALT` for the log of these topics, with
+the origin of the world. Needs pyzmq.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class Sensors:
     """All sensors of a robot: messages of Gazebo in, messages for Gazebo out."""
 
     def __init__(self, robot: Robot, seed: int, name: str) -> None:
-        run = run_label('twin', 1, name)
+        run = run_label('recording', 1, name)
         self._robot = robot
         self._outputs = [Output(one, robot, seed, run) for one in robot.sensors]
         self._first: list[OdometryArray] = []

@@ -111,7 +111,7 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
     world = World(frame=robot.origin)
     maker = TwinMaker(
         Recording(**{**vars(recording), 'transforms': tuple(links)}),
-        seed=5, origin=robot.origin, world=world,
+        seed=5, purpose='recording', origin=robot.origin, world=world,
     )  # fmt: skip
     batch = maker.make(Twin('own', load_gps('ch_rw'), load_imu('bno055')))
     for topic, expected, fields in (
