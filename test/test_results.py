@@ -313,6 +313,12 @@ def test_many_threads_take_turns_and_none_is_in_twice(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(not Path('/proc/self').exists(), reason='needs a folder without new files')
+def test_a_folder_that_takes_no_files_is_refused_and_not_tried_for_ever() -> None:
+    with pytest.raises(Sim2RealError, match='/proc/out: cannot be made'), hold('/proc/out'):
+        pass
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason='root may write anywhere')
 def test_a_folder_in_a_place_that_cannot_be_written_is_locked_itself(tmp_path: Path) -> None:
     out = tmp_path / 'out'

@@ -25,6 +25,7 @@ except ImportError:  # Windows
 _HELD: dict[Path, int] = {}
 """Places that this process holds, and the threads that do."""
 _DESCRIPTORS: set[int] = set()
+_TRIES = 1000  # of a folder that does not stay
 _OF_SYSTEMS_WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
 
 
@@ -100,12 +101,19 @@ def check_place(target: Path) -> None:
 
 def _locked(lock: Path, target: Path, shown: str) -> int:
     """Return the descriptor of a lock that is had."""
+    missing = 0
     while True:
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:
-            continue  # a command that ends has removed the folder above
+            # A command that ends has removed the folder above, or, as in /proc, it takes no files.
+            missing += 1
+            if missing == _TRIES:
+                raise Sim2RealError(
+                    f'{shown}: cannot be made; {lock.parent} takes no new files'
+                ) from None
+            continue
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not target.is_dir():
                 raise
