@@ -162,7 +162,7 @@ def sensitivity(
         least = FEWEST if twin is not None else 2 * FEWEST + 1
         raise MetricError(
             f'{len(recordings)} recordings cannot reveal anything; must be {least} or more'
-            + ('' if twin is not None else ', or fewer with simulated sensors (--gps, --imu)')
+            + ('' if twin is not None else f', or {FEWEST} with simulated sensors (--gps, --imu)')
         )
     twins = () if twin is None else (twin,)
     adapted_study, told = adapted(study or StudyOptions(), recordings, twins, judges)
