@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 
 # Seeds are fixed, so that a run that passed passes again: look for new counterexamples with
@@ -56,6 +59,16 @@ def real_dir() -> Path:
 def reference_dir() -> Path:
     """Folder of reference traces of the real nodes; the test skips where it is absent."""
     return _shared('SIM2REAL_REFERENCE', 'reference')
+
+
+@pytest.fixture(name='record_property')
+def recorded_figure(record_property: Callable[[str, object], None]) -> Callable[[str, Any], None]:
+    """Record figures for the page of validation; workers take no numbers of numpy."""
+
+    def record(name: str, value: Any) -> None:
+        record_property(name, value.item() if isinstance(value, np.generic) else value)
+
+    return record
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -56,8 +56,14 @@ def test_units_do_not_decide() -> None:
 
 def test_answer_and_table_say_what_is_nearest_beyond_speed() -> None:
     outcome = study(shift=3.0)
-    told = {line.head: line.text for line in answer_lines(study_answer(outcome))}
-    assert told['Beyond speed'].startswith('position same 0, heading same 0, attitude same 0 (')
+    answer = study_answer(outcome)
+    assert [one.nearest for one in answer.poses] == ['same'] * 3
+    other = dataclasses.replace(answer, nearest='far', poses=answer.poses[:2])
+    lines = answer_lines(other, 'this judge would not have seen a delay of 1 s')
+    assert len(lines) == 6
+    told = {line.head: line.text for line in lines}
+    assert 'same is nearest by position and heading' in told['Do all agree']
+    assert told['How sure'].endswith('; this judge would not have seen a delay of 1 s')
     table = pose_table(pose_rankings(outcome))
     assert [row[1] for row in table.rows[::2]] == [
         'PEPD (position)', 'HEPD (heading)', 'AEPD (attitude)'

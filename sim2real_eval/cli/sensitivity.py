@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,8 @@ HELP = 'smallest errors of sensors that each judge can see'
 DESCRIPTION = (
     'Inject errors of known size into sensors and find, per judge, the smallest that a study of '
     'so many runs reveals at 80 % power, by the permutation test of VEPD. Without recordings, '
-    'simulated drives are used.'
+    'simulated drives are used. Recordings must be 13 or more, or 6 with simulated sensors '
+    '(--gps, --imu).'
 )
 EPILOG = """\
 examples:
@@ -77,12 +79,13 @@ def run(options: argparse.Namespace) -> int:
     twin = _twin(method, simulated=not options.recordings)
     study = study_options(options)
     recordings = _recordings(options, method, twin, study.seed)
+    rounds = itertools.count(1)
     with contextlib.ExitStack() as bars:
 
         def begin(tasks: int) -> Callable[[], None]:
             # One bar per round: how many rounds there are is not known before.
             bars.close()
-            return bars.enter_context(progress_bar(tasks, 'sensitivity'))
+            return bars.enter_context(progress_bar(tasks, f'sensitivity, round {next(rounds)}'))
 
         found = sensitivity(
             recordings, who, twin, method, study, jobs=options.jobs, progress=begin

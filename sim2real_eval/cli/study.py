@@ -178,9 +178,12 @@ def carry_out(
     try:
         outcome, report = _judged(plan, options, beside)
     except (KeyboardInterrupt, SystemExit) as end:
+        kept = Path(options.out, 'study.json').exists()
         complain(
             f'interrupted; runs that were finished are in {options.out}, and the same command '
             'continues'
+            if kept
+            else 'interrupted before a run was finished'
         )
         # Of Ctrl-C, or of SIGTERM.
         return 130 if isinstance(end, KeyboardInterrupt) else 143
@@ -267,7 +270,7 @@ def print_study(
 
     folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
     if quiet:
-        print(answer_text(report.answer, report.sight))
+        print(answer_text(report.answer, report.unseen))
         return
     print(outcome.record['title'])
     if synthetic:
@@ -285,7 +288,7 @@ def print_study(
         mine = [one for one in report.standings if one.judge in shown_judges]
         for one in mine[:_MOST_TABLES]:
             _show_ranking(outcome, one, published=published)
-    print(answer_text(report.answer, report.sight))
+    print(answer_text(report.answer, report.unseen))
     if explained:
         print('\n' + wrapped(meaning(report.answer)))
     shown = report.answer.doubts[1 : 1 + _MOST_FINDINGS]

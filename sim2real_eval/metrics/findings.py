@@ -122,7 +122,7 @@ NO_INTERVAL = routine(
 SKEWED = routine(
     'uncertainty.skewed',
     'the runs are skewed ({skewness:.1f}) or have heavy tails (excess kurtosis {kurtosis:.1f}): '
-    'the 95 % interval is not to be trusted',
+    'the 95 % interval may be too narrow',
     'In simulated studies with such runs it held the true distance in 86 to 96 %, not 95 %. The '
     'p-value is exact for any distribution.',
     'record more motions; look at the runs that err most',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of a study in at most seven lines of text."""
+"""The answer of a study in at most six lines of text."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ class AnswerLine(NamedTuple):
     text: str
 
 
-def answer_lines(answer: Answer) -> list[AnswerLine]:
+def answer_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
     """Return the answer, the most important line first.
+
+    `unseen`: what its judge would not have seen, see `sim2real sensitivity`; empty if unknown.
 
     Examples
     --------
@@ -44,28 +46,25 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
     lines = [('Nearest model', _nearest(answer)), (_like(answer), _against_real(answer))]
     if answer.next is not None:
         lines.append(('The next model', _against_next(answer)))
+    sure = [unseen] if unseen else []
     if answer.probability is not None and answer.next is not None:
         share = _share(answer.probability)
-        lines.append(('How sure', f'{answer.nearest} is nearest in {share} of resampled studies'))
+        sure.insert(0, f'{answer.nearest} is nearest in {share} of resampled studies')
+    if sure:
+        lines.append(('How sure', '; '.join(sure)))
     if len(answer.views) > 1 or answer.view.metrics or answer.view.options:
         lines.append(('Do all agree', _agreement(answer)))
-    if answer.poses:
-        lines.append(('Beyond speed', _poses(answer)))
     lines.append(('Main doubt', _doubt(answer)))
     return [AnswerLine(*line) for line in lines]
 
 
-def _poses(answer: Answer) -> str:
-    """Return the nearest models by position, heading and attitude."""
-    limit = 1.0 - answer.level + 1e-9
-    shown = [
-        f'{one.quantity} {one.nearest} {one.distance:.2g}'
-        + ('*' if one.p_value is not None and one.p_value <= limit else '')
-        for one in answer.poses
-    ]
-    star = '; * differs significantly' if any(one.endswith('*') for one in shown) else ''
-    unit = f'nearest by each, in standard deviations of {real_sensors(answer)}{star}'
-    return f'{", ".join(shown)} ({unit})'
+def _other_poses(answer: Answer) -> str:
+    """Say which models are nearest by position, heading and attitude, where it is not that."""
+    by: dict[str, list[str]] = {}
+    for one in answer.poses:
+        if one.nearest != answer.nearest:
+            by.setdefault(one.nearest, []).append(one.quantity)
+    return ', '.join(f'{model} is nearest by {" and ".join(names)}' for model, names in by.items())
 
 
 def _doubt(answer: Answer) -> str:
@@ -126,9 +125,9 @@ def _direction(answer: Answer) -> int:
     return 0 if abs(gap) < 0.5 else 1 if gap > 0.0 else -1
 
 
-def answer_text(answer: Answer, more: Sequence[AnswerLine] = ()) -> str:
-    """Return the lines, and more of them, below each other, wrapped."""
-    lines = [*answer_lines(answer), *more]
+def answer_text(answer: Answer, unseen: str = '') -> str:
+    """Return the lines of `answer_lines` below each other, wrapped."""
+    lines = answer_lines(answer, unseen)
     gap = max(len(line.head) for line in lines) + 2
     return '\n'.join(wrapped(line.text, f'{line.head:<{gap}}') for line in lines)
 
@@ -238,10 +237,15 @@ def _agreement(answer: Answer) -> str:
             f'so {does} {options} of {own.options} other options of VEPD '
             f'({_listed(list(own.other_options))})'
         )
+    if poses := _other_poses(answer):
+        said.append(poses)
     if said:
         return f'no: {"; ".join(said)}'
     judges = f'{_count(len(answer.views), "judge")}, ' if others else ''
-    return f'yes: {judges}{own.metrics} other metrics and {own.options} other options of VEPD'
+    poses = ', position, heading and attitude' if len(answer.poses) == 3 else ''
+    return (
+        f'yes: {judges}{own.metrics} other metrics{poses} and {own.options} other options of VEPD'
+    )
 
 
 def _dissent(answer: Answer, one: View) -> str:

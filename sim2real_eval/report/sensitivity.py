@@ -21,9 +21,9 @@ from sim2real_eval.common.tables import write_csv, write_json
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
+from sim2real_eval.study.variants import STAND_IN
 from sim_sensors.core.errors import Sim2RealError
 from . import style
-from .answer import AnswerLine
 from .console import add_words, plain_table
 
 MARK = 'sensitivity.json'
@@ -121,7 +121,11 @@ def sensitivity_record(
         'recordings': [one.to_mapping() for one in recordings],
         'false_alarms': dict(found.false_alarms),
         'answers': {
-            judge.label: _answer([one for one in found.found if one.judge == judge.label], found)
+            judge.label: _answer(
+                [one for one in found.found if one.judge == judge.label],
+                found,
+                simulated=twin is not None,
+            )
             for judge in judges
         },
         'found': [
@@ -141,8 +145,8 @@ def sensitivity_record(
     }
 
 
-def _answer(found: Sequence[Detectable], whole: Sensitivity) -> str:
-    """Say in a line what a judge would not have seen."""
+def _answer(found: Sequence[Detectable], whole: Sensitivity, *, simulated: bool) -> str:
+    """Say in a line what a judge would not have seen, and with which sensors."""
     seen = [
         f'{one.error.noun} below {one.size:.2g}{_unit(one.error.unit)}'
         for one in found
@@ -154,9 +158,13 @@ def _answer(found: Sequence[Detectable], whole: Sensitivity) -> str:
         if one.points and one.points[-1].power < whole.options.power
     ]
     said = ', '.join([*never, *seen]) or 'nothing that was tried'
+    own = whole.options
+    sensors = (
+        f'GPS {own.gps or STAND_IN}, IMU {own.imu or STAND_IN}' if simulated else 'as recorded'
+    )
     return (
-        f'this judge would not have seen {said} ({whole.runs} runs, '
-        f'{whole.options.power:.0%} power)'
+        f'this judge would not have seen {said} ({whole.runs} runs, {own.power:.0%} power; '
+        f'sensors: {sensors})'
     )
 
 
@@ -195,7 +203,6 @@ def read_record(study: str | Path) -> dict[str, Any] | None:
     return dict(record)
 
 
-def sight_line(record: Mapping[str, Any] | None, judge: str) -> list[AnswerLine]:
+def unseen(record: Mapping[str, Any] | None, judge: str) -> str:
     """Return what a judge would not have seen, for the answer of a study; empty if unknown."""
-    known = (record or {'answers': {}})['answers'].get(judge)
-    return [] if known is None else [AnswerLine('What it sees', str(known))]
+    return str((record or {'answers': {}})['answers'].get(judge, ''))

@@ -18,13 +18,13 @@ from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults, side_results
 from sim_sensors.core.errors import Sim2RealError
-from .answer import AnswerLine, answer_lines
+from .answer import answer_lines
 from .console import MINUS, NONE, Column, DataTable, numeric
 from .page.page import study_page
 from .page.ranking import Standing, ranking, standings
 from .page.tables import by_scenario, overview
 from .ranking_tables import pair_lines
-from .sensitivity import read_record, sight_line
+from .sensitivity import read_record, unseen
 from .study_plots import begin_plots
 
 PAGE = 'report.html'
@@ -47,9 +47,9 @@ class StudyReport:
     sensitivity: Mapping[str, Any] | None = None  # what `sim2real sensitivity` put beside it
 
     @property
-    def sight(self) -> list[AnswerLine]:
+    def unseen(self) -> str:
         """What the judge of the answer would not have seen, where that is known."""
-        return sight_line(self.sensitivity, self.answer.view.judge)
+        return unseen(self.sensitivity, self.answer.view.judge)
 
 
 def study_report(
@@ -78,7 +78,7 @@ def study_report(
         command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side,
         standing=standing,
-        answer=[*answer_lines(answer), *sight_line(seen, answer.view.judge)],
+        answer=answer_lines(answer, unseen(seen, answer.view.judge)),
         findings=findings,
     )
     synthetic = bool(outcome.record.get('synthetic'))

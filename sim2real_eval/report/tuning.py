@@ -108,7 +108,15 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     panel.plot(before, rows, 'o', color=style.REAL_COLOUR, label='start')
     panel.plot(held, rows, 'o', color=style.BLUE, label='tuned without the block')
     panel.plot(after, rows, '|', color=style.VERMILION, markersize=11, label='tuned with it')
-    panel.set_yticks(rows, [_shortened(block.recordings) for block in tuning.blocks])
+    names = [_shortened(block.recordings) for block in tuning.blocks]
+    parts = [names[: i + 1].count(name) for i, name in enumerate(names)]
+    panel.set_yticks(
+        rows,
+        [
+            f'{name}, part {part}' if names.count(name) > 1 else name
+            for name, part in zip(names, parts, strict=True)
+        ],
+    )
     if is_rms:
         panel.set_xscale('log')
         # Within two decades powers of ten would be two marks.

@@ -270,6 +270,8 @@ def _plain(value: Any) -> Any:
 
 def _difference(key: str, old: Any, new: Any) -> str | None:
     if isinstance(old, dict) and isinstance(new, dict):
+        if key == 'models' and old.keys() != new.keys():
+            return f'{key}: were {_short(old)}, are {_short(new)}'
         found = (
             _difference(f'{key}.{name}', old.get(name, _NOTHING), new.get(name, _NOTHING))
             for name in dict.fromkeys([*new, *old])
@@ -286,7 +288,7 @@ def _difference(key: str, old: Any, new: Any) -> str | None:
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
-        value = list(value)
+        value = ', '.join(map(str, value))
     text = ' '.join(str(value).split())
     return text if len(text) <= 60 else f'{text[:57]}...'
 

@@ -100,6 +100,11 @@ class Evaluations:
         self._scale = float(row.mean()) if self.by in RMS else 1.0
         self.start = row / self._scale
 
+    @property
+    def is_told_heading(self) -> bool:
+        """Whether the filter starts with the true heading, in some recording at least."""
+        return any(run.heading is not None for run in self._runs)
+
     def losses(self, values: Sequence[float], windows: IntArray | None = None) -> FloatArray:
         """Return the losses in all windows, or in some of them, (k,).
 

@@ -53,9 +53,21 @@ AT_BOUND = assumed(
 )
 SAME_DRIVES = assumed(
     'tune.same_drives',
-    '{blocks:d} blocks were cut from fewer drives, {drives:d}: the interval holds for these',
-    'Place, weather and mounting, which recordings of a drive share, are never held out.',
+    'the {blocks:d} blocks are parts of fewer drives ({drives:d}): the interval holds for these',
+    'Recordings that follow each other are one drive. Place, weather and mounting, which they '
+    'share, are never held out.',
     'use recordings of other drives, or hold them out with --test',
+)
+TRUE_HEADING = assumed(
+    'tune.true_heading',
+    'the filter starts each recording with the true heading, as the IMU has no orientation',
+    'On the robot it has to find its heading first.',
+)
+HEADING_OFF = assumed(
+    'tune.heading_off',
+    'with the tuned parameters the heading is {error:.0f deg} off in the mean',
+    'No noise parameter mends that: the inputs do not show which way the robot points.',
+    'fuse an orientation, or fuse a lateral speed of zero where the robot cannot move sideways',
 )
 NO_PARAMETER = assumed(
     'tune.no_parameter',

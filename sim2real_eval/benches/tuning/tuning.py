@@ -27,6 +27,7 @@ from .parameters import Tunable, tunables, tuned
 from .search import Progress, Screened, Search, Values
 
 _OVER_FITTED = 0.5
+_HEADING_OFF = math.radians(20.0)
 _WORDS = {
     'speed': 'the error of speed',
     'position': 'the error of position',
@@ -211,6 +212,11 @@ def tune(
     notes += _remarks(examined, measure)
     if len(of_drive) < len(blocks):
         notes.append(findings.SAME_DRIVES(blocks=len(blocks), drives=len(of_drive)))
+    if evaluations.is_told_heading:
+        notes.append(findings.TRUE_HEADING())
+    off = losses[values].get('heading')
+    if off is not None and off.mean() > _HEADING_OFF:
+        notes.append(findings.HEADING_OFF(error=math.degrees(off.mean())))
     names_of = [source.own_name() for source in sources]
     return Tuning(
         setup,

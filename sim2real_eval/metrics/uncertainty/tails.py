@@ -26,7 +26,7 @@ class Tails(NamedTuple):
 
     @property
     def heavy(self) -> bool:
-        """Whether the interval is not to be trusted."""
+        """Whether the interval may be too narrow."""
         return self.skewness > _SKEWNESS or self.kurtosis > _KURTOSIS
 
 
