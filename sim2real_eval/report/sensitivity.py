@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from sim2real_eval.benches.sensitivity.detection import Detectable, Sensitivity
+from sim2real_eval.benches.sensitivity.detection import Sensitivity
 from sim2real_eval.benches.sensitivity.options import LEVEL
+from sim2real_eval.benches.sensitivity.size_search import Detectable
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json

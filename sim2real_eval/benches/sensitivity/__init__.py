@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from .detection import Detectable, Sensitivity, sensitivity
+    from .detection import Sensitivity, sensitivity
     from .injection import ERRORS, InjectedError
     from .options import SensitivityOptions
+    from .size_search import Detectable
 
 __all__ = [
     'ERRORS', 'Detectable', 'InjectedError', 'Sensitivity', 'SensitivityOptions', 'sensitivity'
 ]  # fmt: skip
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'detection', 'injection', 'options')
+    __getattr__, __dir__ = lazily(
+        __name__, __all__, 'detection', 'injection', 'options', 'size_search'
+    )

@@ -71,7 +71,7 @@ class Trials:
     def power(self, base: FloatArray, changed: FloatArray) -> Power:
         """Return the power for runs `(recordings, draws, coordinates)` without and with an error.
 
-        Runs with an error that the judge cannot bear are not a number: that is seen.
+        Scores that are not numbers, as of a judge that failed, count as revealed.
         """
         outcome = np.array([self._reveals(base, changed, k) for k in range(len(self.draw))])
         return Power(float(outcome.mean()), self._error(outcome), self._degrees)
