@@ -9,6 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+# Before numpy is imported: workers of pytest that compute in threads take the cores of each other.
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
+
 import hypothesis
 import numpy as np
 import pytest

@@ -178,13 +178,9 @@ def carry_out(
     try:
         outcome, report = _judged(plan, options, beside)
     except (KeyboardInterrupt, SystemExit) as end:
-        kept = Path(options.out, 'study.json').exists()
-        complain(
-            f'interrupted; runs that were finished are in {options.out}, and the same command '
-            'continues'
-            if kept
-            else 'interrupted before a run was finished'
-        )
+        kept = f'runs that were finished are in {options.out}, and the same command continues'
+        there = Path(options.out, 'study.json').exists()
+        complain(f'interrupted; {kept if there else "no run was finished"}')
         # Of Ctrl-C, or of SIGTERM.
         return 130 if isinstance(end, KeyboardInterrupt) else 143
     from sim2real_eval.study.secondary_results import uncertainty_records

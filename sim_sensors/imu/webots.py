@@ -14,7 +14,7 @@ from sim_sensors.core.seeding import Streams
 from sim_sensors.core.shared_parameters import AxisParameters, OfAccelerometer, OfGyroscope
 from sim_sensors.noise.electronics import quantise, saturate
 from sim_sensors.noise.triad import AxisErrors, Corrupted
-from .imu import ImuModel
+from .imu import SampledImu
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ class WebotsAccelerometer(OfAccelerometer, WebotsErrors):
 
 
 @dataclasses.dataclass(frozen=True)
-class WebotsImu(ImuModel):
+class WebotsImu(SampledImu):
     """The IMU of Webots: Gyro and Accelerometer, with a lookup table that maps a value to itself.
 
     Per sample and axis::
@@ -46,7 +46,8 @@ class WebotsImu(ImuModel):
 
     The noise is a share of the value: a gyroscope at rest has none, and an accelerometer at rest
     errs along gravity only. There is no bias. The driver webots_ros2 states no covariance (zeros).
-    The preset `webots_imu` has noise of 1 %, which is ours; in Webots it is 0.
+    As upstream `noise` is that of a sample at any rate. The preset `webots_imu` has noise of 1 %,
+    which is ours; in Webots it is 0.
 
     References
     ----------
@@ -60,19 +61,19 @@ class WebotsImu(ImuModel):
 
     def triad(self, part: WebotsErrors, rng: Streams) -> AxisErrors:
         """Return the errors of a triad."""
-        return ProportionalTriad(part, rng('white'))
+        return ProportionalTriad(part, float(self.deviation(part.noise)), rng('white'))
 
 
 class ProportionalTriad:
     """Three axes whose noise is a share of the value; see `WebotsImu`."""
 
-    def __init__(self, part: WebotsErrors, rng: np.random.Generator) -> None:
-        self._part, self._rng = part, rng
+    def __init__(self, part: WebotsErrors, noise: float, rng: np.random.Generator) -> None:
+        self._part, self._noise, self._rng = part, noise, rng
         self.bias: FloatArray = np.zeros(3)
 
     def corrupt(self, truth: FloatArray, dt: FloatArray) -> Corrupted:
         """Return what is measured; see `AxisErrors`."""
         clean = saturate(truth, self._part.range)
-        spread = self._part.noise * clean
+        spread = self._noise * clean
         values = clean + spread * self._rng.standard_normal(truth.shape)
         return quantise(values, self._part.resolution), np.zeros_like(truth), spread**2
