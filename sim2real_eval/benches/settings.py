@@ -31,7 +31,7 @@ class AttitudeSettings(Parameters):
     acceleration_std: float = non_negative(
         0.0,
         'm/s^2',
-        'Added to it for the acceleration of the body, of which the filter knows nothing.',
+        'Added to it for the acceleration of the body, which the filter does not know.',
         maximum=1e6,
     )
     magnetometer_std: float = non_negative(

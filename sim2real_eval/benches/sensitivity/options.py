@@ -44,7 +44,7 @@ class SensitivityOptions(Parameters):
     draws: int = parameter(
         60,
         '1',
-        'Simulated runs per recording, of which any two are compared; the search takes a quarter '
+        'Simulated runs per recording; any two of them are compared. The search takes a quarter '
         'of them. More make the intervals narrower.',
         minimum=FEWEST_DRAWS,
         maximum=1000,
