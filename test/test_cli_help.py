@@ -53,10 +53,9 @@ def test_every_option_is_explained(verb: str) -> None:
         assert action.help or action.choices, action.option_strings
 
 
-def test_help_is_quick_and_imports_nothing_heavy() -> None:
-    """All of them in one process: below 0.5 s of CPU each, and no numpy."""
+def test_help_imports_nothing_heavy() -> None:
     code = (
-        'import sys, time\n'
+        'import sys\n'
         'from sim2real_eval.cli.main import main\n'
         f'for verb in {["", *VERBS]!r}:\n'
         '    try:\n'
@@ -65,15 +64,12 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
         '        assert stop.code == 0\n'
         'heavy = {"numpy", "scipy", "numba", "yaml", "rich", "rosbags", "matplotlib"}\n'
         'print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n'
-        'print(time.process_time(), file=sys.stderr)\n'
     )
     done = subprocess.run(
         [sys.executable, '-c', code], capture_output=True, text=True, check=True,
         env=environment(), timeout=60,
     )  # fmt: skip
-    heavy, seconds = done.stderr.splitlines()
-    assert heavy == '[]'
-    assert float(seconds) < 0.5
+    assert done.stderr.strip() == '[]'
     for verb in VERBS:
         assert f'usage: sim2real {verb}' in done.stdout
 

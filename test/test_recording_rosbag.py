@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
 import types
 from pathlib import Path
 
@@ -159,11 +158,9 @@ needs_drive = pytest.mark.skipif(
 
 
 @needs_drive
-def test_real_drive_segments_are_read_whole_and_fast() -> None:
+def test_real_drive_segments_are_read_whole() -> None:
     for folder in sorted((REAL / 'drive0708/segments').iterdir()):
-        begin = time.perf_counter()
         recording = read_recording(folder / 'bag')
-        assert time.perf_counter() - begin < 1.0
         with Reader(folder / 'bag') as reader:
             counts = {c.topic: c.msgcount for c in reader.connections}
         assert {topic: len(array) for topic, array in recording.messages.items()} == counts

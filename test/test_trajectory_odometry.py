@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 
 import numpy as np
 import pytest
@@ -194,7 +193,7 @@ def test_fewer_samples_ahead_would_change_the_output():
     assert (short.at(times).acceleration != whole.at(times).acceleration).any()
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     st.lists(st.integers(1, 97), min_size=1, max_size=5), st.sampled_from(['twist', 'position'])
 )
@@ -349,14 +348,3 @@ def test_bad_records_are_refused():
     refused({'orientation': null}, 'sample 2 is no rotation')
     with pytest.raises(MotionError, match='outside the motion'):
         OdometryMotion(record, origin_ns=ORIGIN).at([-1.0])
-
-
-def test_ten_minutes_at_100_hz_take_well_under_a_second():
-    """0.1 s on the machine this was written on; the bound allows a busy one."""
-    record = recorded(Circle(duration=600.0).at(np.arange(60_001) * 0.01))
-    best = np.inf
-    for _ in range(3):
-        began = time.perf_counter()
-        OdometryMotion(record, origin_ns=ORIGIN).at(np.linspace(0.0, 600.0, 60_000))
-        best = min(best, time.perf_counter() - began)
-    assert best < 1.0
