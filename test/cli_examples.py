@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import io
@@ -11,10 +12,13 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.recording import Recording
@@ -94,6 +98,26 @@ def call_process(*arguments: object) -> Outcome:
         env=environment(), timeout=120, check=False,
     )  # fmt: skip
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+PNG = b'\x89PNG\r\n\x1a\n'
+
+
+def _draw_nothing(canvas: object, file: io.BytesIO, **options: object) -> None:
+    file.write(PNG)
+
+
+@contextlib.contextmanager
+def pictures_left_blank() -> Iterator[None]:
+    """Make all figures, but draw none: the files are there and empty but for their signature.
+
+    Drawing is most of the time of many commands, and changes no other file.
+    """
+    with (
+        mock.patch.object(FigureCanvasAgg, 'print_png', _draw_nothing),
+        mock.patch.object(ConstrainedLayoutEngine, 'execute'),
+    ):
+        yield
 
 
 def command(*arguments: object) -> list[str]:

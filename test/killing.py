@@ -32,10 +32,8 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 from unittest import mock
 
-from cli_examples import contents
+from cli_examples import contents, pictures_left_blank
 from killed_verbs import PREPARED, VERBS, Verb
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from sim2real_eval.cli.main import main as sim2real
 
@@ -270,22 +268,17 @@ class Killer:
         )
 
 
-def _draw_nothing(canvas: object, file: io.BytesIO, **options: object) -> None:
-    file.write(b'a picture')
-
-
 @contextlib.contextmanager
 def killer(verbs: Sequence[Verb] = VERBS) -> Iterator[Killer]:
     """Provide a folder for killing, with temporary files in it, too.
 
-    Pictures are empty: drawing is most of the time of many commands, and changes no file.
+    Pictures are empty: drawing changes no other file.
     """
     shared = Path('/dev/shm')
     with (
         tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder,
         mock.patch.object(tempfile, 'tempdir', str(Path(folder) / 'tmp')),
-        mock.patch.object(FigureCanvasAgg, 'print_png', _draw_nothing),
-        mock.patch.object(ConstrainedLayoutEngine, 'execute'),
+        pictures_left_blank(),
     ):
         yield Killer(Path(folder), verbs)
 

@@ -8,26 +8,26 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from cli_examples import call_process, command, environment, write_runs
+from cli_examples import command, environment, write_runs
+from command_copies import CommandCopy, call_copy, until
 
 from sim2real_eval.cli.main import main
 
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a recording, line_1."""
+    """A folder with two recordings, line_1 and line_2."""
     folder = tmp_path_factory.mktemp('place')
-    write_runs(folder, ('drive_line', 1))
+    write_runs(folder, ('drive_line', 1), ('drive_line', 2))
     return folder
 
 
 def test_no_progress_bar_in_a_pipe(place: Path, tmp_path: Path) -> None:
-    """A process of its own: no control characters, results on the one, notes on the other."""
-    outcome = call_process(
+    """No control characters, results on the one, notes on the other."""
+    outcome = call_copy(
         'vepd', '--real', place / 'line_1', '--models', 'ch_rw', '--jobs', 1, '--out',
         tmp_path / 'o',
     )  # fmt: skip
@@ -56,18 +56,6 @@ def test_reader_that_goes_away_is_no_error(place: Path, words: tuple[object, ...
     assert err == ''
 
 
-def _alive(group: int) -> bool:
-    """Whether a process of the group runs; those that ended but were not waited for do not."""
-    for stat in Path('/proc').glob('[0-9]*/stat'):
-        try:
-            fields = stat.read_text(encoding='utf-8', errors='replace').rpartition(')')[2].split()
-        except OSError:
-            continue
-        if int(fields[2]) == group and fields[0] not in 'ZX':
-            return True
-    return False
-
-
 def _workers(parent: int) -> int:
     found = 0
     for stat in Path('/proc').glob('[0-9]*/stat'):
@@ -76,11 +64,6 @@ def _workers(parent: int) -> int:
         except OSError:
             continue
     return found
-
-
-def _hear_interrupts() -> None:
-    """Undo what a shell does to programs in the background, and with it to their children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='looks for processes in /proc')
@@ -93,47 +76,29 @@ def _hear_interrupts() -> None:
     ],
 )  # fmt: skip
 def test_signals_end_all_processes_and_leave_nothing_half_written(
-    tmp_path: Path, name: str, to_group: bool, status: int, said: list[str] | None
+    place: Path, tmp_path: Path, name: str, to_group: bool, status: int, said: list[str] | None
 ) -> None:
     """Ctrl-C reaches the whole group, as from a terminal; SIGTERM and SIGKILL the parent alone."""
-    bags = write_runs(tmp_path / 'bags', *(('drive_line', number) for number in range(8)))
-    process = subprocess.Popen(
-        command('vepd', '--real', *bags, '--models', 'all', '--repetitions', 50, '--jobs', 2,
-                '--out', tmp_path / 'result' / 'o'),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-        start_new_session=True, preexec_fn=_hear_interrupts,
-    )  # fmt: skip
-    try:
-        # They start once everything is compiled.
-        deadline = time.monotonic() + 180
-        while _workers(process.pid) < 2:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        time.sleep(0.5)
-        number = getattr(signal, name)
-        if to_group:
-            os.killpg(process.pid, number)
-        else:
-            process.send_signal(number)
-        out, err = process.communicate(timeout=180)
-        assert process.returncode == status
-        assert out == ''
+    out = tmp_path / 'result' / 'o'
+    with CommandCopy(
+        'vepd', '--real', place / 'line_1', place / 'line_2', '--models', 'all', '--repetitions',
+        50, '--jobs', 2, '--out', out,
+    ) as running:  # fmt: skip
+        # Both workers are at work.
+        running.wait_for(lambda: len(set(out.glob('runs/*/*/[!t]*.npz'))) >= 2, 'the first runs')
+        assert _workers(running.pid) == 2
+        running.send(getattr(signal, name), to_group=to_group)
+        done = running.end()
+        assert done.status == status
+        assert done.out == ''
         if said is not None:
-            lines = [line for line in err.splitlines() if 'compiling for this' not in line]
+            lines = [line for line in done.err.splitlines() if 'compiling for this' not in line]
             assert len(lines) == len(said)
             assert all(part in line for part, line in zip(said, lines, strict=True))
-        deadline = time.monotonic() + 60
-        while _alive(process.pid):
-            assert time.monotonic() < deadline, 'a process is left'
-            time.sleep(0.02)
-        record = json.loads((tmp_path / 'result' / 'o' / 'study.json').read_text())
-        assert record['state'] == 'unfinished'
-        if name != 'SIGKILL':
-            assert not list((tmp_path / 'result').rglob('.*'))
-    finally:
-        if process.poll() is None:
-            process.kill()
+        until(lambda: not running.runs, 'the end of all processes')
+    assert json.loads((out / 'study.json').read_text())['state'] == 'unfinished'
+    if name != 'SIGKILL':
+        assert not list((tmp_path / 'result').rglob('.*'))
 
 
 def test_main_puts_the_signal_handler_back() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli_examples import call, call_process
+from command_copies import call_copy
 
 
 def test_from_a_motion_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,8 +26,8 @@ def test_from_a_motion_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert len(list((tmp_path / 'estimates').glob('*.csv'))) == 2
 
     out = tmp_path / 'result'
-    compared = call(
-        capsys, 'vepd', '--real', *paths, '--models', 'ch_rw,ch_gauss', '--seed', 1, '--jobs', 2,
+    compared = call_copy(
+        'vepd', '--real', *paths, '--models', 'ch_rw,ch_gauss', '--seed', 1, '--jobs', 2,
         '--out', out, '--json',
     )  # fmt: skip
     assert compared.status == 0
