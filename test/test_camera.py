@@ -199,30 +199,30 @@ def test_sources_of_error_do_not_change_one_another() -> None:
     assert (some.pixels == plain.pixels[kept]).all()
 
 
-@pytest.mark.parametrize('cuts', [[1] * 45, [1, 7, 30, 7], [0, 44, 0, 1]])
-def test_stepping_gives_the_bits_of_one_run(cuts: list[int]) -> None:
+def test_stepping_gives_the_bits_of_one_run() -> None:
     model = camera(
         noise_std=(0.5, 0.7),
         missed=0.1,
         mismatches=Mismatches(frames=0.4, features=0.3),
         pose=PoseEstimate(),
     )
-    truth = swaying(45)
+    truth = swaying(30)
     whole = model.start(2, 'run', world=board(4, 4)).measure(truth)
-    assert whole.has_pose.sum() > 20
-    sensor = model.start(2, 'run', world=board(4, 4))
-    start, parts = 0, []
-    for cut in cuts:
-        parts.append(sensor.measure(truth._take(np.arange(start, start + cut))))
-        start += cut
-    for field in dataclasses.fields(CameraMeasurement):
-        pieces = [getattr(part, field.name) for part in parts]
-        if field.name == 'first':
-            pieces = [np.diff(piece) for piece in pieces]
-            expected = np.diff(whole.first)
-        else:
-            expected = getattr(whole, field.name)
-        assert np.concatenate(pieces).tobytes() == expected.tobytes(), field.name
+    assert whole.has_pose.sum() > 12
+    for cuts in ([1] * 30, [1, 7, 15, 7], [0, 29, 0, 1]):
+        sensor = model.start(2, 'run', world=board(4, 4))
+        start, parts = 0, []
+        for cut in cuts:
+            parts.append(sensor.measure(truth._take(np.arange(start, start + cut))))
+            start += cut
+        for field in dataclasses.fields(CameraMeasurement):
+            pieces = [getattr(part, field.name) for part in parts]
+            if field.name == 'first':
+                pieces = [np.diff(piece) for piece in pieces]
+                expected = np.diff(whole.first)
+            else:
+                expected = getattr(whole, field.name)
+            assert np.concatenate(pieces).tobytes() == expected.tobytes(), field.name
 
 
 def test_a_pose_of_every_frame_is_as_good_as_it_says() -> None:

@@ -195,21 +195,24 @@ def test_planes_are_told_from_scenes_with_depth() -> None:
 
 
 @pytest.mark.parametrize('method', ['dlt', 'refined'])
-@pytest.mark.parametrize('thickness', [1e-5, 1e-3, 1e-2, 0.05])
-def test_points_near_a_plane_give_a_pose_as_points_in_it_do(thickness: float, method: str) -> None:
+def test_points_near_a_plane_give_a_pose_as_points_in_it_do(method: str) -> None:
     """The camera matrix of such points is open, or off by metres."""
     flat = board(3, 4).landmarks.positions
     bumps = np.random.default_rng(3).uniform(-0.5, 0.5, len(flat))
-    errors = []
-    for points in (flat, flat + thickness * bumps[:, None] * [1.0, 0.0, 0.0]):
+
+    def typical_error(thickness: float) -> float:
+        points = flat + thickness * bumps[:, None] * [1.0, 0.0, 0.0]
         exact = VGA.project(points @ FORWARD)
-        rng = np.random.default_rng(4)
+        rng, errors = np.random.default_rng(4), []
         for _ in range(20):
             pixels = exact + rng.normal(0.0, 0.5, exact.shape)
             found = PoseEstimate(method=method).of(points, pixels, VGA.rays(pixels), VGA, STD)
             assert found is not None
             errors.append(np.linalg.norm(found.position))
-    assert np.median(errors[20:]) < 2.0 * np.median(errors[:20])
+        return float(np.median(errors))
+
+    in_it = typical_error(0.0)
+    assert all(typical_error(one) < 2.0 * in_it for one in (1e-5, 1e-2, 0.05))
 
 
 def test_a_pose_that_does_not_fit_can_be_left_out() -> None:

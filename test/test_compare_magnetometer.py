@@ -116,6 +116,7 @@ def test_real_against_simulated_has_the_noise_of_both() -> None:
         assert row.signal in LIGORIO_2015
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_a_recording_is_validated_on_the_command_line(capsys: Capture, tmp_path: Path) -> None:
     write_recording(recorded(load_mag('xsens_mtx')), tmp_path / 'swaying_1')
     out = tmp_path / 'signals'

@@ -18,11 +18,11 @@ from sim2real_eval.metrics.uncertainty.permutation_test import (
     permute_labels,
     split_half_distance,
 )
+from sim2real_eval.signals import lag
 from sim2real_eval.signals.agreement import (
     ErrorDistance,
     SpectrumDistance,
     agreement,
-    find_lag,
     grid,
     log_spectral_distance,
     median_rate,
@@ -32,6 +32,7 @@ from sim2real_eval.signals.agreement import (
     wasserstein,
     wrap,
 )
+from sim2real_eval.signals.lag import find_lag
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim_sensors.core.seeding import stream
 
@@ -49,7 +50,6 @@ def test_median_leaves_a_ramp(window: int) -> None:
     assert np.array_equal(median_trend(ramp, window), ramp)
 
 
-@settings(max_examples=50)
 @given(st.integers(1, 20), st.integers(0, 150), st.sampled_from([-1e6, 3.0]))
 def test_median_kills_spikes_of_up_to_k_samples(k: int, place: int, height: float) -> None:
     """Anywhere, the ends but for their very sample included."""
@@ -132,9 +132,15 @@ def test_shift_is_found_to_a_sample(shift: int, drift: float) -> None:
     assert round(found.seconds * 100.0) == shift
 
 
-@pytest.mark.parametrize(('n', 'offset', 'most'), [(60, 0.0, 52), (2000, 1e5, 40)])
-def test_correlation_at_each_lag_is_that_of_the_overlap(n: int, offset: float, most: int) -> None:
-    """The lag found is that of the largest of numpy's coefficients, taken one by one."""
+@pytest.mark.parametrize(
+    ('n', 'offset', 'most', 'part'),
+    [(60, 0.0, 52, 1 << 16), (2000, 1e5, 40, 1 << 16), (2000, 0.0, 40, 1)],
+)
+def test_correlation_at_each_lag_is_that_of_the_overlap(
+    n: int, offset: float, most: int, part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lag found is that of numpy's largest coefficient, also of products added up in parts."""
+    monkeypatch.setattr(lag, '_AT_ONCE', part)
     reference = offset + np.cumsum(noise(f'walk {n}', n, 1), axis=0)
     series = np.roll(reference, 7, axis=0) + 0.3 * noise(f'on it {n}', n, 1)
     expected = [
@@ -340,14 +346,14 @@ def test_repetitions_of_one_motion_are_no_independent_runs() -> None:
 
 @pytest.mark.parametrize('paired', [True, False])
 def test_false_alarms_come_as_often_as_stated(paired: bool) -> None:
-    """1000 comparisons of alike runs, 6 distances each: any of them below 5 % in 5 % of the
-    comparisons at most (binomial: 73 or more with a probability of 1e-3). Measured: 4.3 and 4.1 %.
+    """400 comparisons of alike runs, 6 distances each: any of them below 5 % in 5 % of the
+    comparisons at most (binomial: 35 or more with a probability of 1e-3). Of 1000: 4.3 and 4.1 %.
     """
     rng = stream(11, f'paired {paired}', 'test', 'false alarms')
     n, alarms = 7, 0
     names = [f'{i}' for i in range(n)]
     labels = permute_labels(names, names if paired else [f's{i}' for i in range(n)], 300, 1)
-    for _ in range(1000):
+    for _ in range(400):
         motion = np.exp(rng.normal(size=(n, 1, 1)))
         scale = np.concatenate([motion, motion]) if paired else np.exp(rng.normal(size=(14, 1, 1)))
         errors = scale * rng.normal(size=(2 * n, 3, 40))
@@ -355,7 +361,7 @@ def test_false_alarms_come_as_often_as_stated(paired: bool) -> None:
         distances = [ErrorDistance.of(list(errors[:, axis])) for axis in range(3)]
         spectra = [SpectrumDistance(density[:, axis]) for axis in range(3)]
         alarms += min(distance_p_values([*distances, *spectra], labels).adjusted) <= 0.05
-    assert alarms <= 72
+    assert alarms <= 34
 
 
 def test_a_difference_is_seen() -> None:

@@ -84,16 +84,16 @@ def _measurable(real: Sequence[SensorSignals], sets: _Found) -> _Found:
     kept = {
         label: runs
         for label, runs in sets.items()
-        if all(common.intersection(run.measured) for run in runs)
+        if all(common.intersection(run.measured) or run.features for run in runs)
     }
     return kept or sets
 
 
 def _read(task: tuple[Source, str], study: SignalStudy, options: SignalOptions) -> _Found | str:
     source, side = task
-    # A real magnetometer is looked at only where one is simulated.
-    magnetic = any('mag' in twin.models for twin in study.twins)
-    sensors = ['imu', 'gps', *(['mag'] if magnetic else [])]
+    # A real magnetometer or camera is looked at only where one is simulated.
+    simulated = {kind for twin in study.twins for kind in twin.models}
+    sensors = ['imu', 'gps', *simulated.intersection(['mag', 'camera'])]
     try:
         recording = source.read()
         if side == REAL:

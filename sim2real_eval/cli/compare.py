@@ -14,9 +14,9 @@ from .output import conclude, print_notes, print_table, progress_bar, report_fai
 
 HELP = 'signals of real sensors against simulated ones, each against its own truth'
 DESCRIPTION = (
-    'Hold angular rate, specific force, yaw, position and magnetic field of real '
-    'and of simulated recordings against their own truth: RMSE, correlation, trend and '
-    'spectrum of the errors, how different they are, and whether that is significant.'
+    'Hold angular rate, specific force, yaw, position and magnetic field of real and of simulated '
+    'recordings against their own truth: RMSE, correlation, trend and spectrum of the errors, how '
+    'different they are, and whether that is significant; and camera features, without a test.'
 )
 EPILOG = """\
 examples:
@@ -41,9 +41,21 @@ class ComparedModels(Parameters):
     mag: str = parameter(
         '', '', 'Magnetometer models likewise (none: magnetometers are not compared).'
     )
+    camera: str = parameter(
+        '',
+        '',
+        'Camera models likewise: features against those of an ideal camera, with the landmarks of '
+        '--world (none: cameras are not compared).',
+    )
 
 
-_MODELS = OptionSet(ComparedModels, gps='--models --gps LIST', imu='--imu LIST', mag='--mag LIST')
+_MODELS = OptionSet(
+    ComparedModels,
+    gps='--models --gps LIST',
+    imu='--imu LIST',
+    mag='--mag LIST',
+    camera='--camera LIST',
+)
 _METHOD = OptionSet(SignalOptions, base_frame='--base-frame FRAME')
 
 
@@ -58,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--sim', nargs='+', metavar='PATH', help='simulated recordings, with their own truth'
     )
     _MODELS.add(where, 'gps')
-    _MODELS.add(inputs, 'imu', 'mag')
+    _MODELS.add(inputs, 'imu', 'mag', 'camera')
     inputs.add_argument(
         '--world',
         metavar='WORLD',
@@ -121,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         models, runs = _MODELS.make(options), STUDY.make(options)
         study = SignalStudy(
-            twins=single_sensors(models.gps or 'ch_rw', models.imu, models.mag),
+            twins=single_sensors(models.gps or 'ch_rw', models.imu, models.mag, models.camera),
             repetitions=runs.repetitions,
             match_rates=runs.match_rates,
             world=world,

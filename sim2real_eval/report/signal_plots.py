@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
 from sim2real_eval.signals.comparison import SignalComparison
 from sim2real_eval.signals.prepared import PreparedQuantity
@@ -79,7 +78,6 @@ _COLUMNS = 4
 _POINTS = 3000
 _LINE_POINTS = 4000
 _OWN_SCALE = 8.0
-_FREQUENCIES = 1 << 15
 _DECADES = 12
 _TRUTH = 'truth (real runs)'
 _KINDS = {'error': 'errors', 'signal': 'signals'}
@@ -194,7 +192,7 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         }
     units = {row.signal: _unit(row.unit) for row in comparison.rows}
     for label, side, ready in comparison.sides():
-        drawn, rows = {label: ready.density(kind, side)}, _rows(len(ready.frequency))
+        drawn, rows = {label: ready.density(kind, side)}, ready.shown
         if side == 'real' and kind == 'signal':
             drawn[_TRUTH] = ready.density('true', side)
         for column, signal in enumerate(ready.quantity.labels()):
@@ -222,13 +220,6 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     style.figure_legend(figure, handles, min(len(styles), 5), title)
     figure.supxlabel('frequency [Hz]', fontsize=9)
     return figure
-
-
-def _rows(count: int) -> slice | NDArray[np.intp]:
-    """Return which frequencies are drawn: of very many, as even as a logarithmic axis is."""
-    if count <= _FREQUENCIES:
-        return slice(None)
-    return np.unique(np.geomspace(1, count, _FREQUENCIES).astype(np.intp)) - 1
 
 
 def _unit(unit: str) -> str:

@@ -17,7 +17,8 @@ from rich.text import Text
 from sim2real_eval.common.results import fresh_folder
 from sim2real_eval.common.tables import Field, format_field, write_csv, write_json, write_rows
 from sim2real_eval.signals.comparison import SignalComparison, SignalRow
-from sim2real_eval.signals.options import LIGORIO_2015
+from sim2real_eval.signals.features import AXES, FeatureRow
+from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
 from .console import add_numbers, plain_table, rounded, short_number
 from .signal_plots import PLOTS, UNITS, save_signal_plots
 
@@ -33,13 +34,55 @@ def signal_tables(comparison: SignalComparison, *, published: bool = False) -> G
     groups: dict[tuple[object, ...], dict[str, list[SignalRow]]] = {}
     for model in comparison.models:
         rows = [row for row in comparison.rows if row.model == model]
+        if not rows:
+            continue
         same = (rows[0].n_real, rows[0].n_simulated, *(row.signal for row in rows))
         groups.setdefault(same, {})[model] = rows
     tables: list[Table | Text] = []
     for models in groups.values():
         for table in (_agreement(models, published=published), _distances(models)):
             tables += [table, Text()]
+    for features in comparison.features:
+        tables += [_features_table(features, published=published), Text()]
     return Group(*tables[:-1])
+
+
+def _feature_values(row: FeatureRow) -> Iterator[tuple[str, str, float, float]]:
+    """Yield name, unit, and the values of the real and of the simulated camera."""
+    sides = row.real, row.simulated
+    for name, unit in _FEATURE_UNITS.items():
+        values = [getattr(side, name) for side in sides]
+        if isinstance(values[0], tuple):
+            for axis, real, simulated in zip(AXES, *values, strict=True):
+                yield f'{name}_{axis}', unit, real, simulated
+        else:
+            yield name, unit, values[0], values[1]
+
+
+def _shown(value: float, unit: str) -> str:
+    return f'{value:.2%}' if unit == 'share' else rounded(value, 3 if unit else 4)
+
+
+def _features_table(row: FeatureRow, *, published: bool) -> Table:
+    runs = f'{row.n_simulated} simulated and {row.n_real} real runs'
+    table = _new(f'{row.model}: features against an ideal camera, {runs}')
+    add_numbers(table, 'real', 'sim', *['Ligorio2015'] * published)
+    found = {name: (unit, values) for name, unit, *values in _feature_values(row)}
+    for name, (unit, values) in found.items():
+        quantity, _, axis = name.rpartition('_')
+        if quantity.endswith('_std'):
+            continue
+        cells = [_shown(value, unit) for value in values]
+        # Over the features, in brackets.
+        if f'{quantity}_std_{axis}' in found:
+            _, spread = found[f'{quantity}_std_{axis}']
+            cells = [f'{a} ({_shown(b, unit)})' for a, b in zip(cells, spread, strict=True)]
+        if published:
+            known = LIGORIO_2015_FEATURES.get(axis)
+            cells.append(rounded(getattr(known, quantity, None), 2))
+        label = name.replace('rmse', 'RMSE').replace('correlation', 'R').replace('_', ' ')
+        table.add_row(Text(f'{label} [px]' if unit == 'px' else label), *cells)
+    return table
 
 
 def _title(models: Mapping[str, list[SignalRow]]) -> str:
@@ -146,6 +189,10 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
     return table
 
 
+_FEATURE_UNITS = {
+    'rmse': 'px', 'rmse_std': 'px', 'correlation': '', 'correlation_std': '', 'noise': 'px',
+    'missed': 'share', 'mismatched_frames': 'share', 'mismatched': 'share',
+}  # fmt: skip
 _SHORT = {
     'angular_rate': 'rate',
     'specific_force': 'force',
@@ -231,8 +278,15 @@ def write_signals(
             ('model', 'signal', 'frequency_hz', 'unit', 'signal_psd', 'truth_psd', 'error_psd'),
             _densities(comparison),
         )
+        if comparison.features:
+            columns = ('model', 'quantity', 'unit', 'real', 'simulated')
+            rows = (
+                (row.model, *one) for row in comparison.features for one in _feature_values(row)
+            )
+            write_csv(fresh / 'features.csv', columns, rows)
         write_json(fresh / MARK, record)
-        save_signal_plots(fresh, comparison)
+        if comparison.rows:
+            save_signal_plots(fresh, comparison)
     return Path(folder)
 
 
@@ -247,8 +301,9 @@ def _runs(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
     for model, _, name, one in comparison.runs():
         lag = one.sampled.lag
         late = (None, None) if lag is None else (lag.seconds, lag.std)
-        for column, signal in enumerate(one.sampled.quantity.labels()):
-            found = one.sampled.agreement(column)
+        for signal, found in zip(
+            one.sampled.quantity.labels(), one.sampled.agreements, strict=True
+        ):
             unit = one.sampled.quantity.unit
             yield (
                 model, name, signal, unit, found.samples, found.rmse, found.correlation,
@@ -272,12 +327,14 @@ def _trends(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:
 
 def _densities(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:
     for model, side, ready in comparison.sides():
-        kinds = [ready.density(kind, side) for kind in ('signal', 'true', 'error')]
+        rows = ready.shown
+        frequency = ready.frequency[rows].tolist()
+        kinds = [ready.density(kind, side)[rows] for kind in ('signal', 'true', 'error')]
         unit = f'({ready.quantity.unit})^2/Hz'
         for column, signal in enumerate(ready.quantity.labels()):
             first, second, third = map(format_field, (model, signal, unit))
             numbers = (kind[:, column].tolist() for kind in kinds)
             yield from zip(
-                repeat(first), repeat(second), ready.frequency.tolist(), repeat(third), *numbers,
+                repeat(first), repeat(second), frequency, repeat(third), *numbers,
                 strict=False,
             )  # fmt: skip

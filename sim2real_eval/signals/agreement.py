@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well one series follows another, and how different two sets of runs are.
 
-Of a series: RMSE, correlation, lag and trend. Both distances, of errors and of their spectra, are
+Of a series: RMSE, correlation and trend. Both distances, of errors and of their spectra, are
 taken between mixtures over runs in which every run counts alike, whatever its length, so that runs
 can change sides in a permutation test.
 """
@@ -9,17 +9,14 @@ can change sides in a permutation test.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import median_filter
 
-from sim_sensors.core.measurements import FloatArray, IntArray, by_blocks, column_of
-from sim_sensors.core.scratch import joined, release
+from sim_sensors.core.measurements import FloatArray, IntArray, by_blocks
+from sim_sensors.core.scratch import joined
 from .options import SignalComparisonError
 
 
@@ -64,136 +61,6 @@ def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
     )
 
 
-_LEAST_CORRELATION = 0.5
-_LEAST_OVERLAP = 8
-_AT_ONCE = 1 << 20  # samples that are correlated
-
-
-@dataclasses.dataclass(frozen=True)
-class Lag:
-    """Delay of one series behind another, s (positive: the series comes late), the correlation
-    at that peak, and the standard uncertainty of the delay, s.
-    """
-
-    seconds: float
-    correlation: float
-    std: float
-
-
-def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: float) -> Lag | None:
-    """Return the lag at which a series is most like a reference.
-
-    At every lag the correlation coefficient is taken over the overlap alone, about its own mean,
-    all columns together (the covariances and the variances summed over them). That is 1 for the
-    right lag also where the signals drift, which the plain cross-correlation is not. Between
-    samples the peak is that of the parabola through the three highest.
-
-    Series and reference are (n, k) on a grid of `rate` Hz; `max_lag` s is looked at to either
-    side. None when there is no peak to speak of: it lies at the end of the range, or the
-    correlation there is below 0.5.
-    """
-    n = len(series)
-    most = min(round(max_lag * rate), n - _LEAST_OVERLAP)
-    if most < 1:
-        return None
-    coefficients = _correlations(series, reference, most)
-    peak = int(np.argmax(coefficients))
-    if peak in (0, 2 * most) or not coefficients[peak] >= _LEAST_CORRELATION:
-        return None
-    before, top, after = coefficients[peak - 1 : peak + 2]
-    bend = before - 2.0 * top + after
-    shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
-    std = _lag_deviation(series, reference, peak - most) / rate
-    return Lag(float((peak - most + shift) / rate), min(float(top), 1.0), std)
-
-
-def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
-    """Return the standard uncertainty, samples, of a lag near `lag` of a behind b.
-
-    A small delay s turns the reference b into b - s b': least squares of the difference on b' give
-    s, and what is left over its uncertainty. Errors that last are no white noise, so the variance
-    of the sum of products is that of the sums over 16 blocks in a row.
-    """
-    n = len(a)
-    a, b = a[max(lag, 0) : n + min(lag, 0)], b[max(-lag, 0) : n - max(lag, 0)]
-    count = min(16, len(b) // 4)
-    if count < 2:
-        return float('nan')
-    slope = _slope(b)
-    power = float(np.sum(by_blocks(np.square, slope)))
-    if not power > 0.0:
-        return float('nan')
-    error = by_blocks(np.subtract, a, b)
-    error = by_blocks(partial(np.add, -error.mean(axis=0)), error)
-    share = float(np.sum(by_blocks(np.multiply, slope, error))) / power
-    products = by_blocks(
-        lambda slope, error: np.sum(slope * (error - slope * share), axis=1), slope, error
-    )
-    sums = np.array([block.sum() for block in np.array_split(products, count)])
-    return float(np.sqrt(count * np.var(sums, ddof=1)) / power)
-
-
-def _slope(values: FloatArray) -> FloatArray:
-    """Return the change by sample, (n, k), from the samples on both sides, or on one at an end."""
-    inner = by_blocks(lambda after, before: (after - before) / 2.0, values[2:], values[:-2])
-    return joined(values[1:2] - values[:1], inner, values[-1:] - values[-2:-1])
-
-
-def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
-    """Correlation coefficient of a[k:] and b[:n-k] about their own means at lags -most .. most.
-
-    All sums of products at once by FFT, those of one series alone as running sums.
-    """
-    n = len(a)
-    a, b = (by_blocks(partial(np.add, -one.mean(axis=0)), one) for one in (a, b))
-    lags = np.arange(-most, most + 1)
-    first, last = np.maximum(lags, 0), n + np.minimum(lags, 0)
-    sums_a, squares_a = _between(a, first, last)
-    sums_b, squares_b = _between(b, first - lags, last - lags)
-    products = sum(_products(one, other, most) for one, other in zip(a.T, b.T, strict=True))
-    count = (last - first)[:, None]
-    covariance = products - np.sum(sums_a * sums_b / count, axis=1)
-    powers = (
-        np.sum(squares - sums**2 / count, axis=1)
-        for sums, squares in ((sums_a, squares_a), (sums_b, squares_b))
-    )
-    power_a, power_b = powers
-    # What is left of a constant is rounding.
-    good = power_a > 1e-12 * float(np.sum(by_blocks(np.square, a)))
-    good &= power_b > 1e-12 * float(np.sum(by_blocks(np.square, b)))
-    scale = np.sqrt(np.where(good, power_a * power_b, 1.0))
-    return np.where(good, covariance / scale, 0.0)
-
-
-def _products(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
-    """Return the sums over k of a[k] b[k - lag] for lags -most .. most."""
-    from scipy.signal import correlate
-
-    n = len(a)
-    total = np.zeros(2 * most + 1)
-    edges = [*range(0, max(n - _AT_ONCE, 1), _AT_ONCE), n]
-    for start, end in itertools.pairwise(edges):
-        low, high = max(start - most, 0), min(end + most, n)
-        found = correlate(a[start:end], b[low:high], method='fft')
-        first = high - 1 - start - most
-        total += found[first : first + len(total)]
-        release()
-    return total
-
-
-def _between(values: FloatArray, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Sums of values and of their squares from `first` to before `last`, each (lags, k)."""
-    found: list[list[FloatArray]] = [[], []]
-    for k in range(values.shape[1]):
-        column = column_of(values, k)
-        for each, one in zip(found, (column, by_blocks(np.square, column)), strict=True):
-            sums = np.cumsum(one)
-            ends = (np.where(end > 0, sums[end - 1], 0.0) for end in (last, first))
-            each.append(np.subtract(*ends))
-        release()
-    return np.stack(found[0], axis=1), np.stack(found[1], axis=1)
-
-
 def median_trend(values: FloatArray, window: int) -> FloatArray:
     """Return the median of the samples n-k .. n+k at every n ([Cesenek2019], 3.2.3).
 
@@ -210,6 +77,9 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
             f'trend window: {window} samples are more than the {len(values)} of the series; must '
             f'be at most {len(values) - (len(values) + 1) % 2}'
         )
+    # Here: a study asks this module for less, and need not load it.
+    from scipy.ndimage import median_filter
+
     return np.asarray(median_filter(np.asarray(values), size=window, mode='nearest'))
 
 
@@ -249,6 +119,8 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     last = np.append(by_blocks(np.greater, time[1:], time[:-1]), True)
     if not last.all():
         time, values = time[last], by_blocks(lambda rows, kept: rows[kept], values, last)
+    if np.array_equal(time, at):
+        return values
 
     def read(at: FloatArray) -> FloatArray:
         ends = np.searchsorted(time, at[[0, -1]]) if len(at) else (0, 0)
@@ -292,10 +164,18 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
     """
     one, other = _Distribution.of(first), _Distribution.of(second)
     both = np.concatenate([one.values, other.values])
-    release()
-    both.sort()
-    values = joined(both)
-    gaps = by_blocks(lambda points: np.abs(one.at(points) - other.at(points)), values[:-1])
+    # Which joins what is in order already.
+    order = np.argsort(both, kind='stable')
+    values = by_blocks(both.__getitem__, order)
+    del both
+    # Of equal values those before the last have another gap, over no distance.
+    below = np.cumsum(order < len(one.values))
+    del order
+    gaps = by_blocks(
+        lambda own, number: np.abs(one.share(own) - other.share(number - own)),
+        below[:-1],
+        np.arange(1, len(values)),
+    )
     return float(gaps @ np.diff(values))
 
 
@@ -310,15 +190,17 @@ class _Distribution(NamedTuple):
     @classmethod
     def of(cls, runs: Sequence[FloatArray]) -> _Distribution:
         values = np.concatenate(runs)
-        order = np.argsort(values)
-        values = joined(values[order])
         weights = np.concatenate([np.full(len(run), 1 / len(run)) for run in runs])
-        return cls(values, joined(np.zeros(1), np.cumsum(weights[order])))
+        if len({len(run) for run in runs}) > 1:
+            order = np.argsort(values)
+            values, weights = values[order], weights[order]
+        else:
+            values.sort()
+        return cls(joined(values), joined(np.zeros(1), np.cumsum(weights)))
 
-    def at(self, points: FloatArray) -> FloatArray:
-        """Return the share of the values up to each point."""
-        below = self.values.searchsorted(points, 'right')
-        return np.asarray(self.weights[below] / self.weights[-1])
+    def share(self, count: IntArray) -> FloatArray:
+        """Return the share of so many of the lowest values."""
+        return np.asarray(self.weights[count] / self.weights[-1])
 
 
 def log_spectral_distance(first: FloatArray, second: FloatArray) -> FloatArray:

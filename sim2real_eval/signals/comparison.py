@@ -22,6 +22,7 @@ from .agreement import (
     mean_agreement,
     wasserstein,
 )
+from .features import FeatureAgreement, FeatureRow
 from .findings import TOO_FEW_RUNS
 from .measured import QUANTITIES, Measured, SensorSignals, run_signals
 from .options import SignalComparisonError, SignalOptions
@@ -81,6 +82,8 @@ class SignalComparison:
         Names of the runs by model, and those of the real ones as `real`.
     options : SignalOptions
     notes : tuple of Finding
+    features : tuple of FeatureRow
+        Of models whose runs and real runs all have a camera that sees landmarks.
     """
 
     rows: tuple[SignalRow, ...]
@@ -88,6 +91,7 @@ class SignalComparison:
     names: Mapping[str, tuple[str, ...]]
     options: SignalOptions
     notes: tuple[Finding, ...]
+    features: tuple[FeatureRow, ...] = ()
 
     @property
     def models(self) -> list[str]:
@@ -123,6 +127,7 @@ class SignalComparison:
             'options': self.options.to_mapping(),
             'notes': to_records(self.notes),
             'rows': [dataclasses.asdict(row) for row in self.rows],
+            'features': [dataclasses.asdict(row) for row in self.features],
         }
 
 
@@ -180,7 +185,18 @@ def compare_runs(
         {'real': tuple(run.name for run in real), **names},
         options,
         tuple(by_severity([*merge_findings(about), *notes])),
+        tuple(filter(None, (_features(*one, real) for one in simulated.items()))),
     )
+
+
+def _features(
+    model: str, runs: Sequence[SensorSignals], real: Sequence[SensorSignals]
+) -> FeatureRow | None:
+    first, second = ([run.features for run in side if run.features] for side in (real, runs))
+    if not first or not second:
+        return None
+    mean = FeatureAgreement.mean
+    return FeatureRow(model, len(first), len(second), mean(first), mean(second))
 
 
 def _compare_model(
@@ -195,10 +211,12 @@ def _compare_model(
         for quantity in QUANTITIES
         if all(quantity.name in run.measured for run in (*real, *runs))
     ]
+    if not everywhere and _features(model, runs, real) is not None:
+        return [], {}, [], None
     if not everywhere:
         raise SignalComparisonError(
             f'{model}: real and simulated runs have no sensor in common; each must have an IMU, '
-            'or each a GPS receiver'
+            'or each a GPS receiver, or each a camera that finds landmarks of the world'
         )
     numbers = partners(real, runs)
     permutations = permutation_test.permute_labels(
@@ -235,12 +253,14 @@ def _compare_model(
         for column, signal in enumerate(quantity.labels()):
             errors = [column_of(run.sampled.error, column) for run in (*one.real, *one.simulated)]
             density = joined(np.stack([each.density[:, column] for each in one.spectra['error']]))
-            split = ErrorDistance.of(errors), SpectrumDistance(density)
-            distances += split
-            split_half = [
-                permutation_test.split_half_distance(each, n, options.seed)
-                for each in (ErrorDistance.of(errors[:n]), SpectrumDistance(density[:n]))
-            ]
+            if enough:
+                distances += ErrorDistance.of(errors), SpectrumDistance(density)
+            split_half: list[float | None] = [None, None]
+            if n > 1:
+                split_half = [
+                    permutation_test.split_half_distance(each, n, options.seed)
+                    for each in (ErrorDistance.of(errors[:n]), SpectrumDistance(density[:n]))
+                ]
             spectra = density[:n].mean(axis=0), density[n:].mean(axis=0)
             rows.append(
                 SignalRow(
@@ -284,7 +304,7 @@ def _judged(
 
 
 def _mean_agreement(runs: Sequence[Measured], column: int) -> SeriesAgreement:
-    return mean_agreement([run.agreement(column) for run in runs])
+    return mean_agreement([run.agreements[column] for run in runs])
 
 
 def _mean_lags(**sides: Sequence[Measured]) -> dict[str, Any]:

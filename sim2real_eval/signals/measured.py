@@ -6,6 +6,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -31,7 +33,9 @@ from sim_sensors.imu.kinematics import ExactKinematics
 from sim_sensors.motion.sampling import seconds
 from sim_sensors.world.world import World
 from . import findings
-from .agreement import Lag, SeriesAgreement, agreement, find_lag, grid, median_rate, resample, wrap
+from .agreement import SeriesAgreement, agreement, grid, median_rate, resample, wrap
+from .features import FeatureAgreement, feature_agreement
+from .lag import Lag, find_lag
 from .options import SignalComparisonError, SignalOptions
 
 _LEAST_SAMPLES = 32
@@ -89,13 +93,15 @@ class Measured:
             return by_blocks(lambda own, true: wrap(own - true), self.measured, self.true)
         return by_blocks(np.subtract, self.measured, self.true)
 
-    def agreement(self, column: int) -> SeriesAgreement:
-        """Return the agreement of one column with its truth."""
-        found = agreement(
-            *(column_of(values, column) for values in (self.measured, self.true, self.error))
-        )
-        release()
-        return found
+    @cached_property
+    def agreements(self) -> tuple[SeriesAgreement, ...]:
+        """Agreement of each column with its truth."""
+        found = []
+        for column in range(len(self.quantity.axes)):
+            of = (column_of(values, column) for values in (self.measured, self.true, self.error))
+            found.append(agreement(*of))
+            release()
+        return tuple(found)
 
     def on_grid(self, rate: float) -> Measured:
         """Return the same on an even grid of `rate` Hz from the first sample on."""
@@ -117,13 +123,14 @@ class SensorSignals:
     end_ns: int
     measured: dict[str, Measured]
     notes: tuple[Finding, ...]
+    features: FeatureAgreement | None = None
 
 
 def run_signals(
     recording: Recording,
     options: SignalOptions,
     *,
-    sensors: Collection[str] = ('imu', 'gps', 'mag'),
+    sensors: Collection[str] = ('imu', 'gps', 'mag', 'camera'),
     maker: TwinMaker | None = None,
     world: World | None = None,
 ) -> SensorSignals:
@@ -161,11 +168,14 @@ def run_signals(
         else:
             quantities.append(_field(recording.mag, maker, options))
     found = {one.quantity.name: one for one in quantities}
-    if not found:
-        raise SignalComparisonError(
-            f'{recording.path or recording.name}: has no messages of {" or ".join(sensors)}'
-        )
-    return SensorSignals(recording.name, maker.start_ns, maker.end_ns, found, tuple(notes))
+    features = None
+    if 'camera' in sensors:
+        features = feature_agreement(recording, maker, options.base_frame)
+    if not found and features is None:
+        wanted = ' or '.join(sensors).replace('camera', 'camera that finds landmarks of the world')
+        raise SignalComparisonError(f'{recording.path or recording.name}: has no {wanted}')
+    span = maker.start_ns, maker.end_ns
+    return SensorSignals(recording.name, *span, found, tuple(notes), features)
 
 
 def _check(recording: Recording, role: str, count: int) -> None:
@@ -192,14 +202,12 @@ def _imu(
 ) -> list[Measured]:
     stamps = by_blocks(lambda some: seconds(some, maker.start_ns), imu.stamp_ns)
     arm, turn = maker.mounting(imu.frame)
-    rpy = Rotation.from_quat(turn).as_euler('xyz')
-    kinematics = ExactKinematics(arm, rpy, options.gravity)
-
-    at_stamps = _ideal(maker, kinematics, stamps)
+    place = [arm.tolist(), Rotation.from_quat(turn).as_euler('xyz').tolist(), options.gravity]
+    at_stamps = _ideal(maker, place, stamps)
 
     def true(field: str) -> _TrueAt:
         def at(times: FloatArray) -> FloatArray:
-            known = at_stamps if times is stamps else _ideal(maker, kinematics, times)
+            known = at_stamps if times is stamps else _ideal(maker, place, times)
             return np.asarray(getattr(known, field))
 
         return at
@@ -247,7 +255,18 @@ class _Ideal:
     yaw: FloatArray
 
 
-def _ideal(maker: TwinMaker, kinematics: ExactKinematics, times: FloatArray) -> _Ideal:
+_latest: WeakKeyDictionary[TwinMaker, tuple[list[Any], FloatArray, _Ideal]] = WeakKeyDictionary()
+"""Where and when a truth was last looked at: simulated sensors often measure with the real one."""
+
+
+def _ideal(maker: TwinMaker, place: list[Any], times: FloatArray) -> _Ideal:
+    known = _latest.get(maker)
+    if known is None or known[0] != place or not np.array_equal(known[1], times):
+        known = _latest[maker] = place, times, _ideal_at(maker, ExactKinematics(*place), times)
+    return known[2]
+
+
+def _ideal_at(maker: TwinMaker, kinematics: ExactKinematics, times: FloatArray) -> _Ideal:
     found = Columns[_Ideal]()
     for part in blocks(len(times)):
         truth = maker.motion.at(times[part])

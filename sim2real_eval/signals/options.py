@@ -105,3 +105,9 @@ LIGORIO_2015: Mapping[str, PublishedAgreement] = {
     'magnetic_field_y': PublishedAgreement(2.00e-6, 0.99),
     'magnetic_field_z': PublishedAgreement(1.10e-6, 0.99),
 }
+
+LIGORIO_2015_FEATURES: Mapping[str, PublishedAgreement] = {
+    'u': PublishedAgreement(7.62, 0.99),
+    'v': PublishedAgreement(9.27, 0.98),
+}
+"""Table 3: mean over nine corners of a chessboard, followed by a tracker."""

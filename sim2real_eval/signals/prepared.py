@@ -9,11 +9,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
 from sim_sensors.core.measurements import FloatArray, by_blocks
 from . import agreement, findings
+from .lag import find_lag
 from .measured import Measured, Quantity, SensorSignals
 from .options import SignalComparisonError, SignalOptions
 
@@ -21,6 +23,7 @@ _OFF_GRID = 0.05
 _SAME_RATE = 1e-3
 _LEAST_SAMPLES = 16
 _LEAST_IN_PAIR = 32
+_MOST_SHOWN = 1 << 15  # frequencies
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,6 +58,14 @@ class PreparedQuantity:
     def frequency(self) -> FloatArray:
         """Frequencies of all spectra, Hz."""
         return self.spectra['error'][0].frequency
+
+    @property
+    def shown(self) -> slice | NDArray[np.intp]:
+        """Which frequencies are drawn and written: of very many, as even as a logarithmic axis."""
+        count = len(self.frequency)
+        if count <= _MOST_SHOWN:
+            return slice(None)
+        return np.unique(np.geomspace(1, count, _MOST_SHOWN).astype(np.intp)) - 1
 
     def runs(self, side: str) -> tuple[PreparedRun, ...]:
         """Return the `real` or the `simulated` runs."""
@@ -199,7 +210,7 @@ def _pair(
         rate = min(agreement.median_rate(time), agreement.median_rate(theirs.time))
         low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
         at = agreement.grid(np.array([low, max(high, low)]), rate)
-        lag = agreement.find_lag(
+        lag = find_lag(
             agreement.resample(time, ours.measured, at),
             agreement.resample(theirs.time, theirs.measured, at),
             rate,

@@ -240,3 +240,19 @@ class CameraInfoArray(MessageArray):
             binning=every([0, 0]),
             roi=every([0] * 5),
         )
+
+    def intrinsics(self) -> Intrinsics:
+        """Return the calibration of the first message; unknown distortions count as none."""
+        matrix, lens = self.matrix[0], self.distortion[0]
+        names = ('k1', 'k2', 'p1', 'p2', 'k3') if self.distortion_model == 'plumb_bob' else ()
+        width, height = self.size[0].tolist()
+        return Intrinsics(
+            width=width,
+            height=height,
+            fx=float(matrix[0, 0]),
+            fy=float(matrix[1, 1]),
+            cx=float(matrix[0, 2]),
+            cy=float(matrix[1, 2]),
+            skew=float(matrix[0, 1] / matrix[0, 0]),
+            distortion=Distortion(**dict(zip(names, lens.tolist(), strict=False))),
+        )

@@ -14,6 +14,7 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import share
+from sim_sensors.world.scene import Boxes
 from sim_sensors.world.world import World
 
 FIRST_TAG_ID = 1_000_000
@@ -34,12 +35,13 @@ class Scene:
     ids: IntArray
     points: FloatArray
     normals: FloatArray
+    boxes: Boxes = dataclasses.field(default_factory=Boxes)
 
     @classmethod
     def of(cls, world: World) -> Scene:
         """Return what there is to see in a world: landmarks from all sides, tags from in front.
 
-        Nothing hides anything else.
+        The world's boxes hide what is behind them; tags hide nothing.
 
         Raises SensorError when an id does not fit 32 bits, or a landmark has the id of the corner
         of a tag.
@@ -66,18 +68,21 @@ class Scene:
             ids,
             np.concatenate([marks.positions, tags.corners().reshape(-1, 3)]),
             np.concatenate([np.zeros((len(marks), 3)), np.repeat(faces, 4, axis=0)]),
+            world.boxes,
         )
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def faces(self, eye: FloatArray) -> NDArray[np.bool_]:
-        """Return which points show their face to an eye at `(3,)` m, `(n,)`."""
-        towards = eye - self.points
+    def seen_from(self, eyes: FloatArray) -> NDArray[np.bool_]:
+        """Return which points show their face to eyes at `(3,)` or `(n, 3)` m, with nothing
+        between, `(n,)`.
+        """
+        towards = eyes - self.points
         n = self.normals
         cosine = n[:, 0] * towards[:, 0] + n[:, 1] * towards[:, 1] + n[:, 2] * towards[:, 2]
         free = (n == 0.0).all(axis=1)
-        return np.asarray(free | (cosine > 0.0))
+        return np.asarray((free | (cosine > 0.0)) & ~self.boxes.hide(eyes, self.points))
 
 
 @dataclasses.dataclass(frozen=True)

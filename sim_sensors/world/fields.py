@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from .earth import EARTHS
 from .geodesy import STANDARD_GRAVITY, WGS84_A, WGS84_E2, WGS84_F, LocalFrame
 
 # WGS84 [NIMA2000], tables 3.1, 3.3 and 3.4: normal gravity at the equator (m/s^2), Somigliana's
@@ -64,11 +65,11 @@ class Gravity(Parameters):
     )
     value: float = non_negative(STANDARD_GRAVITY, 'm/s^2', 'Gravity of the model constant.')
     earth: str = parameter(
-        'flat',
+        'auto',
         '',
-        'rotating: IMUs feel the rotation of the Earth and its curvature; matters for tactical '
-        'grade (15 deg/h) and for records of many minutes.',
-        choices=('flat', 'rotating'),
+        'rotating: IMUs feel the rotation of the Earth and its curvature; auto: they do so in '
+        'records of 10 minutes and more, where their gyroscope declares a bias below 15.04 deg/h.',
+        choices=EARTHS,
     )
 
     def at(self, frame: LocalFrame) -> float:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in the world: magnets that disturb its field, and points, boards and tags to see."""
+"""What stands in the world: magnets that disturb its field, points, boards and tags to see, and
+boxes that hide them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import dataclasses
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import compiled
@@ -202,6 +204,53 @@ class Tags:
             return local
         turns = Rotation.from_quat(self.orientations).as_matrix()
         return np.asarray(self.positions[:, None, :] + np.einsum('nij,nkj->nki', turns, local))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Boxes:
+    """Solid boxes that hide what is behind or in them from a camera.
+
+    Centres `(n, 3)` m in the world's frame, quaternions x y z w `(n, 4)`, box to world, and
+    lengths of the edges `(n, 3)` m.
+
+    Raises ParameterError when a shape does not fit or a number is not finite.
+
+    Examples
+    --------
+    >>> wall = Boxes([[1.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 1.0]], [[0.1, 2.0, 2.0]])
+    >>> wall.hide(np.zeros(3), np.array([[3.0, 0.0, 0.0], [3.0, 4.0, 0.0], [0.5, 0.0, 0.0]]))
+    array([ True, False, False])
+    """
+
+    positions: FloatArray = dataclasses.field(default_factory=_no_vectors)
+    orientations: FloatArray = dataclasses.field(default_factory=lambda: np.zeros((0, 4)))
+    sizes: FloatArray = dataclasses.field(default_factory=_no_vectors)
+
+    def __post_init__(self) -> None:
+        widths = {'positions': 3, 'orientations': 4, 'sizes': 3}
+        _keep(self, 'boxes', len(self.positions), widths)
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def hide(self, eyes: FloatArray, points: FloatArray) -> NDArray[np.bool_]:
+        """Return which points `(n, 3)` a box hides from eyes at `(3,)` or `(n, 3)` m, `(n,)`.
+
+        Points on the surface of a box are seen from outside.
+        """
+        hidden = np.zeros(len(points), dtype=np.bool_)
+        for position, orientation, size in zip(
+            self.positions, self.orientations, self.sizes, strict=True
+        ):
+            box = Rotation.from_quat(orientation).as_matrix()
+            # In the axes of the box; rays along a face meet it at infinity.
+            start, end = (np.atleast_2d(one - position) @ box for one in (eyes, points))
+            along = end - start
+            along = np.where(np.abs(along) < 1e-12, 1e-12, along)
+            meets = np.stack([(-0.5 * size - start) / along, (0.5 * size - start) / along])
+            enters, leaves = meets.min(axis=0).max(axis=1), meets.max(axis=0).min(axis=1)
+            hidden |= (enters < leaves) & (leaves > 0.0) & (enters < 1.0 - 1e-9)
+        return hidden
 
 
 def chessboard(

@@ -22,7 +22,7 @@ from sim_sensors.core.shipped import config_names, config_path
 from .earth import TurningEarth
 from .fields import EarthField, Gravity
 from .geodesy import DEFAULT_ORIGIN, LocalFrame
-from .scene import Dipoles, Landmarks, Tags, chessboard
+from .scene import Boxes, Dipoles, Landmarks, Tags, chessboard
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -45,6 +45,8 @@ class World:
         Square markers to see.
     chessboards : tuple of (rows, columns) int
         Which landmarks, by their ids, are the inner corners of each chessboard.
+    boxes : Boxes
+        What hides landmarks and tags from cameras.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class World:
     landmarks: Landmarks = dataclasses.field(default_factory=Landmarks)
     tags: Tags = dataclasses.field(default_factory=Tags)
     chessboards: tuple[IntArray, ...] = ()
+    boxes: Boxes = dataclasses.field(default_factory=Boxes)
 
     @functools.cached_property
     def gravity(self) -> float:
@@ -68,9 +71,10 @@ class World:
     @functools.cached_property
     def turning_earth(self) -> TurningEarth | None:
         """Rotation and curvature of the Earth; None on a flat one at rest."""
-        if self.gravity_model.earth == 'flat':
+        earth = self.gravity_model.earth
+        if earth == 'flat':
             return None
-        return TurningEarth.of(self.frame, self.gravity)
+        return TurningEarth.of(self.frame, self.gravity, automatic=earth == 'auto')
 
     @functools.cached_property
     def undisturbed_field(self) -> FloatArray:
@@ -157,6 +161,15 @@ class _Tag(Parameters):
     size: float = parameter(0.1651, 'm', 'Edge.', above=0.0)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Box(Parameters):
+    """A box that hides what is behind it."""
+
+    position: Axes = axes('m', 'Of its centre.')
+    rpy: Axes = axes('rad', 'Roll, pitch, yaw about fixed axes.')
+    size: Axes = axes('m', 'Edges along its own x, y, z.', (1.0, 1.0, 1.0), above=0.0)
+
+
 _PARTS: dict[str, Any] = {
     'origin': DEFAULT_ORIGIN,
     'gravity': Gravity(),
@@ -168,6 +181,7 @@ _LISTS: dict[str, type[Parameters]] = {
     'landmarks': _Landmark,
     'chessboards': _Chessboard,
     'tags': _Tag,
+    'boxes': _Box,
 }
 
 
@@ -224,6 +238,7 @@ def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
         landmarks=_landmarks(items['landmarks'], items['chessboards'], where),
         tags=_tags(items['tags'], where),
         chessboards=tuple(board.ids for board in items['chessboards']),
+        boxes=_boxes(items['boxes']),
     )
 
 
@@ -258,6 +273,13 @@ def _tags(items: list[_Tag], where: str) -> Tags:
             Rotation.from_euler('xyz', [item.rpy for item in items]).as_quat(),
             np.array([item.size for item in items]),
         )
+
+
+def _boxes(items: list[_Box]) -> Boxes:
+    if not items:
+        return Boxes()
+    turns = Rotation.from_euler('xyz', [item.rpy for item in items]).as_quat()
+    return Boxes([item.position for item in items], turns, [item.size for item in items])  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

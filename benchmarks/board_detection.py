@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How well OpenCV finds the corners of a rendered chessboard, and a camera model with that noise.
+
+The board is drawn where the true motion has it, blurred, and given pixel noise. Corners that the
+detector finds are held against an ideal camera by `sim2real compare`'s own code, the `noise_std`
+and `missed` of a model are set from that, and its features are held against the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from measuring import table, write
+
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.signals.features import FeatureAgreement, feature_agreement
+from sim2real_eval.simulation import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
+from sim_sensors import load_gps, load_imu, motion_of
+from sim_sensors.camera.camera import CameraModel, load_camera
+from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.pose import PoseEstimate
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.seeding import stream
+from sim_sensors.motion.trajectory import Motion
+from sim_sensors.world.world import World, world_of_mapping
+
+ROWS, COLUMNS, SQUARE = 6, 9, 0.03
+_CELL = 60  # px of the drawn board per square
+_FINER = 4  # subpixels along an edge of a pixel
+DETECTORS = ('cornerSubPix', 'findChessboardCornersSB')
+
+
+def world() -> World:
+    """A board of 6 x 9 inner corners, 0.6 m ahead, that faces the camera."""
+    place = [0.6, -0.5 * SQUARE * (COLUMNS - 1), -0.5 * SQUARE * (ROWS - 1)]
+    board = {'rows': ROWS, 'columns': COLUMNS, 'square': SQUARE, 'position': place}
+    return world_of_mapping({'chessboards': [board]}, 'board')
+
+
+def drive() -> Motion:
+    """Hand-held motion in front of the board."""
+    parameters = {'swing': [0.2, 0.1, 0.1], 'sway': [0.1, 0.05, 0.05]}
+    return motion_of('swaying', duration=10.0, parameters=parameters)
+
+
+def camera(rate: float, **changes: Any) -> CameraModel:
+    """The VGA webcam without noise, at `rate` Hz."""
+    still = {'noise_std': (0.0, 0.0), 'pose': PoseEstimate(method='none')}
+    model = dataclasses.replace(load_camera('webcam_vga'), rate=rate, **still)  # type: ignore[arg-type]
+    return dataclasses.replace(model, **changes)
+
+
+def recorded(model: CameraModel, seed: int = 1) -> Recording:
+    """Return the motion, recorded with that camera."""
+    twin = Twin('own', load_gps('ch_gauss'), load_imu('ideal'), others={'camera': model})
+    return synthetic_recording(
+        drive(), twin, seed=seed, run='board', scenario='board', world=world()
+    )
+
+
+def picture(corners: FloatArray, model: CameraModel, blur: float, noise: float, rng: Any) -> Any:
+    """Return the image of the board with its inner corners at these pixels, `(rows * columns, 2)`.
+
+    `blur`, px, is the deviation of the point spread, `noise` that of a pixel, of 255 levels.
+    """
+    import cv2
+
+    across, down = COLUMNS + 3, ROWS + 3  # one square beyond the corners, and a white rim
+    tiles = np.full((down, across), 255, dtype=np.uint8)
+    black = np.add.outer(np.arange(ROWS + 1), np.arange(COLUMNS + 1)) % 2 == 0
+    tiles[1:-1, 1:-1] = np.where(black, 0, 255)
+    drawn = np.kron(tiles, np.full((_CELL, _CELL), 1, dtype=np.uint8))
+    column, row = np.meshgrid(np.arange(COLUMNS), np.arange(ROWS))
+    # Corner (0, 0) is below the first tile of the rim and of the board; centres of pixels count.
+    on_board = np.stack([column.ravel() + 2, row.ravel() + 2], axis=1) * _CELL - 0.5
+    fine = (corners + 0.5) * _FINER - 0.5
+    homography, _ = cv2.findHomography(on_board, fine)
+    size = model.intrinsics.width * _FINER, model.intrinsics.height * _FINER
+    image = cv2.warpPerspective(drawn, homography, size, flags=cv2.INTER_AREA, borderValue=255)
+    image = cv2.GaussianBlur(image, (0, 0), blur * _FINER)
+    image = cv2.resize(image, None, fx=1 / _FINER, fy=1 / _FINER, interpolation=cv2.INTER_AREA)
+    # Grey levels of a lit scene, away from the ends.
+    levels = 40.0 + 170.0 / 255.0 * image + noise * rng.standard_normal(image.shape)
+    return np.clip(np.round(levels), 0, 255).astype(np.uint8)
+
+
+def detected(image: Any, detector: str) -> FloatArray | None:
+    """Return the corners that OpenCV finds, `(rows * columns, 2)`, or None."""
+    import cv2
+
+    size = (COLUMNS, ROWS)
+    if detector == 'findChessboardCornersSB':
+        found, corners = cv2.findChessboardCornersSB(image, size)
+    else:
+        found, corners = cv2.findChessboardCorners(image, size)
+        if found:
+            stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 30, 1e-3)
+            corners = cv2.cornerSubPix(image, corners, (5, 5), (-1, -1), stop)
+    return np.asarray(corners, dtype=np.float64).reshape(-1, 2) if found else None
+
+
+def seen(ideal: Recording, detector: str, blur: float, noise: float) -> Recording:
+    """Return the recording with what the detector finds in rendered images as its features."""
+    features = ideal.features
+    assert features is not None
+    rng = stream(1, f'{detector} {blur} {noise}', 'benchmark', 'board')
+    model, count = camera(1.0), ROWS * COLUMNS
+    rows, ids, first = [], [], [0]
+    for k in range(len(features)):
+        true = features.pixels[features.rows(k)]
+        found = None
+        if len(true) == count:
+            found = detected(picture(true, model, blur, noise, rng), detector)
+        if found is not None:
+            # A detector may begin at the other end.
+            if np.abs(found - true).sum() > np.abs(found[::-1] - true).sum():
+                found = found[::-1]
+            rows.append(found)
+            ids.append(features.ids[features.rows(k)])
+        first.append(count * len(rows))
+    pixels = np.concatenate(rows)
+    measured = FeatureArray(
+        stamp_ns=features.stamp_ns, arrival_ns=features.arrival_ns, frame=features.frame,
+        first=np.array(first), ids=np.concatenate(ids), pixels=pixels,
+        previous=np.full_like(pixels, np.nan), age=np.zeros(len(pixels), dtype=np.int64),
+        rays=model.intrinsics.rays(pixels),
+    )  # fmt: skip
+    return ideal.with_messages('features', measured)
+
+
+def agreement(recording: Recording) -> FeatureAgreement:
+    """Hold features against the truth of their recording."""
+    found = feature_agreement(recording, TwinMaker(recording, seed=0, world=world()), 'base_link')
+    assert found is not None
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--rate', type=float, default=10.0, help='frames per second, %(default)s')
+    parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results')
+    options = parser.parse_args()
+    head = ('detector', 'blur px', 'pixel noise', 'side', 'noise u', 'noise v', 'RMSE u', 'RMSE v',
+            'R u', 'R v', 'missed')  # fmt: skip
+    rows, ideal = [], recorded(camera(options.rate))
+    for detector in DETECTORS:
+        for blur, noise in ((0.7, 2.0), (0.7, 8.0), (1.5, 8.0)):
+            real = agreement(seen(ideal, detector, blur, noise))
+            model = camera(options.rate, noise_std=real.noise, missed=real.missed)
+            for side, one in (('detected', real), ('simulated', agreement(recorded(model)))):
+                values = (*one.noise, *one.rmse)
+                rows.append((
+                    detector, f'{blur}', f'{noise}', side, *(f'{v:.4f}' for v in values),
+                    *(f'{v:.6f}' for v in one.correlation), f'{one.missed:.1%}',
+                ))  # fmt: skip
+                print('  '.join(rows[-1]), flush=True)
+    table(head, rows)
+    told = [dict(zip(head, one, strict=True)) for one in rows]
+    write(options.out, 'board_detection', {'rate': options.rate, 'rows': told})
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Features of a camera against those of an ideal one on the true motion, [Ligorio2015] table 3."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.camera.scene import Scene
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.motion.sampling import seconds
+
+AXES = ('u', 'v')
+_DEVIATION = 1.4826  # of a normal law over its median absolute deviation
+_WRONG = 6.0  # deviations
+_LEAST_DEVIATION = 0.05  # px
+_FEWEST = 3  # samples of a feature
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureAgreement:
+    """What features of one run, or the mean of several, are beside those of an ideal camera.
+
+    Attributes
+    ----------
+    rmse, rmse_std, correlation, correlation_std : tuple of float
+        Root mean square error, px, and correlation R along u and v: mean and standard deviation
+        over the features.
+    noise : tuple of float
+        Standard deviation from frame to frame along u and v, px, mismatches apart: what
+        `noise_std` of a camera model is. Errors of pose and calibration are slow and not in it.
+    missed : float
+        Share of the features in view that were not found; `missed` of a model.
+    mismatched_frames, mismatched : float
+        Share of the frames with mismatches, and of the features that are wrong in such frames:
+        errors beyond 6 deviations.
+    """
+
+    rmse: tuple[float, float]
+    rmse_std: tuple[float, float]
+    correlation: tuple[float, float]
+    correlation_std: tuple[float, float]
+    noise: tuple[float, float]
+    missed: float
+    mismatched_frames: float
+    mismatched: float
+
+    @classmethod
+    def mean(cls, runs: Sequence[FeatureAgreement]) -> FeatureAgreement:
+        """Return the mean of several runs."""
+        values: dict[str, object] = {}
+        for field in dataclasses.fields(cls):
+            mean = np.mean([getattr(run, field.name) for run in runs], axis=0)
+            values[field.name] = tuple(mean.tolist()) if np.ndim(mean) else float(mean)
+        return cls(**values)  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureRow:
+    """The camera of one set of simulated runs beside that of the real runs."""
+
+    model: str
+    n_real: int
+    n_simulated: int
+    real: FeatureAgreement
+    simulated: FeatureAgreement
+
+
+def feature_agreement(
+    recording: Recording, maker: TwinMaker, base_frame: str
+) -> FeatureAgreement | None:
+    """Hold features against the landmarks of the world of `maker`, seen on its true motion.
+
+    The first camera info of the recording is the calibration, and its static transforms say where
+    the camera is. None where it has no features with one, or fewer than two landmarks are found
+    often enough.
+    """
+    features, info = recording.features, recording.camera_info
+    scene = Scene.of(maker.world)
+    if features is None or info is None or not len(info) or not len(scene):
+        return None
+    intrinsics = info.intrinsics()
+    frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
+    matrix, arm = frames.lookup(base_frame, features.frame, 'camera')
+    turn = Rotation.from_matrix(matrix).as_quat()
+    truth = maker.motion.at(seconds(features.stamp_ns, maker.start_ns))
+    eyes = truth.at_lever_arm(arm).position
+    turns = rotations.multiply(truth.orientation, turn[None])
+    order = np.argsort(scene.ids)
+    rows, places, true, in_view = [], [], [], 0
+    for k in range(len(features)):
+        local = rotations.rotate_back(turns[k, None], scene.points - eyes[k])
+        pixels = intrinsics.project(local)
+        in_view += int((intrinsics.inside(pixels) & scene.seen_from(eyes[k])).sum())
+        mine = np.arange(features.first[k], features.first[k + 1])
+        near = np.searchsorted(scene.ids, features.ids[mine], sorter=order)
+        place = order[np.minimum(near, len(order) - 1)]
+        known = scene.ids[place] == features.ids[mine]
+        rows.append(mine[known])
+        places.append(place[known])
+        true.append(pixels[place[known]])
+    row, place = np.concatenate(rows), np.concatenate(places)
+    ideal = np.concatenate(true)
+    usable = np.isfinite(ideal).all(axis=1)
+    frame = np.repeat(np.arange(len(features)), [len(mine) for mine in rows])[usable]
+    return _agreement(frame, place[usable], features.pixels[row[usable]], ideal[usable], in_view)
+
+
+def _agreement(
+    frame: IntArray, place: IntArray, pixels: FloatArray, ideal: FloatArray, in_view: int
+) -> FeatureAgreement | None:
+    error = pixels - ideal
+    groups = [np.flatnonzero(place == one) for one in np.unique(place)]
+    groups = [rows for rows in groups if len(rows) >= _FEWEST]
+    if len(groups) < 2:
+        return None
+    # What a wrong pose moves, moves in all features of a frame; a wrong calibration in all frames.
+    rest = error.copy()
+    for labels in (frame, place):
+        for one in np.unique(labels):
+            rest[labels == one] -= np.median(rest[labels == one], axis=0)
+    deviation = np.maximum(_DEVIATION * np.median(np.abs(rest), axis=0), _LEAST_DEVIATION)
+    wrong = (np.abs(rest) > _WRONG * deviation).any(axis=1)
+    steps, rmse, correlation = [], [], []
+    for rows in groups:
+        rmse.append(np.sqrt(np.mean(error[rows] ** 2, axis=0)))
+        together = (
+            np.stack([pixels[rows], ideal[rows]])
+            - np.stack([pixels[rows].mean(axis=0), ideal[rows].mean(axis=0)])[:, None]
+        )
+        power = np.sqrt(np.prod(np.sum(together**2, axis=1), axis=0))
+        product = np.sum(together[0] * together[1], axis=0)
+        correlation.append(product / np.where(power > 0.0, power, np.inf))
+        right = rows[~wrong[rows]]
+        step = np.diff(error[right], axis=0)
+        steps.append(step[np.diff(frame[right]) == 1])
+    moved = np.concatenate(steps)
+    noise = np.median(np.abs(moved), axis=0) if len(moved) else np.zeros(2)
+    affected = np.unique(frame[wrong])
+    inside = np.isin(frame, affected)
+    spread = [np.std(one, axis=0, ddof=1).tolist() for one in (rmse, correlation)]
+    mean = [np.mean(one, axis=0).tolist() for one in (rmse, correlation)]
+    return FeatureAgreement(
+        rmse=tuple(mean[0]),
+        rmse_std=tuple(spread[0]),
+        correlation=tuple(mean[1]),
+        correlation_std=tuple(spread[1]),
+        noise=tuple((_DEVIATION / np.sqrt(2.0) * noise).tolist()),
+        missed=max(1.0 - len(frame) / in_view, 0.0) if in_view else 0.0,
+        mismatched_frames=len(affected) / max(len(np.unique(frame)), 1),
+        mismatched=float(wrong.sum() / max(inside.sum(), 1)),
+    )

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Features of a camera against those of an ideal one: known errors are found again."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / 'benchmarks'))
+
+import board_detection as board
+
+from sim2real_eval.report.signals import signal_tables
+from sim2real_eval.signals.comparison import compare_runs
+from sim2real_eval.signals.measured import SensorSignals, run_signals
+from sim2real_eval.signals.options import SignalOptions
+from sim_sensors.camera.pinhole import Distortion, Intrinsics
+from sim_sensors.camera.scene import Mismatches
+
+OPTIONS = SignalOptions()
+
+
+def signals(seed: int = 1, **changes: object) -> SensorSignals:
+    recording = board.recorded(board.camera(10.0, **changes), seed)
+    return run_signals(recording, OPTIONS, sensors=['camera'], world=board.world())
+
+
+def test_noise_missed_and_mismatched_features_are_those_of_the_model() -> None:
+    """100 frames of 54 corners: noise to 5 %, shares within three standard errors."""
+    model = {'noise_std': (0.3, 0.5), 'missed': 0.1, 'mismatches': Mismatches(0.2, 0.3)}
+    found = signals(**model).features
+    assert found is not None
+    np.testing.assert_allclose(found.noise, (0.3, 0.5), rtol=0.05)
+    assert found.missed == pytest.approx(0.1, abs=0.013)
+    assert found.mismatched_frames == pytest.approx(0.2, abs=0.12)
+    assert found.mismatched == pytest.approx(0.3, abs=0.05)
+
+
+def test_an_ideal_camera_agrees_and_a_wrong_calibration_is_error_but_not_noise() -> None:
+    ideal = signals().features
+    assert ideal is not None
+    assert max(ideal.rmse) < 1e-6
+    assert min(ideal.correlation) == pytest.approx(1.0)
+    assert (ideal.missed, ideal.mismatched_frames, ideal.mismatched) == (0.0, 0.0, 0.0)
+    recording = board.recorded(board.camera(10.0, noise_std=(0.2, 0.2)))
+    info = recording.camera_info
+    assert info is not None
+    shifted = info.matrix + np.array([[0, 0, 3.0], [0, 0, 0], [0, 0, 0]])
+    recording = recording.with_messages('camera_info', dataclasses.replace(info, matrix=shifted))
+    off = run_signals(recording, OPTIONS, sensors=['camera'], world=board.world()).features
+    assert off is not None
+    np.testing.assert_allclose(off.rmse, (3.0, 0.2), rtol=0.05)
+    np.testing.assert_allclose(off.noise, 0.2, rtol=0.05)
+    assert off.mismatched_frames < 0.02
+
+
+def test_sets_of_cameras_are_compared_without_any_other_sensor() -> None:
+    real = [signals(seed, noise_std=(0.4, 0.4)) for seed in (1, 2)]
+    found = compare_runs(real, {'webcam_vga': [signals(3, noise_std=(0.5, 0.5))]}, OPTIONS)
+    (row,) = found.features
+    assert (row.n_real, row.n_simulated, found.rows) == (2, 1, ())
+    np.testing.assert_allclose(row.simulated.noise, 1.25 * np.array(row.real.noise), rtol=0.1)
+    assert signal_tables(found, published=True).renderables
+
+
+def test_a_message_gives_back_its_calibration() -> None:
+    lens = Distortion(-0.28, 0.11, 0.001, -0.0008, -0.02)
+    bent = Intrinsics(fx=670.0, fy=665.0, cx=333.0, cy=237.0, skew=0.003, distortion=lens)
+    info = board.recorded(board.camera(1.0, intrinsics=bent)).camera_info
+    assert info is not None
+    found = info.intrinsics()
+    assert (found.width, found.height, found.distortion) == (640, 480, lens)
+    np.testing.assert_allclose(found.matrix, bent.matrix)
+
+
+@pytest.mark.parametrize('detector', board.DETECTORS)
+def test_a_model_set_from_detected_corners_has_their_noise(detector: str) -> None:
+    """OpenCV finds corners of a rendered board to some hundredths of a pixel."""
+    pytest.importorskip('cv2')
+    ideal = board.recorded(board.camera(1.0))
+    real = board.agreement(board.seen(ideal, detector, 0.7, 8.0))
+    assert 0.01 < min(real.noise) <= max(real.noise) < 0.15
+    assert max(real.rmse) < 0.15
+    model = board.camera(1.0, noise_std=real.noise, missed=real.missed)
+    simulated = board.agreement(board.recorded(model))
+    np.testing.assert_allclose(simulated.noise, real.noise, rtol=0.15)
