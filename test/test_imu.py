@@ -116,7 +116,6 @@ def test_mounting_turns_what_the_imu_feels():
 
 
 @given(st.tuples(*[st.floats(-3.0, 3.0)] * 3), st.tuples(*[st.floats(-1.0, 1.0)] * 3))
-@settings(max_examples=50, deadline=None)
 def test_a_static_transform_mounts_the_imu_as_its_quaternion_says(rotvec, translation):
     rotation = Rotation.from_rotvec(rotvec)
     model = IdealImu(orientation=Orientation(mode='truth')).mounted(
@@ -138,7 +137,7 @@ def test_a_static_transform_mounts_the_imu_as_its_quaternion_says(rotvec, transl
 
 @pytest.mark.parametrize('name', MODELS)
 @given(st.lists(st.integers(0, 120), max_size=12))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_array_run_and_any_chunking_give_the_same_bits(name, cuts):
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(120) * 0.0103)
     whole = MODELS[name].start(3, 'run').measure(truth)

@@ -21,6 +21,8 @@ from sim_sensors.motion.scenarios import Circle, FigureEight
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.catalogue import names
 
+PRESETS = {name: load_imu(name) for name in names('imu')}
+
 # All of them.
 
 
@@ -29,7 +31,7 @@ from sim_sensors.sensor.catalogue import names
 def test_array_run_and_any_chunking_give_the_same_bits(kind, variant):
     if 'variant' not in IMU.models.get(kind).declared() and variant == 'as_upstream':
         pytest.skip('has no defect')
-    presets = [load_imu(name) for name in names('imu') if load_imu(name).kind == kind]
+    presets = [model for model in PRESETS.values() if model.kind == kind]
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(60) * 0.0103)
     for model in presets or [IMU.models.get(kind)()]:
         if variant == 'as_upstream':
@@ -76,9 +78,9 @@ def allan_deviations(model, rate, seconds=1000):
 _ERROR = SIGMAS * 0.5 * np.sqrt(3.0 / np.array([3000.0, 375.0]) * 2.0)
 
 
-@pytest.mark.parametrize('name', names('imu'))
+@pytest.mark.parametrize('name', PRESETS)
 def test_changing_the_rate_leaves_the_allan_curve_where_it_was(name):
-    model = unrounded(load_imu(name))
+    model = unrounded(PRESETS[name])
     slow, fast = (allan_deviations(model, rate) for rate in (20.0, 80.0))
     safe = np.where(fast > 0.0, fast, 1.0)
     assert (np.abs(slow / safe - 1.0)[fast > 0.0] < np.tile(_ERROR, (2, 1))[fast > 0.0]).all()

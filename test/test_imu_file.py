@@ -187,7 +187,7 @@ def test_a_model_comes_back_as_it_went_in() -> None:
     """30 coefficients at 3 sigma: 8 % of seeds lose one; this one does not."""
     terms = all_terms()
     model = chain_model(terms, rate=100.0)
-    found = reidentify(model, terms, 60_000, seed=1)
+    found = reidentify(model, terms, 30_000, seed=1)
     assert found.lost == ()
     assert [one.axis for one in found.recovered_parameters[::5]] == list(AXES)
     assert list(found.curves) == list(AXES)

@@ -9,14 +9,18 @@ import math
 import numpy as np
 import pytest
 
+from sim2real_eval.judge.inertial.settings import InertialSettings, Start
 from sim2real_eval.judge.inertial.strapdown import move
+from sim_sensors import load_imu
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.imu.chain import ImuChain
+from sim_sensors.imu.imu import IMU
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.scenarios import FigureEight
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.world.earth import EARTH_RATE, TurningEarth
+from sim_sensors.world.earth import EARTH_RATE, TurningEarth, turns
 from sim_sensors.world.fields import Gravity, normal_gravity
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
@@ -130,9 +134,54 @@ def test_a_judge_takes_off_what_the_simulation_put_on() -> None:
     assert np.linalg.norm(turning[:3]) < 0.1 * np.linalg.norm(flat[:3])
 
 
-def test_the_earth_is_flat_unless_the_world_says_otherwise() -> None:
-    assert World().turning_earth is None
+def test_the_earth_of_a_world_turns_by_itself_only_where_that_is_automatic() -> None:
+    assert World().gravity_model.earth == 'auto'
     assert world('flat').turning_earth is None
-    found = world('rotating').turning_earth
-    assert found is not None
-    np.testing.assert_array_equal(found.rate, EARTH.rate)
+    for earth in ('auto', 'rotating'):
+        found = world(earth).turning_earth
+        assert found is not None
+        assert found.automatic == (earth == 'auto')
+        np.testing.assert_array_equal(found.rate, EARTH.rate)
+
+
+@pytest.mark.parametrize('minutes', [9.9, 10.1])
+@pytest.mark.parametrize(
+    ('name', 'tactical'),
+    [('gnss_ins_sim_high', True), ('gnss_ins_sim_low', True), ('adis16448', False)],
+)
+def test_a_tactical_gyroscope_feels_the_earth_turn_in_long_records(
+    name: str, tactical: bool, minutes: float
+) -> None:
+    """By the angle that the Earth has turned; consumer grade and short records keep their bits."""
+    still = motion_of('standstill', duration=60.0 * minutes)
+    model = dataclasses.replace(load_imu(name), rate=1.0)
+
+    def angle(earth: str) -> FloatArray:
+        found = IMU.simulate(model, still, seed=1, run='1', **IMU.surroundings(world(earth)))
+        return np.asarray(found.angular_velocity.sum(axis=0))
+
+    if tactical and minutes > 10.0:
+        turned = EARTH_RATE * (60.0 * minutes + 1.0)
+        assert np.linalg.norm(angle('auto') - angle('flat')) == pytest.approx(turned, rel=0.01)
+    else:
+        np.testing.assert_array_equal(angle('auto'), angle('flat'))
+
+
+def test_a_chain_declares_the_bias_it_may_have_at_the_end() -> None:
+    per_hour = math.radians(1.0) / 3600.0
+    chain = ImuChain.from_mapping(
+        {'gyroscope': {'turn_on_std': 3 * per_hour, 'random_walk': 4 * per_hour / 30.0}}, 'test'
+    )
+    assert chain.gyroscope_bias(900.0) == pytest.approx(5.0 * per_hour)
+    # White noise says nothing of the grade.
+    white = ImuChain.from_mapping({'gyroscope': {'noise_density': 1e-6}}, 'test')
+    assert not turns('auto', white.gyroscope_bias(3600.0), 3600.0)
+
+
+def test_a_judge_takes_off_the_rotation_by_the_same_rule() -> None:
+    hour = np.array([0, 3600 * 10**9])
+    tactical = InertialSettings(start=Start(gyroscope_bias_deviation=5e-6))
+    assert tactical.turning_earth(PLACE, hour) is not None
+    assert tactical.turning_earth(PLACE, hour // 60) is None
+    assert InertialSettings().turning_earth(PLACE, hour) is None
+    assert InertialSettings(earth='rotating').turning_earth(PLACE, hour // 60) is not None

@@ -97,14 +97,15 @@ class ChainTriad:
         white, variance = self._white.advance(dt), self._white.variance(dt)
         if any(self._part.quantisation_noise):
             white = white + self._integral.advance(dt)
-        clean = self._scaled(truth, warmth, voltage) + bias
+        scaled = self._scaled(truth, warmth, voltage)
+        clean = scaled + bias
         if self._filter is None:
             values = clean + white
         else:
             values, variance = self._filter.filter(clean, white, variance, dt)
         if self._vibration is not None:
             shaken = self._scaled(truth + self._vibration.advance(dt), warmth, voltage)
-            values = values + (shaken - self._scaled(truth, warmth, voltage))
+            values = values + (shaken - scaled)
         values = quantise(saturate(values, self._part.range), self._part.quantisation)
         return self._counter.apply(values, dt), bias, variance
 
@@ -184,6 +185,18 @@ class ErrorChain(AxisParameters):
     increment_quantisation: Axes = axes(
         '{i}', 'Step of the integral, of a sensor that counts; 0: none.', minimum=0.0
     )
+
+    def bias_after(self, duration: float) -> float:
+        """Return the deviation of the bias after `duration` s, of the worst axis; 0: no bias."""
+        parts = (
+            self.constant_bias,
+            self.turn_on_std,
+            self.gauss_markov_std,
+            self.bias_instability,
+            np.asarray(self.random_walk) * np.sqrt(duration),
+            np.asarray(self.rate_ramp) * duration,
+        )
+        return float(np.linalg.norm(np.stack([np.asarray(one) for one in parts]), axis=0).max())
 
     def _check(self) -> None:
         try:
@@ -284,6 +297,10 @@ class ImuChain(ImuModel):
             return ChainTriad(part, self.temperature, rng, self.supply, felt)
 
         return made('gyroscope', self.gyroscope), made('accelerometer', self.accelerometer)
+
+    def gyroscope_bias(self, duration: float) -> float:
+        """Return how large the bias of the gyroscope may be after `duration` s, rad/s."""
+        return self.gyroscope.bias_after(duration)
 
     def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances: those of the white noise, correlation included."""

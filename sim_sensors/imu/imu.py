@@ -41,13 +41,13 @@ from sim_sensors.sensor.sensor import (
     Sensor,
     Unknown,
 )
-from sim_sensors.world.earth import TurningEarth
+from sim_sensors.world.earth import TurningEarth, turns
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .kinematics import ExactKinematics, Kinematics
 from .orientation import Attitude, Orientation, OrientationModel, Sensed
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Trajectory
+    from sim_sensors.motion.trajectory import Motion, Trajectory
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -130,6 +130,13 @@ class ImuModel(MountedModel):
         """Return what is stated as covariances of the gyroscope and the accelerometer."""
         return self.reported_covariance(), self.reported_covariance()
 
+    def gyroscope_bias(self, duration: float) -> float:
+        """Return how large the bias of the gyroscope may be after `duration` s, rad/s.
+
+        0 where the model declares none. Of the sensors of simulators whose Earth is flat it is 0.
+        """
+        return 0.0
+
     def noise_intervals(self, dt: FloatArray) -> FloatArray:
         """Return the intervals that scale the noise, `(n,)` s, given those between the samples."""
         return dt
@@ -145,7 +152,8 @@ class ImuModel(MountedModel):
     ) -> ImuSensor:
         """Switch a sensor on in a world of that gravity, m/s^2; see `SensorModel.start`.
 
-        `earth` is its rotation and curvature; none by default.
+        `earth` is its rotation and curvature; none by default, and none of an automatic one while
+        the length of the record is not known.
         """
         return ImuSensor(self, seed, run, sensor, gravity, earth)
 
@@ -166,6 +174,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
     ) -> None:
         super().__init__(model, seed, run, sensor, first_interval=1.0 / model.rate)
         self._earth = earth
+        self._earth_turns = earth is not None and not earth.automatic
         self._kinematics = model.kinematics(gravity)
         self._gyroscope, self._accelerometer = model.triads(seed, run, sensor)
         self._rate_covariance, self._force_covariance = model.reported_covariances()
@@ -217,8 +226,13 @@ class ImuSensor(Sensor[ImuMeasurement]):
             raise SensorError(f'a bias of {bias!r} is not allowed; must be 3 finite numbers')
         errors.set_bias(values)
 
+    def _prepare(self, motion: Motion) -> None:
+        if self._earth is not None and self._earth.automatic:
+            duration = motion.end - motion.start
+            self._earth_turns = turns('auto', self.model.gyroscope_bias(duration), duration)
+
     def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
-        if self._earth is not None:
+        if self._earth is not None and self._earth_turns:
             truth = self._earth.sensed(truth)
         ideal = self._kinematics.ideal_measurement(truth, dt)
         noise_dt = self.model.noise_intervals(dt)

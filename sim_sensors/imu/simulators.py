@@ -167,6 +167,10 @@ class GnssInsSimImu(UpstreamImu):
                     f'the drift diverges; must be 0 or > {least:g} [s]',
                 )
 
+    def gyroscope_bias(self, duration: float) -> float:
+        """Return how large the bias of the gyroscope may be, rad/s."""
+        return float(np.hypot(self.gyroscope.bias, self.gyroscope.drift_std).max())
+
     def triad(self, part: GnssInsSimErrors, rng: Streams) -> AxisErrors:
         """Return the errors of a triad."""
         drifting, time = rng('gauss_markov'), part.drift_time or math.inf
@@ -275,6 +279,10 @@ class MatlabImu(ImuModel):
     gyroscope: MatlabGyroscope = dataclasses.field(default_factory=MatlabGyroscope)
     accelerometer: MatlabAccelerometer = dataclasses.field(default_factory=MatlabAccelerometer)
     temperature: Temperature = dataclasses.field(default_factory=Temperature)
+
+    def gyroscope_bias(self, duration: float) -> float:
+        """Return how large the bias of the gyroscope may be after `duration` s, rad/s."""
+        return GyroscopeChain.from_mapping(self.gyroscope.chain(), self.kind).bias_after(duration)
 
     def triad(self, part: MatlabErrors, rng: Streams) -> AxisErrors:
         """Return the errors of a triad."""

@@ -16,6 +16,32 @@ from .geodesy import WGS84_A, WGS84_E2, LocalFrame
 EARTH_RATE = 7.292115e-5
 """rad/s, WGS84 [NIMA2000]: 15.04 degrees an hour."""
 
+LONG_RECORD = 600.0
+"""s, in which the Earth turns by 2.5 degrees."""
+
+EARTHS = ('auto', 'flat', 'rotating')
+"""Values of a parameter `earth`."""
+
+
+def turns(earth: str, bias: float, duration: float) -> bool:
+    """Return whether the Earth turns, under a value of `EARTHS`.
+
+    `auto`: in records of 10 minutes and more, for gyroscopes of tactical grade and better: those
+    whose bias may be up to `bias`, rad/s, by the end, and that is less than `EARTH_RATE`. 0: no
+    bias is declared, so the grade is not known.
+
+    Examples
+    --------
+    >>> tactical, consumer = np.radians([1.0, 100.0]) / 3600.0
+    >>> [turns('auto', bias, 3600.0) for bias in (tactical, consumer)]
+    [True, False]
+    >>> turns('auto', tactical, 60.0)
+    False
+    """
+    if earth == 'auto':
+        return duration >= LONG_RECORD and bool(0.0 < bias < EARTH_RATE)
+    return earth == 'rotating'
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TurningEarth:
@@ -36,6 +62,8 @@ class TurningEarth:
         W, rad/s.
     gradient : (3,) float
         -k_e, -k_n, k_e + k_n + 2 W^2, 1/s^2.
+    automatic : bool
+        Whether a sensor feels it only as `turns` says of `auto`.
 
     Examples
     --------
@@ -46,16 +74,18 @@ class TurningEarth:
 
     rate: FloatArray
     gradient: FloatArray
+    automatic: bool = False
 
     @classmethod
-    def of(cls, frame: LocalFrame, gravity: float) -> TurningEarth:
+    def of(cls, frame: LocalFrame, gravity: float, *, automatic: bool = False) -> TurningEarth:
         """Return it at the origin of a frame with that gravity, m/s^2."""
         latitude = math.radians(frame.latitude_deg)
         bend = 1.0 - WGS84_E2 * math.sin(latitude) ** 2
         east = gravity / (WGS84_A / math.sqrt(bend) + frame.altitude_m)
         north = gravity / (WGS84_A * (1.0 - WGS84_E2) / bend**1.5 + frame.altitude_m)
         rate = EARTH_RATE * np.array([0.0, math.cos(latitude), math.sin(latitude)])
-        return cls(rate, np.array([-east, -north, east + north + 2.0 * EARTH_RATE**2]))
+        gradient = np.array([-east, -north, east + north + 2.0 * EARTH_RATE**2])
+        return cls(rate, gradient, automatic)
 
     def sensed(self, motion: Trajectory) -> Trajectory:
         """Return the motion with the rates and accelerations that inertial sensors feel.

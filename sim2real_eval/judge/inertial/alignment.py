@@ -75,7 +75,7 @@ def first_attitude(
     known = _Known(roll, pitch, bias, variance)
     yaw, deviation, about = _heading(inputs, settings, start_heading, known)
     attitude = Rotation.from_euler('xyz', [roll, pitch, yaw])
-    earth = settings.turning_earth(inputs.origin)
+    earth = settings.turning_earth(inputs.origin, inputs.imu_ns)
     if earth is not None and bias.any():
         bias = bias - attitude.inv().apply(earth.rate)
         variance += float(earth.rate @ earth.rate) * min(deviation, 1.0) ** 2

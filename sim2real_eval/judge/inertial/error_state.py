@@ -338,7 +338,7 @@ def merge_events(
     def interpolated(values: FloatArray) -> FloatArray:
         return np.stack([np.interp(at, known, column) for column in values.T], axis=1)
 
-    earth = settings.turning_earth(inputs.origin)
+    earth = settings.turning_earth(inputs.origin, inputs.imu_ns)
     return InertialEvents(
         time_ns=time_ns,
         rate=interpolated(inputs.rate),

@@ -14,7 +14,7 @@ from sim2real_eval.judge import findings
 from sim2real_eval.judge.estimate import PartCount
 from sim2real_eval.recording.frames import FrameTree, TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import valid_fixes
+from sim2real_eval.recording.truth import frame_at_first, valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray
 from sim_sensors.world.geodesy import LocalFrame
 from .settings import InertialSettings
@@ -100,9 +100,7 @@ def inertial_inputs(
         )
     if not inside.all():
         notes.append(findings.FIXES_OUTSIDE(count=np.sum(~inside)))
-    origin = LocalFrame(
-        float(valid.latitude[0]), float(valid.longitude[0]), float(valid.altitude[0])
-    )
+    origin = frame_at_first(valid)
     used = valid.take(inside)
     yaw, variance = _headings(imu, turn)
     return InertialInputs(

@@ -146,8 +146,11 @@ def run(x: FloatArray, P: FloatArray, ev: InertialEvents, taken: Taken) -> None:
             update(x, P, H, V, m, PH, L, K, A, e, J, none)
             next_hold += 1
         while next_out < len(ev.out_at) and ev.out_at[next_out] == k:
-            taken.x[next_out] = x
-            taken.P[next_out] = P
+            for i in range(len(x)):
+                taken.x[next_out, i] = x[i]
+            for i in range(ERRORS):
+                for j in range(ERRORS):
+                    taken.P[next_out, i, j] = P[i, j]
             next_out += 1
 
 
@@ -178,12 +181,18 @@ def sensitivities(
                     A[i, j] = 0.0
                     for n in range(ERRORS):
                         A[i, j] += F[i, n] * total[n, j]
-            total[:, :] = A
+            for i in range(ERRORS):
+                for j in range(ERRORS):
+                    total[i, j] = A[i, j]
         while done < count and ev.fix_at[done] == k:
             antenna_measurement(x, ev.antenna, H, R)
-            position[done] = H[3, :3]
-            looked[done] = H[:3]
-            growth[done] = total
-            noise[done] = Q
+            for i in range(3):
+                position[done, i] = H[3, i]
+                for j in range(ERRORS):
+                    looked[done, i, j] = H[i, j]
+            for i in range(ERRORS):
+                for j in range(ERRORS):
+                    growth[done, i, j] = total[i, j]
+                    noise[done, i, j] = Q[i, j]
             done += 1
     return position, looked, growth, noise

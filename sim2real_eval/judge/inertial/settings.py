@@ -15,9 +15,10 @@ from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.shipped import config_names
-from sim_sensors.world.earth import TurningEarth
+from sim_sensors.world.earth import EARTHS, TurningEarth, turns
 from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
 
 
@@ -108,11 +109,11 @@ class InertialSettings(Parameters):
     )
     gravity: float = parameter(STANDARD_GRAVITY, 'm/s^2', 'Of the place.', above=0.0)
     earth: str = parameter(
-        'flat',
+        'auto',
         '',
-        'rotating: rotation and curvature of the Earth are taken off, for tactical grade and '
-        'records of many minutes.',
-        choices=('flat', 'rotating'),
+        'rotating: rotation and curvature of the Earth are taken off; auto: they are in records '
+        'of 10 minutes and more, where start.gyroscope_bias_deviation is below 15.04 deg/h.',
+        choices=EARTHS,
     )
     fix_deviation: tuple[float, float, float] = parameter(
         (1.0, 1.0, 2.0), 'm', 'Of fixes that state no covariance (east, north, up).', minimum=1e-4
@@ -154,9 +155,15 @@ class InertialSettings(Parameters):
     start: Start = dataclasses.field(default_factory=Start)
     smoother: Smoother = dataclasses.field(default_factory=Smoother)
 
-    def turning_earth(self, origin: LocalFrame) -> TurningEarth | None:
-        """Return rotation and curvature of the Earth about an origin; None for a flat one."""
-        return None if self.earth == 'flat' else TurningEarth.of(origin, self.gravity)
+    def turning_earth(self, origin: LocalFrame, imu_ns: IntArray) -> TurningEarth | None:
+        """Return rotation and curvature of the Earth about an origin; None for a flat one.
+
+        `imu_ns` are the stamps of the IMU.
+        """
+        duration = float(imu_ns[-1] - imu_ns[0]) * 1e-9
+        if turns(self.earth, self.start.gyroscope_bias_deviation, duration):
+            return TurningEarth.of(origin, self.gravity)
+        return None
 
     @classmethod
     def load(cls, name_or_path: str | Path = 'default') -> tuple[InertialSettings, Path]:
