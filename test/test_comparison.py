@@ -34,11 +34,17 @@ def by_run(outcome: StudyOutcome) -> dict[tuple[str, str, int], tuple[object, ..
     }
 
 
+@pytest.fixture(scope='module')
+def outcome(bags: list[Path], tmp_path_factory: pytest.TempPathFactory) -> StudyOutcome:
+    study = study_of(twin('ch_gauss'), twin('airsim'))
+    return compare(tmp_path_factory.mktemp('outcome') / 'out', bags, study)
+
+
 def test_a_run_depends_on_its_recording_model_and_seed_alone(
-    bags: list[Path], tmp_path: Path
+    outcome: StudyOutcome, bags: list[Path], tmp_path: Path
 ) -> None:
     """Not on the order of the recordings nor on which others and which models run beside."""
-    both = by_run(compare(tmp_path / 'out', bags, study_of(twin('ch_gauss'), twin('airsim'))))
+    both = by_run(outcome)
     turned = by_run(
         compare(tmp_path / 'out', bags[::-1], study_of(twin('airsim'), twin('ch_gauss')))
     )
@@ -82,10 +88,9 @@ def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path)
 # --- what VEPD says ------------------------------------------------------------------------------
 
 
-def test_a_set_has_no_distance_from_itself(bags: list[Path], tmp_path: Path) -> None:
-    comparison = compare(tmp_path / 'out', bags, study_of(twin('airsim')))
+def test_a_set_has_no_distance_from_itself(outcome: StudyOutcome) -> None:
     for name in ('real', 'airsim'):
-        scores = [run.score for run in comparison.of('paper_released', name)]
+        scores = [run.score for run in outcome.of('paper_released', name)]
         found = vepd(scores, scores[::-1])
         assert (found.w_rmse, found.w_entropy, found.vepd) == (0.0, 0.0, 0.0)
 

@@ -22,7 +22,7 @@ from sim2real_eval.metrics.error_curves import (
     error_spectra,
 )
 from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.metrics.published import rank_agreement
+from sim2real_eval.metrics.published import kendall_taus, rank_agreement
 from sim2real_eval.signals.agreement import SpectrumDistance
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
@@ -111,6 +111,7 @@ def test_rank_agreement_is_scipys_with_ties_too() -> None:
                 assert found.kendall is None
                 continue
             assert found.kendall == pytest.approx(kendalltau(one, other).statistic)
+            assert kendall_taus(one[None], other[None]) == pytest.approx(found.kendall)
             assert found.spearman == pytest.approx(spearmanr(one, other).statistic)
 
 
@@ -233,15 +234,15 @@ def test_files_are_the_same_every_time(results: SideResults, tmp_path) -> None:
 
 
 def test_a_model_like_reality_is_seldom_told_to_hide_something() -> None:
-    """Of 40 studies of one process at the 5 % level 2 are expected; 7 or more have 1 in 300."""
+    """Of 25 studies of one process at the 5 % level 1 is expected; 6 or more have 1 in 800."""
     told = 0
-    for seed in range(40):
+    for seed in range(25):
         study = drawn_study(
             judges=('clean',), scenarios=('line',), runs=6, models={'same': 0.05}, seed=seed
         )
         (table,) = metric_tables(study, MetricOptions())
         told += bool(table.hidden())
-    assert told <= 6
+    assert told <= 5
 
 
 def test_a_wander_that_vepd_cannot_see_is_told() -> None:

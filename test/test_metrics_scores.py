@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import digamma
 
@@ -206,7 +206,6 @@ def test_default_options_are_those_of_the_paper() -> None:
     }
 
 
-@settings(deadline=None, max_examples=100)
 @given(signals, st.floats(0.1, 1000.0), st.booleans())
 def test_entropy_is_scale_invariant_and_between_0_and_1(
     signal: list[float], scale: float, power: bool

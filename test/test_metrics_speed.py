@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricError, MetricOptions
@@ -22,7 +22,6 @@ def yaw(angle: float) -> list[float]:
     return [0.0, 0.0, np.sin(angle / 2), np.cos(angle / 2)]
 
 
-@settings(deadline=None, max_examples=60)
 @given(numbers, numbers, numbers, angles)
 def test_on_level_ground_horizontal_speed_is_blind_to_heading(
     vx: float, vy: float, vz: float, angle: float
@@ -31,7 +30,6 @@ def test_on_level_ground_horizontal_speed_is_blind_to_heading(
     assert found[0] == pytest.approx(np.hypot(vx, vy), abs=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
 @given(numbers, numbers, angles)
 def test_world_axes_follow_the_rotation_of_the_body(vx: float, vy: float, angle: float) -> None:
     velocity, orientation = [[vx, vy, 0.0]], [yaw(angle)]

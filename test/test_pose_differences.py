@@ -10,7 +10,7 @@ import pytest
 from study_examples import drawn_study
 
 from sim2real_eval.report.answer import answer_lines
-from sim2real_eval.report.ranking_tables import pose_table
+from sim2real_eval.report.ranking_tables import pose_difference_table
 from sim2real_eval.study.answer import study_answer
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.pose_differences import PoseRanking, pose_rankings
@@ -64,7 +64,7 @@ def test_answer_and_table_say_what_is_nearest_beyond_speed() -> None:
     told = {line.head: line.text for line in lines}
     assert 'same is nearest by position and heading' in told['Do all agree']
     assert told['How sure'].endswith('; this judge would not have seen a delay of 1 s')
-    table = pose_table(pose_rankings(outcome))
+    table = pose_difference_table(pose_rankings(outcome))
     assert [row[1] for row in table.rows[::2]] == [
         'PEPD (position)', 'HEPD (heading)', 'AEPD (attitude)'
     ]  # fmt: skip

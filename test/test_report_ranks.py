@@ -22,6 +22,7 @@ from sim2real_eval.report.ranking_tables import (
 from sim2real_eval.report.study_plots import _share, ranks_figure
 from sim2real_eval.report.style import save_png
 from sim2real_eval.study.secondary_results import SideResults, side_results
+from sim2real_eval.study.sensitivity import ranking_pairs
 
 
 @pytest.fixture(scope='module')
@@ -58,6 +59,19 @@ def test_pairs_name_each_scenario_once(results: SideResults) -> None:
     shown = text_of(ranking_pairs_table(results.rankings, 'Rankings'))
     assert shown.count('circle') == 1
     assert shown.count('clean') == len(results.rankings)
+
+
+def test_the_order_of_clearly_different_models_is_certain_and_of_equal_ones_is_not() -> None:
+    """Errors of 0.1, 0.2 and 0.4 m/s under both judges, and three models of one error."""
+    for errors, width in (((0.1, 0.2, 0.4), 0.0), ((0.05, 0.05, 0.05), 1.0)):
+        models = {f'model{k}': error for k, error in enumerate(errors)}
+        (pair,) = ranking_pairs(drawn_study(runs=8, scenarios=('line',), models=models))
+        assert pair.low is not None
+        assert pair.high is not None
+        assert pair.high - pair.low >= width
+        assert width or (pair.low, pair.high) == (1.0, 1.0)
+    (few,) = ranking_pairs(drawn_study(runs=2, scenarios=('line',), models=models))
+    assert (few.low, few.high) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sim2real_eval.common.tables import write_csv, write_json
@@ -73,7 +73,6 @@ def test_series_own_their_values() -> None:
         one.se_vel[0] = 1.0
 
 
-@settings(deadline=None, max_examples=60)
 @given(samples, samples)
 def test_files_keep_every_bit(
     tmp_path_factory: pytest.TempPathFactory,
@@ -179,7 +178,6 @@ def test_broken_files_are_refused_by_name(tmp_path: Path, content: bytes, said: 
         read_series(tmp_path / 'line_2.csv')
 
 
-@settings(deadline=None, max_examples=80)
 @given(st.binary(max_size=120))
 def test_any_bytes_give_a_series_or_a_clear_refusal(
     tmp_path_factory: pytest.TempPathFactory, content: bytes

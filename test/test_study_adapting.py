@@ -9,6 +9,8 @@ import pytest
 from cli_examples import segments
 from study_file_examples import write_study_file
 
+from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.recording.reading import Source
@@ -16,7 +18,7 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.adapting import adapted
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.recordings import of_sources
+from sim2real_eval.study.recordings import begin_reading, of_sources
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps
@@ -62,3 +64,18 @@ def test_a_study_file_gives_and_refuses_by_its_keys(tmp_path: Path) -> None:
     assert read(tmp_path, {'adapt': 'none'}).options.adapts == ()
     with pytest.raises(ParameterError, match="'heading' is not allowed; must be all, none, or of"):
         StudyOptions(adapt='heading')
+
+
+def test_recordings_are_read_once_and_a_broken_one_fails_where_it_is_needed(
+    tmp_path: Path,
+) -> None:
+    poses = ''.join(f'{k / 10 + 1} {k} 0 0 0 0 0 1\n' for k in range(30))
+    for name, text in (('whole.tum', poses), ('broken.tum', '1 2')):
+        (tmp_path / name).write_text(text)
+    given = of_sources([Source(str(tmp_path / f'{name}.tum')) for name in ('whole', 'broken')])
+    whole, broken = begin_reading(given, Workers())()
+    assert (whole, broken) == given
+    (tmp_path / 'whole.tum').unlink()
+    assert len(whole.read().truth or ()) == 30
+    with pytest.raises(RecordingError, match=r'broken\.tum'):
+        broken.read()

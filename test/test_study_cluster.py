@@ -16,6 +16,7 @@ from sim2real_eval.study.runner import run_study
 from sim_sensors.core.errors import Sim2RealError
 
 distributed = pytest.importorskip('distributed')
+pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 
 @pytest.fixture(scope='module')
@@ -36,8 +37,9 @@ def test_a_cluster_gives_the_same_bytes(
 ) -> None:
     file = write_study_file(tmp_path, {'judges': ['clean']})
     done = call(
-        capsys, 'study', file, '--out', tmp_path / 'far', '--cluster', cluster.scheduler_address
-    )
+        capsys, 'study', file, '--out', tmp_path / 'far', '--jobs', 1, '--cluster',
+        cluster.scheduler_address,
+    )  # fmt: skip
     assert done.status == 0
     near = call(capsys, 'study', file, '--out', tmp_path / 'near', '--jobs', 1)
     assert near.status == 0

@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import signal
-import subprocess
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_examples import call, call_process, command, contents, environment
+from cli_examples import call, call_process, contents, pictures_left_blank
+from command_copies import CommandCopy
 from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.cli.main import main
@@ -25,6 +23,7 @@ from sim2real_eval.study.folder import held
 from sim2real_eval.study.runner import run_study
 from sim_sensors.core.errors import Sim2RealError
 
+pytestmark = pytest.mark.usefixtures('blank_pictures')
 FOUR = {'recordings': [{'stand_in': {'scenarios': ['line'], 'runs': 4, 'duration': 4.0}}]}
 
 
@@ -32,7 +31,8 @@ FOUR = {'recordings': [{'stand_in': {'scenarios': ['line'], 'runs': 4, 'duration
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Files of a study of four recordings, run in one go by one process."""
     folder = tmp_path_factory.mktemp('undisturbed')
-    _study(folder)
+    with pictures_left_blank():
+        _study(folder)
     return contents(folder / 'out')
 
 
@@ -51,21 +51,11 @@ def test_a_killed_study_of_several_processes_continues_and_comes_to_the_same_byt
 ) -> None:
     file = write_study_file(tmp_path, FOUR)
     out = tmp_path / 'out'
-    killed = subprocess.Popen(
-        command('study', file, '--out', out, '--jobs', 2),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-        start_new_session=True,
-    )
-    try:
-        deadline = time.monotonic() + 120.0
-        while len(_judged(out)) < 5 and killed.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-    finally:
+    with CommandCopy('study', file, '--out', out, '--jobs', 2) as command:
+        command.wait_for(lambda: len(_judged(out)) >= 5, 'the first runs')
         # The whole group: workers, which end with their parent, may be writing.
-        os.killpg(killed.pid, signal.SIGKILL)
-        killed.wait()
+        command.send(signal.SIGKILL, to_group=True)
+        assert command.end().status == -signal.SIGKILL
     kept = {path: path.stat().st_mtime_ns for path in _judged(out)}
     assert len(kept) > 0
     assert b'"state": "unfinished"' in (out / 'study.json').read_bytes()
@@ -248,22 +238,12 @@ def test_whatever_is_written_into_a_study_is_written_while_it_is_held(
 def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
     long = {'recordings': [{'stand_in': {'scenarios': ['line'], 'runs': 40, 'duration': 8.0}}]}
     file, out = write_study_file(tmp_path, long), tmp_path / 'out'
-    process = subprocess.Popen(
-        command('study', file, '--out', out, '--jobs', 1),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        # A CI that runs in the background ignores Ctrl-C, and so would what it starts.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    deadline = time.monotonic() + 120.0
-    while not _judged(out) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    streams = process.communicate(timeout=180)
-    assert process.returncode == 130
-    (line,) = streams[1].splitlines()
+    with CommandCopy('study', file, '--out', out, '--jobs', 1) as command:
+        command.wait_for(lambda: _judged(out), 'the first run')
+        command.send(signal.SIGINT)
+        done = command.end()
+    assert done.status == 130
+    (line,) = done.err.splitlines()
     assert str(out) in line
     assert 'the same command continues' in line
     assert not list(out.rglob('.*'))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -13,20 +14,26 @@ import pytest
 from cli_examples import call, contents, environment
 from study_file_examples import SMALL, small_plan, write_study_file
 
+from sim2real_eval.api import simulate
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series_folder import REAL, read_series_folder
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study import recordings
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import StandIn, StudyRecording
-from sim2real_eval.study.run import Losses, RunKey, StudyFailure
+from sim2real_eval.study.run import Losses, RunKey, StudyFailure, scored_runs
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.runner import run_study
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion import motion_of
+
+pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 
 def recorded(folder: Path) -> list[Path]:
@@ -35,6 +42,23 @@ def recorded(folder: Path) -> list[Path]:
     for one in plan.recordings:
         write_recording(one.read(), folder / one.name)
     return [folder / one.name for one in plan.recordings]
+
+
+def test_a_large_recording_is_read_once_and_not_sent_to_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recordings, '_MOST_KEPT', 1)
+    motion = motion_of('line', duration=2.0)
+    path = tmp_path / 'drive'
+    write_recording(simulate(motion, gps='baseline', imu='ideal'), path)
+    one, other = (StudyRecording(name, '', Source(str(path), name)) for name in 'ab')
+    with Workers() as workers:
+        (read,) = recordings.begin_reading([one], workers)()
+        assert read.read() is read.read() is read.content
+        assert pickle.loads(pickle.dumps(read)).content is None
+        assert [each.content for each in recordings.begin_reading([one, other], workers)()] == [
+            None, None,
+        ]  # fmt: skip
 
 
 def test_a_study_of_recordings_gives_the_numbers_of_single_runs(tmp_path: Path) -> None:
@@ -54,6 +78,26 @@ def test_a_study_of_recordings_gives_the_numbers_of_single_runs(tmp_path: Path) 
     assert [run.values['forward_rmse'] for run in outcome.runs] == [
         run.forward.rmse for run in expected
     ]
+
+
+def test_a_second_replay_is_scored_and_kept_beside_the_first(tmp_path: Path) -> None:
+    """The judge answers once more, all speeds 10 % higher; its uncertainty has both."""
+    recording = small_plan(tmp_path).recordings[0].read()
+    setup = JudgeSetup.load('paper_released')
+    plan = RunPlan(recording, (), Judging(setup, StudyOptions(seed=3)))
+    found = plan.judge(plan.real)
+    again = dataclasses.replace(found, linear_velocity=found.linear_velocity * 1.1)
+    runs = [
+        plan.kept(plan.real, setup, recording, judged, RunKey('j', 'r', REAL, 1), '')[0]
+        for judged in (found, again, dataclasses.replace(found, again=again))
+    ]
+    for name in ('rmse', 'entropy_difference'):
+        assert runs[2].values[name] == runs[0].values[name]
+        assert runs[2].values[f'{name}_again'] == runs[1].values[name]
+    pair = scored_runs(runs[2:]).again
+    assert pair is not None
+    assert pair.tolist() == scored_runs(runs[1:2]).values.tolist()
+    assert scored_runs(runs).again is None
 
 
 @pytest.fixture(scope='module')

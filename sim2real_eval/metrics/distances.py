@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import Field
@@ -77,22 +77,52 @@ def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vep
     >>> vepd([score], [score]).vepd
     0.0
     """
-    # Here and elsewhere late: takes half a second, and workers that only judge never need it.
-    from scipy.stats import wasserstein_distance
-
     for name, scores in (('real', real_scores), ('simulated', sim_scores)):
         if not scores:
             raise MetricError(f'no {name} run; VEPD needs at least one real and one simulated')
     w_rmse, w_entropy = (
-        float(
-            wasserstein_distance(
-                [getattr(score, name) for score in sim_scores],
-                [getattr(score, name) for score in real_scores],
-            )
+        wasserstein(
+            [getattr(score, name) for score in sim_scores],
+            [getattr(score, name) for score in real_scores],
         )
         for name in ('rmse', 'entropy_difference')
     )
     return Vepd(len(real_scores), len(sim_scores), w_rmse, w_entropy, (w_rmse + w_entropy) / 2)
+
+
+# The two below as scipy.stats has them, whose import alone takes longer than most studies need
+# for all their statistics.
+
+
+def wasserstein(first: ArrayLike, second: ArrayLike) -> float:
+    """Return W1 between two sets of numbers, (n,) and (m,): the integral of |F - G|.
+
+    Examples
+    --------
+    >>> wasserstein([0.0, 1.0], [1.0, 2.0])
+    1.0
+    """
+    one, other = np.sort(first), np.sort(second)
+    points = np.sort(np.concatenate([one, other]))
+    shares = [np.searchsorted(side, points[:-1], 'right') / len(side) for side in (one, other)]
+    return float(np.abs(shares[0] - shares[1]) @ np.diff(points))
+
+
+def ranks(values: ArrayLike) -> FloatArray:
+    """Return the rank of each value (n, ...) among the n, from 1; equal ones share the mean rank.
+
+    NaN has the rank NaN and does not count.
+
+    Examples
+    --------
+    >>> ranks([0.3, 0.1, 0.3]).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    given = np.asarray(values, dtype=np.float64)
+    found = np.empty(given.shape)
+    for place, one in enumerate(given):
+        found[place] = (given < one).sum(axis=0) + ((given == one).sum(axis=0) + 1) / 2.0
+    return np.where(np.isnan(given), np.nan, found)
 
 
 def vepd_table(
@@ -127,14 +157,12 @@ def _ranked(
 ) -> list[VepdRow]:
     if not real:
         return []
-    from scipy.stats import rankdata
-
     results = {model: vepd(real, scores) for model, scores in sim.items() if scores}
     # Ranks come from the unrounded values; pandas' rank, which the paper uses, averages ties too.
-    ranks = rankdata([result.vepd for result in results.values()], method='average')
+    found = ranks([result.vepd for result in results.values()])
     return [
         VepdRow(**dataclasses.asdict(result), model=model, scenario=scenario, rank=float(rank))
-        for (model, result), rank in zip(results.items(), ranks, strict=True)
+        for (model, result), rank in zip(results.items(), found, strict=True)
     ]
 
 

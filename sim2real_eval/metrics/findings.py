@@ -119,11 +119,23 @@ NO_INTERVAL = routine(
     'The spread between motions cannot be estimated.',
     'use 3 motions or more',
 )
+REPEATED = routine(
+    'uncertainty.repeat',
+    'judged again, the real runs are {repeat:.2g} from themselves',
+    'The judge does not repeat its numbers. Every distance contains this variation, and the null '
+    'distance is at least as large.',
+)
+WITHIN_REPEAT = decisive(
+    'uncertainty.within_repeat',
+    'no farther from the real runs than these are from themselves when judged again, {repeat:.2g}',
+    'The distance is the variation of the judge; it says nothing of the sensors.',
+    'lower `clock.rate`, or use `clock: {{mode: lockstep}}`',
+)
 SKEWED = routine(
     'uncertainty.skewed',
     'the runs are skewed ({skewness:.1f}) or have heavy tails (excess kurtosis {kurtosis:.1f}): '
     'the 95 % interval may be too narrow',
-    'In simulated studies with such runs it held the true distance in 86 to 96 %, not 95 %. The '
+    'In simulated studies with such runs it held the true distance in 91 to 100 %. The '
     'p-value is exact for any distribution.',
     'record more motions; look at the runs that err most',
 )

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
-from sim_sensors.core.measurements import IntArray
+from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
-from .distances import POOLED, VepdRow, coverage_notes, vepd_table
+from .distances import POOLED, VepdRow, coverage_notes, ranks, vepd_table
 from .options import MetricOptions
 from .scores import RunScore, score_run
 from .series_folder import PAPER_SCENARIOS, REAL, SeriesKey, read_series_folder
@@ -158,26 +158,40 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgree
 
     A model with a NaN among its numbers has none, and does not count.
     """
-    from scipy.stats import rankdata
-
     values = np.array([first, second], dtype=np.float64)
     values = values[:, np.isfinite(values).all(axis=0)]
     n = values.shape[1]
     if n < 2 or (np.ptp(values, axis=1) == 0.0).any():
         return RankAgreement(n, None, None, None)
-    ranks = np.stack([rankdata(row) for row in values])
-    one, other = (np.sign(row[:, None] - row[None, :]) for row in ranks)
+    ranked = ranks(values.T).T
+    one, other = (np.sign(row[:, None] - row[None, :]) for row in ranked)
     scale = math.sqrt(float(np.sum(one**2)) * float(np.sum(other**2)))
-    drawn = ranks[1][_orders(n)]
+    drawn = ranked[1][_orders(n)]
     agreeing = np.zeros(len(drawn))
     for k in range(n - 1):
         agreeing += np.sign(drawn[:, k, None] - drawn[:, k + 1 :]) @ one[k, k + 1 :]
     permuted = 2.0 * agreeing / scale
     kendall = float(np.sum(one * other) / scale)
-    spearman = float(np.corrcoef(ranks)[0, 1])
+    spearman = float(np.corrcoef(ranked)[0, 1])
     # Drawn orders count the observed one in, as B. Phipson and G. K. Smyth, 2010, ask.
     p_value = float(np.mean(permuted >= kendall - 1e-9))
     return RankAgreement(n, kendall, spearman, p_value)
+
+
+def kendall_taus(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return Kendall's tau-b of each row of `(p, models)` of one with that of another, `(p,)`.
+
+    NaN where a row ties all.
+
+    Examples
+    --------
+    >>> kendall_taus(np.array([[1.0, 2.0, 3.0]]), np.array([[0.1, 0.3, 0.2]])).round(3).tolist()
+    [0.333]
+    """
+    one, other = (np.sign(row[:, :, None] - row[:, None, :]) for row in (first, second))
+    scale = np.sqrt((one**2).sum(axis=(1, 2)) * (other**2).sum(axis=(1, 2)))
+    agreeing = (one * other).sum(axis=(1, 2))
+    return np.asarray(np.divide(agreeing, scale, out=np.full(len(scale), np.nan), where=scale > 0))
 
 
 @functools.lru_cache(maxsize=1)

@@ -143,7 +143,7 @@ def uncertainty_table(
     return table
 
 
-def pose_table(rankings: Sequence[PoseRanking]) -> DataTable:
+def pose_difference_table(rankings: Sequence[PoseRanking]) -> DataTable:
     """Return the distances of position, heading and attitude, a row per judge and model."""
     heads = ('judge', 'by', 'model')
     numbers = ('distance', 'interval', 'null quantile', 'p-value', 'tied ranks')
@@ -259,7 +259,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
     """Return one line per two rankings of a scenario."""
     table = plain_table(title, gap=1)
     add_words(table, 'scenario', 'ranking', 'and ranking')
-    add_numbers(table, 'models', 'Kendall', 'Spearman', 'p-value', 'adjusted')
+    add_numbers(table, 'models', 'Kendall', '95 %', 'Spearman', 'p-value', 'adjusted')
     last = None
     for pair in pairs:
         if last not in (None, pair.scenario):
@@ -271,6 +271,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
             Text(pair.second),
             str(agreement.models),
             rounded(agreement.kendall, 2),
+            pair.interval,
             rounded(agreement.spearman, 2),
             p_value_text(agreement.p_value),
             p_value_text(pair.adjusted),

@@ -6,16 +6,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from sim2real_eval.benches.sensitivity.detection import Sensitivity
 from sim2real_eval.benches.sensitivity.options import LEVEL
-from sim2real_eval.benches.sensitivity.size_search import Detectable
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
@@ -26,6 +24,10 @@ from sim2real_eval.study.variants import STAND_IN
 from sim_sensors.core.errors import Sim2RealError
 from . import style
 from .console import add_words, plain_table
+
+if TYPE_CHECKING:
+    from sim2real_eval.benches.sensitivity.detection import Sensitivity
+    from sim2real_eval.benches.sensitivity.size_search import Detectable
 
 MARK = 'sensitivity.json'
 """File that every result of this kind holds; in the folder of a study, what its report shows."""

@@ -5,7 +5,6 @@ them.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -67,7 +66,6 @@ POSE_COLUMNS = (
 """Columns of pose.csv; from `model` on as `DistanceUncertainty` calls them."""
 
 
-@functools.lru_cache(maxsize=1)
 def pose_rankings(outcome: StudyOutcome) -> tuple[PoseRanking, ...]:
     """Return all differences that every run of a judge and group has.
 

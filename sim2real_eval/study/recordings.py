@@ -6,10 +6,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import glob
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Source
@@ -24,7 +25,6 @@ from sim_sensors.gps.gps import GPS
 from sim_sensors.imu.imu import IMU
 from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
 from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
-from sim_sensors.motion.sprung_car import SprungCar, drive_on_springs
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
 from sim_sensors.sensor.catalogue import KINDS
@@ -85,7 +85,10 @@ class PathDrive:
 def _driven(one: PathDrive) -> Motion:
     # Units of one recording come one after the other, and the drive takes longer than a judge.
     labels: Any = {'seed': one.seed, 'run': one.run, 'duration': one.duration}
-    if isinstance(one.vehicle, SprungCar):
+    if type(one.vehicle) is not AckermannVehicle:
+        from sim_sensors.motion.sprung_car import SprungCar, drive_on_springs
+
+        assert isinstance(one.vehicle, SprungCar)
         return drive_on_springs(one.scenario, car=one.vehicle, variation=one.variation, **labels)
     return drive(one.scenario, vehicle=one.vehicle, variation=one.variation, **labels)
 
@@ -191,8 +194,12 @@ def _drive(fields: dict[str, Entry], scenario: str, seed: int, run: str) -> Path
 
 def _vehicle(entry: Entry | None) -> AckermannVehicle:
     """Return the vehicle before changes: on springs where one concerns these or the ground."""
+    if entry is None:
+        return ART
+    from sim_sensors.motion.sprung_car import SprungCar
+
     own = SprungCar.declared().keys() - AckermannVehicle.declared().keys()
-    given = entry.value if entry is not None and isinstance(entry.value, dict) else {}
+    given = entry.value if isinstance(entry.value, dict) else {}
     return SprungCar() if own & given.keys() else ART
 
 
@@ -213,6 +220,13 @@ class StudyRecording:
     origin: Source | StandIn | PathDrive
     # What recordings share that are not independent: a drive, a day, a receiver.
     block: str = ''
+    # What was read of it, see `begin_reading`.
+    content: Recording | None = dataclasses.field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process reads a large recording in less time than it takes to send it.
+        large = isinstance(self.origin, Source) and _size(self.origin) > _MOST_KEPT
+        return {**vars(self), 'content': None if large else self.content}
 
     @property
     def has_real_run(self) -> bool:
@@ -234,7 +248,7 @@ class StudyRecording:
         """
         if transforms is not None and isinstance(self.origin, Source):
             return dataclasses.replace(self.origin, transforms=transforms).read()
-        return self.origin.read()
+        return self.origin.read() if self.content is None else self.content
 
     def to_mapping(self) -> dict[str, Any]:
         """Return what identifies it, as plain values; what cannot be read has no digest."""
@@ -302,6 +316,44 @@ def of_sources(sources: Sequence[Source]) -> tuple[StudyRecording, ...]:
     found = tuple(StudyRecording(source.own_name(), '', source) for source in sources)
     Entry('--real', '', None).refuse_twice([one.name for one in found], _TWICE)
     return found
+
+
+_MOST_KEPT = 1 << 25  # bytes of files of all recordings
+
+
+def begin_reading(
+    recordings: Sequence[StudyRecording], workers: Workers
+) -> Callable[[], tuple[StudyRecording, ...]]:
+    """Begin to read recordings; return what waits for them, with what is in them.
+
+    So they are read once. Where several are large they are not read here: what needs one reads it,
+    and one at a time is in memory. A recording that cannot be read fails where it is needed.
+    """
+    sources = [one.origin for one in recordings if isinstance(one.origin, Source)]
+    if len(sources) > 1 and sum(map(_size, sources)) > _MOST_KEPT:
+        sources = []
+    wait = workers.begin_map(_content, sources)
+
+    def read() -> tuple[StudyRecording, ...]:
+        found: dict[int, Recording | None] = dict(zip(map(id, sources), wait(), strict=True))
+        return tuple(
+            dataclasses.replace(one, content=found.get(id(one.origin))) for one in recordings
+        )
+
+    return read
+
+
+def _content(source: Source) -> Recording | None:
+    try:
+        return source.read()
+    except Sim2RealError:
+        return None
+
+
+def _size(source: Source) -> int:
+    path = Path(source.path)
+    files = path.rglob('*') if path.is_dir() else [path]
+    return sum(one.stat().st_size if one.is_file() else 0 for one in files)
 
 
 def _of_path(fields: dict[str, Entry], folder: Path, group: str) -> list[StudyRecording]:

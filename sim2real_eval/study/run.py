@@ -39,7 +39,7 @@ class StudyRun:
     # Numbers by name. Always there: those of `RunScore` (`rmse`, `entropy_gt`, `entropy_se`,
     # `entropy_difference`, `n_samples`, `duration`), `forward_rmse` (m/s), `estimates` and
     # `fixes_used`. Others, such as `position_rmse`, where they can be had: a run without truth of
-    # position has none.
+    # position has none. Names that end in `_again` are of a second replay.
     values: Mapping[str, float]
     notes: tuple[Finding, ...] = ()  # what the user should know, most important first
 
@@ -72,22 +72,35 @@ class StudyRun:
         }
 
 
-_OF_VEPD = {'rmse': 1.0, 'entropy_difference': 1.0}
+AGAIN = '_again'
+"""End of the names of values of a second replay."""
+OF_VEPD = {'rmse': 1.0, 'entropy_difference': 1.0}
+"""Values between which VEPD takes distances, and what each is over."""
 
 
 def scored_runs(
     runs: Sequence[StudyRun],
     blocks: Mapping[str, str] | None = None,
-    values: Mapping[str, float] = _OF_VEPD,
+    values: Mapping[str, float] = OF_VEPD,
 ) -> ScoredRuns:
     """Take values of the runs of one source, each over its number, for their uncertainty; `blocks`
     are those of recordings, by name.
     """
+
+    def taken(names: Sequence[str]) -> FloatArray:
+        scales = values.values()
+        return np.array([
+            [run.values[name] / scale for name, scale in zip(names, scales, strict=True)]
+            for run in runs
+        ])  # fmt: skip
+
+    again = [name + AGAIN for name in values]
     return ScoredRuns(
-        np.array([[run.values[name] / scale for name, scale in values.items()] for run in runs]),
+        taken([*values]),
         tuple(run.key.recording for run in runs),
         tuple(run.scenario for run in runs),
         tuple(blocks.get(run.key.recording, '') for run in runs) if blocks else (),
+        taken(again) if all(name in run.values for run in runs for name in again) else None,
     )
 
 

@@ -27,7 +27,7 @@ from sim_sensors.world.world import World
 from .adapting import lacks_heading, true_heading
 from .observation import observe
 from .options import StudyOptions
-from .run import EstimateSignals, RunKey, StudyRun
+from .run import AGAIN, OF_VEPD, EstimateSignals, RunKey, StudyRun
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -169,5 +169,8 @@ class RunPlan:
             'fixes_used': len(judged.gps_stamp_ns),
             **seen,
         }
+        if judged.again is not None:
+            again = self.score(run, judged.again).score
+            values |= {f'{name}{AGAIN}': getattr(again, name) for name in OF_VEPD}
         finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
         return StudyRun(key, self.maker.real.scenario, group, finite, scored.notes), signals

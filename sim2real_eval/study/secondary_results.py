@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.tables import write_csv, write_json
-from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.metrics.distances import POOLED, ranks
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import RankAgreement, rank_agreement
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty_by_scenario
+from sim2real_eval.metrics.uncertainty.motions import units_of
 from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
 from sim_sensors.core.errors import Sim2RealError
@@ -106,10 +107,9 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
     return found
 
 
-def _units(runs: Sequence[MetricRun], blocks: Mapping[str, str]) -> list[str]:
-    return [
-        blocks.get(run.key.recording, f'{run.scenario}\x00{run.key.recording}') for run in runs
-    ]
+def _units(runs: Sequence[MetricRun], blocks: Mapping[str, str]) -> tuple[str, ...]:
+    names, scenarios = ([run.key.recording for run in runs], [run.scenario for run in runs])
+    return units_of(names, scenarios, [blocks.get(name, '') for name in names])
 
 
 def _rows(
@@ -118,8 +118,6 @@ def _rows(
     everyone: MetricRuns,
     outcome: StudyOutcome,
 ) -> list[MetricRow]:
-    from scipy.stats import rankdata
-
     seed, blocks = int(outcome.record['seed']), outcome.blocks
 
     real = runs[REAL]
@@ -158,7 +156,7 @@ def _rows(
         MetricRow(
             metric,
             _absent(distances[number]),
-            _absent(rankdata(settled[number], nan_policy='omit')),
+            _absent(ranks(settled[number])),
             _absent(single[number]),
             _absent(adjusted[number]),
             rank_agreement(settled[number], settled[0]),

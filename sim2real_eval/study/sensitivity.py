@@ -5,19 +5,29 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from sim2real_eval.metrics.distances import POOLED, VepdRow
+from sim2real_eval.metrics.distances import POOLED, VepdRow, ranks
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
-from sim2real_eval.metrics.published import RankAgreement, published_vepd, rank_agreement
+from sim2real_eval.metrics.published import (
+    RankAgreement,
+    kendall_taus,
+    published_vepd,
+    rank_agreement,
+)
 from sim2real_eval.metrics.scores import RunScore, score_run
 from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.uncertainty.assessment import FEWEST_DEGREES
+from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
+from sim2real_eval.metrics.uncertainty.motions import MotionDraws
+from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FloatArray
 from .outcome import StudyOutcome, speed_series
-from .run import RunKey, StudyRun
+from .run import RunKey, StudyRun, scored_runs
 
 _CHANGES: tuple[tuple[str, Any], ...] = (
     ('detrend', 'mean'),
@@ -183,12 +193,9 @@ def _tables(judge: str, group: str, scored: Sequence[_Way]) -> list[SensitivityT
                 unknown = RankAgreement(0, None, None, None)
                 rows.append(SensitivityRow(label, nothing, nothing, unknown, problem))
                 continue
-            from scipy.stats import rankdata
-
             values = tuple(by_model[model].vepd for model in models)
             agreement = rank_agreement(values, [row.vepd for row in mine])
-            ranks = tuple(rankdata(values, method='average').tolist())
-            rows.append(SensitivityRow(label, values, ranks, agreement))
+            rows.append(SensitivityRow(label, values, tuple(ranks(values).tolist()), agreement))
         found.append(SensitivityTable(judge, group, scenario, models, tuple(rows)))
     return found
 
@@ -209,6 +216,14 @@ class RankingPair:
     second: str
     agreement: RankAgreement  # over the models that both rank
     adjusted: float | None = None  # p-value among all pairs of rankings of the study
+    # 95 % quantiles of Kendall's tau if other motions were drawn; None with fewer than three.
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def interval(self) -> str:
+        """The quantiles as text; empty where they cannot be had."""
+        return '' if self.low is None else f'{self.low:.2f} to {self.high:.2f}'
 
 
 def ranking_pairs(outcome: StudyOutcome) -> list[RankingPair]:
@@ -218,8 +233,10 @@ def ranking_pairs(outcome: StudyOutcome) -> list[RankingPair]:
     the study ranks in no scenario of the paper.
     """
     rankings: dict[str, dict[str, dict[str, float]]] = {}
+    places: dict[str, tuple[str, str]] = {}
     for judge, group in outcome.compared:
         label = f'{judge} in {group}' if len(outcome.groups) > 1 else judge
+        places[label] = judge, group
         for row in outcome.table(judge, group):
             rankings.setdefault(row.scenario, {}).setdefault(label, {})[row.model] = row.vepd
     if set(rankings) == {POOLED} or len(rankings) == 2:
@@ -227,19 +244,71 @@ def ranking_pairs(outcome: StudyOutcome) -> list[RankingPair]:
         rankings.pop(POOLED, None)
     found = []
     for scenario, ranked in rankings.items():
+        drawn = {
+            label: _drawn_distances(outcome, *place, scenario) for label, place in places.items()
+        }
         printed = {model: published_vepd(model, scenario) for model in outcome.models}
         known = {model: value for model, value in printed.items() if value is not None}
         both = {**ranked, **({PAPER: known} if len(known) > 1 else {})}
+        # A printed ranking has no motions to draw.
+        drawn[PAPER] = np.array([[known.get(model, np.nan) for model in outcome.models]])
         for (first, one), (second, other) in itertools.combinations(both.items(), 2):
             agreement = rank_agreement(
                 [one.get(model, np.nan) for model in outcome.models],
                 [other.get(model, np.nan) for model in outcome.models],
             )
-            found.append(RankingPair(scenario, first, second, agreement))
+            ends = _ends(drawn[first], drawn[second])
+            found.append(RankingPair(scenario, first, second, agreement, None, *ends))
     adjusted = holm([pair.agreement.p_value for pair in found])
     return [
         dataclasses.replace(pair, adjusted=one) for pair, one in zip(found, adjusted, strict=True)
     ]
+
+
+def _drawn_distances(
+    outcome: StudyOutcome, judge: str, group: str, scenario: str
+) -> FloatArray | None:
+    """Return VEPD of all models if other motions were drawn, `(draws, models)`.
+
+    The draws are the same for every judge. NaN for a model without runs; None where the motions
+    are too few.
+    """
+    given: Mapping[str, Any] = outcome.record.get('uncertainty') or {}
+    options = UncertaintyOptions.from_mapping(given, 'uncertainty')
+    runs = {
+        model: scored_runs(
+            [run for run in found if scenario in (run.scenario, POOLED)], outcome.blocks
+        )
+        for model, found in outcome.by_model(judge, group).items()
+        if any(scenario in (run.scenario, POOLED) for run in found)
+    }
+    real = runs.pop(REAL, None)
+    if real is None:
+        return None
+    seed = int(outcome.record.get('seed', 0))
+    draws = MotionDraws.of(real, runs.values(), options.resamples, seed)
+    if draws.freedom(real, *runs.values()).degrees < FEWEST_DEGREES:
+        return None
+    found = np.full((options.resamples, len(outcome.models)), np.nan)
+    for k, model in enumerate(outcome.models):
+        if model in runs:
+            distance = MeanWasserstein.of(np.concatenate([real.values, runs[model].values]))
+            weights = [draws.weights(real), -draws.weights(runs[model])]
+            found[:, k] = distance.weighted(np.concatenate(weights, axis=1))
+    return found
+
+
+def _ends(one: FloatArray | None, other: FloatArray | None) -> tuple[float | None, float | None]:
+    """Return 95 % quantiles of Kendall's tau of drawn distances; None where there are none."""
+    if one is None or other is None:
+        return None, None
+    both = np.isfinite(one[0]) & np.isfinite(other[0])
+    taus = kendall_taus(one[:, both], other[:, both])
+    taus = taus[np.isfinite(taus)]
+    if not len(taus):
+        return None, None
+    low, high = np.quantile(taus, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

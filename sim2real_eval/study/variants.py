@@ -58,8 +58,7 @@ def _by_kind(entry: Entry, *beside: str) -> dict[str, Entry]:
     required = () if any(name in given for name in others) else _BASIC
     fields = entry.fields((*beside, *_BASIC, *others), required=(*beside, *required))
     real = {name: Entry(entry.where, entry.key, REAL_SENSOR) for name in _BASIC}
-    return {name: fields.get(name) or real[name] for name in (*_BASIC, *others)
-            if name in fields or name in real}  # fmt: skip
+    return {**real, **{name: fields[name] for name in (*_BASIC, *others) if name in fields}}
 
 
 def _variant(entry: Entry, folder: Path) -> Twin:

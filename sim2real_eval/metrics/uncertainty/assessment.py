@@ -11,7 +11,13 @@ import numpy as np
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import Field
 from sim2real_eval.metrics.distances import POOLED, VEPD_COLUMNS, VepdRow
-from sim2real_eval.metrics.findings import NO_INTERVAL, SKEWED, TOO_FEW_MOTIONS
+from sim2real_eval.metrics.findings import (
+    NO_INTERVAL,
+    REPEATED,
+    SKEWED,
+    TOO_FEW_MOTIONS,
+    WITHIN_REPEAT,
+)
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.published import SeriesVepd
 from sim2real_eval.metrics.series_folder import REAL
@@ -26,7 +32,7 @@ from .tails import tails_of
 _PART = 5
 """Part of the resamples for intervals, which take them at twelve true distances."""
 
-_FEWEST_DEGREES = 2.0
+FEWEST_DEGREES = 2.0
 """Of freedom, below which a spread says next to nothing."""
 
 
@@ -88,6 +94,7 @@ def uncertainty(
         together = [one.between(drawn_labels[model].real) for model, one in distances.items()]
     adjusted = permutation_test.joint_p_values(np.stack(together)).adjusted
     draws = MotionDraws.of(real, sims.values(), options.resamples, seed)
+    repeat = _repeat_distance(real)
     found: list[DistanceUncertainty] = []
     drawn: dict[str, DrawnDistance] = {}
     for (model, runs), among_all in zip(sims.items(), adjusted, strict=True):
@@ -96,11 +103,15 @@ def uncertainty(
         )
         if one.p_value is not None:
             one = dataclasses.replace(one, adjusted=among_all)
+        if repeat is not None and one.null_median is not None and one.null_high is not None:
+            # So far is reality from itself, however few runs the permutations have.
+            ends = (max(one.null_median, repeat), max(one.null_high, repeat))
+            one = dataclasses.replace(one, null_median=ends[0], null_high=ends[1])
         found.append(one)
     freedom = draws.freedom(real, *sims.values())
     motions = len(set(real.units))
     pairs = compare_pairs(real, sims, drawn, freedom, options, motions=motions, seed=seed)
-    if freedom.degrees >= _FEWEST_DEGREES:
+    if freedom.degrees >= FEWEST_DEGREES:
         found = _ranked(found, drawn, pairs, freedom.inflation)
     blocks = real.units if real.block else None
     split = (
@@ -120,9 +131,28 @@ def uncertainty(
         tuple(pairs),
         (
             *_notes(permutations, motions, freedom.degrees, options),
-            *(_skewed(real, sims) if freedom.degrees >= _FEWEST_DEGREES else ()),
+            *(_skewed(real, sims) if freedom.degrees >= FEWEST_DEGREES else ()),
+            *_repeated(repeat, found),
         ),
+        repeat,
     )
+
+
+def _repeat_distance(real: ScoredRuns) -> float | None:
+    """Return how far the real runs are from themselves judged once more."""
+    if real.again is None:
+        return None
+    first = np.arange(2 * len(real)) < len(real)
+    distance = MeanWasserstein.of(np.concatenate([real.values, real.again]))
+    return float(distance.between(first[None])[0])
+
+
+def _repeated(repeat: float | None, models: Sequence[DistanceUncertainty]) -> list[Finding]:
+    if not repeat:
+        return []
+    within = [one.model for one in models if one.distance <= repeat]
+    notes = [REPEATED(repeat=repeat)]
+    return [*notes, WITHIN_REPEAT(', '.join(within), repeat=repeat)] if within else notes
 
 
 def _permutations(
@@ -196,13 +226,14 @@ def _judged(
             null_median=float(np.median(null)),
             null_high=float(np.quantile(null, options.level)),
         )
-    if freedom.degrees >= _FEWEST_DEGREES:
+    if freedom.degrees >= FEWEST_DEGREES:
         part = max(options.resamples // _PART, 100)
         estimate, low, high = bounds(
             ResampledRuns(real.values, one[:part]),
             ResampledRuns(runs.values, other[:part]),
             level=options.level,
             freedom=freedom,
+            linear=linear,
             nulls=[
                 lack * float(np.median(MeanWasserstein.of(column[:, None]).between(labels.real)))
                 for column in moved.T
@@ -259,7 +290,7 @@ def _notes(
         least = max(permutations[model].least for model in short)
         values = {'motions': motions, 'level': options.level, 'least': least}
         notes.append(TOO_FEW_MOTIONS(', '.join(short), **values))
-    if degrees < _FEWEST_DEGREES:
+    if degrees < FEWEST_DEGREES:
         notes.append(NO_INTERVAL(motions=motions))
     return tuple(notes)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import special
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
@@ -37,26 +38,25 @@ class ScoredRuns:
     block : tuple of str, optional
         What a run is not independent of others by, such as the drive, the day or the receiver;
         empty for a run that is independent. Motions of a block are drawn together.
+    again : (n, k) float, optional
+        Values of the same runs judged once more, by a judge that may give others.
     """
 
     values: FloatArray
     motion: tuple[str, ...]
     scenario: tuple[str, ...]
     block: tuple[str, ...] = ()
+    again: FloatArray | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Motions with their scenarios: two scenarios may call a motion alike."""
-        return tuple(f'{a}\x00{b}' for a, b in zip(self.scenario, self.motion, strict=True))
+        return units_of(self.motion, self.scenario)
 
     @property
     def units(self) -> tuple[str, ...]:
         """What is drawn anew: the block of each run, or its motion."""
-        blocks = self.block or ('',) * len(self.values)
-        return tuple(
-            f'block\x00{block}' if block else name
-            for block, name in zip(blocks, self.names, strict=True)
-        )
+        return units_of(self.motion, self.scenario, self.block)
 
     @classmethod
     def of_scores(
@@ -74,6 +74,7 @@ class ScoredRuns:
             tuple(self.motion[i] for i in chosen),
             tuple(self.scenario[i] for i in chosen),
             tuple(self.block[i] for i in chosen) if self.block else (),
+            None if self.again is None else self.again[chosen],
         )
 
     def __len__(self) -> int:
@@ -108,10 +109,19 @@ class Freedom:
 
     def widening(self, level: float) -> float:
         """Return by how much quantiles of resamples are to be wider: Student against Gauss."""
-        from scipy import stats
-
         upper = 0.5 + level / 2.0
-        return self.inflation * float(stats.t.ppf(upper, self.degrees) / stats.norm.ppf(upper))
+        student = special.stdtrit(self.degrees, upper)
+        return self.inflation * float(student / special.ndtri(upper))
+
+
+def units_of(
+    motion: Sequence[str], scenario: Sequence[str], block: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return what each run is not independent of others by: its block, or its motion."""
+    return tuple(
+        f'block\x00{one}' if one else f'{a}\x00{b}'
+        for a, b, one in zip(scenario, motion, block or ('',) * len(motion), strict=True)
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_lowercase
 
 import numpy as np
+from scipy import special
 
+from sim2real_eval.metrics.distances import ranks
 from sim_sensors.core.measurements import FloatArray
 from .interval import ROWS, MeanWasserstein, side_weights
 from .motions import Freedom, ScoredRuns
@@ -170,12 +172,10 @@ def _more(
     """
     if difference <= 0.0:
         return None
-    from scipy import stats
-
     upper = 0.5 + options.level / 2.0
     total = np.arange(max(motions + 1, _FEWEST), motions + options.most_motions + 1)
-    student = stats.t.ppf(upper, total - 1) / stats.norm.ppf(upper)
-    wanted = critical * student + stats.norm.ppf(options.power)
+    student = special.stdtrit(total - 1, upper) / special.ndtri(upper)
+    wanted = critical * student + special.ndtri(options.power)
     enough = np.flatnonzero(difference >= wanted * error * np.sqrt(motions / total))
     return int(total[enough[0]] - motions) if len(enough) else None
 
@@ -185,14 +185,12 @@ def rank_distribution(distances: FloatArray) -> FloatArray:
 
     Models that tie share their ranks: half a rank counts as half of either neighbour.
     """
-    from scipy.stats import rankdata
-
     models = len(distances)
-    ranks = rankdata(distances, method='average', axis=0)
+    found = ranks(distances)
     # The share of a rank between two whole ones goes to both.
     whole = np.arange(1, models + 1)
     return np.stack(
-        [np.clip(1.0 - np.abs(ranks - one), 0.0, 1.0).mean(axis=1) for one in whole], 1
+        [np.clip(1.0 - np.abs(found - one), 0.0, 1.0).mean(axis=1) for one in whole], 1
     )
 
 

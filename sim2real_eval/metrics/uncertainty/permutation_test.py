@@ -12,6 +12,7 @@ labels count as one of them).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ class LabelPermutations:
     real: NDArray[np.bool_]
     paired: bool
 
-    @property
+    @functools.cached_property
     def least(self) -> float:
         """Smallest p-value that can come out; two when exchanging the sides is a permutation."""
         first = self.real[0]
@@ -76,6 +77,27 @@ def permute_labels(
     `units` are the blocks of the runs, or what names each alone: runs of one block are not
     independent, and change sides together.
     """
+    sides = tuple(real), tuple(simulated)
+    scenarios, together = (
+        None if pair is None else (tuple(pair[0]), tuple(pair[1])) for pair in (strata, units)
+    )
+    return _permuted(*sides, most, seed, scenarios, together, drawn)
+
+
+_Labels = tuple[str, ...]
+
+
+# Asked for the same by each distance and pair of models of a study.
+@functools.lru_cache(maxsize=4)
+def _permuted(
+    real: _Labels,
+    simulated: _Labels,
+    most: int,
+    seed: int,
+    strata: tuple[_Labels, _Labels] | None,
+    units: tuple[_Labels, _Labels] | None,
+    drawn: bool,
+) -> LabelPermutations:
     labels = np.zeros((1, len(real) + len(simulated)), dtype=np.bool_)
     labels[0, : len(real)] = True
     repeated = len(set(simulated)) < len(simulated) or len(set(real)) < len(real)
@@ -94,6 +116,7 @@ def permute_labels(
         labels[:, [i for block in blocks for unit in block.units for i in unit]] = False
         for row, one in zip(labels, chosen, strict=True):
             row[one] = True
+        labels.setflags(write=False)
         return LabelPermutations(labels, paired)
     labels = np.repeat(labels, most, axis=0)
     rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
@@ -101,6 +124,7 @@ def permute_labels(
         order = rng.random((most - 1, len(block.units))).argsort(axis=1) < block.real
         for k, unit in enumerate(block.units):
             labels[1:, unit] = order[:, k, None]
+    labels.setflags(write=False)
     return LabelPermutations(labels, paired)
 
 

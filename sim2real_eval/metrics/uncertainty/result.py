@@ -69,7 +69,7 @@ class DistanceUncertainty:
         when they may be one.
     null_median, null_high : float or None
         Median and `level` quantile of the distance that a model with the real process would have
-        with these numbers of runs.
+        with these numbers of runs; at least `Uncertainty.repeat`.
     p_value : float or None
         Share of permutations that give at least the distance: that of so large a gap from a model
         with the real process.
@@ -143,6 +143,9 @@ class Uncertainty:
         Every pair of models.
     notes : tuple of Finding
         What cannot be told, and why.
+    repeat : float or None
+        Distance of the real runs from themselves judged once more: 0 for a judge that gives the
+        same numbers, None for one that was not asked again.
     """
 
     options: UncertaintyOptions
@@ -152,6 +155,7 @@ class Uncertainty:
     models: tuple[DistanceUncertainty, ...]
     pairs: tuple[PairUncertainty, ...] = ()
     notes: tuple[Finding, ...] = ()
+    repeat: float | None = None
 
     def of(self, model: str) -> DistanceUncertainty:
         """Return what is known of a model."""
@@ -189,6 +193,7 @@ class Uncertainty:
             'paired': self.paired,
             'motions': self.motions,
             'real_split': self.real_split,
+            'repeat': self.repeat,
             'models': [_plain(one) for one in self.models],
             'pairs': [{**_plain(one), 'more': self.more(one)} for one in self.pairs],
             'notes': to_records(self.notes),

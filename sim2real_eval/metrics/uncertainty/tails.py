@@ -19,7 +19,7 @@ _SKEWNESS, _KURTOSIS = 0.6, 1.0
 
 
 class Tails(NamedTuple):
-    """Mean skewness over the coordinates, without sign, and largest excess kurtosis."""
+    """Mean size of the skewness of the coordinates, and their largest excess kurtosis."""
 
     skewness: float
     kurtosis: float
@@ -41,6 +41,11 @@ def tails_of(real: ScoredRuns, simulated: ScoredRuns) -> Tails:
     >>> normal, skewed = rng.normal(size=(2, 10, 2)), rng.lognormal(0.0, 0.9, (2, 10, 2))
     >>> tails_of(*map(runs, normal)).heavy, tails_of(*map(runs, skewed)).heavy
     (False, True)
+
+    Tails to opposite sides count as much:
+
+    >>> tails_of(*map(runs, skewed * [1.0, -1.0])).heavy
+    True
     """
     parts = []
     for runs in (real, simulated):
@@ -53,4 +58,4 @@ def tails_of(real: ScoredRuns, simulated: ScoredRuns) -> Tails:
     variance[variance == 0.0] = 1.0
     skewness = np.mean(both**3, axis=0) / variance**1.5
     kurtosis = np.mean(both**4, axis=0) / variance**2 - 3.0
-    return Tails(float(abs(skewness.mean())), float(kurtosis.max()))
+    return Tails(float(np.abs(skewness).mean()), float(kurtosis.max()))

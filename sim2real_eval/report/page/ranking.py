@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from sim2real_eval.metrics.distances import POOLED, VepdRow
-from sim2real_eval.metrics.published import TABLE_2, published_vepd
+from sim2real_eval.metrics.published import TABLE_2, published_vepd, rank_agreement
 from sim2real_eval.metrics.series_folder import PAPER_SCENARIOS
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
 from sim2real_eval.report.console import NONE, decimal, p_value_text, span
@@ -88,11 +88,8 @@ class Standing:
         ]
         if len(pairs) < 3:
             return None
-        # Here: the copies of this process that judge need not load it.
-        from scipy.stats import kendalltau
-
-        tau = float(kendalltau(*zip(*pairs, strict=True)).statistic)
-        return tau if tau == tau else None
+        first, second = zip(*pairs, strict=True)
+        return rank_agreement(first, second).kendall
 
 
 def standings(outcome: StudyOutcome) -> list[Standing]:

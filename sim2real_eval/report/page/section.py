@@ -12,7 +12,7 @@ from sim2real_eval.report import console
 from sim2real_eval.report.ranking_tables import (
     RankLines,
     metric_lines,
-    pose_table,
+    pose_difference_table,
     sensitivity_lines,
 )
 from sim2real_eval.study.outcome import StudyOutcome
@@ -267,7 +267,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
             'How different the errors of position, heading and attitude are, by the statistics of '
             'VEPD: W1 between the RMSE of real and simulated runs, in standard deviations of the '
             'real ones, so that units do not decide.',
-            [AnnotatedTable(pose_table(side.poses))] if side.poses else [],
+            [AnnotatedTable(pose_difference_table(side.poses))] if side.poses else [],
         ),
         SideSection(
             'options',
@@ -307,7 +307,8 @@ def _block(given: RankLines) -> AnnotatedTable:
 def _pairs(side: SideResults) -> AnnotatedTable:
     columns = [console.Column(name) for name in ('scenario', 'ranking', 'and ranking')]
     columns += [
-        console.numeric(name) for name in ('models', 'Kendall', 'Spearman', 'p-value', 'adjusted')
+        console.numeric(name)
+        for name in ('models', 'Kendall', '95 % interval', 'Spearman', 'p-value', 'adjusted')
     ]
     rows = [
         [
@@ -316,6 +317,7 @@ def _pairs(side: SideResults) -> AnnotatedTable:
             pair.second,
             str(pair.agreement.models),
             _two(pair.agreement.kendall),
+            pair.interval or console.NONE,
             _two(pair.agreement.spearman),
             console.p_value_text(pair.agreement.p_value, console.NONE),
             console.p_value_text(pair.adjusted, console.NONE),

@@ -130,6 +130,8 @@ def fit(
     # A study of none: the real runs need no twins.
     told = progress or (lambda _: None)
     with Workers(jobs) as workers:
+        # Before a thread shows progress: copies of this process need not load anything again.
+        workers.start()
         real = judge_real(sources, judging, workers, progress=told(len(sources)))
         evaluations = Evaluations(real, twin, tuned, judging, workers)
         folds = deal_folds(real.scenarios, options.folds, judging.options.seed)
