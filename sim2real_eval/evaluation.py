@@ -274,7 +274,7 @@ def vepd(
     VEPD 0.08343: 8 real, 8 simulated runs
       RMSE of speed       0.0659 m/s
       entropy difference  0.101
-      95% interval        0.0744 to 0.09465
+      95% interval        0.06811 to 0.09468
       p-value             0.00781
     >>> result.to_dict()['n_real'], len(result.to_dict()['runs'])
     (8, 16)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from textbook_filter import (
     ANGLES,
@@ -25,7 +25,6 @@ from sim2real_eval.judge.robot_localization.filter import correct
 from sim2real_eval.judge.robot_localization.state import VX, YAW, N, X
 
 
-@settings(deadline=None, max_examples=60)
 @given(seeds, st.lists(st.integers(0, N - 1), min_size=1, max_size=N, unique=True))
 def test_correction_is_the_textbook_one(seed: int, states: list[int]) -> None:
     """Joseph form with a dense H, any mask and full measurement covariance."""

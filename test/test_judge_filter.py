@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from filterpy.kalman import ExtendedKalmanFilter
-from hypothesis import given, settings
+from hypothesis import given
 from judge_examples import STATE_NAMES, dynamics
 from textbook_filter import (
     ANGLES,
@@ -80,7 +80,6 @@ def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], Non
     assert abs(flt.state[X] - 20.0) < 0.2
 
 
-@settings(deadline=None, max_examples=40)
 @given(seeds)
 def test_covariance_stays_symmetric_and_positive(seed: int) -> None:
     """50 random predictions and corrections, exact sensors (zero covariance) among them.
@@ -130,7 +129,7 @@ def test_covariance_stays_positive_over_many_steps_of_extreme_measurements() -> 
     motion = 0.3 * rng.normal(size=N)
     flt = filter_at(motion, extreme(N))
     dyn = dynamics(np.diag(DEFAULT_PROCESS_NOISE))
-    steps_ns = (10.0 ** rng.uniform(6.0, 8.3, size=250_000)).astype(np.int64)
+    steps_ns = (10.0 ** rng.uniform(6.0, 8.3, size=100_000)).astype(np.int64)
     choices = rng.integers(0, len(pool), size=len(steps_ns)).tolist()
     for step, stamp_ns in enumerate(np.cumsum(steps_ns).tolist()):
         index, m, R, noise = pool[choices[step]]

@@ -39,7 +39,7 @@ def as_matrix(transform: StaticTransform) -> np.ndarray:
     return matrix
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6))
 def test_frames_chain_as_homogeneous_matrices(seed: int, length: int) -> None:
     """From one end of a chain to the other, in any direction of its links."""

@@ -44,7 +44,7 @@ from sim2real_eval.judge.robot_localization.queue import grown, new_queue, pop, 
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.recording import StaticTransform
+from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import PoseArray
 
 TRACES = (
@@ -54,12 +54,21 @@ TRACES = (
 )  # fmt: skip
 
 
+def first_half(run: Recording) -> Recording:
+    """What is different at all is so from the first seconds on."""
+    middle = (run.start_ns + run.end_ns) // 2
+    messages = {
+        topic: array.take(array.arrival_ns <= middle) for topic, array in run.messages.items()
+    }
+    return dataclasses.replace(run, messages=messages)
+
+
 @pytest.mark.parametrize('name', TRACES)
 def test_live_is_batch_to_the_bit_on_the_reference_traces(reference_dir: Path, name: str) -> None:
     folder = reference_dir / 'judge' / 'node' / name
     if not folder.is_dir():
         pytest.skip(f'no trace {folder}')
-    run = read_recording(folder)
+    run = first_half(read_recording(folder))
     config = FilterConfig.from_file(folder / 'params.yaml')
     navsat_file = folder / 'navsat_params.yaml'
     navsat = NavsatConfig.from_file(navsat_file) if navsat_file.exists() else None
@@ -91,7 +100,7 @@ def test_live_is_batch_to_the_bit_with_all_that_can_be_mended(
 ) -> None:
     """An IMU that stands slanted, increments of fixes, and the textbook's unscented filter."""
     slanted = StaticTransform('base_link', 'imu_link', (0.3, 0.0, 0.1), (0.1, 0.2, 0.2, 0.9))
-    run = curve(transforms=(slanted, MOUNTED[1]))
+    run = curve(2.5, transforms=(slanted, MOUNTED[1]))
     more = {'odom1_differential': True, 'odom1_pose_rejection_threshold': 1e3}
     config = everything(tmp_path, two_d_mode=True, alpha=0.1, **more)
     if unscented:

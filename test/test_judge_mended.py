@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judge_examples import (
     START_NS,
@@ -60,7 +60,6 @@ def gravity_configs(tmp_path_factory: pytest.TempPathFactory) -> list[FilterConf
     ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(body=attitudes, mounting=attitudes, told=st.booleans(), relative=st.booleans(), north=angle)
 def test_nothing_is_left_at_rest_in_any_attitude_and_mounting(
     gravity_configs: list[FilterConfig],

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judge_examples import dynamics
 from scipy.spatial.transform import Rotation
@@ -26,7 +26,6 @@ from sim2real_eval.judge.robot_localization.ekf import predict, wrap_angle
 from sim2real_eval.judge.robot_localization.state import AX, CONTROL_NS, VROLL, VX, VYAW, YAW, N, X
 
 
-@settings(deadline=None, max_examples=60)
 @given(seeds, st.floats(1e-4, 0.5))
 def test_prediction_is_the_textbook_one(seed: int, dt: float) -> None:
     """x by the motion, P by its exact Jacobian, for any attitude below 80 degrees of pitch."""
@@ -79,7 +78,6 @@ def test_dynamic_noise_scales_the_pose_block_by_the_squared_speed() -> None:
     np.testing.assert_allclose(flt.covariance, 0.5 * Q * scale, rtol=1e-13)
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.floats(-1e4, 1e4) | st.integers(-9, 9).map(lambda k: k * math.pi))
 def test_wrapped_angles_are_in_the_half_open_circle(angle: float) -> None:
     found = wrap_angle(angle)

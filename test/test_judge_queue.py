@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judge_examples import START_NS, filter_config, imu, mask, odometry, recording, stamps
 
@@ -61,7 +61,6 @@ class Stamped:
 operations = st.lists(st.none() | st.integers(0, 5), max_size=120)
 
 
-@settings(deadline=None, max_examples=200)
 @given(operations)
 def test_entries_leave_in_heap_order(steps: list[int | None]) -> None:
     """Equal stamps too leave as from the described heap, and as from Python's own heapq, which
@@ -88,7 +87,6 @@ def test_entries_leave_in_heap_order(steps: list[int | None]) -> None:
         assert queue.size.tolist() == [left, 128 - left]
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=64))
 def test_stamps_leave_sorted(values: list[int]) -> None:
     queue = new_queue(len(values))

@@ -7,14 +7,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyproj import Transformer
 
 from sim2real_eval.judge.robot_localization.fixes import to_utm, utm_zone
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.floats(-79.9, 83.9), st.floats(-180.0, 180.0, exclude_max=True))
 def test_utm_is_that_of_the_epsg_definition(latitude: float, longitude: float) -> None:
     """EPSG:326zz and 327zz, from the registry that ships with PROJ, to 1e-6 m."""
@@ -51,7 +50,6 @@ def test_zones_have_the_exceptions_of_norway_and_svalbard(
     assert utm_zone(latitude, longitude) == zone
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.floats(-79.0, 83.0), st.floats(-179.99, 179.99))
 def test_convergence_is_the_direction_of_true_north_on_the_grid(
     latitude: float, longitude: float

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,7 +22,8 @@ import pytest
 
 pytest.importorskip('rclpy', reason='no ROS')
 
-from cli_examples import call, command, contents, environment, run_of, write_runs
+from cli_examples import call, contents, environment, run_of, write_runs
+from command_copies import CommandCopy, call_copy, until
 from judge_examples import read_rows
 
 from sim2real_eval.common.errors import JudgeError
@@ -72,13 +73,6 @@ def processes(mark: str) -> list[int]:
             if mark.encode() in (folder / 'environ').read_bytes():
                 found.append(int(folder.name))
     return found
-
-
-def until(condition: Callable[[], bool], what: str, timeout: float = 180.0) -> None:
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, f'waited in vain for {what}'
-        time.sleep(0.02)
 
 
 def fake_prefix(folder: Path, script: str) -> Path:
@@ -303,17 +297,17 @@ def test_signals_end_the_command_and_its_node(
 ) -> None:
     """Ctrl-C reaches the group of the command, in which the node is not."""
     mark = uuid.uuid4().hex
-    process = start(
-        tmp_path, mark, 'judge', long_bag, '--config', 'clean', '--judge', 'judge_node', '--out',
-        tmp_path / 'out.csv',
-    )  # fmt: skip
-    with ended_by(process, name):
-        # The command, what stands between, and the node.
-        until(lambda: len(processes(mark)) == 3 and bool(folders(tmp_path)), 'the node')
+    with CommandCopy(
+        'judge', long_bag, '--config', 'clean', '--judge', 'judge_node', '--out',
+        tmp_path / 'out.csv', fresh=True, MARK=mark, TMPDIR=str(tmp_path),
+    ) as running:  # fmt: skip
+        # What stands between, and the node.
+        running.wait_for(lambda: len(processes(mark)) == 2 and folders(tmp_path), 'the node')
         # From now on the node works, and nothing is left whatever happens.
-        until(lambda: not folders(tmp_path), 'its answer')
-    assert process.returncode == status
-    until(lambda: not processes(mark), 'the end of all')
+        running.wait_for(lambda: not folders(tmp_path), 'its answer')
+        running.send(getattr(signal, name), to_group=name == 'SIGINT')
+        assert running.end().status == status
+        until(lambda: not processes(mark) and not running.runs, 'the end of all')
     assert not (tmp_path / 'out.csv').exists()
     assert not folders(tmp_path)
 
@@ -329,62 +323,38 @@ def test_signals_end_workers_and_their_nodes(
     """
     mark = uuid.uuid4().hex
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(fake_prefix(tmp_path / 'ros', 'exec sleep 600')))
-    process = start(
-        tmp_path, mark, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge',
-        'robot_localization', '--jobs', 2, '--out', tmp_path / 'out',
-    )  # fmt: skip
-    with ended_by(process, name):
-        until(lambda: len(folders(tmp_path)) == 2, 'both nodes')
-    assert process.returncode == status
-    until(lambda: not processes(mark), 'the end of all')
+    with CommandCopy(
+        'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', 'robot_localization', '--jobs',
+        2, '--out', tmp_path / 'out', fresh=True, MARK=mark, TMPDIR=str(tmp_path),
+    ) as running:  # fmt: skip
+        running.wait_for(lambda: len(folders(tmp_path)) == 2, 'both nodes')
+        running.send(getattr(signal, name), to_group=name == 'SIGINT')
+        assert running.end().status == status
+        until(lambda: not processes(mark) and not running.runs, 'the end of all')
     assert not folders(tmp_path)
     assert json.loads((tmp_path / 'out/study.json').read_text())['state'] == 'unfinished'
     assert not (tmp_path / 'out/runs.csv').exists()
-
-
-def start(folder: Path, mark: str, *arguments: object) -> subprocess.Popen[str]:
-    """Start a command that makes its temporary files in a folder."""
-    return subprocess.Popen(
-        command(*arguments), env={**environment(), 'MARK': mark, 'TMPDIR': str(folder)},
-        start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-@contextlib.contextmanager
-def ended_by(process: subprocess.Popen[str], name: str) -> Iterator[None]:
-    """After the block, send the signal, Ctrl-C to the whole group, and wait; leave nothing."""
-    try:
-        yield
-        if name == 'SIGINT':
-            os.killpg(process.pid, signal.SIGINT)
-        else:
-            process.send_signal(getattr(signal, name))
-        process.communicate(timeout=180)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
 
 
 def folders(folder: Path) -> list[Path]:
     return list(folder.glob('sim2real_judge_*'))
 
 
-def test_parallel_jobs_have_graphs_of_their_own(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_parallel_jobs_have_graphs_of_their_own(bags: list[Path], tmp_path: Path) -> None:
     """vepd with two jobs writes what the embedded judge gives, to the byte but for its name.
 
     Record and page say who judged.
     """
     for judge, jobs in (('embedded', 1), ('judge_node', 2)):
-        outcome = call(
-            capsys, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge-config',
-            'paper_released', '--judge', judge, '--jobs', jobs, '--out', tmp_path / judge,
+        outcome = call_copy(
+            'vepd', '--real', *bags, '--models', 'ch_rw', '--judge-config', 'paper_released',
+            '--judge', judge, '--jobs', jobs, '--out', tmp_path / judge, fresh=True,
         )  # fmt: skip
         assert outcome.status == 0, outcome.err
-    nodes, embedded = (contents(tmp_path / judge) for judge in ('judge_node', 'embedded'))
+    nodes, embedded = (
+        {name: data for name, data in contents(tmp_path / judge).items() if '.png' not in name}
+        for judge in ('judge_node', 'embedded')
+    )
     of_nodes, of_embedded = (json.loads(found.pop('study.json')) for found in (nodes, embedded))
     assert of_nodes['judges'][0].pop('judge') == 'judge_node'
     assert of_embedded['judges'][0].pop('judge') == 'embedded'

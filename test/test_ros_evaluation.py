@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.odometry import OdometryMotion
 
+pytestmark = pytest.mark.usefixtures('blank_pictures')
 SECONDS = 3.0
 MOTIONS = ('drive_line', 'drive_half_sine')
 # On a machine as busy as this one may be, a queue has to hold all of it.
@@ -69,7 +71,10 @@ def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope='module')
 def recorded(graph: Graph) -> Recorded:
-    """Two motions, one after the other on the same clock, at twice real time."""
+    """Two motions, one after the other on the same clock, at twice real time.
+
+    Slower where the machine is so busy that the judge has no time for enough estimates.
+    """
     recorder = Recorder(graph)
     nodes = [
         graph.launch('sensors_node', 'use_sim_time:=true', 'seed:=3', *LOSSLESS),
@@ -83,22 +88,25 @@ def recorded(graph: Graph) -> Recorded:
         ),
         'the nodes',
     )
-    found = {
-        motion: record(
-            graph,
-            recorder,
-            motion,
-            f'duration:={SECONDS}',
-            'factor:=2.0',
-            *LOSSLESS,
-            f'start_ns:={START_NS + number * _LATER_NS}',
-        )
-        for number, motion in enumerate(MOTIONS)
-    }
+    found: Recorded = {}
+    start_ns = START_NS
+    for motion, factor in itertools.product(MOTIONS, (2.0, 0.5, 0.125)):
+        if motion in found and len(late_estimates(found[motion])) > 5:
+            continue
+        words = f'duration:={SECONDS}', f'factor:={factor}', f'start_ns:={start_ns}'
+        found[motion] = record(graph, recorder, motion, *words, *LOSSLESS)
+        start_ns += _LATER_NS
     for node in nodes:
         graph.stop(node)
     recorder.close()
     return found
+
+
+def late_estimates(found: dict[str, MessageArray]) -> OdometryArray:
+    """What the judge said once it had met the motion."""
+    estimate, truth = found['odometry/filtered'], found['ground_truth/odometry']
+    assert isinstance(estimate, OdometryArray)
+    return estimate.take(estimate.stamp_ns > truth.stamp_ns[0] + 2_000_000_000)
 
 
 def test_the_graph_measures_what_the_batch_run_measures(recorded: Recorded) -> None:
@@ -120,13 +128,13 @@ def test_the_graph_measures_what_the_batch_run_measures(recorded: Recorded) -> N
 
 
 def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
-    """At twice real time on a busy machine it may miss ticks, but not the motion."""
+    """On a busy machine it may miss ticks, but not the motion."""
     for motion, found in recorded.items():
         estimate, truth = found['odometry/filtered'], found['ground_truth/odometry']
         assert isinstance(estimate, OdometryArray)
         assert isinstance(truth, OdometryArray)
         assert np.all(np.diff(estimate.stamp_ns) > 0)
-        late = estimate.take(estimate.stamp_ns > truth.stamp_ns[0] + 2_000_000_000)
+        late = late_estimates(found)
         assert len(late) > 5, motion
         speed = np.hypot(*late.linear_velocity[:, :2].T)
         true = np.hypot(*truth.linear_velocity[:, :2].T)

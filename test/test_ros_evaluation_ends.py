@@ -22,9 +22,7 @@ from ros_evaluation_examples import (
     onlooker,
     processes_on,
     short_bags,
-    told,
     until,
-    wait,
 )
 from ros_examples import Graph
 from ros_judge_examples import start_here
@@ -32,6 +30,8 @@ from ros_judge_examples import start_here
 from sim2real_eval.judge.external.side import Side
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation_node import EvaluationNode
+
+pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 
 @pytest.fixture
@@ -136,32 +136,46 @@ def test_a_malformed_argument_is_one_line(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_what_is_complete_is_written_when_it_is_stopped(
-    graph: Graph, bags: list[Path], tmp_path: Path
+    graph: Graph,
+    bags: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """In the middle of the second recording; the judges end with it."""
-    domain = os.environ['ROS_DOMAIN_ID']
+    """In the middle of the second recording, whose judges are processes; they end with it."""
+    domain, second = os.environ['ROS_DOMAIN_ID'], bags[1].name
+    estimates = graph.received['sim/odometry/filtered']
     graph.listen('sim/odometry/filtered', Odometry)
-    with evaluation(
-        bags_parameter(bags),
-        'models:=ch_gauss',
-        'profile:=paper_released',
-        f'out:={tmp_path / "out"}',
-        'rate_factor:=1.0',
-    ) as running:
-        told(graph, lambda values: values['running'].startswith('circle_1'))
-        graph.received['sim/odometry/filtered'].clear()
-        wait(graph, lambda: graph.received['sim/odometry/filtered'], 'an estimate')
-        assert len(nodes_on(domain)) >= 3
-        running.process.send_signal(signal.SIGINT)
-        status, out, err = running.end()
+    as_process, poll, seen = Side._start, EvaluationNode._poll, list[int]()
+
+    def start(side: Side, name: str, command: Sequence[str]) -> None:
+        is_second = side._recording.name == second
+        (as_process if is_second else start_here)(side, name, command)
+        if is_second:
+            estimates.clear()
+
+    def stop(node: EvaluationNode) -> None:
+        poll(node)
+        graph.executor.spin_once(timeout_sec=0.0)
+        if node.tally.running.startswith(second) and estimates and not seen:
+            seen.extend(nodes_on(domain))
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Side, '_start', start)
+    monkeypatch.setattr(EvaluationNode, '_poll', stop)
+    given = bags_parameter(bags), 'models:=ch_gauss', 'profile:=paper_released'
+    words = [*given, f'out:={tmp_path / "out"}', 'rate_factor:=1.0']
+    status = evaluation_node.main(['--ros-args', *(w for word in words for w in ('-p', word))])
+    out, err = capsys.readouterr()
     assert status == 130, err
+    assert len(seen) == 2
     assert 'before the end; what is complete is written' in err
     assert 'Traceback' not in err
     assert 'Report: ' in out
     record = json.loads((tmp_path / 'out/study.json').read_text())
     assert {run['recording'] for run in record['runs']} == {'line_1'}
     (failure,) = record['failures']
-    assert failure['recording'] == bags[1].name
+    assert failure['recording'] == second
     assert failure['reason'] == 'stopped after 0 of 1 runs'
     until(lambda: not processes_on(domain), 'the end of what it started')
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import runpy
+import shutil
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +17,10 @@ import yaml
 
 pytest.importorskip('rclpy', reason='no ROS')
 
+import numpy as np
 import rclpy
 from live_examples import curve
+from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.external.declaration import RosStack
@@ -96,6 +100,38 @@ def test_robot_localization_declared_is_robot_localization(
     assert found.stamp_ns.tolist() == expected.stamp_ns.tolist()
     assert len(found) > 80
     assert found.linear_velocity.tobytes() == expected.linear_velocity.tobytes()
+
+
+def installed(package: str) -> None:
+    """Skip where a package of ROS is not there."""
+    if shutil.which('ros2') is None or find_spec('tf2_msgs') is None:
+        pytest.skip('no ros2, or no tf2_msgs')
+    packages = pytest.importorskip('ament_index_python.packages')
+    try:
+        packages.get_package_prefix(package)
+    except LookupError:
+        pytest.skip(f'no {package}')
+
+
+def test_the_real_ekf_node_gives_what_the_embedded_judge_gives(run: Recording) -> None:
+    """The shipped declaration, with frames of the sensors and no transforms."""
+    installed('robot_localization')
+    shipped = config_path('estimators', 'robot_localization.yaml')
+    found = load_judge(JudgeRequest(str(shipped))).judge(run, start_ns=run.start_ns)
+    embedded = JudgeSetup.load('clean', options=Options(front_end='enu'))
+    expected = embedded.judge(run, start_ns=run.start_ns)
+    assert found.stamp_ns.tolist() == expected.stamp_ns.tolist()
+    assert np.abs(found.linear_velocity - expected.linear_velocity).max() < 1e-5
+
+
+def test_an_estimator_that_waits_for_its_initial_pose_starts_there(run: Recording) -> None:
+    installed('kalman_filter_localization')
+    shipped = config_path('estimators', 'kalman_filter_localization.yaml')
+    found = load_judge(JudgeRequest(str(shipped))).judge(run, start_heading=0.5)
+    assert found.stamp_ns[-1] - found.stamp_ns[0] > 1.5e9
+    assert np.linalg.norm(found.position[0]) < 0.5
+    yaw = Rotation.from_quat(found.orientation[0]).as_euler('xyz')[2]
+    assert yaw == pytest.approx(0.5, abs=0.1)
 
 
 def in_this_process(side: StackSide, command: Sequence[str]) -> None:

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sim2real_eval import simulate
 from sim2real_eval.judge.external.declaration import ESTIMATES, RosStack, StackFrames, StackOutput
 from sim2real_eval.judge.external.estimates import estimated_run
+from sim2real_eval.judge.external.stack_inputs import stack_inputs
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.recording.cdr import encode, encode_transforms
 from sim2real_eval.recording.message_types import TF_TYPE, known_type
 from sim2real_eval.recording.recording import StaticTransform
+from sim_sensors import motion_of
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.shipped import config_names, config_path
@@ -87,6 +90,48 @@ def test_the_speed_of_every_type_of_estimate_is_that_of_the_drive(
 def test_a_wrong_file_is_refused_with_its_key(changed: dict[str, Any], problem: str) -> None:
     with pytest.raises(ParameterError, match=f'^my.yaml: {problem}'):
         RosStack.from_mapping({**LEAST, **changed}, 'my.yaml')
+
+
+def test_a_correction_just_after_a_prediction_is_no_speed() -> None:
+    """Poses at 3 m/s, each followed after 1 ms by one that is 0.1 m off; stamps of 0 are unset."""
+    kind = 'geometry_msgs/msg/PoseStamped'
+    n = len(STAMPS)
+    position = np.outer(3.0 * ALONG, [0.0, 1.0, 0.0])
+    twice = OdometryArray(
+        np.sort([*STAMPS, *(STAMPS + 10**6)]), np.sort([*STAMPS, *(STAMPS + 10**6)]), 'odom', '',
+        position=np.repeat(position, 2, axis=0) + np.tile([[0.0] * 3, [0.1, 0.0, 0.0]], (n, 1)),
+        orientation=np.tile(HEADING, (2 * n, 1)), angular_velocity=np.zeros((2 * n, 3)),
+        linear_velocity=np.zeros((2 * n, 3)), pose_covariance=np.zeros((2 * n, 6, 6)),
+        twist_covariance=np.zeros((2 * n, 6, 6)),
+    )  # fmt: skip
+    twice.stamp_ns[0] = 0
+    array = known_type(kind).array
+    fields = {field.name: getattr(twice, field.name) for field in dataclasses.fields(array)}
+    data = encode(known_type(kind), array(**fields), kind)
+    for spacing, most in ((0.0, 50.0), (0.05, 3.3)):
+        output = StackOutput(topic='/estimate', type=kind, spacing=spacing)
+        run = estimated_run(data, twice.arrival_ns, output, StackFrames())
+        assert run.stamp_ns[0] > 0
+        fastest = np.linalg.norm(run.linear_velocity, axis=1).max()
+        assert (fastest > most) == (spacing == 0.0)
+
+
+def test_the_initial_pose_is_one_message_at_the_start_with_the_heading() -> None:
+    drive = simulate(motion_of('line', duration=3.0), gps='baseline', imu='ideal')
+    pose = {'topic': 'start', 'type': 'geometry_msgs/msg/PoseStamped'}
+    stack = RosStack.from_mapping({**LEAST, 'inputs': {'initial_pose': pose}}, 'my.yaml')
+    begin = drive.start_ns + 10**9
+    (kind, at), (_, unknown) = (
+        stack_inputs(stack, drive, begin, heading)['initial_pose']
+        for heading in (np.pi / 2.0, None)
+    )
+    assert kind.name == pose['type']
+    assert len(at) == 1
+    assert begin <= at.arrival_ns[0] < begin + 2 * 10**8
+    assert at.orientation[0] == pytest.approx(HEADING)
+    assert unknown.orientation[0].tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert at.position[0, 0] > 0.1
+    assert unknown.pose_covariance[0, 5, 5] > at.pose_covariance[0, 5, 5]
 
 
 def test_declarations_are_read_back_and_those_shipped_are_right() -> None:

@@ -163,6 +163,8 @@ class JudgedRun:
         What to say when estimates are not numbers.
     unknown : frozenset of str
         Fields that the judge does not estimate, or not all of: NaN there is no failure.
+    again : JudgedRun or None
+        The same recording judged once more, by a judge that may give other numbers.
     """
 
     stamp_ns: IntArray
@@ -183,6 +185,7 @@ class JudgedRun:
     about_axes: bool = False
     divergence: FindingKind = DIVERGED
     unknown: frozenset[str] = frozenset()
+    again: JudgedRun | None = None
 
     def __len__(self) -> int:
         return len(self.stamp_ns)

@@ -156,9 +156,8 @@ REPEATABILITY = routine(
     'external.repeatability',
     '{repeats:d} replays of the same recording differ by {rms:.2g m/s} of speed (RMS), at most '
     '{most:.2g m/s}',
-    'The estimator itself varies by this much. Real and simulated runs vary in the same '
-    'way, so the null distance contains it; a model whose distance is of this size is not '
-    'distinguishable from a repeat.',
+    'The estimator itself varies by this much, in real and in simulated runs. A study scores both '
+    'replays of the real runs, and no null distance is below the distance between them.',
 )
 LOST = decisive(
     'external.lost',

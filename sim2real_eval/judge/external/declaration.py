@@ -19,7 +19,12 @@ _NAME = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
 
 GPS_ODOMETRY = 'gps_odometry'
 """Input made of the fixes: their positions east, north and up of the first one."""
-SENT = tuple(name for name, kind in MESSAGE_TYPES.items() if kind.has_header)
+INITIAL_POSE = 'initial_pose'
+"""Input of one message: the first of those, with the start heading of the judged run or east."""
+SENT = (
+    *(name for name, kind in MESSAGE_TYPES.items() if kind.has_header),
+    'geometry_msgs/msg/PoseStamped',
+)
 """Message types of inputs."""
 ESTIMATES = (
     'nav_msgs/msg/Odometry',
@@ -58,6 +63,13 @@ class StackOutput(Parameters):
         '',
         'Axes of the velocity in the messages: body, as nav_msgs/Odometry prescribes, or world.',
         choices=('body', 'world'),
+    )
+    spacing: float = non_negative(
+        0.0,
+        's',
+        'Least time between poses whose differences are velocities: a correction just after a '
+        'prediction is a jump, not a speed. Closer poses are left out.',
+        maximum=10.0,
     )
     answers: str = parameter(
         '',
@@ -119,7 +131,8 @@ class StackClock(Parameters):
 @dataclasses.dataclass(frozen=True)
 class RosStack(Parameters):
     """An estimator of ROS, of one or more nodes. `inputs` maps roles or topics of the recording,
-    or gps_odometry, to a topic or a StackInput; messages of one time are sent in its order.
+    gps_odometry or initial_pose, to a topic or a StackInput; messages of one time are sent in its
+    order.
     `parameters` sets parameters of all nodes.
     """
 

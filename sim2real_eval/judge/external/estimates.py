@@ -50,15 +50,29 @@ def estimated_run(
         array: MessageArray = _transforms(data, heard_ns, output.topic, frames)
     else:
         array = decode(known_type(output.type), data, heard_ns, output.topic).array
-    newer = np.diff(np.maximum.accumulate(array.stamp_ns), prepend=-1) > 0
+    # A stamp of 0 was not set.
+    newer = np.diff(np.maximum.accumulate(array.stamp_ns), prepend=0) > 0
     late = int(np.sum(~newer))
     array = array.take(newer)
+    if isinstance(array, PoseArray):
+        array = array.take(_spaced(array.stamp_ns, output.spacing))
     least = 2 if isinstance(array, PoseArray) else 1
     if len(array) < least:
         raise JudgeError(f'{output.topic}: {len(array)} estimates came; must be at least {least}')
     run = _run(array, output)
     notes = [OUT_OF_ORDER(output.topic, count=late)] if late else []
     return dataclasses.replace(run, tick_ns=array.arrival_ns, notes=(*run.notes, *notes))
+
+
+def _spaced(stamp_ns: IntArray, spacing: float) -> list[int]:
+    """Return the estimates that are at least so many seconds apart, from the first one on."""
+    kept: list[int] = []
+    due = 0
+    for i, stamp in enumerate(stamp_ns.tolist()):
+        if stamp >= due:
+            kept.append(i)
+            due = stamp + round(spacing * 1e9)
+    return kept
 
 
 def _run(array: MessageArray, output: StackOutput) -> JudgedRun:

@@ -125,6 +125,13 @@ class JudgeProcess:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def started(self, closing: contextlib.ExitStack) -> JudgeProcess:
+        """Start the node, which `closing` ends: known to it before, so that no signal in between
+        leaves the node running.
+        """
+        closing.push(self)
+        return self.__enter__()
+
     @property
     def pid(self) -> int:
         """Number of the process; 0 before it was started."""

@@ -120,9 +120,7 @@ class Side:
         domain = self._node.context.get_domain_id()
         process = JudgeProcess(name, command, {**os.environ, 'ROS_DOMAIN_ID': str(domain)})
         self._processes.append(process)
-        # Before it is entered, so that no signal in between leaves it running.
-        self._stack.push(process)
-        process.__enter__()
+        process.started(self._stack)
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()

@@ -21,7 +21,7 @@ from sim2real_eval.judge.findings import REPEATABILITY, START_HEADING_UNUSED
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray
-from .declaration import RosStack
+from .declaration import INITIAL_POSE, RosStack
 from .follower import ArrayFeed
 from .graph import Conductor, judging_node
 from .stack_inputs import stack_inputs
@@ -91,20 +91,25 @@ class RosStackJudge:
         if self.transforms is not None:
             merged, _ = self.transforms.over(recording.transforms)
             recording = dataclasses.replace(recording, transforms=merged)
-        runs = [self._replay(recording, start_ns) for _ in range(self.stack.repeats)]
+        runs = [
+            self._replay(recording, start_ns, start_heading) for _ in range(self.stack.repeats)
+        ]
         notes = list(runs[0].notes)
         if len(runs) > 1:
             apart = np.concatenate([speed_differences(runs[0], other) for other in runs[1:]])
             rms, most = (np.sqrt(np.mean(apart**2)), apart.max()) if len(apart) else (0.0, 0.0)
             notes.append(REPEATABILITY(rms=float(rms), most=float(most), repeats=len(runs)))
-        if start_heading is not None:
+        if start_heading is not None and INITIAL_POSE not in self.stack.inputs:
             notes.append(START_HEADING_UNUSED())
-        return dataclasses.replace(runs[0], notes=tuple(notes))
+        again = runs[1] if len(runs) > 1 else None
+        return dataclasses.replace(runs[0], notes=tuple(notes), again=again)
 
-    def _replay(self, recording: Recording, start_ns: int | None) -> JudgedRun:
+    def _replay(
+        self, recording: Recording, start_ns: int | None, start_heading: float | None
+    ) -> JudgedRun:
         if not self.stack.reset:
             with _Session(self.stack, self.where) as once:
-                return once.replay(recording, start_ns)
+                return once.replay(recording, start_ns, start_heading)
         session = _SESSIONS.get(self.where)
         if session is not None and session.stack != self.stack:
             # The file has changed since.
@@ -115,7 +120,7 @@ class RosStackJudge:
             # At the end of this process, which for those of --jobs is none of atexit.
             multiprocessing.util.Finalize(None, session.close, exitpriority=1)
         try:
-            return session.replay(recording, start_ns)
+            return session.replay(recording, start_ns, start_heading)
         except BaseException:
             _SESSIONS.pop(self.where).close()
             raise
@@ -152,10 +157,12 @@ class _Session:
         """End the estimator."""
         self._ends.close()
 
-    def replay(self, recording: Recording, start_ns: int | None) -> JudgedRun:
+    def replay(
+        self, recording: Recording, start_ns: int | None, start_heading: float | None = None
+    ) -> JudgedRun:
         """Replay a recording from a time on, by default from its first message."""
         side, clock = self._side, self.stack.clock
-        inputs = stack_inputs(self.stack, recording)
+        inputs = stack_inputs(self.stack, recording, start_ns, start_heading)
         arrival = np.concatenate([array.arrival_ns for _, array in inputs.values()])
         if start_ns is not None:
             arrival = arrival[arrival >= start_ns]

@@ -9,22 +9,31 @@ from collections.abc import Mapping
 import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType, default_type
+from sim2real_eval.recording.message_types import (
+    MESSAGE_TYPES,
+    MessageType,
+    default_type,
+    known_type,
+)
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
-from sim2real_eval.recording.truth import valid_fixes
+from sim2real_eval.recording.truth import frame_at_first, valid_fixes
 from sim_sensors.core.errors import not_among
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
-from sim_sensors.world import LocalFrame
-from .declaration import GPS_ODOMETRY, RosStack, StackFrames
+from .declaration import GPS_ODOMETRY, INITIAL_POSE, RosStack, StackFrames
 
 _UNKNOWN = 1e6
 """Variance of what the fixes do not say: rotation and velocity."""
+_TILT, _HEADING = 0.1, 0.02
+"""Deviations of the initial rotation, rad: level, and the heading that is given."""
 
 
 def stack_inputs(
-    stack: RosStack, recording: Recording
+    stack: RosStack,
+    recording: Recording,
+    start_ns: int | None = None,
+    start_heading: float | None = None,
 ) -> Mapping[str, tuple[MessageType, MessageArray]]:
-    """Return messages and their type by input.
+    """Return messages and their type by input; the initial pose is the first from `start_ns` on.
 
     Raises
     ------
@@ -32,9 +41,14 @@ def stack_inputs(
         When the recording lacks an input, or it cannot be sent as the declared type.
     """
     found = {}
+    array: MessageArray
     for name, one in stack.inputs.items():
-        array, kind = _messages(name, stack.frames, recording)
-        wanted = kind if one.type is None else MESSAGE_TYPES[one.type]
+        if name == INITIAL_POSE:
+            fixes, kind = _messages(GPS_ODOMETRY, stack.frames, recording)
+            array = initial_pose(fixes, start_ns, start_heading)
+        else:
+            array, kind = _messages(name, stack.frames, recording)
+        wanted = kind if one.type is None else known_type(one.type)
         found[name] = (wanted, _converted(name, array, wanted))
     return found
 
@@ -52,7 +66,7 @@ def _messages(
     if topic is None:
         if name in ROLE_CLASSES:
             recording.require(name)
-        known = [GPS_ODOMETRY, *recording.roles, *recording.messages]
+        known = [GPS_ODOMETRY, INITIAL_POSE, *recording.roles, *recording.messages]
         raise JudgeError(f'inputs.{name}: {not_among("is not in the recording", name, known)}')
     array = recording.messages[topic]
     named = recording.ros_types.get(topic, '')
@@ -90,7 +104,7 @@ def odometry_of_fixes(fixes: FixArray, frames: StackFrames) -> OdometryArray:
     n = len(valid)
     position = np.zeros((n, 3))
     if n:
-        world = LocalFrame(valid.latitude[0], valid.longitude[0], valid.altitude[0])
+        world = frame_at_first(valid)
         position = world.to_enu(valid.latitude, valid.longitude, valid.altitude)
     pose = np.tile(np.eye(6) * _UNKNOWN, (n, 1, 1))
     pose[:, :3, :3] = valid.position_covariance
@@ -105,4 +119,25 @@ def odometry_of_fixes(fixes: FixArray, frames: StackFrames) -> OdometryArray:
         angular_velocity=np.zeros((n, 3)),
         pose_covariance=pose,
         twist_covariance=np.tile(np.eye(6) * _UNKNOWN, (n, 1, 1)),
+    )
+
+
+def initial_pose(
+    fixes: MessageArray, start_ns: int | None, start_heading: float | None
+) -> OdometryArray:
+    """Return the first position from a time on, level, with a heading in radians from east.
+
+    Without a heading it is 0, with the variance of one that is not known.
+    """
+    assert isinstance(fixes, OdometryArray)
+    later = np.flatnonzero(fixes.arrival_ns >= (start_ns or 0))[:1]
+    first = fixes.take(later)
+    heading = start_heading or 0.0
+    pose = first.pose_covariance.copy()
+    pose[:, [3, 4, 5], [3, 4, 5]] = (
+        _TILT**2, _TILT**2, _UNKNOWN if start_heading is None else _HEADING**2,
+    )  # fmt: skip
+    turned = [0.0, 0.0, np.sin(heading / 2.0), np.cos(heading / 2.0)]
+    return dataclasses.replace(
+        first, orientation=np.tile(turned, (len(first), 1)), pose_covariance=pose
     )

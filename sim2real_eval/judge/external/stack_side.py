@@ -117,12 +117,23 @@ class StackSide:
             name: (_absolute(self._stack.inputs[name].topic), kind.name)
             for name, (kind, _) in inputs.items()
         }
+        if not recording.transforms and find_spec('tf2_msgs'):
+            recording = dataclasses.replace(recording, transforms=self._identities(inputs))
         if (topics, recording.transforms) != (self._topics, self._transforms):
             self._closing.close()
             self._start(recording, topics)
             self._topics, self._transforms = topics, recording.transforms
         if recording.transforms and find_spec('tf2_msgs') is None:
             self._findings.append(NO_TRANSFORMS(count=len(recording.transforms)))
+
+    def _identities(
+        self, inputs: Mapping[str, tuple[MessageType, MessageArray]]
+    ) -> tuple[StaticTransform, ...]:
+        """Place the sensors of a recording without transforms at the base, as other judges do."""
+        frames = {array.frame.strip('/') for _, array in inputs.values()}
+        base, world = self._stack.frames.base, self._stack.frames.world
+        names = sorted(frames - {base, world, ''})
+        return tuple(StaticTransform(base, name, (0.0, 0.0, 0.0)) for name in names)
 
     def _start(self, recording: Recording, topics: Mapping[str, tuple[str, str]]) -> None:
         node, closing, stack = self._node, self._closing, self._stack
@@ -141,9 +152,7 @@ class StackSide:
         domain = self._node.context.get_domain_id()
         environment = {**os.environ, 'ROS_DOMAIN_ID': str(domain)}
         process = JudgeProcess(self.name, command, environment, self._where.parent.resolve())
-        # As in `Side`: known before it is entered.
-        self._closing.push(process)
-        self._process = process.__enter__()
+        self._process = process.started(self._closing)
 
     def check(self) -> None:
         """Raise JudgeError when the estimator has ended."""
@@ -325,11 +334,13 @@ class StackSide:
         if not self._lockstep:
             # In lockstep it is a matter of the machine, and equal runs are to be equal in all.
             found.append(REAL_TIME(rate=(self._now_ns - self._origin_ns) * 1e-9 / wall))
-        for topic in self._senders.unheard().values():
+        missing = self.missing
+        # What is answered was heard.
+        for topic in self._senders.unheard(but='' if missing else stack.output.answers).values():
             found.append(LOST(topic))
         if self._inbox.lost > self._lost_before:
             found.append(LOST(_absolute(stack.output.topic)))
-        if missing := self.missing:
+        if missing:
             found.append(UNANSWERED(stack.output.answers, missing=missing, count=self._asked))
         heard = np.array(self._heard, dtype=np.int64)
         run = estimated_run(self._data, heard, stack.output, stack.frames)

@@ -143,6 +143,8 @@ class Arrivals:
         self.topics = 0
         self._times: list[IntArray] = []
         self._laid_out: list[Callable[[slice], Messages]] = []
+        # Of a short recording all is one span, which is asked for several times.
+        self._last: tuple[list[slice], Messages] | None = None
 
     def add(self, array: MessageArray, lay_out: _LayOut) -> None:
         """Add a topic; `lay_out` gets its messages, and which of all in the array they are."""
@@ -182,10 +184,15 @@ class Arrivals:
         for end, parts in zip([*ends.tolist(), timing.end], spans, strict=True):
             yield end, self._merged(parts)
 
-    def _merged(self, parts: Sequence[slice]) -> Messages:
-        return _merged(
+    def _merged(self, parts: list[slice]) -> Messages:
+        if self._last is not None and self._last[0] == parts:
+            return self._last[1]
+        self._last = None
+        found = _merged(
             [laid_out(part) for laid_out, part in zip(self._laid_out, parts, strict=True)]
         )
+        self._last = parts, found
+        return found
 
 
 def check_type(source: SourceConfig, array: MessageArray) -> None:

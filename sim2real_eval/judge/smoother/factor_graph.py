@@ -73,7 +73,7 @@ class FactorGraph:
         self, gtsam: Any, inputs: InertialInputs, settings: InertialSettings, steps: Steps
     ) -> None:
         self.gtsam, self.inputs, self.settings, self.steps = gtsam, inputs, settings, steps
-        self.earth = settings.turning_earth(inputs.origin)
+        self.earth = settings.turning_earth(inputs.origin, inputs.imu_ns)
         self.arm = inputs.antenna - inputs.imu_arm
         self.models = [_fix_model(gtsam, settings, each) for each in inputs.fix_covariance]
         self.parameters: dict[float, Any] = {}
