@@ -12,7 +12,8 @@ The SDF names them, inside Gazebo's own noise-free sensors::
 A model is a preset or a file beside the SDF. It measures what the noise-free sensor did, and what
 the OdometryPublisher of the robot says; its messages have the bits of
 `sim2real simulate --truth NAME --seed SEED --origin LAT,LON,ALT` for the log of these topics, with
-the origin of the world. Needs pyzmq.
+the origin of the world, where all topics begin with the same message. Fixes of a receiver that has
+none are not published. Needs pyzmq.
 """
 
 from __future__ import annotations
@@ -28,13 +29,20 @@ from xml.etree import ElementTree
 
 import numpy as np
 from gz_transport import Received, Transport, encoded
+from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.gazebo_log import gazebo_message
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import Columns, FixArray, ImuArray, MessageArray, OdometryArray
+from sim_sensors.core.measurements import (
+    Columns,
+    FixArray,
+    ImuArray,
+    MagneticFieldArray,
+    MessageArray,
+    OdometryArray,
+)
 from sim_sensors.core.seeding import run_label
-from sim_sensors.core.shared_parameters import mounting_quaternion
 from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry
 from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.ideal import Mounting
@@ -44,10 +52,11 @@ from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
 NAMESPACE = '{https://sim2real}'
-_KINDS = {'imu': 'imu', 'navsat': 'gps'}
+_KINDS = {'imu': 'imu', 'navsat': 'gps', 'magnetometer': 'mag'}
 _VALUES = {
     'imu': ('angular_velocity', 'linear_acceleration'),
     'gps': ('latitude', 'longitude', 'altitude'),
+    'mag': ('magnetic_field',),
 }
 # Of which the first are looked at together: Gazebo's first twists are wrong.
 _FIRST = 40
@@ -96,23 +105,48 @@ def read_robot(path: Path) -> Robot:
                 topics = sensor.findtext('topic'), model.get('topic')
                 if kind is None or not all(topics):
                     raise ValueError(
-                        f'{path}: sensor {sensor.get("name")}: must be an imu or a navsat with a '
-                        'topic, and sim2real:model must have one'
+                        f'{path}: sensor {sensor.get("name")}: must be an imu, a navsat or a '
+                        'magnetometer with a topic, and sim2real:model must have one'
                     )
-                pose = [float(word) for word in (sensor.findtext('pose') or '0 0 0 0 0 0').split()]
-                place = Mounting(tuple(pose[:3]), tuple(mounting_quaternion(pose[3:])[0]))
                 text = (model.text or '').strip()
-                found.append(Declared(KINDS.get(kind), text, *topics, place))
-    odometry = next((e.text for e in robot.iter('odom_topic') if e.text), None)
-    if odometry is None:
+                place = _place(path, link.find('pose'), sensor.find('pose'))
+                found.append(Declared(KINDS.get(kind), text, *map(_full, topics), place))
+    odometry = next(
+        (
+            plugin.findtext('odom_topic')
+            for plugin in robot.iter('plugin')
+            if plugin.get('name', '').endswith('OdometryPublisher')
+        ),
+        None,
+    )
+    if not odometry:
         raise ValueError(f'{path}: the robot has no OdometryPublisher with an odom_topic')
     sphere = root.find('.//spherical_coordinates')
     words = [sphere.findtext(key) if sphere is not None else None for key in _ORIGIN]
     origin = LocalFrame(*(float(word or 0.0) for word in words))
-    return Robot(tuple(found), odometry, origin, path.parent)
+    return Robot(tuple(found), _full(odometry), origin, path.parent)
 
 
 _ORIGIN = ('latitude_deg', 'longitude_deg', 'elevation')
+
+
+def _full(topic: str) -> str:
+    return '/' + topic.strip('/')
+
+
+def _place(path: Path, *poses: ElementTree.Element | None) -> Mounting:
+    """Return where a sensor is on the robot, from the poses of its link and its own."""
+    arm, turn = np.zeros(3), Rotation.identity()
+    for pose in poses:
+        if pose is None:
+            continue
+        numbers = [float(word) for word in (pose.text or '').split()]
+        # Without attributes: metres and radians, in the frame of what the pose is of.
+        if pose.attrib or len(numbers) != 6:
+            raise ValueError(f'{path}: <pose> of a sensor: must be 6 numbers, without attributes')
+        arm = arm + turn.apply(numbers[:3])
+        turn = turn * Rotation.from_euler('xyz', numbers[3:])
+    return Mounting(tuple(arm.tolist()), tuple(turn.as_quat().tolist()))
 
 
 class Output:
@@ -194,7 +228,11 @@ class Sensors:
         return [kept.take(slice(k, k + 1)) for k in range(len(kept))]
 
 
-_NAMES = {'imu': 'ignition.msgs.IMU', 'gps': 'ignition.msgs.NavSat'}
+_NAMES = {
+    'imu': 'ignition.msgs.IMU',
+    'gps': 'ignition.msgs.NavSat',
+    'mag': 'ignition.msgs.Magnetometer',
+}
 
 
 def wire_of(array: MessageArray) -> Iterator[bytes]:
@@ -204,12 +242,17 @@ def wire_of(array: MessageArray) -> Iterator[bytes]:
         frame = encoded((1, 'frame_id'), (2, array.frame))
         header = encoded((1, stamp), (2, frame))
         if isinstance(array, FixArray):
+            # A NavSat cannot say that there is no fix.
+            if array.status[k] < 0:
+                continue
             place = array.latitude[k], array.longitude[k], array.altitude[k]
             yield encoded((1, header), *_numbers(place), (8, array.frame))
         elif isinstance(array, ImuArray):
             vectors = array.orientation[k], array.angular_velocity[k], array.linear_acceleration[k]
             parts = [(3 + i, encoded(*_numbers(one))) for i, one in enumerate(vectors)]
             yield encoded((1, header), *parts)
+        elif isinstance(array, MagneticFieldArray):
+            yield encoded((1, header), (2, encoded(*_numbers(array.magnetic_field[k]))))
 
 
 def _numbers(values: Any) -> list[tuple[int, float]]:

@@ -81,7 +81,7 @@ def gazebo(context: LaunchContext) -> list:
         raise ParameterError('launch', 'world_file', 'Gazebo (gz or ign) is not installed')
     shipped = Path(get_package_share_directory(PACKAGE), 'gazebo_ws_plugins')
     world = value('world_file') or str(shipped / 'worlds' / 'sim2real_field.sdf')
-    # Gazebo last of all, with nobody missing its first messages.
+    # Gazebo last of all: it takes longest to start.
     return [
         bridge(value('bridge_file') or str(shipped / 'config' / 'bridge.yaml')),
         *recorder(value('out'), value('storage')),

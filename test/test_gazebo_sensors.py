@@ -22,6 +22,8 @@ from sim_sensors.gps.gps import load_gps
 from sim_sensors.gps.gps import simulate as simulate_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.imu.imu import simulate as simulate_imu
+from sim_sensors.magnetometer.magnetometer import load_mag
+from sim_sensors.magnetometer.magnetometer import simulate as simulate_mag
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.scenarios import Circle
 from sim_sensors.world.world import World
@@ -29,6 +31,7 @@ from sim_sensors.world.world import World
 PLUGINS = Path(__file__).parents[1] / 'gazebo_ws_plugins'
 WORLD = (PLUGINS / 'worlds' / 'sim2real_field.sdf').read_text('utf-8')
 ODOMETRY, IMU, FIX = '/ground_truth/odometry', '/ground_truth/imu', '/ground_truth/fix'
+MAG = '/ground_truth/mag'
 
 
 @pytest.fixture(scope='module')
@@ -48,7 +51,11 @@ def companion():
 def sdf(tmp_path: Path) -> Path:
     """The world of this repository, whose robot names models."""
     text = WORLD.replace('<sdf ', '<sdf xmlns:sim2real="https://sim2real" ')
-    for topic, out, model in ((IMU, '/imu/data', 'bno055'), (FIX, '/gps/fix', 'ch_rw')):
+    for topic, out, model in (
+        (IMU, '/imu/data', 'bno055'),
+        (FIX, '/gps/fix', 'ch_rw'),
+        (MAG, '/imu/mag', 'xsens_mtx'),
+    ):
         own = f'<sim2real:model topic="{out}">{model}</sim2real:model><pose>0.1 0 0.2 0 0 0</pose>'
         text = text.replace(f'<topic>{topic}</topic>', f'<topic>{topic}</topic>{own}')
     path = tmp_path / 'world.sdf'
@@ -82,13 +89,16 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
         FIX: simulate_gps(
             load_gps('baseline').__class__(**at), motion, frame=robot.origin, **drawn
         ),
+        MAG: simulate_mag(
+            load_mag('ideal').__class__(**at), motion, world=World(frame=robot.origin), **drawn
+        ),
     }
     truth = truth_of(motion, start_ns=10**9)
     wire = [
         (int(stamp), ODOMETRY, 'ignition.msgs.Odometry', odometry_on_wire(gz.encoded, truth, k))
         for k, stamp in enumerate(truth.stamp_ns)
     ]
-    for topic, name in ((IMU, 'IMU'), (FIX, 'NavSat')):
+    for topic, name in ((IMU, 'IMU'), (FIX, 'NavSat'), (MAG, 'Magnetometer')):
         array = ideal[topic]
         data = sensors.wire_of(array)
         wire += [
@@ -96,7 +106,7 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
             for stamp, one in zip(array.stamp_ns, data, strict=True)
         ]
     running = sensors.Sensors(robot, 5, 'drive')
-    live = {'/imu/data': Columns(), '/gps/fix': Columns()}
+    live = {'/imu/data': Columns(), '/gps/fix': Columns(), '/imu/mag': Columns()}
     for _, topic, name, data in sorted(wire, key=lambda one: one[0]):
         for out, kind, bytes_ in running.push(gz.Received(topic, name, data)):
             live[out].add(gazebo_message(out, kind, bytes_, 0))
@@ -104,6 +114,7 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
     recording = Recording.of_truth(truth, 'drive', 'circle')
     recording = recording.with_messages('ideal_imu', ideal[IMU])
     recording = recording.with_messages('ideal_gps', ideal[FIX])
+    recording = recording.with_messages('ideal_mag', ideal[MAG])
     links = [
         StaticTransform('base_link', frame, at['lever_arm'])
         for frame in {'imu_link', 'gps_link', ideal[IMU].frame, ideal[FIX].frame}
@@ -113,10 +124,12 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
         Recording(**{**vars(recording), 'transforms': tuple(links)}),
         seed=5, purpose='recording', origin=robot.origin, world=world,
     )  # fmt: skip
-    batch = maker.make(Twin('own', load_gps('ch_rw'), load_imu('bno055')))
+    others = {'mag': load_mag('xsens_mtx')}
+    batch = maker.make(Twin('own', load_gps('ch_rw'), load_imu('bno055'), others=others))
     for topic, expected, fields in (
         ('/imu/data', batch.imu, ('angular_velocity', 'linear_acceleration', 'orientation')),
         ('/gps/fix', batch.gps, ('latitude', 'longitude', 'altitude')),
+        ('/imu/mag', batch.mag, ('magnetic_field',)),
     ):
         found = live[topic].joined()
         # The last interval waits for samples that do not come.
@@ -152,3 +165,28 @@ def test_two_nodes_find_each_other(companion, monkeypatch) -> None:
     one.close()
     two.close()
     assert received == companion[0].Received('/twist', 'ignition.msgs.Twist', sent)
+
+
+def test_a_sensor_is_where_link_and_sensor_say_and_its_truth_is_that_of_the_publisher(
+    companion, tmp_path: Path
+) -> None:
+    """A link that is turned by a quarter; wheel odometry comes first, and topics lack a slash."""
+    path = tmp_path / 'robot.sdf'
+    path.write_text(
+        """<sdf version="1.9" xmlns:sim2real="https://sim2real"><world name="w"><model name="r">
+        <plugin name="gz::sim::systems::DiffDrive"><odom_topic>/wheels</odom_topic></plugin>
+        <plugin name="gz::sim::systems::OdometryPublisher"><odom_topic>truth</odom_topic></plugin>
+        <link name="imu_link"><pose>0.1 0 0.2 0 0 1.5707963267948966</pose>
+        <sensor name="imu" type="imu"><pose>0.3 0 0 0 0 0</pose><topic>ideal</topic>
+        <sim2real:model topic="imu/data">bno055</sim2real:model></sensor></link>
+        </model></world></sdf>""",
+        'utf-8',
+    )
+    robot = companion[1].read_robot(path)
+    (imu,) = robot.sensors
+    assert (robot.odometry, imu.source, imu.topic) == ('/truth', '/ideal', '/imu/data')
+    np.testing.assert_allclose(imu.place.lever_arm, (0.1, 0.3, 0.2), atol=1e-15)
+    np.testing.assert_allclose(imu.place.rotation, (0.0, 0.0, 0.5**0.5, 0.5**0.5), atol=1e-15)
+    path.write_text(path.read_text('utf-8').replace('<pose>0.3', '<pose degrees="true">0.3'))
+    with pytest.raises(ValueError, match='must be 6 numbers, without attributes'):
+        companion[1].read_robot(path)

@@ -146,7 +146,7 @@ def test_all_that_is_needed_is_a_dependency_and_looked_for_first(
     for judge, view in itertools.product(ARGUMENTS['judge'].choices, ARGUMENTS['view'].choices):
         for storage in ARGUMENTS['storage'].choices:
             given = {'judge': judge, 'view': view, 'storage': storage, 'sensor_transforms': 'true'}
-            given |= {'bridge_file': 'bridge.yaml', 'robot_file': 'robot.urdf'}
+            given |= {'bridge_file': 'bridge.yaml', 'robot_file': 'robot.urdf', 'out': 'drive'}
             assert set(needed(given)) <= depends | VIEWERS | UNNAMED
     # `ros2 launch` itself, too.
     assert 'ros2launch' in depends
@@ -160,6 +160,11 @@ def test_a_robot_with_its_own_transforms_needs_no_tf2() -> None:
     found = needed({'sensor_transforms': 'true', 'judge': 'robot_localization'})
     assert found['robot_localization'] == ('judge', 'judge:=judge_node')
     assert found['tf2_ros'] == ('sensor_transforms', 'sensor_transforms:=false')
+
+
+def test_a_storage_is_needed_only_where_something_is_recorded() -> None:
+    assert needed({'storage': 'mcap', 'out': ''}) == {}
+    assert 'rosbag2_storage_mcap' in needed({'storage': 'mcap', 'out': 'drive'})
 
 
 def test_an_experiment_is_as_long_as_the_command_that_gives_the_same_bits(

@@ -23,6 +23,7 @@ TOPICS = {
     '/ground_truth/odometry': ODOMETRY,
     '/odometry/filtered': ODOMETRY,
     '/odometry/gps': ODOMETRY,
+    '/wheel/odometry': ODOMETRY,
     '/real/odometry/filtered': ODOMETRY,
     '/sim/odometry/filtered': ODOMETRY,
     '/imu/data': 'sensor_msgs/msg/Imu',

@@ -290,7 +290,7 @@ def needed(given: Mapping[str, str]) -> dict[str, tuple[str, str]]:
         found['ros_gz_bridge'] = ('bridge_file', '')
     if given.get('robot_file'):
         found['ros_gz_sim'] = ('robot_file', '')
-    if 'storage' in given:
+    if 'storage' in given and given.get('out'):
         other = {'mcap': 'sqlite3', 'sqlite3': 'mcap'}[given['storage']]
         found[f'rosbag2_storage_{given["storage"]}'] = ('storage', f'storage:={other}')
         found['ros2bag'] = found['ros2service'] = ('out', '')
