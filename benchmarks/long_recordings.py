@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,7 @@ import sys
 from sim2real_eval import read_recording
 read_recording(sys.argv[1])
 """
-_MOVING, _STANDING = 'figure_eight', 'standstill'
+_MOVING, _STANDING, _OUT = 'figure_eight', 'standstill', 'out'
 
 
 class Run(NamedTuple):
@@ -62,19 +63,22 @@ def model(name: str, rate: float, folder: Path) -> str:
     return str(file)
 
 
-def steps(folder: Path, duration: float, rate: float) -> dict[str, list[str]]:
-    """Return the commands by name, in the order in which they depend on each other."""
+def steps(folder: Path, data: Path, duration: float, rate: float) -> dict[str, list[str]]:
+    """Return the commands by name, in the order in which they depend on each other.
+
+    Recordings lie in `data`; what is made of them lies in `folder`, and goes before the next.
+    """
     verb = [sys.executable, '-m', 'sim2real_eval.cli']
-    moving, standing = (str(folder / motion / f'{motion}_1') for motion in (_MOVING, _STANDING))
+    moving, standing = (str(data / motion / f'{motion}_1') for motion in (_MOVING, _STANDING))
 
     def simulated(motion: str, imu: str) -> list[str]:
-        made = ['--duration', str(duration), '--imu', imu, '--out', str(folder / motion)]
+        made = ['--duration', str(duration), '--imu', imu, '--out', str(data / motion)]
         return [*verb, 'simulate', '--motion', motion, *made]
 
     noisy = model('chrono', rate, folder)
 
     def out(name: str) -> list[str]:
-        return ['--out', str(folder / name)]
+        return ['--out', str(folder / _OUT / name)]
 
     return {
         'simulate': simulated(_MOVING, noisy),
@@ -97,13 +101,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--duration', type=float, default=7200.0, help='s, default %(default)s')
     parser.add_argument('--rate', type=float, default=1000.0, help='of the IMU, Hz')
+    parser.add_argument(
+        '--data', type=Path, help='folder that keeps the recordings; what it has is not made again'
+    )
     parser.add_argument('--limit', type=float, default=1800.0, help='processor time of each, s')
     parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results')
     options = parser.parse_args()
     found: dict[str, Run] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, arguments in steps(Path(folder), options.duration, options.rate).items():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        data = options.data or folder
+        for name, arguments in steps(folder, data, options.duration, options.rate).items():
+            motion = _STANDING if 'standing' in name else _MOVING
+            if name.startswith('simulate') and (data / motion).exists():
+                continue
+            if data == folder and motion == _STANDING:
+                shutil.rmtree(data / _MOVING, ignore_errors=True)
+            (folder / _OUT).mkdir()
             found[name] = run(arguments, options.limit)
+            shutil.rmtree(folder / _OUT)
             print(name, *(f'{value:.0f}' for value in found[name]), file=sys.stderr, flush=True)
     any_reader = found['AnyReader'].seconds
     table(

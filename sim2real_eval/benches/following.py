@@ -11,7 +11,7 @@ import numpy as np
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import truth_origin, valid_fixes
+from sim2real_eval.recording.truth import frame_at_first, truth_origin, valid_fixes
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Remark
@@ -70,7 +70,7 @@ def waypoints_of(
         waypoints = repaired_waypoints(time, x, y, np.unwrap(heading), where=where)
     else:
         assert isinstance(chosen, FixArray)
-        enu = _frame_at_first(chosen).to_enu(chosen.latitude, chosen.longitude, chosen.altitude)
+        enu = frame_at_first(chosen).to_enu(chosen.latitude, chosen.longitude, chosen.altitude)
         waypoints = repaired_waypoints(time, enu[:, 0], enu[:, 1], where=where)
         note = 'waypoints come from gps: the heading is the course over ground, always forwards'
         waypoints = dataclasses.replace(waypoints, notes=(*waypoints.notes, Remark(note)))
@@ -98,7 +98,7 @@ def place_of(
     _, array = _source(recording, source)
     x, y, since = waypoints.origin
     if isinstance(array, FixArray):
-        frame = _frame_at_first(array)
+        frame = frame_at_first(array)
         height = frame.to_enu(array.latitude, array.longitude, array.altitude)[:, 2]
     else:
         assert isinstance(array, OdometryArray)
@@ -122,11 +122,6 @@ def _source(recording: Recording, source: str) -> tuple[str, MessageArray]:
     if not len(array):
         raise RecordingError(f'{recording.path or recording.name}: no {source} to make waypoints')
     return source, array
-
-
-def _frame_at_first(fixes: FixArray) -> LocalFrame:
-    where = (fixes.latitude[0], fixes.longitude[0], fixes.altitude[0])
-    return LocalFrame(*(float(value) for value in where))
 
 
 def follow_waypoints(

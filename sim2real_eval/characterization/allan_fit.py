@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 from scipy.optimize import brentq, nnls
 from scipy.stats import chi2, norm
 
@@ -184,6 +184,8 @@ class _Problem:
         self._columns = np.concatenate([self.shapes, variance[:, None]], axis=1)
         self._diagonal = np.diag_indices(len(variance))
         self.misfit = 0.0
+        # Several sums of squares are asked for at the same coefficients.
+        self._last: tuple[tuple[bytes, float], FloatArray] | None = None
 
     def fit(self, kept: Flags) -> FloatArray:
         """Return coefficients, `(6,)`, zero where not `kept`."""
@@ -218,7 +220,7 @@ class _Problem:
         theta = coefficients / self.scale
         by_time = self._by_time * theta[_MARKOV] * free[_MARKOV]
         columns = np.concatenate([self.shapes * free, by_time[:, None]], axis=1)
-        white = solve_triangular(self._root(theta), columns, lower=True, check_finite=False)
+        white = _solved(self._root(theta), columns)
         covariance = np.linalg.pinv(white.T @ white, hermitian=True)
         return np.asarray(np.sqrt(np.diagonal(covariance)) * np.append(self.scale, 1.0))
 
@@ -233,8 +235,10 @@ class _Problem:
         """Return shapes and variances in directions in which their errors are independent and 1
         under the covariance at scaled coefficients, `(k, 7)`.
         """
-        root = self._root(theta)
-        return np.asarray(solve_triangular(root, self._columns, lower=True, check_finite=False))
+        key = (theta.tobytes(), self.misfit)
+        if self._last is None or self._last[0] != key:
+            self._last = key, _solved(self._root(theta), self._columns)
+        return self._last[1]
 
     @staticmethod
     def _least(columns: FloatArray, kept: Flags) -> FloatArray:
@@ -242,6 +246,12 @@ class _Problem:
         if not found[:RANDOM_TERMS].any():
             found[1] = 1e-9
         return found
+
+
+def _solved(root: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return what the lower root times is the columns; scipy takes longer to ask than LAPACK."""
+    # LAPACK has matrices column by column: as such, the root is its transpose.
+    return np.asarray(dtrtrs(root.T, columns, lower=0, trans=1)[0])
 
 
 def _needed_misfit(problem: _Problem, freedom: int) -> float:

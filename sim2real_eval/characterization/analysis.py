@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, by_blocks
 from . import allan, findings
 from .allan_covariance import degrees_of_freedom
 from .allan_fit import FEWEST_FITTED, AllanFit, fitted_factors, model_variance
@@ -80,7 +80,7 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
 
     SignalFileError when a value is no finite number, too little is left, or nothing is at rest.
     """
-    good = (signals.values < _LARGEST) & (signals.values > -_LARGEST)
+    good = by_blocks(lambda rows: (rows < _LARGEST) & (rows > -_LARGEST), signals.values)
     if not good.all():
         bad = np.argwhere(~good)
         row, column = bad[0]

@@ -23,7 +23,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.chain import ImuChain, sensitivity
 from .options import PoseOptions
-from .screening import StandstillOptions, runs_of, windows_of
+from .screening import StandstillOptions, noise_floor, runs_of, windows_of
 from .signals import SignalFileError, Signals, evenly_spaced
 
 _FEWEST = 12
@@ -126,9 +126,7 @@ def _poses(signals: Signals, rate: float, options: PoseOptions) -> list[tuple[in
     noises, means, steps = windows_of(signals, size, count)
     still = np.ones(count, dtype=np.bool_)
     for quantity, noise in noises.items():
-        still &= noise <= rest.noise_ratio * np.hypot(
-            np.quantile(noise, 0.05), 0.5 * steps[quantity]
-        )
+        still &= noise <= rest.noise_ratio * noise_floor(noise, steps[quantity])
     turn = means['gyroscope'] - np.median(means['gyroscope'][still], axis=0)
     still &= np.linalg.norm(turn, axis=1) <= rest.rate_limit
     least = options.shortest_pose * rate

@@ -243,9 +243,8 @@ def longest_standstill(
         unit = unit_of(f'{quantity}_x')
         doubt = f'{quantity} noise (is the unit right? {_UNIT_OPTIONS[quantity]})'
         keep(noise, limits[quantity][0], doubt, unit)
-        # Values that go up and down by one step now and then have windows without any noise.
-        floor = float(np.hypot(np.quantile(noise, 0.05), 0.5 * steps[quantity]))
-        keep(noise, options.noise_ratio * floor, f'{quantity} noise', unit)
+        limit = options.noise_ratio * noise_floor(noise, steps[quantity])
+        keep(noise, limit, f'{quantity} noise', unit)
     # The truth, where there is one, tells a motion from a bias that wanders far.
     for quantity, mean in means.items() if signals.motion is None else ():
         away = np.sqrt(((mean - np.median(mean[still], axis=0)) ** 2).sum(axis=1))
@@ -282,6 +281,14 @@ def windows_of(
         {quantity: np.stack(columns, axis=1) for quantity, columns in means.items()},
         steps,
     )
+
+
+def noise_floor(noise: FloatArray, step: float) -> float:
+    """Return the noise at rest, of that of all windows and the resolution.
+
+    Values that go up and down by one step now and then have windows without any noise.
+    """
+    return float(np.hypot(np.quantile(noise, 0.05), 0.5 * step))
 
 
 def runs_of(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:

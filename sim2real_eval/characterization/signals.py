@@ -22,6 +22,7 @@ from sim_sensors.core.measurements import (
     column_of,
     is_absent,
 )
+from sim_sensors.core.scratch import joined
 from sim_sensors.motion.sampling import ahead_of_time
 from . import findings
 
@@ -191,14 +192,13 @@ def evenly_spaced(signals: Signals) -> Signals:
     if ahead.any():
         notes.append(findings.AHEAD(count=ahead.sum()))
         stamps, values = (by_blocks(_chosen, each, ~ahead) for each in (stamps, values))
-    newest = np.maximum.accumulate(stamps)
-    fresh = np.concatenate([[True], stamps[1:] > newest[:-1]])
+    fresh = np.concatenate([[True], stamps[1:] > np.maximum.accumulate(stamps)[:-1]])
     if not fresh.all():
         notes.append(findings.REPEATED(count=(~fresh).sum()))
         stamps, values = (by_blocks(_chosen, each, fresh) for each in (stamps, values))
     if len(stamps) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(stamps))
-    steps = np.diff(stamps)
+    steps = by_blocks(np.subtract, stamps[1:], stamps[:-1])
     period = float(np.median(steps))
     missing = _missing(steps, period)
     cuts = np.flatnonzero(missing > LONGEST_FILLED)
@@ -210,8 +210,8 @@ def evenly_spaced(signals: Signals) -> Signals:
         notes.append(findings.CUT(**values_of, kept=end - begin, samples=len(stamps)))
         stamps, values = stamps[begin:end], values[begin:end]
         missing = missing[begin : end - 1]
-    holes = np.maximum(missing, 0)
-    if holes.any():
+    if (missing > 0).any():
+        holes = np.maximum(missing, 0)
         count = int(holes.sum())
         share = count / (len(stamps) + count)
         notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
@@ -219,12 +219,14 @@ def evenly_spaced(signals: Signals) -> Signals:
         grid = np.arange(place[-1] + 1)
         values = np.stack([np.interp(grid, place, column) for column in values.T], axis=1)
     else:
-        place = np.arange(len(stamps))
+        place = joined(np.arange(len(stamps)))
     if len(values) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(values))
     rate = (len(values) - 1) / (float(stamps[-1] - stamps[0]) * 1e-9)
     # How far the stamps are from an even grid, ns.
-    jitter = (stamps - stamps[0]) - place * (1e9 / rate)
+    jitter = by_blocks(
+        lambda own, number: (own - stamps[0]) - number * (1e9 / rate), stamps, place
+    )
     jitter -= jitter.mean()
     if jitter.std() > 0.01e9 / rate:
         size, most = jitter.std() * 1e-6, np.abs(jitter).max() * 1e-6
@@ -256,7 +258,11 @@ def _missing(steps: IntArray, period: float) -> IntArray:
 
     One late stamp makes a long step and a short one beside it, so two steps together count too.
     """
-    pairs = np.full(len(steps) + 1, np.inf)
-    pairs[1:-1] = steps[:-1] + steps[1:]
-    lengths = np.minimum(steps, np.minimum(pairs[:-1], pairs[1:]) - period)
-    return np.asarray(np.rint(lengths / period), dtype=np.int64) - 1
+    end = np.full(1, np.inf)
+    pairs = joined(end, by_blocks(np.add, steps[:-1], steps[1:]), end)
+
+    def lacking(own: IntArray, before: FloatArray, after: FloatArray) -> IntArray:
+        lengths = np.minimum(own, np.minimum(before, after) - period)
+        return np.asarray(np.rint(lengths / period), dtype=np.int64) - 1
+
+    return by_blocks(lacking, steps, pairs[:-1], pairs[1:])

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inertial.add_argument(
         '--poses',
         metavar='RECORDING',
-        help='the IMU held still in 12 or more poses by hand, from 36 on to be sure: bias, scale '
+        help='the IMU held still in 12 or more poses by hand, better 36: bias, scale '
         'and misalignment with standard errors go into imu.yaml [Tedaldi2014]',
     )
     _POSES.add(inertial)

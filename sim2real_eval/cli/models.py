@@ -165,19 +165,20 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     return _distinct(result)
 
 
-def single_sensors(gps: str, imu: str, mag: str = '') -> tuple[Twin, ...]:
-    """Return a variant per IMU, GPS and magnetometer model, each with that sensor alone.
+def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple[Twin, ...]:
+    """Return a variant per IMU, GPS, magnetometer and camera model, each with that sensor alone.
 
     For signals, which depend on the model of their own sensor only; see `twins`. Where models of
     two kinds share a name, the kind of sensor goes behind it.
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR
 
-    gps_names, imu_names = _pair(gps, imu)
+    gps_names, imu_names = _pair(gps, imu, alone=not mag and not camera)
     named = {
         'imu': [name for name in imu_names if name != REAL_SENSOR],
         'gps': [name for name in gps_names if name != REAL_SENSOR],
         'mag': _listed(mag, 'mag'),
+        'camera': _listed(camera, 'camera'),
     }
     labels = {kind: _labels(found) for kind, found in named.items()}
     everything = [label for found in labels.values() for label in found]
@@ -212,14 +213,14 @@ def _twin(label: str, names: Mapping[str, str], shown: Collection[str] = ()) -> 
     )
 
 
-def _pair(gps: str, imu: str) -> tuple[list[str], list[str]]:
-    """Return the names in both lists; one of each at least, and not both real."""
+def _pair(gps: str, imu: str, *, alone: bool = True) -> tuple[list[str], list[str]]:
+    """Return the names in both lists; one of each at least, and not both real if `alone`."""
     from sim2real_eval.simulation.twin import REAL_SENSOR
 
     gps_names, imu_names = _listed(gps, 'gps'), _listed(imu, 'imu')
     if not gps_names or not imu_names:
         raise ParameterError('models', '', 'no model is named; must be one or more')
-    if REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
+    if alone and REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
         raise ParameterError('models', '', 'GPS and IMU cannot both stay real: nothing to compare')
     return gps_names, imu_names
 

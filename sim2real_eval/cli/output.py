@@ -187,3 +187,8 @@ def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Call
     with bar:
         task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
+
+
+def load_report() -> None:
+    """Load what a study is shown with, for while others read its recordings."""
+    import sim2real_eval.report.study_report  # noqa: F401

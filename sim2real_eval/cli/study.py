@@ -18,7 +18,7 @@ from sim_sensors.core.shipped import config_path
 from .arguments import add_out, add_scenario, add_shared, sources
 from .judge_arguments import add_judge, add_judge_kind, add_published, named_judges
 from .options import OptionSet, add_study_options, command_words, study_options
-from .output import complain, conclude, print_table, progress_bar, report_failures
+from .output import complain, conclude, load_report, print_table, progress_bar, report_failures
 
 if TYPE_CHECKING:
     from sim2real_eval.common.workers import Workers
@@ -70,13 +70,11 @@ class InPlaceOptions(Parameters):
         optional=str, choices=('truth', 'drive'),
     )  # fmt: skip
     cluster: str | None = parameter(
-        None,
-        '',
+        None, '',
         'Scheduler of dask.distributed, such as tcp://host:8786, whose workers judge in place of '
         'processes of this machine; same bytes.',
-        optional=str,
-        common=False,
-    )
+        optional=str, common=False,
+    )  # fmt: skip
 
 
 _MOST_TABLES = 4
@@ -121,8 +119,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.study.plan import StudyPlan
+    from sim2real_eval.study.study_file import StudyFile
 
-    return carry_out(StudyPlan.load(options.study, overrides(options)), options)
+    file = StudyFile.read(options.study, overrides(options))
+    return carry_out(StudyPlan.of(file, jobs=options.jobs, meanwhile=load_report), options)
 
 
 def overrides(options: argparse.Namespace) -> Overrides:
@@ -365,7 +365,7 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     from sim2real_eval.report.console import console_table
     from sim2real_eval.report.ranking_tables import (
         metric_lines,
-        pose_table,
+        pose_difference_table,
         ranking_pairs_table,
         ranks_table,
         sensitivity_text,
@@ -384,7 +384,7 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     if len(found) > MOST_DRAWN:
         print(f'{len(found) - MOST_DRAWN} more such tables: {folder / "metrics.csv"}\n')
     if results.poses:
-        print_table(console_table(pose_table(results.poses)))
+        print_table(console_table(pose_difference_table(results.poses)))
         print()
     for table in results.overall_sensitivity:
         print(sensitivity_text(table))

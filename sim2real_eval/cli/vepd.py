@@ -17,7 +17,7 @@ from sim_sensors.core.errors import ParameterError
 from .arguments import add_out, add_scenario, add_shared, sources
 from .judge_arguments import add_judge, add_judge_kind, add_published, judges
 from .options import OptionSet, add_study_options, command_words, rarely, study_options
-from .output import conclude, print_notes, print_table
+from .output import conclude, load_report, print_notes, print_table
 from .study import carry_out, shown
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ def run(options: argparse.Namespace) -> int:
         judges=judges(options),
         command=_command(options),
     )
-    return carry_out(StudyPlan.of(file), options)
+    plan = StudyPlan.of(file, jobs=options.jobs, meanwhile=load_report)
+    return carry_out(plan, options)
 
 
 def comparison_title(recordings: Sequence[Source], models: Sequence[Twin]) -> str:

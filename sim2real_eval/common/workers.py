@@ -94,7 +94,7 @@ class Workers:
         """
         if self.jobs <= 1 or self._pool is not None:
             return
-        context = multiprocessing.get_context('fork' if _has_one_thread() else 'spawn')
+        context = multiprocessing.get_context('fork' if can_copy() else 'spawn')
         self._others = set(multiprocessing.active_children())
         queue = _Records(context.SimpleQueue()) if _LOG.isEnabledFor(logging.INFO) else None
         self._pool = concurrent.futures.ProcessPoolExecutor(
@@ -127,7 +127,7 @@ class Workers:
         progress: Callable[[], None] | None = None,
     ) -> Callable[[], list[R]]:
         """Begin `map` and return what waits for its results; this process can go on meanwhile."""
-        if self.jobs <= 1:
+        if self.jobs <= 1 or not items:
             results: list[R] = []
             for item in items:
                 results.append(function(item))
@@ -195,8 +195,11 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _has_one_thread() -> bool:
-    """Return whether this process has no other thread, also of libraries; False if unknown."""
+def can_copy() -> bool:
+    """Return whether workers would be copies of this process, which has no other thread.
+
+    That of libraries counts, too; where it cannot be told they are not.
+    """
     try:
         return len(list(Path('/proc/self/task').iterdir())) == 1
     except OSError:

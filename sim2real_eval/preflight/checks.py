@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.scratch import release
 from . import findings, independence, inertial, messages, positions
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
@@ -103,9 +104,11 @@ def check(recording: Recording, *, base_frame: str = 'base_link') -> Preflight:
     ['check.no_orientation']
     """
     evidence = Evidence(recording, base_frame)
-    outcomes = [
-        Outcome(one.name, one.unit, measure) for one in CHECKS for measure in one.measure(evidence)
-    ]
+    outcomes: list[Outcome] = []
+    for one in CHECKS:
+        outcomes += (Outcome(one.name, one.unit, measure) for measure in one.measure(evidence))
+        # What a check looked at whole.
+        release()
     return Preflight(recording.name, tuple(outcomes), evidence.corrections)
 
 

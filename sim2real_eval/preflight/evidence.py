@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.recording.corrections import CORRECTIONS, corrected
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import valid_fixes
+from sim2real_eval.recording.truth import frame_at_first, valid_fixes
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import Sim2RealError
@@ -31,7 +31,7 @@ from sim_sensors.core.measurements import (
     time_spans,
 )
 from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
-from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 SIGMAS = 4.0
 """Standard errors that an estimate must be away from what is right: by chance 6e-5 of Gaussian
@@ -286,9 +286,7 @@ class Evidence:
             return None
         if float(np.hypot(*np.ptp(truth.position[:, :2], axis=0))) < 2.0:
             return None
-        frame = LocalFrame(
-            float(fixes.latitude[0]), float(fixes.longitude[0]), float(fixes.altitude[0])
-        )
+        frame = frame_at_first(fixes)
         east, north, _ = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude).T
         time = (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9
         stamps = np.asarray((fixes.stamp_ns - truth.stamp_ns[0]) * 1e-9)

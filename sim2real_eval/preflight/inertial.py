@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of an IMU: units, signs, delay, mounting, bias, covariances and orientation.
 
-Each looks at what no earlier fault changes: the size of gravity first, then the rate about the
-measured vertical, which no mounting changes, then the mounting, then the rest.
+Each looks at what no earlier fault changes: gravity, rate about the vertical, mounting, the rest.
 """
 
 from __future__ import annotations
@@ -333,14 +332,13 @@ def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
         ('linear_acceleration', 'acceleration_std', imu.linear_acceleration, ideal.force),
         ('angular_velocity', 'rate_std', imu.angular_velocity, ideal.rate),
     ):
-        stated = np.diagonal(getattr(imu, f'{quantity}_covariance'), axis1=1, axis2=2)
+        covariances = getattr(imu, f'{quantity}_covariance')
+        stated = by_blocks(lambda rows: np.diagonal(rows, axis1=1, axis2=2), covariances)
         if not (stated > 0.0).all():
             continue
         square = float(np.mean(np.var(by_blocks(np.subtract, measured, true), axis=0)))
-        name = quantity.replace('_', ' ')
-        yield from covariance(
-            evidence, 'imu', key, name, square, float(stated.mean()), _COVARIANCES
-        )
+        name, mean = quantity.replace('_', ' '), float(stated.mean())
+        yield from covariance(evidence, 'imu', key, name, square, mean, _COVARIANCES)
 
 
 def orientation(evidence: Evidence) -> Iterator[Measure]:

@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.truth import frame_at_first
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.world.geodesy import LocalFrame
 from . import findings
 from .evidence import Evidence
 
@@ -100,9 +101,7 @@ class TruthSpeed:
         count = len(self.runs)
         if count < 2:
             return -math.inf, math.inf
-        from scipy.stats import t
-
-        half = float(t.ppf(0.5 + _LEVEL / 2.0, count - 1) * self.errors.std(ddof=1))
+        half = float(stdtrit(count - 1, 0.5 + _LEVEL / 2.0) * self.errors.std(ddof=1))
         half /= math.sqrt(count)
         return self.mean - half, self.mean + half
 
@@ -160,9 +159,7 @@ def _straight_runs(recording: Recording, seconds: float, base: str) -> Iterator[
     fixes, truth = evidence.fixes, evidence.truth
     if fixes is None or truth is None:
         return
-    frame = LocalFrame(
-        float(fixes.latitude[0]), float(fixes.longitude[0]), float(fixes.altitude[0])
-    )
+    frame = frame_at_first(fixes)
     place = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)[:, :2]
     zero = truth.stamp_ns[0]
     when, stamps = (fixes.stamp_ns - zero) * 1e-9, (truth.stamp_ns - zero) * 1e-9

@@ -65,9 +65,14 @@ class Decoder:
             self._others.append((data, received_ns))
             return
         first, self._count = self._count, self._count + len(data)
-        chosen: dict[tuple[str, ...], list[int]] = {}
-        for index, texts in enumerate(_keys(self._kind, data, self._where, first)):
-            chosen.setdefault(texts, []).append(index)
+        chosen: dict[tuple[str, ...], Sequence[int]] = {}
+        if (shared := _shared(self._kind, data)) is not None:
+            chosen[shared] = range(len(data))
+        else:
+            found: dict[tuple[str, ...], list[int]] = {}
+            for index, texts in enumerate(_keys(self._kind, data, self._where, first)):
+                found.setdefault(texts, []).append(index)
+            chosen |= found
         for texts, indices in chosen.items():
             group = self._by_texts.setdefault(texts, _SameLayout(self._kind, texts))
             rows = data if len(indices) == len(data) else [data[index] for index in indices]
@@ -116,11 +121,13 @@ class _SameLayout:
             self.layout = _layout(self._kind, end, order)
         self.count += len(rows)
         size = self.layout.itemsize
-        for index, row in enumerate(rows):
-            # A serialiser may pad the end to the alignment of the transport, never by 8 bytes.
-            if not size <= len(row) < size + 8 or row[1] != self._order:
-                return index
-        self._add(np.frombuffer(b''.join([row[:size] for row in rows]), self.layout), received_ns)
+        if {*map(len, rows)} != {size} or {row[1] for row in rows} != {self._order}:
+            for index, row in enumerate(rows):
+                # A serialiser may pad the end to the alignment of the transport, never by 8 bytes.
+                if not size <= len(row) < size + 8 or row[1] != self._order:
+                    return index
+            rows = [row[:size] for row in rows]
+        self._add(np.frombuffer(b''.join(rows), self.layout), received_ns)
         return None
 
     def _add(self, records: NDArray[Any], received_ns: IntArray) -> None:
@@ -236,6 +243,17 @@ def _texts(
         texts.append(raw.rstrip(b'\x00').decode())
         offset += 4 + length
     return tuple(texts), offset
+
+
+def _shared(kind: MessageType, data: Sequence[bytes]) -> tuple[str, ...] | None:
+    """Return the texts of all messages where they are the same bytes, which is usual."""
+    try:
+        first = data[0]
+        order = '<' if first[1] & 1 else '>'
+        texts, end = _texts(first, kind.has_header + kind.has_child, order)
+    except (struct.error, IndexError, UnicodeDecodeError):
+        return None
+    return texts if len({row[_HEADER:end] for row in data}) == 1 else None
 
 
 def _keys(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
     blocks,
+    by_blocks,
 )
 from sim_sensors.core.parameters import Parameters, parameter
 from .recording import Recording
@@ -110,10 +112,11 @@ class ImuCorrection(_Correction):
             ('angular_velocity', self.rate_scale, self.rate_std),
         ):
             stated = getattr(imu, f'{quantity}_covariance')
-            # -1 in the first place says that the quantity is absent.
-            there = (stated[:, 0, 0] != -1.0)[:, None, None]
-            made = np.where(there, scale**2 * stated, stated)
-            changes[f'{quantity}_covariance'] = made if std is None else _diagonal(len(imu), std)
+            if std is not None:
+                made = _diagonal(len(imu), std)
+            else:
+                made = by_blocks(partial(_scaled_covariance, factor=scale**2), stated)
+            changes[f'{quantity}_covariance'] = made
         return dataclasses.replace(_earlier(imu, self.delay), **changes)
 
     def followed_by(self, later: ImuCorrection) -> ImuCorrection:
@@ -317,8 +320,14 @@ def _turned(orientation: FloatArray, world: Rotation, body: Rotation) -> FloatAr
     p, q = world.as_quat()[None], body.as_quat()[None]
     if math.isclose(abs(p[0, 3]), 1.0) and math.isclose(abs(q[0, 3]), 1.0):
         return orientation
-    return rotations.multiply(rotations.multiply(p, orientation), q)
+    return by_blocks(lambda own: rotations.multiply(rotations.multiply(p, own), q), orientation)
+
+
+def _scaled_covariance(stated: FloatArray, factor: float) -> FloatArray:
+    # -1 in the first place says that the quantity is absent.
+    there = (stated[:, 0, 0] != -1.0)[:, None, None]
+    return np.asarray(np.where(there, factor * stated, stated))
 
 
 def _diagonal(count: int, std: float) -> FloatArray:
-    return np.tile(np.eye(3) * std**2, (count, 1, 1))
+    return np.broadcast_to(np.eye(3) * std**2, (count, 3, 3))

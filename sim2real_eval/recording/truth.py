@@ -158,6 +158,12 @@ _SETTLED = 2.5
 """Periods of the cutoff until a step has died away in the filter, to 1e-6."""
 
 
+def frame_at_first(fixes: FixArray) -> LocalFrame:
+    """Return the local frame about the first of the fixes."""
+    where = (fixes.latitude[0], fixes.longitude[0], fixes.altitude[0])
+    return LocalFrame(*(float(value) for value in where))
+
+
 def low_passed(
     where: str, topic: str, truth: OdometryArray, cutoff: float
 ) -> tuple[OdometryArray, Finding]:

@@ -118,6 +118,9 @@ def compiled(function: F) -> F:
     No fast-math: results are those of the same operations in IEEE double precision, in the order
     written, so that stepping and array runs agree bit for bit. Division by zero follows IEEE
     instead of raising. The GIL is released, so recordings can be judged in threads.
+
+    Arrays are copied number by number: for `a[i] = b` of two arrays numba compiles what it would
+    say of unlike shapes: 8 of 19 s for the filter of attitudes.
     """
     return _cached(function, _OPTIONS)
 

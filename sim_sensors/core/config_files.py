@@ -7,7 +7,9 @@ how much their aliases stand for, of which a page can write out terabytes.
 
 from __future__ import annotations
 
+import copy
 import csv
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -26,6 +28,7 @@ MOST_BYTES = 4 << 20
 
 _MOST_VALUES = 100_000
 _LONGEST_NUMBER = 400  # characters
+_LONGEST_KEPT = 20_000  # characters
 
 
 def read_yaml(path: Path) -> Any:
@@ -62,11 +65,19 @@ def parse_yaml(text: str, where: str) -> Any:
     sim_sensors.core.errors.ParameterError: study.yaml: line 1, column 7: not valid YAML: ...
     """
     try:
-        return yaml.load(text, Loader=_StrictLoader)
+        return copy.deepcopy(_parsed(text)) if len(text) <= _LONGEST_KEPT else _parse(text)
     except yaml.YAMLError as error:
         raise ParameterError(where, '', _say(error)) from None
     except RecursionError:
         raise ParameterError(where, '', 'is nested too deeply') from None
+
+
+def _parse(text: str) -> Any:
+    return yaml.load(text, Loader=_StrictLoader)
+
+
+# A command reads the same small files several times, and PyYAML takes 10 ms for one.
+_parsed = functools.lru_cache(maxsize=256)(_parse)
 
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:

@@ -65,6 +65,7 @@ def rows_of(values: NDArray[Any], selection: Any) -> NDArray[Any]:
 
 BLOCK = 1 << 13
 """Messages that are worked on at a time where all at once would take much memory."""
+_RELEASED = 8  # blocks after which memory is given back: to do so takes as long as some blocks
 
 
 def blocks(count: int) -> Iterator[slice]:
@@ -77,10 +78,11 @@ def blocks(count: int) -> Iterator[slice]:
     >>> list(blocks(3))
     [slice(0, 3, None)]
     """
-    last = max(count // BLOCK - 1, 0) * BLOCK
-    for start in range(0, last + 1, BLOCK):
-        yield slice(start, count if start == last else start + BLOCK)
-        scratch.release()
+    last = max(count // BLOCK - 1, 0)
+    for number in range(last + 1):
+        yield slice(number * BLOCK, count if number == last else (number + 1) * BLOCK)
+        if number % _RELEASED == _RELEASED - 1 or number == last:
+            scratch.release()
 
 
 def by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) -> NDArray[Any]:
@@ -149,7 +151,8 @@ def time_spans(times: Sequence[IntArray], ends: IntArray | None = None) -> Itera
     cuts = [[0, *np.searchsorted(one, edges, side='right').tolist(), len(one)] for one in times]
     for k in range(len(edges) + 1):
         yield [slice(cut[k], cut[k + 1]) for cut in cuts]
-        scratch.release()
+        if k % _RELEASED == _RELEASED - 1 or k == len(edges):
+            scratch.release()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from sim_sensors.core.measurements import (
     IntArray,
     MagneticFieldArray,
 )
-from .trajectory import Motion, Trajectory, cubic, parabola, times_within
+from .trajectory import Motion, Trajectory, cubic, cubic_between, parabola, times_within
 
 
 class Georeference(Protocol):
@@ -80,7 +80,7 @@ class _Stream:
         h = self._interval[k]
         s = np.clip((t - self._time[k])[:, None] / h, 0.0, 1.0)
         ends = (self._values[k], self._slope[k]), (self._values[k + 1], self._slope[k + 1])
-        value, slope, _ = cubic(s, h, *ends)
+        value, slope, _ = cubic(s, h, cubic_between(h, *ends))
         # The cubic ends at a sample but for rounding.
         return np.where(s == 1.0, self._values[k + 1], value), slope, h
 

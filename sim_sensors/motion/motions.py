@@ -7,12 +7,12 @@ import dataclasses
 from collections.abc import Mapping
 
 from sim_sensors.core.errors import MotionError, UnknownNameError, not_among
-from sim_sensors.core.measurements import ImuArray, OdometryArray
+from sim_sensors.core.measurements import Columns, ImuArray, OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.rotations import rotate_back
 from .path_following import DRIVES, drive
-from .sampling import sample_motion
+from .sampling import sample_blocks
 from .scenarios import TimedMotion
 from .trajectory import Motion
 
@@ -183,12 +183,15 @@ def truth_of(
     >>> truth_of(motion, rate=50.0).position.shape
     (101, 3)
     """
-    stamp_ns, times = sample_motion(motion, rate, start_ns=None, origin_ns=start_ns)
-    sampled = motion.at(times)
-    return OdometryArray.exact(
-        stamp_ns,
-        position=sampled.position,
-        orientation=sampled.orientation,
-        linear_velocity=rotate_back(sampled.orientation, sampled.velocity),
-        angular_velocity=sampled.angular_velocity,
-    )
+    found = Columns[OdometryArray]()
+    for stamp_ns, times in sample_blocks(motion, rate, start_ns=None, origin_ns=start_ns):
+        sampled = motion.at(times)
+        part = OdometryArray.exact(
+            stamp_ns,
+            position=sampled.position,
+            orientation=sampled.orientation,
+            linear_velocity=rotate_back(sampled.orientation, sampled.velocity),
+            angular_velocity=sampled.angular_velocity,
+        )
+        found.add(part)
+    return found.joined()

@@ -16,7 +16,15 @@ from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError, Remark
 from sim_sensors.core.measurements import FloatArray, OdometryArray, by_blocks
 from sim_sensors.core.scratch import joined
-from .trajectory import Trajectory, cubic, cubic_integral, parabola, times_within
+from .trajectory import (
+    Cubic,
+    Trajectory,
+    cubic,
+    cubic_between,
+    cubic_integral,
+    parabola,
+    times_within,
+)
 
 SAMPLES_BEHIND = 2
 """Samples at or before a time that its output depends on (fewer at the start of the record)."""
@@ -161,23 +169,41 @@ class OdometryMotion:
         """Return the motion at `times` `(n,)` s, in any order; see `Motion.at`."""
         t = times_within(times, self.start, self.end)
         k = np.clip(np.searchsorted(self._time, t, side='right') - 1, 0, len(self) - 2)
-        h = self._interval[k]
+        intervals: NDArray[np.intp] = k
+        own: Any = slice(None)
+        if len(k) and np.ptp(k) < len(k) // 2:
+            # What belongs to an interval is made once for all times in it.
+            intervals = np.arange(k.min(), k.max() + 1)
+            own = k - intervals[0]
+        h = self._interval[intervals]
+        swing, path = self._swing(intervals, h), self._path(intervals, h)
+        missed = self._missed(intervals, h, path)[own]
+        h, swing, path = h[own], _rows(swing, own), _rows(path, own)
         s = np.clip((t - self._time[k])[:, None] / h, 0.0, 1.0)
+        velocity, acceleration, _ = cubic(s, h, path)
+        step = s * s * (3.0 - 2.0 * s)
+        position = self._position[k] + cubic_integral(s, h, path) + step * missed
+        curve = position, velocity, acceleration
+        return Trajectory.along(t, curve, self._orientation[k], cubic(s, h, swing))
+
+    def _swing(self, k: NDArray[np.intp], h: FloatArray) -> Cubic:
+        """The rotation vector from the first sample of each interval."""
         turn = self._turn[k]
         last_rate, _ = rotations.end_derivatives(turn, self._rate[k + 1])
-        swing = cubic(s, h, (np.zeros_like(turn), self._rate[k]), (turn, last_rate))
-        return Trajectory.along(t, self._path(k, s, h), self._orientation[k], swing)
+        return cubic_between(h, (np.zeros_like(turn), self._rate[k]), (turn, last_rate))
 
-    def _path(self, k: NDArray[np.intp], s: FloatArray, h: FloatArray) -> rotations.Curve:
-        p0, p1 = self._position[k], self._position[k + 1]
-        ends = (
+    def _path(self, k: NDArray[np.intp], h: FloatArray) -> Cubic:
+        """The velocity in each interval."""
+        return cubic_between(
+            h,
             (self._velocity[k], self._acceleration[k]),
             (self._velocity[k + 1], self._acceleration[k + 1]),
         )
-        velocity, acceleration, _ = cubic(s, h, *ends)
-        missed = p1 - p0 - cubic_integral(np.ones_like(s), h, *ends)
-        step = s * s * (3.0 - 2.0 * s)
-        return p0 + cubic_integral(s, h, *ends) + step * missed, velocity, acceleration
+
+    def _missed(self, k: NDArray[np.intp], h: FloatArray, path: Cubic) -> FloatArray:
+        """How far the integral of the velocity ends from the next sample, `(n, 3)` m."""
+        moved = cubic_integral(np.ones_like(h), h, path)
+        return np.asarray(self._position[k + 1] - self._position[k] - moved)
 
     def _slopes(
         self, step: FloatArray, far: tuple[FloatArray, FloatArray]
@@ -198,6 +224,11 @@ class OdometryMotion:
             lambda *each: np.hstack(parabola(*each)), h_before, before, h_after, after
         )
         return found[:, :3], found[:, 3:]
+
+
+def _rows(terms: Cubic, selection: Any) -> Cubic:
+    p0, m0, b, c = (each[selection] for each in terms)
+    return p0, m0, b, c
 
 
 def _steps(values: FloatArray) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:

@@ -279,28 +279,29 @@ class Trajectory:
 # second derivative.
 
 Slope = tuple[FloatArray, FloatArray]
+Cubic = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 Bend = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def cubic(
-    s: FloatArray, h: FloatArray, start: Slope, end: Slope
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Value, first and second derivative of the cubic with given values and slopes at its ends."""
-    p0, m0, b, c = _newton(h, start, end)
+def cubic(s: FloatArray, h: FloatArray, terms: Cubic) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Value, first and second derivative of a cubic."""
+    p0, m0, b, c = terms
     value = p0 + h * s * (m0 + s * (b + s * c))
     first = m0 + s * (2.0 * b + 3.0 * s * c)
     second = (2.0 * b + 6.0 * s * c) / h
     return value, first, second
 
 
-def cubic_integral(s: FloatArray, h: FloatArray, start: Slope, end: Slope) -> FloatArray:
+def cubic_integral(s: FloatArray, h: FloatArray, terms: Cubic) -> FloatArray:
     """Integral over time of `cubic` from the start of the interval to `s`."""
-    p0, m0, b, c = _newton(h, start, end)
+    p0, m0, b, c = terms
     return h * s * (p0 + h * s * (m0 / 2.0 + s * (b / 3.0 + s * c / 4.0)))
 
 
-def _newton(h: FloatArray, start: Slope, end: Slope) -> tuple[FloatArray, ...]:
-    """Return p0, m0, b and c of the cubic as p0 + h s (m0 + s (b + s c))."""
+def cubic_between(h: FloatArray, start: Slope, end: Slope) -> Cubic:
+    """Return p0, m0, b, c of the cubic p0 + h s (m0 + s (b + s c)) with given values and slopes at
+    its ends, which are h s apart.
+    """
     (p0, m0), (p1, m1) = start, end
     jump = p1 - p0
     return p0, m0, 3.0 * jump / h - 2.0 * m0 - m1, m0 + m1 - 2.0 * jump / h

@@ -59,8 +59,9 @@ def _predict(
             turned[i] += F[i, j] * q[j]
             for k in range(4):
                 FP[i, k] += F[i, j] * P[j, k]
-    q[:] = turned
-    x, y, z, w = q
+    for i in range(4):
+        q[i] = turned[i]
+    x, y, z, w = turned[0], turned[1], turned[2], turned[3]
     xi = np.array([[w, z, -y], [-z, w, x], [y, -x, w], [-x, -y, -z]])
     half = np.zeros((4, 3))
     for i in range(4):
@@ -212,8 +213,10 @@ def filter_events(
             for j in range(3):
                 innovation[j] = values[i, j] - expected[j]
             squares[i] = _correct(q, P, innovation, H, covariance[i], 3)
-        states[i] = q
-        covariances[i] = P
+        for j in range(4):
+            states[i, j] = q[j]
+            for k in range(4):
+                covariances[i, j, k] = P[j, k]
     return states, covariances, squares
 
 

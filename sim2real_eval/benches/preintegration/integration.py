@@ -267,15 +267,18 @@ def integrate(
         _to_body(force[k], rate[k], bias, turn, arm, a, w, row)
         step(form, x, a, w, h, A, B, C, W)
         _to_sensor(B, C, w, turn, arm, row)
-        G[:, :3] = B
-        G[:, 3:] = C
+        for i in range(9):
+            for j in range(3):
+                G[i, j], G[i, 3 + j] = B[i, j], C[i, j]
         _product(A, H, T)
         for i in range(9):
             for j in range(6):
                 H[i, j] = T[i, j] - G[i, j]
-        F[:9, :9] = A
-        if d == 15:
-            F[:9, 9:] = G
+        for i in range(9):
+            for j in range(9):
+                F[i, j] = A[i, j]
+            for j in range(9, d):
+                F[i, j] = G[i, j - 9]
         for i in range(3):
             for j in range(3):
                 Q[i, j] = noise[0, i, j] / h

@@ -8,8 +8,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
+from sim_sensors.core.measurements import FloatArray
 from .injection import InjectedError
 from .power import Power
 
@@ -99,7 +100,7 @@ class SizeSearch:
         if not self.is_last:
             return Detectable(judge, self.error, None, None, None, points)
         centre, spread = self._centre()
-        half = float(stats.t.ppf(0.975, self._known[self.next].degrees)) * spread
+        half = float(stdtrit(self._known[self.next].degrees, 0.975)) * spread
         ends = [math.exp(centre + sign * half) for sign in (0.0, -1.0, 1.0)]
         return Detectable(judge, self.error, ends[0], ends[1], ends[2], points)
 
@@ -111,10 +112,10 @@ class SizeSearch:
         low, high = self._bracket()
         _, slope = self._fit(low or self.next, high or self.next)
         share = min(max(last.share, 0.01), 0.99)
-        probit = float(stats.norm.ppf(share))
+        probit = float(ndtri(share))
         slope = max(slope, _LEAST_SLOPE)
-        centre = math.log(self.next) + (float(stats.norm.ppf(self._wanted)) - probit) / slope
-        return centre, last.error / float(stats.norm.pdf(probit)) / slope
+        centre = math.log(self.next) + (float(ndtri(self._wanted)) - probit) / slope
+        return centre, last.error / float(_density(probit)) / slope
 
     def _bracket(self) -> tuple[float | None, float | None]:
         """Return the largest size that is not seen, and the smallest above it that is."""
@@ -129,10 +130,15 @@ class SizeSearch:
         """
         near = {s: one for s, one in self._known.items() if low / 2.0 <= s <= 2.0 * high}
         share = np.clip([one.share for one in near.values()], 0.5 / QUICK, 1.0 - 0.5 / QUICK)
-        probit = stats.norm.ppf(share)
+        probit = ndtri(share)
         # A probit is known the better the less extreme it is.
-        weight = stats.norm.pdf(probit) / np.sqrt(share * (1.0 - share))
+        weight = _density(probit) / np.sqrt(share * (1.0 - share))
         slope, level = np.polyfit(np.log(list(near)), probit, 1, w=weight)
         if slope <= 0.0:
             return math.log(math.sqrt(low * high)), 0.0
-        return float((stats.norm.ppf(self._wanted) - level) / slope), float(slope)
+        return float((ndtri(self._wanted) - level) / slope), float(slope)
+
+
+def _density(probit: float | FloatArray) -> FloatArray:
+    """Return the density of the standard normal distribution."""
+    return np.asarray(np.exp(-np.square(probit) / 2.0) / np.sqrt(2.0 * np.pi))

@@ -149,7 +149,7 @@ class RecordedMotion:
         """
         time = seconds(stamp_ns, self.start_ns)
         truth = self.motion.at(np.clip(time, self.motion.start, self.motion.end))
-        return truth.position[:, :2], np.array([heading_of(*q) for q in truth.orientation])
+        return truth.position[:, :2], _headings(truth.orientation)
 
 
 JUDGES = ('wheels', 'wheels_vision')
@@ -297,7 +297,11 @@ def _drift(
     drive: RecordedMotion, stamp_ns: IntArray, position: FloatArray, orientation: FloatArray
 ) -> Drift:
     place, heading = drive.at(stamp_ns)
-    own = np.array([heading_of(*q) for q in orientation])
-    off = np.arctan2(np.sin(own - heading), np.cos(own - heading))
+    turn = _headings(orientation) - heading
+    off = np.arctan2(np.sin(turn), np.cos(turn))
     error = np.asarray(np.linalg.norm(position[:, :2] - place, axis=1), dtype=np.float64)
     return Drift(seconds(stamp_ns, drive.start_ns), position[:, :2], error, off)
+
+
+def _headings(orientation: FloatArray) -> FloatArray:
+    return np.array([heading_of(*q) for q in orientation.tolist()])
