@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sim_sensors.core.errors import ParameterError, Sim2RealError
@@ -251,7 +251,6 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
         max_leaves=8,
     )
 )
-@settings(max_examples=150, deadline=None)
 def test_any_yaml_is_either_a_model_or_refused_in_one_line(tmp_path_factory, content):
     path = write(tmp_path_factory.getbasetemp(), yaml.safe_dump(content), 'any.yaml')
     refused = ''

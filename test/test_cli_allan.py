@@ -191,6 +191,7 @@ def test_table_to_terms_files_and_a_model_that_simulates(
     assert abs(white['value'] - ACCEL) < 4.0 * white['std']
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_same_seed_same_bytes_and_no_overwriting(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -209,6 +210,7 @@ def test_same_seed_same_bytes_and_no_overwriting(
     assert contents(one) != contents(two)
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_several_recordings_are_averaged_and_a_bad_one_left_out(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:

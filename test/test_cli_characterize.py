@@ -136,6 +136,7 @@ def test_recording_to_a_sensor_set_that_simulates(
     assert simulated.status == 0
 
 
+@pytest.mark.usefixtures('blank_pictures')
 @pytest.mark.parametrize(
     ('name', 'there', 'missing'),
     [('gps_only', 'gps.yaml', 'imu.yaml'), ('imu_only', 'imu.yaml', 'gps.yaml')],
@@ -155,6 +156,7 @@ def test_one_sensor_alone_will_do(
     assert 'exists; choose another --out or give --overwrite' in again.err
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_a_sensor_that_cannot_be_characterised_ends_with_status_1(
     place: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -238,6 +240,7 @@ def test_motion_can_be_kept_and_recordings_count_once(place: Path, capsys: Captu
     assert 'is given twice' in twice.err
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_several_recordings_are_pooled_and_same_bytes_come_out(
     place: Path, tmp_path: Path, capsys: Capture
 ) -> None:

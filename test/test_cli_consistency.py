@@ -50,6 +50,7 @@ def test_table_and_plot_stand_beside_the_same_estimate(
     assert not out.exists()
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_json_has_what_the_table_has(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     outcome = call(
         capsys, 'judge', bags[0], '--config', 'clean', '--consistency', '--json', '--out',
@@ -67,6 +68,7 @@ def test_json_has_what_the_table_has(bags: list[Path], tmp_path: Path, capsys: C
     assert Path(summary['consistency_plot']).is_file()
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_several_runs_end_in_one_table_more(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
@@ -86,6 +88,7 @@ def test_several_runs_end_in_one_table_more(
     assert rows['NEES velocity']['freedom'] == 4.0
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_without_truth_there_is_nis_alone(tmp_path: Path, capsys: Capture) -> None:
     bag = tmp_path / 'blind'
     write_recording(run_of('drive_line', 1).with_messages('truth', None), bag)

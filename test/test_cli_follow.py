@@ -68,6 +68,7 @@ def test_it_leaves_tables_plots_and_recordings_and_equal_seeds_equal_bytes(
     assert np.mean(driven.imu.linear_acceleration[:, 2]) == pytest.approx(9.8, abs=0.5)
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_waypoints_that_were_written_can_be_followed(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_part_is_followed_from_the_origin(bag: Path, capsys: Capture) -> None:
     assert list(run['controllers']) == list(TRACKERS)
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_one_broken_recording_spoils_no_other(bag: Path, tmp_path: Path, capsys: Capture) -> None:
     write_recording(run_of('drive_line', 1).with_messages('truth', None), tmp_path / 'blind')
     outcome = call(
@@ -140,6 +142,7 @@ def test_waypoints_of_the_gps_are_those_of_the_truth_to_the_noise_of_the_fixes()
     assert any('course over ground' in note for note in fixes.notes)
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_driven_recordings_have_whatever_sensors_simulate_gives_them(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -237,6 +240,7 @@ def test_wrong_command_line_is_one_line_of_complaint(
     check_refused(capsys, WRONG[line], *line.format(bag=bag).split())
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
     real_dir: Path, capsys: Capture
 ) -> None:
@@ -254,6 +258,7 @@ def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
     assert yaw['yaw_pid'] < 0.3 * yaw['open_loop']
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_one_command_goes_from_a_bag_to_the_yaw_error_beside_the_real_one(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -16,6 +16,7 @@ from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.reading import read_recording
 
 Capture = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 
 @pytest.fixture(scope='module')

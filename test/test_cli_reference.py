@@ -95,6 +95,7 @@ def test_equal_inputs_give_equal_bytes(
     assert contents(tmp_path / 'drive_1') == contents(referenced)
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_a_truth_gives_way_only_when_told(
     seen: Recording, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_truth_gives_way_only_when_told(
     assert 'exists already' in again.complaints[0]
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_whoever_compares_with_it_is_told(
     referenced: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -198,6 +200,7 @@ def test_without_gtsam_one_line_says_what_to_install(
     assert len(outcome.complaints) == 1
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_start_heading_and_settings_are_taken(
     blind: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -224,6 +227,7 @@ def test_start_heading_and_settings_are_taken(
     assert np.median(high.position[:, 2] - without.position[:, 2]) < -20.0
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_a_segment_of_a_real_drive(real_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     """The receiver's velocity, which the reference has not seen, agrees to 5 cm/s rms."""
     (path,) = segments(real_dir, [3])

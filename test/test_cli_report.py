@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_examples import call, check_refused, contents, run_of
+from cli_examples import call, check_refused, contents, pictures_left_blank, run_of
 from report_examples import HOSTILE, small_study
 
 from sim2real_eval.cli.main import main
@@ -27,6 +27,7 @@ from sim2real_eval.report.study_report import (
 from sim2real_eval.study.outcome import StudyOutcome
 
 Capture = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 STUDY = """\
 title: Small
@@ -45,7 +46,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp('study')
     (folder / 'small.yaml').write_text(STUDY, encoding='utf-8')
     words = ['study', str(folder / 'small.yaml'), '--out', str(folder / 'out'), '--jobs', '1']
-    assert main(words) == 0
+    with pictures_left_blank():
+        assert main(words) == 0
     return folder / 'out'
 
 

@@ -36,7 +36,7 @@ def grid(n, rate=100.0):
 
 
 @given(st.lists(st.integers(0, 200), max_size=8))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_chunking_sends_the_same_bits(cuts):
     stamps = grid(200)
     kept, arrival = channel(ALL, 0.1).send(stamps)

@@ -71,6 +71,7 @@ def test_there_are_five_examples_of_at_most_40_lines() -> None:
         assert f'{name}/README.md' in (EXAMPLES / 'README.md').read_text('utf-8')
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_a_gate_in_ci(follow: Callable[[str], dict[str, Callable[[], int]]]) -> None:
     steps = follow('bags_in_ci')
     assert [step() for step in steps.values()] == [0, 0, 0, 0]
@@ -83,6 +84,7 @@ def test_a_gate_in_ci(follow: Callable[[str], dict[str, Callable[[], int]]]) -> 
     assert sum('gate result --max-vepd 0.1 --junit gate.xml' in line for line in lines) == 1
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_an_estimator_in_python(
     follow: Callable[[str], dict[str, Callable[[], int]]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +113,7 @@ def test_an_estimator_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.sqrt(np.mean(error[500:] ** 2)) < 0.1 * true.max()
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_a_data_sheet(
     follow: Callable[[str], dict[str, Callable[[], int]]], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_examples import Outcome
+from cli_examples import Outcome, pictures_left_blank
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.reading import read_recording
@@ -67,13 +67,14 @@ def inside(place: Path) -> Iterator[None]:
 
 
 def command(line: str) -> Outcome:
-    """Run a line of the page; return its exit status and what it printed."""
+    """Run a line of the page, in one process; return its exit status and what it printed."""
     words = shlex.split(line)
+    alone = ['--jobs', '1'] if words[1] in ('study', 'vepd') else []
     assert words[0] == 'sim2real'
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pictures_left_blank():
         try:
-            status = main(words[1:])
+            status = main([*words[1:], *alone])
         except SystemExit as stop:
             status = int(stop.code or 0)
     return Outcome(status, out.getvalue(), err.getvalue())

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sim2real_eval
@@ -148,7 +148,6 @@ def test_the_most_severe_come_first() -> None:
     assert set(severities) == set(Severity)
 
 
-@settings(deadline=None, max_examples=100)
 @given(RUNS, st.randoms())
 def test_the_order_of_runs_changes_nothing(
     runs: list[tuple[str, list[Finding]]], random: object
@@ -159,7 +158,6 @@ def test_the_order_of_runs_changes_nothing(
     assert merge_models(runs) == merge_models(shuffled)
 
 
-@settings(deadline=None, max_examples=100)
 @given(RUNS)
 def test_merging_keeps_every_code_and_every_number(runs: list[tuple[str, list[Finding]]]) -> None:
     merged = merge_findings(runs)

@@ -62,11 +62,11 @@ def test_by_default_a_fix_stays_what_it_is():
 
 
 def test_shares_of_the_states_are_those_of_the_matrix_exponential():
-    """After a long time (scipy expm), and on the way there over 3000 receivers."""
+    """After a long time (scipy expm), and on the way there over 1500 receivers."""
     limit = scipy.linalg.expm(generator() * 1e5)[4]
     np.testing.assert_allclose(CHANGING.stationary(), limit, atol=1e-9)
     times = np.array([3.0, 30.0])
-    states = np.stack([CHANGING.start(k, 'a', 'gps').at(times) for k in range(3000)])
+    states = np.stack([CHANGING.start(k, 'a', 'gps').at(times) for k in range(1500)])
     for j, t in enumerate(times):
         share = scipy.linalg.expm(generator() * t)[4]
         found = np.bincount(states[:, j], minlength=5) / len(states)
@@ -78,7 +78,7 @@ def test_shares_of_the_states_are_those_of_the_matrix_exponential():
 def test_stationary_start_is_stationary():
     law = dataclasses.replace(CHANGING, initial='stationary')
     share = law.stationary()
-    states = np.stack([law.start(k, 'a', 'gps').at(np.array([0.0, 7.0])) for k in range(3000)])
+    states = np.stack([law.start(k, 'a', 'gps').at(np.array([0.0, 7.0])) for k in range(1500)])
     for j in range(2):
         found = np.bincount(states[:, j], minlength=5) / len(states)
         np.testing.assert_array_less(

@@ -85,7 +85,7 @@ def test_the_local_frame_is_where_it_was_put():
 @pytest.mark.parametrize('noise', NOISES)
 @pytest.mark.parametrize('covariance', COVARIANCES)
 @given(cuts=st.lists(st.integers(0, 60), max_size=10))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_array_run_and_any_chunking_give_the_same_bits(noise, covariance, cuts):
     model = GpsModel(
         noise=NOISES[noise], covariance=COVARIANCES[covariance], lever_arm=(0.3, 0.1, 0.2)

@@ -27,10 +27,12 @@ MEASURED = ['latitude', 'longitude', 'altitude', 'position_covariance', 'positio
 LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 
 
-def with_upstream(models):
+PRESETS = {name: load_gps(name) for name in names('gps')}
+
+
+def with_upstream():
     """Every model as it is, and as upstream where it has defects."""
-    for name in models:
-        model = load_gps(name)
+    for name, model in PRESETS.items():
         yield pytest.param(model, id=name)
         if 'variant' in model.noise.declared():
             model = dataclasses.replace(model, noise=upstream(model.noise))
@@ -40,7 +42,7 @@ def with_upstream(models):
 # All of them.
 
 
-@pytest.mark.parametrize('model', list(with_upstream(names('gps'))))
+@pytest.mark.parametrize('model', list(with_upstream()))
 def test_array_run_and_any_chunking_give_the_same_bits(model):
     model = dataclasses.replace(model, lever_arm=(0.3, 0.1, 0.2))
     truth = Circle(duration=20.0).at(3.0 + np.arange(60) * 0.13)
@@ -55,7 +57,7 @@ def test_array_run_and_any_chunking_give_the_same_bits(model):
     assert sensor.position_error.tobytes() == whole.position_error[-1].tobytes()
 
 
-@pytest.mark.parametrize('model', list(with_upstream(names('gps'))))
+@pytest.mark.parametrize('model', list(with_upstream()))
 def test_the_stated_error_is_that_of_the_positions(model):
     fixes = still(model, 60)
     known = np.isfinite(fixes.latitude)
@@ -78,9 +80,9 @@ TIMES = {
     'px4_markov': 0.4,
 }
 NOISES = {
-    name: load_gps(name).noise
-    for name in names('gps')
-    if load_gps(name).noise.kind != 'none' and 'airsim' not in name
+    name: model.noise
+    for name, model in PRESETS.items()
+    if model.noise.kind != 'none' and 'airsim' not in name
 }
 
 
@@ -118,7 +120,7 @@ def test_upstream_noises_that_depend_on_the_rate_are_these():
 
 
 def test_every_kind_of_noise_is_in_the_catalogue():
-    assert {load_gps(name).noise.kind for name in names('gps')} == set(
+    assert {model.noise.kind for model in PRESETS.values()} == set(
         POSITION_NOISES.names(installed=False)
     )
 

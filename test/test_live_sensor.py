@@ -32,6 +32,7 @@ from sim_sensors.wheels.wheel_odometry import load_wheels
 from sim_sensors.world.world import load_world
 
 TRUTH = truth_of(motion_of('drive_circle', seed=1, run='a', duration=3.0, parameters={}))
+CHRONO, WALK = load_imu('chrono'), load_gps('ch_rw_airsim')
 
 
 def odometry(**changes: object) -> LiveOdometry:
@@ -53,8 +54,7 @@ def navsat_inputs(sensor: LiveSensor, truth: OdometryArray) -> list[tuple[np.nda
     return out
 
 
-@pytest.mark.parametrize('rate', [1.0, 10.0, 99.7, 100.0, 1000.0])
-@pytest.mark.parametrize('keep', [1.0, 0.5])
+@pytest.mark.parametrize(('rate', 'keep'), [(1.0, 0.5), (99.7, 0.5), (100.0, 1.0), (1000.0, 1.0)])
 def test_every_model_gives_the_bits_of_the_batch_run(rate: float, keep: float) -> None:
     chosen = np.random.default_rng(0).random(len(TRUTH)) < keep
     chosen[0] = True
@@ -88,13 +88,13 @@ def assert_same(live: list[MessageArray], batch: MessageArray, but: tuple[str, .
             assert got.tobytes() == want.tobytes(), field.name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15)
 @given(
-    chosen=st.lists(st.booleans(), min_size=301, max_size=301),
-    cuts=st.sets(st.integers(1, 300)),
-    last=st.integers(3, 301),
+    chosen=st.lists(st.booleans(), min_size=151, max_size=151),
+    cuts=st.sets(st.integers(1, 150)),
+    last=st.integers(3, 151),
     rate=st.sampled_from([10.0, 99.7, 250.0]),
-    late_ns=st.none() | st.integers(0, 2 * 10**9),
+    late_ns=st.none() | st.integers(0, 10**9),
     velocity=st.sampled_from(['twist', 'position']),
 )
 def test_however_odometry_comes_in_finish_gives_all_of_the_batch_run(
@@ -103,11 +103,11 @@ def test_however_odometry_comes_in_finish_gives_all_of_the_batch_run(
     """Uneven odometry, in bursts of any size, with a grid that starts anywhere in it."""
     keep = np.array(chosen)
     keep[[0, 1, -1]] = True
-    truth = TRUTH.take(keep).take(slice(0, last))
+    truth = TRUTH.take(np.flatnonzero(keep)).take(slice(0, last))
     origin = int(truth.stamp_ns[0])
     start = None if late_ns is None else min(origin + late_ns, int(truth.stamp_ns[-1]))
     motion = OdometryMotion(truth, origin_ns=origin, velocity=velocity)
-    for module, model in ((imu, load_imu('chrono')), (gps, load_gps('ch_rw_airsim'))):
+    for module, model in ((imu, CHRONO), (gps, WALK)):
         model = dataclasses.replace(model, rate=rate)
         sensor = LiveSensor(
             lambda model=model: model.start(4, 'a'),

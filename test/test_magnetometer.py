@@ -151,7 +151,7 @@ FULL = MagnetometerErrors(
 
 
 @given(st.lists(st.integers(0, 80), max_size=6))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_array_run_and_any_chunking_give_the_same_bits(cuts) -> None:
     world = load_world('dipole_room')
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(80) * 0.0103)
@@ -259,7 +259,6 @@ def test_noise_without_correlation_has_the_bits_it_always_had() -> None:
 
 
 @given(st.tuples(*[st.floats(-1.0, 1.0)] * 3))
-@settings(max_examples=200, deadline=None)
 def test_exactly_the_possible_correlations_have_a_root(correlation) -> None:
     xy, xz, yz = correlation
     matrix = np.array([[1.0, xy, xz], [xy, 1.0, yz], [xz, yz, 1.0]])

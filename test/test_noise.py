@@ -65,7 +65,7 @@ PROCESSES = {
     dt=st.lists(st.sampled_from([0.01, 0.1, 1.0 / 30.0, 0.00123, 0.25]), min_size=1, max_size=60),
     cuts=st.lists(st.integers(0, 60), max_size=8),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_array_run_and_any_chunking_give_the_same_bits(name, dt, cuts):
     times = np.array(dt)
     whole = PROCESSES[name](rng()).advance(times)
@@ -181,7 +181,6 @@ def test_turn_on_bias_is_drawn_once_with_its_deviation():
 
 
 @given(st.floats(1e-3, 10.0), st.floats(0.1, 100.0), st.integers(1, 40))
-@settings(max_examples=50, deadline=None)
 def test_decay_follows_the_exponential_at_every_step_size(dt, time_constant, n):
     values = Decay(100.0, 0.85, time_constant).advance(np.full(n, dt))[:, 0]
     t = dt * np.arange(1, n + 1)
@@ -190,7 +189,6 @@ def test_decay_follows_the_exponential_at_every_step_size(dt, time_constant, n):
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 10.0))
-@settings(max_examples=100, deadline=None)
 def test_quantised_values_are_multiples_no_further_than_half_a_step(value, step):
     result = quantise(np.array([[value]]), step)[0, 0]
     assert abs(result - value) <= 0.5 * step * (1.0 + 1e-9) + 1e-9

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import functools
 import json
 import os
 import re
@@ -101,8 +102,13 @@ def imports(tree: ast.AST) -> set[str]:
     return found
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text('utf-8'))
+
+
 def imported_by(repository: Path, *folders: str) -> set[str]:
-    trees = [ast.parse(path.read_text('utf-8')) for path in sources(repository, *folders)]
+    trees = [parsed(path) for path in sources(repository, *folders)]
     return {name.split('.')[0] for tree in trees for name in imports(tree)}
 
 
@@ -167,11 +173,7 @@ def test_the_core_imports_without_ros_and_extras(repository: Path) -> None:
         if any('ros' in folder.split('_') or folder == 'external' for folder in folders):
             continue  # the nodes, and the judge that feeds nodes
         top_level = ast.Module(
-            [
-                node
-                for node in ast.parse(path.read_text('utf-8')).body
-                if isinstance(node, ast.Import | ast.ImportFrom)
-            ],
+            [node for node in parsed(path).body if isinstance(node, ast.Import | ast.ImportFrom)],
             [],
         )
         names = {name.split('.')[0] for name in imports(top_level)}

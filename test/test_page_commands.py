@@ -19,6 +19,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from cli_examples import pictures_left_blank
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.cli.parser import build_parser
@@ -57,7 +58,7 @@ def run(line: str) -> None:
         return
     assert words[0] == 'sim2real', f'mark it as not run: {line}'
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), pictures_left_blank():
         try:
             status = main([*words[1:], *_SMALL.get(words[1], [])])
         except SystemExit as stop:

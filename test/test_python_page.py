@@ -61,7 +61,8 @@ def test_the_page_gives_what_the_command_gives(
     assert 'VEPD' in capsys.readouterr().out
     done = call(
         capsys, 'vepd', '--real', *made, '--models', 'ch_gauss', '--imu', 'chrono',
-        '--judge-config', 'clean', '--seed', '1', '--json', '--out', tmp_path / 'command',
+        '--judge-config', 'clean', '--seed', '1', '--jobs', 1, '--json', '--out',
+        tmp_path / 'command',
     )  # fmt: skip
     row = next(one for one in json.loads(done.out)['vepd'] if one['scenario'] == 'all')
     assert result.vepd == row['vepd']
@@ -118,7 +119,7 @@ def test_a_result_is_plain_json_and_draws_on_given_axes() -> None:
     record = json.loads(json.dumps(result.to_dict()))
     assert record['vepd'] == result.vepd
     assert [run['source'] for run in record['runs']] == ['real'] * 8 + ['simulated'] * 8
-    assert len(str(result).splitlines()) == 5
+    assert len(str(result).splitlines()) == 5 + len(result.notes)
     figure = matplotlib.figure.Figure()
     axes = figure.add_subplot()
     assert result.plot(axes) is figure

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recording_examples import drive
 
@@ -260,7 +260,6 @@ def test_a_missing_altitude_is_set_to_zero(tmp_path: Path) -> None:
     assert not read.gps.altitude.any()
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     data=st.data(),
     stamps=st.lists(st.integers(1, 60), min_size=1, max_size=30),

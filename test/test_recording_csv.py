@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from recording_examples import REFERENCE, arrays_equal, assert_same, drive
@@ -48,7 +48,6 @@ texts = st.text(
 stamps = st.integers(-(2**63), 2**63 - 1)
 
 
-@settings(deadline=None, max_examples=40)
 @given(data=st.data(), kind=st.sampled_from(list(MESSAGE_TYPES.values())), n=st.integers(0, 3))
 def test_any_finite_value_and_any_frame_survive_the_table(
     data: st.DataObject, kind, n: int, tmp_path_factory: pytest.TempPathFactory
@@ -225,7 +224,6 @@ def test_a_named_file_that_is_missing_is_refused(folder: Path) -> None:
         read_recording(folder)
 
 
-@settings(deadline=None, max_examples=40)
 @given(share=st.floats(0, 1), flip=st.integers(0, 255), cut=st.booleans())
 def test_damaged_gzip_never_gives_another_error(
     share: float, flip: int, cut: bool, tmp_path_factory: pytest.TempPathFactory

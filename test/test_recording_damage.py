@@ -56,9 +56,7 @@ def test_a_truncated_bag_is_refused_in_one_line(
     assert '\n' not in str(error.value)
 
 
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     storage=st.sampled_from(['mcap', 'sqlite3']),
     share=st.floats(0, 1, exclude_max=True),
@@ -75,9 +73,7 @@ def test_overwritten_bytes_never_give_another_error(
         read_recording(folder)
 
 
-@settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.floats(0, 1), length=st.integers(1, 80), junk=st.text(max_size=5))
 def test_a_damaged_metadata_yaml_never_gives_another_error(
     bags: Path, tmp_path: Path, start: float, length: int, junk: str

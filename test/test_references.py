@@ -4,6 +4,7 @@ the tree."""
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -23,6 +24,7 @@ PROSE = re.compile(r'"""(.*?)"""|#(.*?)$', re.M | re.S)
 DEFINED = re.compile(r'^- \*\*\[(\w+)\]\*\* ', re.M)
 
 
+@functools.cache
 def documents() -> dict[str, str]:
     """Return the texts of the tree by path."""
     paths = [*ROOT.glob('*.md')]

@@ -89,7 +89,6 @@ def test_rotations_agree_with_scipy():
     )
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.floats(-1.0, 1.0), min_size=9, max_size=9),
     st.sampled_from([1e-12, 1e-4, 0.1, 0.5, 0.9, 1.1, 3.0]),
@@ -221,7 +220,7 @@ def test_circle_samples_reproduce_the_circle():
         )
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.lists(st.integers(1, 97), min_size=1, max_size=5))
 def test_interpolation_gives_the_same_bits_in_any_chunks(sizes):
     samples = tumbling(np.linspace(0.0, 6.0, 61))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judge_examples import filter_config, imu, mask, recording, stamps
 from scipy.spatial.transform import Rotation
@@ -52,7 +52,6 @@ number = st.floats(-10.0, 10.0)
 triples = st.tuples(number, number, number)
 
 
-@settings(max_examples=50, deadline=None)
 @given(first=st.tuples(triples, triples), second=st.tuples(triples, triples), point=triples)
 def test_joints_are_turned_and_chained_as_scipy_does(
     scratch: Path,

@@ -102,8 +102,8 @@ def nees_of(model, truth, runs):
     'name', ['differential', 'ackermann', 'swerve', 'frc_swerve:as_upstream', 'frc_swerve']
 )
 def test_pose_is_as_sure_of_itself_as_it_may_be(name: str) -> None:
-    """NEES over 250 runs of a figure eight of 12 m, without whole counts and slips."""
-    runs = 250
+    """NEES over 150 runs of a figure eight of 12 m, without whole counts and slips."""
+    runs = 150
     model = dataclasses.replace(
         load_wheels(name), encoder_counts=0.0, speed_floor=0.0, yaw_rate_floor=0.0, slip=Slip()
     )

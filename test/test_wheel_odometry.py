@@ -152,12 +152,13 @@ def test_least_squares_is_that_of_numpy() -> None:
     assert np.linalg.eigvalsh(weights_of(SWERVE.modules)).min() > 0.0
 
 
-def rolled(noise, n, step, runs=400):
-    """Errors in rad of what wheels rolled after `n` steps of `step` rad, `(4 runs,)`."""
+def rolled(noise, n, step, times=400):
+    """Errors in rad of what wheels rolled in `n` steps of `step` rad, again and again,
+    `(4 times,)`.
+    """
     model = WheelOdometryModel(drive=SwerveWheels(), noise=noise, rate=100.0)
-    truth = straight(n + 1, 100.0, step * 0.0508)
-    ends = [model.start(7, f'{run}').measure(truth) for run in range(runs)]
-    return np.concatenate([end.wheel_angle[-1] - end.true_wheel_angle[-1] for end in ends])
+    told = model.start(7, 'run').measure(straight(times * n + 1, 100.0, step * 0.0508))
+    return np.diff((told.wheel_angle - told.true_wheel_angle)[::n], axis=0).ravel()
 
 
 def test_source_noise_is_its_formula_and_depends_on_the_rate() -> None:

@@ -53,7 +53,7 @@ def setup(runs: int, **changes) -> WheelSetup:
 
 @pytest.fixture(scope='module')
 def study() -> WheelStudy:
-    return driven(setup(6), 60.0)
+    return driven(setup(4), 60.0)
 
 
 def test_wheels_drift_and_a_camera_stops_it(study: WheelStudy) -> None:
@@ -172,6 +172,7 @@ def test_recordings_hold_what_the_judge_takes(capsys: Capture, tmp_path: Path) -
     assert 'the world has no tags' in refused.err
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_verb_shows_and_writes_every_run(capsys: Capture, tmp_path: Path) -> None:
     words = ['wheels', '--models', 'swerve,frc_swerve@100', '--runs', 2, '--duration', 10]
     shown = call(capsys, *words)

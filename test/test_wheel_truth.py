@@ -22,6 +22,7 @@ from sim_sensors.motion.motions import START_NS, truth_of
 from sim_sensors.motion.scenarios import FigureEight
 
 Capture = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures('blank_pictures')
 TOPIC = '/ground_truth/odometry'
 SHORT = ('--runs', 2, '--models', 'swerve,frc_swerve')
 

@@ -131,11 +131,14 @@ class SlipProcess:
         while not slips or slips[-1][0] < after[-1]:
             slips.append(self._next(wheel, slips[-1][1] if slips else 0.0))
         added = np.zeros(len(travels))
-        for start, end, rate in slips:
-            first = int(np.searchsorted(after, start, side='right'))
-            last = int(np.searchsorted(before, end, side='left'))
-            covered = np.minimum(end, after[first:last]) - np.maximum(start, before[first:last])
-            added[first:last] += rate * covered
+        starts, ends, rates = np.array(slips).T
+        first = np.searchsorted(after, starts, side='right')
+        count = np.maximum(np.searchsorted(before, ends, side='left') - first, 0)
+        # Each slip in each step that it reaches into.
+        slip = np.repeat(np.arange(len(slips)), count)
+        step = np.arange(len(slip)) + np.repeat(first - np.cumsum(count) + count, count)
+        covered = np.minimum(ends[slip], after[step]) - np.maximum(starts[slip], before[step])
+        np.add.at(added, step, rates[slip] * covered)
         self._slips[wheel] = [each for each in slips if each[1] > after[-1]]
         return added
 
