@@ -204,6 +204,7 @@ def test_series_of_a_result_give_its_table(
 
     assert sorted_rows(again / 'vepd.csv') == sorted_rows(out / 'vepd.csv')
     assert len(json.loads(outcome.out)['vepd']) == 6
+    assert (again / 'density.png').read_bytes().startswith(b'\x89PNG')
     refused = vepd(capsys, '--series', out / 'series/clean', '--out', again)
     assert refused.status == 2
     assert 'exists' in refused.complaints[0]

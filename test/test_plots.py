@@ -19,6 +19,7 @@ from sim2real_eval.report.console import vepd_console_table
 from sim2real_eval.report.run_plots import (
     RMSE,
     Overlay,
+    density_figure,
     overlay_figure,
     save_scores,
     scores_figure,
@@ -55,6 +56,23 @@ def test_a_model_far_away_makes_the_axis_logarithmic(far: float, scale: str) -> 
     sim = {'near': scores(5, 0.2), 'far': scores(5, far)}
     (panel,) = scores_figure(scores(12, 0.2), sim, RMSE).axes
     assert panel.get_xscale() == scale
+
+
+def test_densities_are_sums_of_gaussians_of_scotts_width() -> None:
+    """Up to their scale; equal runs have ticks alone."""
+    real, sim = scores(12, 0.2), {'ch_rw': scores(9, 0.1), 'same': scores(1, 0.3) * 4}
+    (panel,) = density_figure(real, sim).axes
+    curves, ticks = panel.lines[::2], panel.lines[1::2]
+    assert [len(line.get_xdata()) for line in ticks] == [12, 9, 4]
+    for row, (runs, line) in enumerate(zip((real, sim['ch_rw']), curves, strict=False)):
+        at, height = np.asarray(line.get_xdata()), row - np.asarray(line.get_ydata())
+        rmse = np.array([one.rmse for one in runs])
+        width = rmse.std(ddof=1) * len(rmse) ** -0.2
+        density = np.exp(-(((at[:, None] - rmse) / width) ** 2) / 2.0).sum(axis=1)
+        assert height / height.max() == pytest.approx(density / density.max(), abs=1e-9)
+        assert at.min() >= 0.0
+        assert at.max() == pytest.approx(rmse.max() + 3.0 * width)
+    assert len(curves[2].get_xdata()) == 0
 
 
 def test_png_files_are_the_same_bytes_and_free_of_metadata(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ def _recompute(options: argparse.Namespace) -> int:
     from sim2real_eval.common.tables import write_csv
     from sim2real_eval.metrics.distances import POOLED
     from sim2real_eval.metrics.published import vepd_from_series
+    from sim2real_eval.metrics.series_folder import REAL
     from sim2real_eval.metrics.uncertainty import assessment
     from sim2real_eval.report.answer import answer_text
     from sim2real_eval.report.console import vepd_console_table
@@ -159,11 +160,16 @@ def _recompute(options: argparse.Namespace) -> int:
     known = assessment.series_uncertainty(result, given.uncertainty, seed=given.seed)
     if options.out:
         from sim2real_eval.common.results import fresh_files
+        from sim2real_eval.report.run_plots import density_figure
+        from sim2real_eval.report.style import save_png
 
         target = Path(options.out)
         rows = [assessment.uncertainty_fields(row, known) for row in result.rows]
-        with fresh_files(target, ('vepd.csv',), overwrite=options.overwrite) as folder:
-            write_csv(folder / 'vepd.csv', assessment.UNCERTAINTY_COLUMNS, rows)
+        files = 'vepd.csv', 'density.png'
+        with fresh_files(target, files, overwrite=options.overwrite) as folder:
+            write_csv(folder / files[0], assessment.UNCERTAINTY_COLUMNS, rows)
+            models = result.by_source()
+            save_png(density_figure(models.pop(REAL), models), folder / files[1])
     answer = answer_of({('', ''): known[POOLED]}, result.notes, rmse=result.mean_rmse())
     record = {
         'vepd': [dataclasses.asdict(row) for row in result.rows],

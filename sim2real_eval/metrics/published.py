@@ -106,12 +106,19 @@ class SeriesVepd:
     scores: Mapping[SeriesKey, RunScore]
     notes: tuple[Finding, ...]
 
+    def by_source(self) -> dict[str, list[RunScore]]:
+        """Return the scores of each model and of `real`, all scenarios pooled."""
+        found: dict[str, list[RunScore]] = {}
+        for key, score in self.scores.items():
+            found.setdefault(key.source, []).append(score)
+        return found
+
     def mean_rmse(self) -> dict[str, float]:
         """Return the mean RMSE in m/s of the runs of each model and of `real`."""
-        found: dict[str, list[float]] = {}
-        for key, score in self.scores.items():
-            found.setdefault(key.source, []).append(score.rmse)
-        return {source: float(np.mean(values)) for source, values in found.items()}
+        return {
+            source: float(np.mean([score.rmse for score in scores]))
+            for source, scores in self.by_source().items()
+        }
 
 
 def vepd_from_series(folder: str | Path, options: MetricOptions | None = None) -> SeriesVepd:
@@ -164,14 +171,9 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgree
     if n < 2 or (np.ptp(values, axis=1) == 0.0).any():
         return RankAgreement(n, None, None, None)
     ranked = ranks(values.T).T
-    one, other = (np.sign(row[:, None] - row[None, :]) for row in ranked)
-    scale = math.sqrt(float(np.sum(one**2)) * float(np.sum(other**2)))
-    drawn = ranked[1][_orders(n)]
-    agreeing = np.zeros(len(drawn))
-    for k in range(n - 1):
-        agreeing += np.sign(drawn[:, k, None] - drawn[:, k + 1 :]) @ one[k, k + 1 :]
-    permuted = 2.0 * agreeing / scale
-    kendall = float(np.sum(one * other) / scale)
+    # The first order is as it is.
+    permuted = kendall_taus(ranked[:1], ranked[1][_orders(n)])
+    kendall = float(permuted[0])
     spearman = float(np.corrcoef(ranked)[0, 1])
     # Drawn orders count the observed one in, as B. Phipson and G. K. Smyth, 2010, ask.
     p_value = float(np.mean(permuted >= kendall - 1e-9))
@@ -181,16 +183,18 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgree
 def kendall_taus(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return Kendall's tau-b of each row of `(p, models)` of one with that of another, `(p,)`.
 
-    NaN where a row ties all.
+    A single row goes with all of the other. NaN where a row ties all.
 
     Examples
     --------
     >>> kendall_taus(np.array([[1.0, 2.0, 3.0]]), np.array([[0.1, 0.3, 0.2]])).round(3).tolist()
     [0.333]
     """
-    one, other = (np.sign(row[:, :, None] - row[:, None, :]) for row in (first, second))
-    scale = np.sqrt((one**2).sum(axis=(1, 2)) * (other**2).sum(axis=(1, 2)))
-    agreeing = (one * other).sum(axis=(1, 2))
+    # Pairs of models, each counted once; the sign says which of the two is ahead.
+    pairs = np.triu_indices(first.shape[1], 1)
+    one, other = (np.sign(row[:, pairs[0]] - row[:, pairs[1]]) for row in (first, second))
+    scale = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
+    agreeing = (one * other).sum(axis=1)
     return np.asarray(np.divide(agreeing, scale, out=np.full(len(scale), np.nan), where=scale > 0))
 
 

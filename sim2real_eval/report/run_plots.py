@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.stats import gaussian_kde
 
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.metrics.series_folder import REAL
+from sim_sensors.core.measurements import FloatArray
 from . import style
 
 
@@ -94,6 +98,55 @@ def scores_figure(
     panel.set_xlabel(axis.label, fontsize=9)
     figure.suptitle(f'{axis.title}: a dot per run, a line at the median', fontsize=10)
     return figure
+
+
+def density_figure(real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]]) -> Figure:
+    """Return a row per model: the density of the RMSE of its runs, over that of the real runs.
+
+    The kernels are those of the published script ([SBEL], `computeEPD.py`): Gaussian, of Scott's
+    width, over all scenarios, without correction at 0. Here each curve has its own scale, or a
+    narrow one would flatten the others, and what lies below 0 is cut off. Ticks are the runs;
+    equal runs have no curve.
+
+    Examples
+    --------
+    >>> scores = [RunScore(rmse, 0.2, 0.3, 0.1, 300, 20.0) for rmse in (0.1, 0.2, 0.3)]
+    >>> figure = density_figure(scores, {'ch_gauss': scores})
+    >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    ['real (3)', 'ch_gauss (3)']
+    """
+    rows = {REAL: real, **sim}
+    colours = {REAL: style.REAL_COLOUR, **style.model_colours(sim)}
+    values = {name: np.array([score.rmse for score in runs]) for name, runs in rows.items()}
+    figure = style.new_figure(7.2, 1.2 + 2.0 * _ROW * len(rows))
+    panel = figure.subplots()
+    for row, (name, found) in enumerate(values.items()):
+        at, height = _density(values[REAL])
+        panel.fill_between(at, row - height, row, color=style.REAL_COLOUR, alpha=0.3, linewidth=0)
+        at, height = _density(found)
+        panel.plot(at, row - height, color=colours[name], linewidth=1.5)
+        panel.plot(found, np.full(len(found), row + 0.1), '|', color=colours[name], markersize=5)
+    labels = [f'{name} ({len(found)})' for name, found in values.items()]
+    panel.set_yticks(range(len(rows)), labels, fontsize=8)
+    panel.set_ylim(len(rows) - 0.75, -0.9)
+    panel.set_xlim(left=0.0)
+    style.tidy(panel, grid=True)
+    panel.tick_params(axis='y', length=0)
+    panel.set_xlabel(RMSE.label, fontsize=9)
+    title = 'Density of RMSE over the real one (grey), each on its own scale; a tick per run'
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return where, to three widths of the kernel beyond the outermost values, and how large."""
+    if np.ptp(values) == 0.0:
+        return np.zeros(0), np.zeros(0)
+    kernels = gaussian_kde(values)
+    beyond = 3.0 * math.sqrt(kernels.covariance[0, 0])
+    at = np.linspace(max(values.min() - beyond, 0.0), values.max() + beyond, 200)
+    density = kernels(at)
+    return at, 0.8 * density / density.max()
 
 
 def save_scores(
