@@ -5,19 +5,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from sim2real_eval.characterization.imu_file import chain_model
+from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge.inertial.settings import InertialSettings, Start
 from sim2real_eval.judge.inertial.strapdown import move
-from sim_sensors import load_imu
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors import load_gps, load_imu
 from sim_sensors.core import rotations
+from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import IMU
 from sim_sensors.imu.models import IdealImu
-from sim_sensors.motion.motions import motion_of
+from sim_sensors.motion.motions import START_NS, motion_of, truth_of
 from sim_sensors.motion.scenarios import FigureEight
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.world.earth import EARTH_RATE, TurningEarth, turns
@@ -28,6 +35,7 @@ from sim_sensors.world.world import World
 G = 9.80665
 PLACE = LocalFrame(50.0, 8.0, 100.0)
 EARTH = TurningEarth.of(PLACE, G)
+DRIVEN = 660.0  # s
 
 
 def world(earth: str) -> World:
@@ -39,8 +47,11 @@ def measured(motion: Trajectory, earth: TurningEarth | None) -> tuple[FloatArray
     return found.angular_velocity, found.linear_acceleration
 
 
+Record = Callable[[str, object], None]
+
+
 @pytest.mark.parametrize('latitude', [-30.0, 0.0, 50.0, 90.0])
-def test_a_gyroscope_at_rest_is_a_compass(latitude: float) -> None:
+def test_a_gyroscope_at_rest_is_a_compass(latitude: float, record_property: Record) -> None:
     """15.04 deg/h, of which cos(latitude) points north and sin(latitude) up."""
     earth = TurningEarth.of(LocalFrame(latitude, 8.0, 0.0), G)
     heading = 0.7
@@ -53,6 +64,7 @@ def test_a_gyroscope_at_rest_is_a_compass(latitude: float) -> None:
     assert per_hour[0] == pytest.approx(north * math.sin(heading), abs=1e-3)
     assert per_hour[1] == pytest.approx(north * math.cos(heading), abs=1e-3)
     assert per_hour[2] == pytest.approx(15.041 * math.sin(math.radians(latitude)), abs=1e-3)
+    record_property('rate', float(np.linalg.norm(per_hour)))
     np.testing.assert_allclose(force[-1], [0.0, 0.0, G], atol=1e-12)
 
 
@@ -67,7 +79,7 @@ def test_the_plumb_line_is_that_of_the_ellipsoid_and_gets_weaker_with_height() -
         np.testing.assert_allclose(-EARTH.gradient * place[0], expected, rtol=0.02, atol=8e-5)
 
 
-def test_driving_east_weighs_less_and_north_is_pushed_west() -> None:
+def test_driving_east_weighs_less_and_north_is_pushed_west(record_property: Record) -> None:
     """The effect of Eötvös, 2 W v cos(latitude), and that of Coriolis, 2 W v sin(latitude)."""
     zeros, speed = np.zeros((1, 3)), 20.0
     for heading, axis in ((0.0, 2), (math.pi / 2, 1)):
@@ -78,9 +90,9 @@ def test_driving_east_weighs_less_and_north_is_pushed_west() -> None:
         part = math.cos if axis == 2 else math.sin
         pull = 2.0 * EARTH_RATE * speed * part(math.radians(50.0))
         # Who drives north and keeps straight is held against a pull to the right, by the left.
-        assert force[0, axis] - (G if axis == 2 else 0.0) == pytest.approx(
-            -pull if axis == 2 else pull, rel=1e-9
-        )
+        felt = (force[0, axis] - (G if axis == 2 else 0.0)) / (-pull if axis == 2 else pull)
+        assert felt == pytest.approx(1.0, rel=1e-9)
+        record_property('pull', abs(felt - 1.0))
 
 
 def test_a_lever_arm_feels_the_coriolis_acceleration_of_its_own_velocity() -> None:
@@ -94,7 +106,7 @@ def test_a_lever_arm_feels_the_coriolis_acceleration_of_its_own_velocity() -> No
     assert np.abs(EARTH.sensed(body).acceleration - then.acceleration).max() > 5e-5
 
 
-def test_an_unaided_navigator_swings_with_the_period_of_schuler() -> None:
+def test_an_unaided_navigator_swings_with_the_period_of_schuler(record_property: Record) -> None:
     """2 pi sqrt(R / g): 84.4 minutes."""
     earth, x = np.stack([EARTH.rate, EARTH.gradient]), np.zeros(16)
     x[4], x[9] = 0.1, 1.0
@@ -105,7 +117,9 @@ def test_an_unaided_navigator_swings_with_the_period_of_schuler() -> None:
         move(x, EARTH.rate, force, 1.0, G, earth, F, work)
         north.append(x[4])
     crossings = np.flatnonzero(np.diff(np.sign(north)) != 0)
-    assert 2.0 * (crossings[1] - crossings[0]) / 60.0 == pytest.approx(84.4, abs=0.4)
+    period = 2.0 * (crossings[1] - crossings[0]) / 60.0
+    assert period == pytest.approx(84.4, abs=0.4)
+    record_property('period', period)
     # Without the curvature it would run away at its first speed.
     assert np.abs(x[:2]).max() < 200.0
 
@@ -185,3 +199,88 @@ def test_a_judge_takes_off_the_rotation_by_the_same_rule() -> None:
     assert tactical.turning_earth(PLACE, hour // 60) is None
     assert InertialSettings().turning_earth(PLACE, hour) is None
     assert InertialSettings(earth='rotating').turning_earth(PLACE, hour // 60) is not None
+
+
+@pytest.fixture(scope='module')
+def unaided() -> dict[tuple[str, str], FloatArray]:
+    """Error of heading and of velocity, rad and m/s, after a drive of 11 minutes of which only the
+    first 2 s have fixes, by the Earth of the twin and that of the judge.
+
+    Both know the gyroscope to be of tactical grade. Its errors are as good as zero.
+    """
+    line = {'heading': 0.7, 'speed': 5.0, 'rest_time': 3.0, 'ramp_time': 10.0}
+    drive = motion_of('line', duration=DRIVEN, parameters=line)
+    truth = {'/truth': truth_of(drive, rate=10.0)}
+    recorded = Recording(
+        name='drive', scenario='', path='', messages=truth, roles={'truth': '/truth'}
+    )
+    imu = ImuChain.from_mapping({'rate': 10.0, 'gyroscope': {'turn_on_std': 1e-9}}, 'test')
+    both = Twin('tactical', dataclasses.replace(load_gps('baseline'), rate=1.0), imu)
+    known = {'gyroscope_bias_deviation': 1e-9, 'accelerometer_bias_deviation': 1e-9}
+    quiet = {
+        **{'gyroscope_noise': 1e-6, 'accelerometer_noise': 1e-4, 'output_frequency': 1.0},
+        **{'gyroscope_bias_walk': 0.0, 'accelerometer_bias_walk': 0.0, 'longest_gap': 1.0},
+    }
+    found = {}
+    for earth in ('auto', 'flat'):
+        twin = TwinMaker(recorded, seed=1, origin=PLACE, world=world(earth)).make(both)
+        assert twin.gps is not None
+        twin = twin.with_messages('gps', twin.gps.take(slice(0, 3)))
+        for judged in ('auto', 'flat'):
+            settings = {**quiet, 'start': known, 'earth': judged, 'gravity': G}
+            judge = ErrorStateJudge('', (), InertialSettings.from_mapping(settings, 'test'))
+            run = judge.judge(twin, start_heading=0.7)
+            end = drive.at((run.stamp_ns[-1:] - START_NS) * 1e-9)
+            turn = rotations.between(end.orientation, run.orientation[-1:])[0, 2]
+            velocity = rotations.rotate(run.orientation[-1:], run.linear_velocity[-1:])
+            found[earth, judged] = np.append(turn, velocity - end.velocity)
+    return found
+
+
+def test_the_earth_on_both_sides_cancels(unaided: dict[tuple[str, str], FloatArray]) -> None:
+    """To a thousandth of what it does on one side, by `auto` as without it."""
+    for sides in (('auto', 'auto'), ('flat', 'flat')):
+        assert abs(unaided[sides][0]) < 1e-3 * unaided['auto', 'flat'][0]
+        assert np.linalg.norm(unaided[sides][1:3]) < 1e-3 * unaided['auto', 'flat'][1]
+
+
+def test_the_earth_on_one_side_turns_heading_and_tilts_velocity(
+    unaided: dict[tuple[str, str], FloatArray], record_property: Record
+) -> None:
+    """Heading by W sin(latitude) t. The level tilts by W cos(latitude) t, which gravity turns into
+    a velocity of its second integral; a judge with a curved Earth swings as Schuler's pendulum.
+    """
+    turn = EARTH.rate[2] * DRIVEN
+    swing = math.sqrt(G / 6.38e6)
+    falls = 0.5 * G * EARTH.rate[1] * DRIVEN**2
+    swings = G * EARTH.rate[1] * (1.0 - math.cos(swing * DRIVEN)) / swing**2
+    for sides, sign, speed in ((('auto', 'flat'), 1.0, falls), (('flat', 'auto'), -1.0, swings)):
+        heading, east = unaided[sides][0] / (sign * turn), unaided[sides][1] / (sign * speed)
+        assert heading == pytest.approx(1.0, abs=1e-3)
+        # Of 100 m/s: 1 of it is Coriolis acceleration, and sines of the tilt are not linear.
+        assert east == pytest.approx(1.0, abs=0.02)
+        record_property('heading', heading)
+        record_property('velocity', east)
+
+
+def test_a_bias_fitted_at_rest_does_not_count_the_earth_twice() -> None:
+    """The mean of a gyroscope at rest has the Earth in it, and so has the model made of it."""
+    still = motion_of('standstill', duration=660.0, parameters={'heading': 0.7})
+    own = ImuChain.from_mapping({'rate': 1.0, 'gyroscope': {'constant_bias': 5e-6}}, 'test')
+    surroundings = IMU.surroundings(world('auto'))
+
+    def rest(model: ImuChain) -> FloatArray:
+        found = IMU.simulate(model, still, seed=1, run='1', **surroundings)
+        return np.asarray(found.angular_velocity.mean(axis=0))
+
+    recorded = rest(own)
+    assert np.linalg.norm(recorded - 5e-6) == pytest.approx(EARTH_RATE, rel=1e-6)
+    means = {f'gyroscope_{axis}': (mean, 0.0) for axis, mean in zip('xyz', recorded, strict=True)}
+    fitted = chain_model({}, rate=1.0, biases=means)
+    np.testing.assert_allclose(rest(fitted), recorded, rtol=1e-12)
+    # As if the file did not say so:
+    silent = dataclasses.replace(fitted.gyroscope, earth_in_bias=False)
+    twice = rest(dataclasses.replace(fitted, gyroscope=silent))
+    assert np.linalg.norm(twice - recorded) == pytest.approx(EARTH_RATE, rel=1e-6)
+    with pytest.raises(SensorError, match='holds the rate of the Earth'):
+        fitted.start(1, '1', **IMU.surroundings(world('rotating')))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -72,6 +73,8 @@ def chain_model(
             'constant_bias': [biases.get(axis, (0.0, 0.0))[0] for axis in axes],
             'turn_on_std': [biases.get(axis, (0.0, 0.0))[1] for axis in axes],
         }
+    # What a gyroscope tells at rest.
+    mapping['gyroscope']['earth_in_bias'] = any(mapping['gyroscope']['constant_bias'])
     return ImuChain.from_mapping(mapping, 'Allan fit')
 
 
@@ -100,7 +103,8 @@ def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
         declared = getattr(model, quantity).declared()
         for name, value in mapping[quantity].items():
             if value != plain[quantity][name]:
-                lines.append(f'  {name}: {value!r}  # {declared[name].unit}')
+                unit = declared[name].unit and f'  # {declared[name].unit}'
+                lines.append(f'  {name}: {json.dumps(value)}{unit}')
         if lines[-1] == f'{quantity}:':
             lines[-1] += ' {}'
     return '\n'.join(lines) + '\n'

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter
 from sim_sensors.core.seeding import Streams, streams
@@ -32,7 +32,9 @@ from sim_sensors.noise.electronics import (
 )
 from sim_sensors.noise.triad import AxisErrors
 from sim_sensors.sensor.sensor import Correlated, ReportedCovariance
-from .imu import ImuModel
+from sim_sensors.world.earth import TurningEarth
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from .imu import ImuModel, ImuSensor
 from .vibration import LineGain, Vibration, VibrationProcess
 
 
@@ -217,8 +219,16 @@ class ErrorChain(AxisParameters):
             )
 
 
+@dataclasses.dataclass(frozen=True)
 class GyroscopeChain(OfGyroscope, ErrorChain):
     """Errors of a gyroscope; none by default."""
+
+    earth_in_bias: bool = parameter(
+        False,
+        '',
+        'Whether constant_bias was measured at rest and holds the rate of the Earth, which a '
+        'rotating Earth would add again: auto then leaves it flat, and rotating is refused.',
+    )
 
 
 class AccelerometerChain(OfAccelerometer, ErrorChain):
@@ -299,8 +309,35 @@ class ImuChain(ImuModel):
         return made('gyroscope', self.gyroscope), made('accelerometer', self.accelerometer)
 
     def gyroscope_bias(self, duration: float) -> float:
-        """Return how large the bias of the gyroscope may be after `duration` s, rad/s."""
-        return self.gyroscope.bias_after(duration)
+        """Return how large the bias of the gyroscope may be after `duration` s, rad/s.
+
+        0 where the Earth is in it, which hides the grade.
+        """
+        return 0.0 if self.gyroscope.earth_in_bias else self.gyroscope.bias_after(duration)
+
+    def start(
+        self,
+        seed: int,
+        run: str,
+        sensor: str = 'imu',
+        *,
+        gravity: float = STANDARD_GRAVITY,
+        earth: TurningEarth | None = None,
+    ) -> ImuSensor:
+        """Switch a sensor on; see `ImuModel.start`.
+
+        Raises
+        ------
+        SensorError
+            When the Earth rotates and its rate is in `constant_bias` too.
+        """
+        if self.gyroscope.earth_in_bias and earth is not None and not earth.automatic:
+            raise SensorError(
+                'the bias of the gyroscope holds the rate of the Earth (earth_in_bias), which a '
+                'world with earth: rotating would add again; take it off constant_bias and remove '
+                'earth_in_bias, or use a world with earth: flat'
+            )
+        return super().start(seed, run, sensor, gravity=gravity, earth=earth)
 
     def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return what is stated as covariances: those of the white noise, correlation included."""

@@ -174,7 +174,6 @@ class ImuSensor(Sensor[ImuMeasurement]):
     ) -> None:
         super().__init__(model, seed, run, sensor, first_interval=1.0 / model.rate)
         self._earth = earth
-        self._earth_turns = earth is not None and not earth.automatic
         self._kinematics = model.kinematics(gravity)
         self._gyroscope, self._accelerometer = model.triads(seed, run, sensor)
         self._rate_covariance, self._force_covariance = model.reported_covariances()
@@ -226,13 +225,15 @@ class ImuSensor(Sensor[ImuMeasurement]):
             raise SensorError(f'a bias of {bias!r} is not allowed; must be 3 finite numbers')
         errors.set_bias(values)
 
-    def _prepare(self, motion: Motion) -> None:
-        if self._earth is not None and self._earth.automatic:
-            duration = motion.end - motion.start
-            self._earth_turns = turns('auto', self.model.gyroscope_bias(duration), duration)
+    def simulate(self, motion: Motion, *, start_ns: int | None = None, origin_ns: int = 0) -> Any:
+        """Return the messages of a whole motion, whose length an automatic Earth depends on."""
+        duration = motion.end - motion.start
+        if turns('auto', self.model.gyroscope_bias(duration), duration) and self._earth:
+            self._earth = dataclasses.replace(self._earth, automatic=False)
+        return super().simulate(motion, start_ns=start_ns, origin_ns=origin_ns)
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
-        if self._earth is not None and self._earth_turns:
+        if self._earth is not None and not self._earth.automatic:
             truth = self._earth.sensed(truth)
         ideal = self._kinematics.ideal_measurement(truth, dt)
         noise_dt = self.model.noise_intervals(dt)

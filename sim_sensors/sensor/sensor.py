@@ -141,7 +141,6 @@ class Sensor(abc.ABC, Generic[T]):
         MotionError
             When `start_ns` is outside the motion.
         """
-        self._prepare(motion)
         rate = self.model.rate
         stamp_ns, times = sample_motion(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
         return stamp_ns, self.measure(motion.at(times))
@@ -151,7 +150,6 @@ class Sensor(abc.ABC, Generic[T]):
 
         Parameters, stamps and errors are those of `measure_all`.
         """
-        self._prepare(motion)
         rate = self.model.rate
         blocks = sample_blocks(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
         messages = Columns[Any]()
@@ -162,9 +160,6 @@ class Sensor(abc.ABC, Generic[T]):
     def deliver(self, stamp_ns: IntArray, measured: Any) -> Any:
         """Return the messages of the next measurements that arrive; see `Channel.deliver`."""
         return self.channel.deliver(measured.messages(stamp_ns, self.model.frame_id))
-
-    def _prepare(self, motion: Motion) -> None:
-        """Take what depends on the whole motion, before it is measured."""
 
     @abc.abstractmethod
     def _measure(self, truth: Trajectory, dt: FloatArray) -> T:
