@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -151,12 +152,15 @@ def main() -> None:
     options = parser.parse_args()
     head = ('detector', 'blur px', 'pixel noise', 'side', 'noise u', 'noise v', 'RMSE u', 'RMSE v',
             'R u', 'R v', 'missed')  # fmt: skip
-    rows, ideal = [], recorded(camera(options.rate))
-    for detector in DETECTORS:
+    rows, ideal, off = [], recorded(camera(options.rate)), []
+    for detector in DETECTORS if find_spec('cv2') else ():
         for blur, noise in ((0.7, 2.0), (0.7, 8.0), (1.5, 8.0)):
             real = agreement(seen(ideal, detector, blur, noise))
             model = camera(options.rate, noise_std=real.noise, missed=real.missed)
-            for side, one in (('detected', real), ('simulated', agreement(recorded(model)))):
+            simulated = agreement(recorded(model))
+            ratio = np.array(simulated.noise) / real.noise
+            off += np.abs(ratio - 1.0).round(5).tolist()
+            for side, one in (('detected', real), ('simulated', simulated)):
                 values = (*one.noise, *one.rmse)
                 rows.append((
                     detector, f'{blur}', f'{noise}', side, *(f'{v:.4f}' for v in values),
@@ -165,7 +169,8 @@ def main() -> None:
                 print('  '.join(rows[-1]), flush=True)
     table(head, rows)
     told = [dict(zip(head, one, strict=True)) for one in rows]
-    write(options.out, 'board_detection', {'rate': options.rate, 'rows': told})
+    figures = {'noise': off}
+    write(options.out, 'board_detection', {'rate': options.rate, 'rows': told, 'figures': figures})
 
 
 if __name__ == '__main__':

@@ -3,27 +3,8 @@
 
 from __future__ import annotations
 
-from math import inf
-from typing import NamedTuple
-
-
-class Claim(NamedTuple):
-    """A number, and where it comes from.
-
-    `measure` is a test that records the figure as a property of itself, or a step of
-    `validation.SCRIPTS` that writes it. Every value must lie between `low` and `high`; a share is
-    written as `k/n`. `stated` are places that print it: a page and the words on it.
-    """
-
-    what: str
-    oracle: str
-    measure: str
-    figure: str
-    high: float
-    low: float = -inf
-    unit: str = ''
-    stated: tuple[tuple[str, str], ...] = ()
-
+import claims_evidence as evidence
+from claim import Claim
 
 _CORE = 'test_judge_core.py::test_the_{}_filter_follows_the_core_after_every_event'
 _NODE = 'test_judge_node.py::test_judge_publishes_what_the_node_published'
@@ -166,6 +147,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             'coverage of the 95 % interval of a tuned parameter', 'known filter', 'tuning',
             'inside', 1.0, 0.8,
         ),
+        *evidence.BLOCKS,
     ),
     'Does VEPD predict?': (
         _tau('VEPD, clean', 'loss', _LOSS, -0.3, 0.3),
@@ -217,8 +199,10 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             'camera with lens distortion', 'OpenCV',
             'test_pinhole.py::test_opencv_projects_to_the_same_pixels', 'pixels', 1e-9, unit='px',
         ),
+        *evidence.CAMERA,
     ),
     'Recordings and experiments': (
+        *evidence.RECORDINGS,
         _drive('drive0708', 'error_state', 0.025, 0.035, '0.03 (0.03)'),
         _drive('drive0708', 'gtsam', 0.0185, 0.0195, '0.019'),
         _drive('drive0708', 'clean', 0.115, 0.125, '0.80 (0.12)'),

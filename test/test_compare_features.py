@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +30,15 @@ def signals(seed: int = 1, **changes: object) -> SensorSignals:
     return run_signals(recording, OPTIONS, sensors=['camera'], world=board.world())
 
 
-def test_noise_missed_and_mismatched_features_are_those_of_the_model() -> None:
+def test_noise_missed_and_mismatched_features_are_those_of_the_model(
+    record_property: Callable[[str, object], None],
+) -> None:
     """100 frames of 54 corners: noise to 5 %, shares within three standard errors."""
     model = {'noise_std': (0.3, 0.5), 'missed': 0.1, 'mismatches': Mismatches(0.2, 0.3)}
     found = signals(**model).features
     assert found is not None
     np.testing.assert_allclose(found.noise, (0.3, 0.5), rtol=0.05)
+    record_property('noise', float(np.abs(np.array(found.noise) / (0.3, 0.5) - 1.0).max()))
     assert found.missed == pytest.approx(0.1, abs=0.013)
     assert found.mismatched_frames == pytest.approx(0.2, abs=0.12)
     assert found.mismatched == pytest.approx(0.3, abs=0.05)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,9 @@ def found(factors: np.ndarray) -> TruthSpeed:
 
 
 @pytest.mark.parametrize('scale', [0.96, 1.0, 1.03])
-def test_a_common_error_of_runs_that_scatter_is_inside_the_interval(scale: float) -> None:
+def test_a_common_error_of_runs_that_scatter_is_inside_the_interval(
+    scale: float, record_property: Callable[[str, object], None]
+) -> None:
     # One of 20 seeds would fail.
     factors = scale + np.random.default_rng(3).normal(0.0, 0.005, RUNS)
     check = found(factors)
@@ -54,6 +57,8 @@ def test_a_common_error_of_runs_that_scatter_is_inside_the_interval(scale: float
     assert low <= (scale - 1.0) * driven <= high
     assert high - low < 0.03
     assert check.scale == pytest.approx(float(factors.mean()), abs=5e-4)
+    # Less the scatter of the runs, which is drawn.
+    record_property(f'{scale}', check.scale - float(factors.mean()) + scale - 1.0)
     told = [one.code for one in check.findings]
     assert told == ([] if scale == 1.0 else ['check.truth_speed'])
 

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims about evidence: the check of truth, corners of a camera, blocks of recordings."""
+
+from __future__ import annotations
+
+from claim import Claim
+
+_UNCERTAINTY = 'docs/explanation/uncertainty.md'
+
+
+def _drive(what: str, figure: str, high: float, low: float, *printed: str) -> Claim:
+    return Claim(
+        f'drive0708, {what}', 'exact permutations', 'drive_blocks', figure, high, low,
+        stated=tuple((_UNCERTAINTY, words) for words in printed),
+    )  # fmt: skip
+
+
+BLOCKS = (
+    Claim(
+        'one law, 8 drives of 4 segments: called different', 'known law', 'blocks',
+        'without blocks', 0.45, 0.25, stated=((_UNCERTAINTY, 'in 31 % of studies'),),
+    ),
+    Claim(
+        'the same with `block`, nominal 5 %', 'known law', 'blocks', 'with blocks', 0.08, 0.02,
+        stated=((_UNCERTAINTY, 'in 5.5 % with them'),),
+    ),
+)  # fmt: skip
+
+CAMERA = (
+    Claim(
+        'noise of features found by `compare`, 100 frames, relative', 'known noise',
+        'test_compare_features.py::'
+        'test_noise_missed_and_mismatched_features_are_those_of_the_model', 'noise', 0.03,
+    ),
+    Claim(
+        'noise of a camera model set from the corners of a board, relative', 'OpenCV, 6 settings',
+        'board', 'noise', 0.03,
+    ),
+)  # fmt: skip
+
+RECORDINGS = (
+    Claim(
+        'check of the truth, 8 straight runs: 3 % planted in the speed', 'known error',
+        'test_truth_speed.py::'
+        'test_a_common_error_of_runs_that_scatter_is_inside_the_interval', '1.03', 0.0305, 0.0295,
+    ),
+    _drive('12 segments as independent: p-values', 'p_value, blocks of 1', 5.5e-4, 4.5e-4,
+           'with p = 0.0005'),
+    _drive('blocks of two: p-values', 'p_value, blocks of 2', 0.0315, 0.0305,
+           'in blocks of two with 0.031'),
+    _drive('blocks of three: lower ends of the intervals', 'low, blocks of 3', 0.0, 0.0,
+           'both intervals reach 0'),
+)  # fmt: skip
