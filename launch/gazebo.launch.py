@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext, LaunchDescription
@@ -31,10 +32,13 @@ from sim2real_eval.ros_launch.arguments import (
     profile_file,
 )
 from sim2real_eval.ros_launch.nodes import PACKAGE, ended_badly, include, node, note_mounting
+from sim2real_eval.ros_launch.sensors import scratch_file
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter
 
 NO_JUDGE = 'none'
+ABOVE_M = '0.02'
+"""Where the origin of a robot starts: one whose wheels start in the ground is thrown up."""
 COMMANDS = {'gz': ('gz', 'sim'), 'ign': ('ign', 'gazebo')}
 
 
@@ -45,7 +49,8 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             *declare('world_file', 'bridge_file', 'robot_file', 'iterations', 'headless'),
-            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file', noise_free_imu='true'),
+            *declare('sensors', 'imu', 'gps', 'mag', 'seed', 'run', 'sensors_params_file'),
+            *declare('noise_free_gps', 'noise_free_mag', noise_free_imu='true'),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge=judge, judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),
@@ -80,12 +85,13 @@ def gazebo(context: LaunchContext) -> list:
     if command is None:
         raise ParameterError('launch', 'world_file', 'Gazebo (gz or ign) is not installed')
     shipped = Path(get_package_share_directory(PACKAGE), 'gazebo_ws_plugins')
-    world = value('world_file') or str(shipped / 'worlds' / 'sim2real_field.sdf')
+    field, given = shipped / 'worlds' / 'sim2real_field.sdf', value('robot_file')
+    world = value('world_file') or str(without_car(field) if given else field)
     # Gazebo last of all: it takes longest to start.
     return [
         bridge(value('bridge_file') or str(shipped / 'config' / 'bridge.yaml')),
         *recorder(value('out'), value('storage')),
-        *robot(value('robot_file')),
+        *robot(given),
         ExecuteProcess(
             cmd=[
                 *command,
@@ -114,8 +120,16 @@ def bridge(file: str) -> Node:
     )
 
 
+def without_car(world: Path) -> Path:
+    """Write a copy of the field without its car, whose topics are those of a robot too."""
+    tree = ElementTree.parse(world)
+    field = tree.getroot()[0]
+    field.remove(field.find("model[@name='car']"))
+    return scratch_file(world.stem, '.sdf', ElementTree.tostring(tree.getroot(), 'unicode'))
+
+
 def robot(file: str) -> list[Node]:
-    """Return what puts a robot of URDF or SDF beside what the world has."""
+    """Return what puts a robot of URDF or SDF into the world."""
     if not file:
         return []
     return [
@@ -123,7 +137,7 @@ def robot(file: str) -> list[Node]:
             'create',
             package='ros_gz_sim',
             name='gazebo_robot',
-            arguments=['-file', file],
+            arguments=['-file', file, '-z', ABOVE_M],
             on_exit=ended_badly,
         )
     ]

@@ -33,6 +33,8 @@ def generate_launch_description() -> LaunchDescription:
             *declare(
                 'ground_truth',
                 'noise_free_imu',
+                'noise_free_gps',
+                'noise_free_mag',
                 'sensor_transforms',
                 'lossless',
                 'params_file',

@@ -30,7 +30,7 @@ OTHERS = {
     )
     for package in needed(
         {'judge': judge, 'view': view, 'storage': storage, 'sensor_transforms': 'true'}
-        | dict.fromkeys(('bridge_file', 'robot_file'), 'any')
+        | dict.fromkeys(('bridge_file', 'robot_file', 'out'), 'any')
     )
 }
 MODEL = """lever_arm: [0.1, 0.2, 0.3]
@@ -81,15 +81,16 @@ def test_sensors_measure_as_told_and_are_where_their_models_say(tmp_path: Path) 
     model = tmp_path / 'mine.yaml'
     model.write_text(config_path('imu', 'ideal.yaml').read_text('utf-8') + '\n' + MODEL)
     found = started(
-        'sensors.launch.py', imu=str(model), gps='ch_rw', seed='7', run='a/1/b', namespace='/car'
-    )
+        'sensors.launch.py', imu=str(model), gps='ch_rw', noise_free_gps='true', seed='7',
+        run='a/1/b', namespace='/car',
+    )  # fmt: skip
     sensors = one(found, 'sensors_node')
     imu, gps = sensors.parameters['/**/imu_node'], sensors.parameters['/**/gps_node']
     labels = {'seed': 7, 'run': 'a/1/b'}
     odometry = {'noise_free.enabled': False}
     assert imu == {'model': str(model), 'gravity': 9.80665, **odometry, **labels}
     datum = {'datum.latitude_deg': 43.07, 'datum.longitude_deg': -89.4, 'datum.altitude_m': 260.0}
-    assert gps == {'model': 'ch_rw', **datum, **labels}
+    assert gps == {'model': 'ch_rw', **datum, 'noise_free.enabled': True, **labels}
     assert sensors.parameters['/**'] == {'sensors': ['imu', 'gps'], 'use_sim_time': False}
     assert '__ns:=/car' in sensors.words
     first, second = named(found, 'static_transform_publisher')
@@ -391,6 +392,9 @@ def test_gazebo_is_started_last_with_its_bridge_and_ends_the_launch(
     assert Path(one(found, 'parameter_bridge').own['config_file']).is_file()
     assert {'sensors_node', 'judge_node'} <= {process.executable for process in found}
     assert 'record' in ' '.join(found[-2].words)
+    found = started('gazebo.launch.py', robot_file=str(gz))
+    assert one(found, 'create').words[:4] == ['-file', str(gz), '-z', '0.02']
+    assert re.findall('<model name="(.*)"', Path(found[-1].words[-1]).read_text()) == ['field']
     gz.unlink()
     with pytest.raises(ParameterError, match=r'Gazebo \(gz or ign\) is not installed'):
         started('gazebo.launch.py')

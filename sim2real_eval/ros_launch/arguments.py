@@ -113,6 +113,16 @@ ARGUMENTS: dict[str, Parameter] = {
         'odometry that is differentiated.',
         False,
     ),
+    'noise_free_gps': _text(
+        'Whether the GPS measures what a noise-free one publishes on ground_truth/fix, and not '
+        'the position in odometry.',
+        False,
+    ),
+    'noise_free_mag': _text(
+        'Whether the magnetometer measures what a noise-free one publishes on ground_truth/mag, '
+        'and not the field of the world.',
+        False,
+    ),
     'ground_truth': _text('Topic of the true odometry.', 'ground_truth/odometry'),
     'sensors_params_file': _text('Parameter file of sensors.launch.py.'),
     'sensor_transforms': _text(
@@ -176,7 +186,10 @@ ARGUMENTS: dict[str, Parameter] = {
         'Topics between Gazebo and ROS, for parameter_bridge of ros_gz_bridge; none: those of '
         'the field.'
     ),
-    'robot_file': _text('Robot (URDF, SDF) to put into the world; none: what the world has.'),
+    'robot_file': _text(
+        'Robot (URDF, SDF) whose origin is put 0.02 m above that of the world; the field is '
+        'without its car then. None: what the world has.'
+    ),
     'iterations': Parameter(
         0, '1', 'Steps of physics after which Gazebo ends; 0: when it is stopped.', minimum=0
     ),

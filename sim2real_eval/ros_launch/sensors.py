@@ -74,7 +74,7 @@ def transforms_file(mountings: Sequence[Mounting]) -> Path:
         }
         for mounting in mountings
     ]
-    return scratch_file('static_transforms', content)
+    return scratch_file('static_transforms', '.yaml', yaml.safe_dump(content))
 
 
 _OWN = {kind.name: kind.world for kind in kinds() if kind.world}
@@ -97,12 +97,12 @@ def world_configuration(world: str) -> dict[str, str]:
     }
 
 
-def scratch_file(name: str, content: Any) -> Path:
-    """Write a YAML file of plain values that lasts as long as this process, and return it."""
+def scratch_file(name: str, suffix: str, text: str) -> Path:
+    """Write a file that lasts as long as this process, and return it."""
     with tempfile.NamedTemporaryFile(
-        'w', prefix=f'{name}_', suffix='.yaml', delete=False, encoding='utf-8'
+        'w', prefix=f'{name}_', suffix=suffix, delete=False, encoding='utf-8'
     ) as file:
-        yaml.safe_dump(content, file)
+        file.write(text)
     path = Path(file.name)
     atexit.register(path.unlink, missing_ok=True)
     return path
@@ -148,7 +148,8 @@ def profiles_file(topics: Sequence[str]) -> Path:
         'reliability': 'reliable',
         'durability': 'volatile',
     }
-    return scratch_file('recorder_qos', {topic: dict(profile) for topic in topics})
+    content = yaml.safe_dump({topic: dict(profile) for topic in topics})
+    return scratch_file('recorder_qos', '.yaml', content)
 
 
 def published(said: str) -> int | None:
