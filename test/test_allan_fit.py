@@ -32,65 +32,96 @@ def fitted(values: FloatArray, rate: float) -> AllanFit:
     return fit_terms(allan_curve(values, rate))
 
 
-@pytest.mark.parametrize('rate', [10.0, 100.0, 1000.0])
-def test_terms_come_back_within_three_sigma_in_99_of_100_seeds(
-    rate: float, record_property: Callable[[str, object], None]
-) -> None:
+def scores(found: list[NoiseTerms]) -> FloatArray:
+    """How far the white noise is off, in its own uncertainties."""
+    return np.array([(one.white.value - N) / one.white.std for one in found])
+
+
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture(scope='module')
+def white() -> list[NoiseTerms]:
+    """Terms of 320 records of white noise."""
+    records = stream(0, 'white', 'test', 'recovery').standard_normal((320, 4096))
+    return [fitted(N * 10.0 * one, 100.0).terms for one in records]
+
+
+@pytest.fixture(scope='module')
+def weak() -> list[tuple[NoiseTerms, float]]:
+    """Terms of 160 records of white noise and a fifth of the flicker that shows well, and it."""
+    given = truth(SAMPLES, 100.0, walk=False)
+    given['bias_instability'] *= 0.2
+    found = []
+    for seed in range(160):
+        values = record(given, SAMPLES, 100.0, stream(seed, 'scores', 'test', 'recovery'))
+        found.append((fitted(values, 100.0).terms, given['bias_instability']))
+    return found
+
+
+def test_terms_come_back_within_three_sigma_in_99_of_100_seeds(record_property: Record) -> None:
     """White noise, flicker and walk at once, all coefficients of a record together; uncertainties
     are no larger than they need be. Longer records: benchmarks/allan_recovery.py.
+
+    Were 99.7 % within them, 3 of 102 would not be in 0.4 % of runs.
     """
-    given = truth(SAMPLES, rate)
-    good, relative, errors, white = 0, [], [], []
-    for seed in range(100):
+    good, relative, errors = 0, [], []
+    for seed in range(102):
+        rate = (10.0, 100.0, 1000.0)[seed % 3]
+        given = truth(SAMPLES, rate)
         rng = stream(seed, f'{rate:g}', 'test', 'recovery')
         terms = fitted(record(given, SAMPLES, rate, rng), rate).terms
         good += recovered(terms, given)
-        white.append((terms.white.value - N) / terms.white.std)
         if terms.bias_instability.observable:
             relative.append(terms.bias_instability.std / given['bias_instability'])
             errors.append(terms.bias_instability.value / given['bias_instability'] - 1.0)
-    record_property('share', f'{good}/100')
-    assert good >= 99
-    assert 0.8 < np.std(white) < 1.2  # 1, its own uncertainty 0.07
+    record_property('share', f'{good}/102')
+    assert good >= 100
     assert 0.6 < np.std(errors) / np.median(relative) < 1.4
     assert abs(np.mean(errors)) < 0.3 * np.median(relative)
 
 
-def test_white_noise_alone_is_all_that_is_seen() -> None:
-    """A term that is not there is seen in 1 to 2 % of records; 4 terms, 40 records: below 10."""
+def test_white_noise_alone_is_all_that_is_seen(white: list[NoiseTerms]) -> None:
+    """A term that is not there is seen in 1 % of records: of 1280, more than 25 with 1e-3."""
     false = 0
-    for seed in range(40):
-        rng = stream(seed, 'white', 'test', 'recovery')
-        terms = fitted(N * 10.0 * rng.standard_normal(8192), 100.0).terms
+    for terms in white:
         assert terms.white.observable
-        assert abs(terms.white.value / N - 1.0) < 4.0 * terms.white.std / N
         for name in COEFFICIENTS:
             one = getattr(terms, name)
             if name != 'white':
                 false += one.observable
                 assert one.observable or (one.value, one.lower) == (0.0, 0.0)
                 assert one.upper > 0.0
-    assert false < 10
+    assert false <= 25
 
 
-@pytest.mark.parametrize('flicker', [0.0, 0.2])
-def test_white_noise_and_weak_flicker_scatter_as_stated(flicker: float) -> None:
-    """The deviation of the standard score of N is 1, with none or hardly any flicker beside it
-    (80 records: two sigma are 0.16); what is found of weak flicker is not too large.
+def test_white_noise_scatters_as_stated(
+    white: list[NoiseTerms], weak: list[tuple[NoiseTerms, float]], record_property: Record
+) -> None:
+    """The deviation of the standard score of N is 1, with none or hardly any flicker beside it.
+
+    That of n scores is known to 1 / sqrt(2 n): 0.04 of the 320 of white noise and 0.032 of all,
+    so that 0.1 is missed by chance in 1.1 % and 0.2 % of runs.
     """
-    given = {**truth(SAMPLES, 100.0, walk=False)}
-    given['bias_instability'] *= flicker
-    white, weak = [], []
-    for seed in range(80):
-        values = record(given, SAMPLES, 100.0, stream(seed, 'scores', 'test', 'recovery'))
-        terms = fitted(values, 100.0).terms
-        white.append((terms.white.value - N) / terms.white.std)
-        if terms.bias_instability.observable:
-            one = terms.bias_instability
-            weak.append((one.value - given['bias_instability']) / one.std)
-    assert 0.84 < np.std(white) < 1.16
-    assert abs(np.mean(white)) < 0.45
-    assert flicker == 0.0 or np.mean(weak) < 0.4
+    alone = scores(white)
+    both = np.append(alone, scores([one for one, _ in weak]))
+    for name, found in (('alone', alone), ('both', both)):
+        record_property(f'deviation, {name}', float(np.std(found)))
+        assert 0.9 < np.std(found) < 1.1
+        assert abs(np.mean(found)) < 3.3 / np.sqrt(len(found))
+
+
+def test_weak_flicker_that_is_seen_is_not_too_large(
+    weak: list[tuple[NoiseTerms, float]], record_property: Record
+) -> None:
+    """It shows in four of five records, 0.07 uncertainties too large in the mean, which 130 of
+    them tell to 0.05: 0.2 is exceeded in 1 % of runs.
+    """
+    seen = [(one.bias_instability, true) for one, true in weak if one.bias_instability.observable]
+    assert len(seen) > 100
+    bias = float(np.mean([(one.value - true) / one.std for one, true in seen]))
+    record_property('bias', abs(bias))
+    assert abs(bias) < 0.2
 
 
 @pytest.mark.parametrize('kind', ['flicker', 'gauss_markov'])

@@ -42,6 +42,8 @@ _ITERATIONS = 30
 _CONVERGED = 1e-3
 _MISFIT_ALARM = 1e-3
 _LARGEST_MISFIT = 3.0
+# Of an eigenvalue of the information matrix, over the largest: less is rounding.
+_LEAST_POWER = 1e-15
 # Allan variance whose square is still a number, and that of its reciprocal.
 _LEAST = 1e-100
 FEWEST_FITTED = 6
@@ -221,8 +223,11 @@ class _Problem:
         by_time = self._by_time * theta[_MARKOV] * free[_MARKOV]
         columns = np.concatenate([self.shapes * free, by_time[:, None]], axis=1)
         white = _solved(self._root(theta), columns)
-        covariance = np.linalg.pinv(white.T @ white, hermitian=True)
-        return np.asarray(np.sqrt(np.diagonal(covariance)) * np.append(self.scale, 1.0))
+        # The diagonal of the pseudo-inverse: what is not free has no uncertainty.
+        power, axes = np.linalg.eigh(white.T @ white)
+        good = power > _LEAST_POWER * power[-1]
+        variance = axes[:, good] ** 2 @ (1.0 / power[good])
+        return np.asarray(np.sqrt(variance) * np.append(self.scale, 1.0))
 
     def _root(self, theta: FloatArray) -> FloatArray:
         model = self.shapes @ theta
@@ -335,13 +340,13 @@ def _terms(
     found = {}
     for name, (index, unit) in units.items():
         if kept[index]:
-            found[name] = _seen(shown[index], std[index], unit)
+            found[name] = Coefficient.of_square(shown[index], std[index], unit)
         elif problem.free[index]:
             found[name] = _unseen(problem, chosen, everything[index], index, unit)
         else:
             found[name] = Coefficient(0.0, 0.0, 0.0, 0.0, observable=False)
     if kept[_MARKOV]:
-        found['gauss_markov'] = _seen(shown[_MARKOV], std[_MARKOV], 1.0)
+        found['gauss_markov'] = Coefficient.of_square(shown[_MARKOV], std[_MARKOV], 1.0)
         time = problem.time * dt
         spread = math.exp(1.96 * std[-1])
         found['gauss_markov_time'] = Coefficient(
@@ -370,16 +375,6 @@ def _selection_factors(problem: _Problem, kept: Flags) -> FloatArray:
     return factors
 
 
-def _seen(theta: float, std: float, unit: float) -> Coefficient:
-    """Root of a coefficient; its square is taken as chi-square with the degrees of freedom that
-    its relative uncertainty stands for.
-    """
-    freedom = max(2.0 * (theta / std) ** 2, 1.0)
-    low, high = (math.sqrt(freedom / chi2.ppf(p, freedom)) for p in (0.975, 0.025))
-    value = unit * math.sqrt(theta)
-    return Coefficient(value, float(0.5 * value * std / theta), low * value, high * value, True)
-
-
 def _unseen(
     problem: _Problem, chosen: FloatArray, estimate: float, index: int, unit: float
 ) -> Coefficient:
@@ -387,13 +382,17 @@ def _unseen(
 
     Its uncertainty grows with it, so it is found by iteration.
     """
-    bound = estimate
-    for _ in range(20):
-        trial = chosen.copy()
-        trial[index] = bound
-        std = float(problem.uncertainty(trial, problem.free)[index])
-        before, bound = bound, estimate + 1.645 * std
-        if bound <= 1.001 * before:
+    trial, bound, std = chosen.copy(), estimate, 0.0
+    for _ in range(10):
+        steps = [bound]
+        for _ in range(2):
+            trial[index] = steps[-1]
+            std = float(problem.uncertainty(trial, problem.free)[index])
+            steps.append(estimate + 1.645 * std)
+        first, second = steps[1] - steps[0], steps[2] - steps[1]
+        # Steps shrink nearly in proportion, so where they lead is known (Aitken).
+        ratio = second / first if 0.0 < second / (first or math.inf) < 0.9 else 0.0
+        bound = steps[2] + second * ratio / (1.0 - ratio)
+        if abs(bound - steps[0]) <= 1e-3 * bound:
             break
-    upper = unit * math.sqrt(bound)
-    return Coefficient(0.0, unit * math.sqrt(std), 0.0, upper, observable=False)
+    return Coefficient(0.0, unit * math.sqrt(std), 0.0, unit * math.sqrt(bound), observable=False)

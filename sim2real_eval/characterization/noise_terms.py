@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import chi2
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
@@ -88,6 +89,18 @@ class Coefficient:
     upper: float
     # Whether the record shows it: without it the curve would be fitted significantly worse
     observable: bool
+
+    @classmethod
+    def of_square(cls, theta: float, std: float, unit: float) -> Coefficient:
+        """Return the root of a coefficient `theta` that is observable, to `std`, times its unit.
+
+        `theta` is taken as chi-square with the degrees of freedom that its relative uncertainty
+        stands for.
+        """
+        freedom = max(2.0 * (theta / std) ** 2, 1.0)
+        low, high = (math.sqrt(freedom / chi2.ppf(p, freedom)) for p in (0.975, 0.025))
+        value = unit * math.sqrt(theta)
+        return cls(value, float(0.5 * value * std / theta), low * value, high * value, True)
 
     def agrees_with(self, value: float) -> bool:
         """Say whether a true value is within three standard uncertainties.
