@@ -48,6 +48,7 @@ SCRIPTS = {
     'tuning': ('tuning_recovery.py --trials 12', 'tuning_recovery'),
     'study': ('documented.py study', 'documented_study'),
     'drives': ('documented.py drives', 'documented_drives'),
+    'thesis': ('documented.py thesis', 'documented_thesis'),
     'board': ('board_detection.py', 'board_detection'),
     'drive_blocks': ('blocks.py drive0708', 'blocks_drive0708'),
     'blocks': ('blocks.py same', 'blocks_same'),
