@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import claims_evidence as evidence
+import claims_laws as laws
 from claim import Claim
 
 _CORE = 'test_judge_core.py::test_the_{}_filter_follows_the_core_after_every_event'
@@ -147,6 +148,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             'coverage of the 95 % interval of a tuned parameter', 'known filter', 'tuning',
             'inside', 1.0, 0.8,
         ),
+        *laws.COVERAGE,
         *evidence.BLOCKS,
     ),
     'Does VEPD predict?': (
@@ -171,6 +173,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             'test_allan_fit.py::test_terms_come_back_within_three_sigma_in_99_of_100_seeds',
             'share', 1.0, 0.99,
         ),
+        *laws.NOISE,
+        *laws.EARTH,
         Claim(
             'WMM 2020, 100 places', "NOAA's test values",
             'test_world.py::test_the_published_values_of_the_world_magnetic_model_are_met',

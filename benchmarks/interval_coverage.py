@@ -161,12 +161,29 @@ def warnings(rows: list[tuple[str, ...]]) -> str:
     return '; '.join(text)
 
 
+def by_law(rows: list[tuple[str, ...]], trials: int) -> dict[str, str]:
+    """Return in how many trials of each law the interval covers, and the output warns; the latter
+    of 10 and 30 runs.
+    """
+    found = {}
+    for law in dict.fromkeys(one[0] for one in rows):
+        mine = [one for one in rows if one[0] == law]
+        for name, column, some in (
+            ('covers', 5, mine),
+            ('warns', 8, [one for one in mine if one[2] != '5']),
+        ):
+            count = sum(round(float(one[column][:-2]) / 100.0 * trials) for one in some)
+            found[f'{law}: {name}'] = f'{count}/{len(some) * trials}'
+    return found
+
+
 def report(rows: list[tuple[str, ...]], settings: dict[str, Any], out: Path) -> None:
     """Print the tables, and write the rows to `out`."""
     table(HEAD, rows)
     print(*compact(rows), warnings(rows), sep='\n')
     told = [dict(zip(HEAD, one, strict=True)) for one in rows]
-    write(out, 'interval_coverage', {**settings, 'rows': told})
+    figures = by_law(rows, settings['trials'])
+    write(out, 'interval_coverage', {**settings, 'figures': figures, 'rows': told})
 
 
 def main() -> None:

@@ -49,6 +49,7 @@ SCRIPTS = {
     'study': ('documented.py study', 'documented_study'),
     'drives': ('documented.py drives', 'documented_drives'),
     'thesis': ('documented.py thesis', 'documented_thesis'),
+    'coverage': ('interval_coverage.py --trials 40 --resamples 500 --jobs 1', 'interval_coverage'),
     'board': ('board_detection.py', 'board_detection'),
     'drive_blocks': ('blocks.py drive0708', 'blocks_drive0708'),
     'blocks': ('blocks.py same', 'blocks_same'),

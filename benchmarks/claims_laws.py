@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims of laws: coverage of intervals, fitted noise, the turning Earth."""
+
+from __future__ import annotations
+
+from claim import Claim
+
+
+def _covers(law: str) -> Claim:
+    return Claim(
+        f'coverage of 95 % intervals, {law}, 18 settings', 'known distance', 'coverage',
+        f'{law}: covers', 1.0, 0.92,
+    )  # fmt: skip
+
+
+COVERAGE = (
+    *(_covers(law) for law in ('normal', 't3', 'bimodal')),
+    *(_covers(law) for law in ('log-normal 0.5', 'log-normal 0.9', 'contaminated')),
+    Claim(
+        'finding `uncertainty.skewed`, log-normal 0.9, 10 and 30 runs', 'known law', 'coverage',
+        'log-normal 0.9: warns', 1.0, 0.9,
+    ),
+    Claim(
+        'the same of normal runs', 'known law', 'coverage', 'normal: warns', 0.2,
+    ),
+)  # fmt: skip
+
+_FIT = 'test_allan_fit.py::'
+_KINDS = f'{_FIT}test_flicker_and_a_bias_that_comes_back_are_separated'
+
+NOISE = (
+    Claim(
+        'white noise N, 320 records: deviation of errors over stated ones', 'known noise',
+        f'{_FIT}test_white_noise_scatters_as_stated', 'deviation, alone', 1.1, 0.9,
+    ),
+    Claim(
+        'weak flicker that is seen: mean error over stated ones', 'known noise',
+        f'{_FIT}test_weak_flicker_that_is_seen_is_not_too_large', 'bias', 0.2,
+    ),
+    Claim(
+        'flicker or Gauss-Markov bias, six hours: named', 'known noise', _KINDS, 'named', 1.0, 0.8
+    ),
+    Claim(
+        'the same: fitted over true Allan deviation at an hour', 'known noise', _KINDS, 'hour',
+        1.35, 0.65,
+    ),
+)  # fmt: skip
+
+_TURNS = 'test_turning_earth.py::'
+_SIDE = f'{_TURNS}test_the_earth_on_one_side_turns_heading_and_tilts_velocity'
+
+EARTH = (
+    Claim(
+        'gyroscope at rest, four latitudes, relative', '15.041 deg/h',
+        f'{_TURNS}test_a_gyroscope_at_rest_is_a_compass', 'rate', 1e-4,
+    ),
+    Claim(
+        'Eötvös and Coriolis, relative', '2 W v cos and sin of the latitude',
+        f'{_TURNS}test_driving_east_weighs_less_and_north_is_pushed_west', 'pull', 1e-9,
+    ),
+    Claim(
+        'unaided navigation: period', 'Schuler, 84.4 min',
+        f'{_TURNS}test_an_unaided_navigator_swings_with_the_period_of_schuler', 'period', 84.8,
+        84.0, 'min',
+    ),
+    Claim(
+        'Earth in the twin or the judge only, 11 min: error of heading', 'W sin(latitude) t',
+        _SIDE, 'heading', 1.001, 0.999,
+    ),
+    Claim(
+        'the same: error of velocity', 'W cos(latitude), g and Schuler', _SIDE, 'velocity', 1.02,
+        0.98,
+    ),
+)  # fmt: skip
