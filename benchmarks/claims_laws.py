@@ -64,11 +64,11 @@ EARTH = (
         84.0, 'min',
     ),
     Claim(
-        'Earth in the twin or the judge only, 11 min: error of heading', 'W sin(latitude) t',
+        'Earth in twin or judge only, 11 min: heading error over expected', 'W sin(latitude) t',
         _SIDE, 'heading', 1.001, 0.999,
     ),
     Claim(
-        'the same: error of velocity', 'W cos(latitude), g and Schuler', _SIDE, 'velocity', 1.02,
+        'the same: velocity error over expected', 'W cos(latitude), g and Schuler', _SIDE, 'velocity', 1.02,
         0.98,
     ),
 )  # fmt: skip
