@@ -18,13 +18,9 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.signals.comparison import compare_runs
 from sim2real_eval.signals.measured import run_signals
 from sim2real_eval.signals.options import LIGORIO_2015, SignalOptions
+from sim2real_eval.simulation.earth_field import early_field, maker_with_field
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import (
-    TwinMaker,
-    early_field,
-    maker_with_field,
-    synthetic_recording,
-)
+from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerErrors, load_mag
 from sim_sensors.motion.spatial_scenarios import Swaying
@@ -94,6 +90,18 @@ def test_without_a_world_the_field_is_that_of_the_first_two_seconds() -> None:
     still = recorded(with_errors(constant_bias=(1e-5, 0.0, 0.0)), swing=[0.0, 0.0, 0.0])
     error = run_signals(still, OPTIONS).measured['magnetic_field'].error
     np.testing.assert_allclose(error, 0.0, atol=1e-12)
+
+
+def test_a_noise_free_magnetometer_says_the_field_before_the_real_one() -> None:
+    """Whose hard iron would be in the field, and whose absence would leave none at all."""
+    exact = recorded(load_mag('ideal')).mag
+    assert exact is not None
+    run = recorded(with_errors(constant_bias=(1e-5, 0.0, 0.0))).with_messages('ideal_mag', exact)
+    for one in (run, run.with_messages('mag', None)):
+        field = maker_with_field(one, None, seed=0).world.undisturbed_field
+        np.testing.assert_allclose(field, WORLD.undisturbed_field, rtol=1e-12)
+    error = run_signals(run, OPTIONS).measured['magnetic_field'].error
+    np.testing.assert_allclose(error, np.tile([1e-5, 0.0, 0.0], (len(error), 1)), atol=1e-12)
 
 
 def test_real_against_simulated_has_the_noise_of_both() -> None:

@@ -39,6 +39,7 @@ SECONDS = 12.0
 EXACT: dict[str, object] = {'seed': 1, 'run': '1'}
 DENSITY = 0.02  # of the shaking, (m/s^2)^2/Hz, one-sided
 BAND = (30.0, 60.0)  # Hz
+GOOD = load_gps('baseline')
 EAST = np.array([3.0, 0.0, 0.0])  # m
 
 
@@ -202,7 +203,38 @@ def test_the_streams_are_found_and_kept(tmp_path: Path) -> None:
         assert arrays_equal(again.messages[topic], recording.messages[topic].take(slice(1, None)))
         twin = simulated(again, imu=load_imu('airsim'), gps=load_gps('ch_rw'))
         assert len(twin.imu) == 200
-    assert [note.code for note in TwinMaker(again, seed=1).remarks] == ['twin.noise_free']
+    # A covariance of zero is right of what is noise-free.
+    found = ['recording.stamp_not_positive', 'twin.noise_free']
+    assert sorted({note.code for note in twin.notes}) == found
+    assert 'twin.noise_free' not in {note.code for note in simulated(again, gps=GOOD).notes}
+
+
+def test_lever_arms_of_noise_free_sensors_alone_leave_the_models_where_they_are(
+    tmp_path: Path,
+) -> None:
+    """One that is not named is at the base, and simulated ones are as their models say."""
+    motion = motion_of('swaying', duration=2.0)
+    arm = (0.3, -0.2, 0.5)
+    streams = {
+        'ideal_imu': noise_free_imu(motion, lever_arm=arm, frame_id='car::imu'),
+        'ideal_gps': dataclasses.replace(gps.simulate(GOOD, motion, **EXACT), frame='car::gps'),
+    }
+    write_recording(recorded(motion, streams), tmp_path / 'drive')
+    with (tmp_path / 'drive/recording.yaml').open('a') as file:
+        file.write(f'lever_arms: {{ideal_imu: {list(arm)}}}\n')
+    again = read_recording(tmp_path / 'drive')
+    other = dataclasses.replace(load_imu('ideal'), lever_arm=(-0.4, 0.1, 0.0))
+    twin = simulated(again, imu=other, gps=GOOD)
+    exact = imu.simulate(other, motion, **EXACT)
+    same = np.isin(exact.stamp_ns, twin.imu.stamp_ns)
+    difference = twin.imu.linear_acceleration - exact.linear_acceleration[same]
+    # At the ends of the stream the derivative of its rates is worse.
+    assert np.abs(difference[1:-1]).max() < 1e-4
+    places = {one.child: one.translation for one in twin.transforms}
+    assert places == {
+        'car::imu': arm, 'car::gps': (0.0, 0.0, 0.0), 'imu_link': (-0.4, 0.1, 0.0),
+        'gps_link': (0.0, 0.0, 0.0),
+    }  # fmt: skip
 
 
 def test_the_time_is_that_which_all_share() -> None:

@@ -17,6 +17,7 @@ from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.motions import SCENARIOS, truth_of
 
 TOPIC = '/ground_truth/odometry'
@@ -58,9 +59,39 @@ def test_a_chain_of_transforms_mounts_as_one_transform_does() -> None:
     assert abs(force[-1, 1]) < 0.1
 
 
-def test_transforms_that_do_not_reach_a_sensor_are_refused() -> None:
+def test_transforms_that_do_not_reach_a_sensor_of_the_recording_are_refused() -> None:
+    real = maker(circle()).make(IDEAL)
     with pytest.raises(JudgeError, match=r"'imu_link' to 'base_link'"):
-        maker(circle(), GPS).make(IDEAL)
+        TwinMaker(dataclasses.replace(real, transforms=(GPS,)), seed=0).make(IDEAL)
+
+
+@pytest.mark.parametrize('known', [(), (GPS,)])
+def test_a_sensor_that_the_recording_knows_nothing_of_is_where_its_model_says(
+    known: tuple[StaticTransform, ...],
+) -> None:
+    """As one that a transform puts there, and the recording then has that transform."""
+    arm, turn = (0.4, 0.1, 0.2), (0.0, 0.0, 0.5 * np.pi)
+    mounted = dataclasses.replace(load_imu('ideal'), lever_arm=arm, mounting_rpy=turn)
+    mag = dataclasses.replace(load_mag('ideal'), lever_arm=(9.0, 0.0, 0.0))
+    twin = Twin('own', load_gps('baseline'), mounted, {'mag': mag})
+    one = maker(circle(), *known)
+    made = one.make(twin)
+    (place,) = (each for each in made.transforms if each.child == 'imu_link')
+    assert (place.parent, place.translation) == ('base_link', arm)
+    np.testing.assert_allclose(place.rotation, QUARTER, atol=1e-15)
+    # The magnetometer in the same frame is there, too.
+    others = {'mag': load_mag('ideal')}
+    again = maker(circle(), place, GPS).make(Twin('own', twin.gps, load_imu('ideal'), others))
+    for topic in ('/imu/data', '/gps/fix', '/imu/mag'):
+        for name, values in vars(again.messages[topic]).items():
+            assert np.array_equal(getattr(made.messages[topic], name), values), name
+    found = [(note.code, note.subject) for note in one.model_notes(twin)]
+    assert found == [('twin.placed_by_model', 'imu_link')] * len(known)
+    assert set(found) <= {(note.code, note.subject) for note in made.notes}
+
+
+def test_sensors_at_the_base_need_no_transform() -> None:
+    assert maker(circle()).make(IDEAL).transforms == ()
 
 
 def test_a_truth_of_another_frame_is_moved_to_the_base() -> None:

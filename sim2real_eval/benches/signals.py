@@ -18,7 +18,7 @@ from sim2real_eval.signals.comparison import SignalComparison, compare_runs
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import maker_with_field
+from sim2real_eval.simulation.earth_field import maker_with_field
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.world.world import World
 
@@ -111,7 +111,9 @@ def _read(task: tuple[Source, str], study: SignalStudy, options: SignalOptions) 
             sensors = list(twin.models)
             found[twin.label] = [
                 run_signals(
-                    dataclasses.replace(maker.make(mine, repetition), notes=()),
+                    dataclasses.replace(
+                        maker.make(mine, repetition), notes=maker.sensor_notes(mine)
+                    ),
                     options,
                     sensors=sensors,
                     maker=maker,

@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--world',
         metavar='WORLD',
         help='world or file whose magnetic field is the true one, and is simulated (default: the '
-        'field that each magnetometer measures in its first 2 s)',
+        'field that each magnetometer, a noise-free one first, measures in its first 2 s)',
     )
     STUDY.add(inputs, 'match_rates', 'repetitions')
     add_shared(inputs, 'topic')

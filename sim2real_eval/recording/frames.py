@@ -50,6 +50,10 @@ class FrameTree:
         self._neighbours.setdefault(parent, []).append((child, R, p))
         self._neighbours.setdefault(child, []).append((parent, R.T, -R.T @ p))
 
+    def __contains__(self, frame: str) -> bool:
+        """Whether a transform names that frame."""
+        return frame.strip('/') in self._neighbours
+
     def lookup(self, target: str, source: str, user: str) -> tuple[FloatArray, FloatArray]:
         """Return rotation (3, 3) and position (3,) of frame `source` in frame `target`.
 

@@ -222,17 +222,18 @@ def _check_topics(
 ) -> None:
     """Check every topic; one that fails and is not needed is left out, with a note."""
     for topic in list(content.messages):
-        is_truth = topic == roles.get('truth')
+        role = next((each for each, name in roles.items() if name == topic), None)
+        stated = known_type(content.ros_types[topic]).has_covariance
         try:
             array, remarks = check_messages(
                 where,
                 topic,
                 content.messages[topic],
-                is_truth=is_truth,
-                has_covariance=known_type(content.ros_types[topic]).has_covariance,
+                is_truth=role == 'truth',
+                # What is noise-free rightly has one of zero.
+                has_covariance=stated and role not in IDEAL_ROLES.values(),
             )
         except RecordingError as error:
-            role = next((each for each, name in roles.items() if name == topic), None)
             if role is not None and role not in OPTIONAL_ROLES:
                 raise
             roles.pop(role or '', None)
@@ -262,8 +263,7 @@ def _given_transforms(
     arms = [
         StaticTransform(given.base_frame, frame, given.lever_arms.get(role, (0.0, 0.0, 0.0)))
         for role, frame in frames.items()
-        if (role in given.lever_arms and role in placed)
-        or (role not in NAMED_ROLES and frame not in stated)
+        if role in placed and (role in given.lever_arms or frame not in stated)
     ]
     return [*given.transforms, *arms]
 

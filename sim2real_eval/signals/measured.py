@@ -15,7 +15,9 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_origin
-from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
+from sim2real_eval.simulation.earth_field import maker_with_field
+from sim2real_eval.simulation.mounting import Mountings
+from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import (
     Columns,
@@ -151,14 +153,16 @@ def run_signals(
             recording, world, seed=options.seed, base_frame=options.base_frame
         )
         recording = maker.real
+    # A twin may have sensors that the recording of the maker has not.
+    mountings = Mountings(recording.transforms, options.base_frame)
     quantities: list[Measured] = []
     notes = [*recording.notes, *maker.remarks]
     if recording.imu is not None and 'imu' in sensors:
         _check(recording, 'imu', len(recording.imu))
         notes += _truth_notes(maker, recording.imu)
-        quantities += _imu(recording.imu, maker, options, notes)
+        quantities += _imu(recording.imu, maker, mountings, options, notes)
     if recording.gps is not None and 'gps' in sensors:
-        quantities.append(_position(recording, recording.gps, maker, options))
+        quantities.append(_position(recording, recording.gps, maker, mountings, options))
     if recording.mag is not None and 'mag' in sensors:
         count = len(recording.mag)
         if count < _LEAST_SAMPLES:
@@ -166,7 +170,7 @@ def run_signals(
             about = recording.roles['mag']
             notes.append(findings.TOO_FEW_SAMPLES(about, count=count, least=_LEAST_SAMPLES))
         else:
-            quantities.append(_field(recording.mag, maker, options))
+            quantities.append(_field(recording.mag, maker, mountings, options))
     found = {one.quantity.name: one for one in quantities}
     features = None
     if 'camera' in sensors:
@@ -198,10 +202,14 @@ def _truth_notes(maker: TwinMaker, imu: ImuArray) -> list[Finding]:
 
 
 def _imu(
-    imu: ImuArray, maker: TwinMaker, options: SignalOptions, notes: list[Finding]
+    imu: ImuArray,
+    maker: TwinMaker,
+    mountings: Mountings,
+    options: SignalOptions,
+    notes: list[Finding],
 ) -> list[Measured]:
     stamps = by_blocks(lambda some: seconds(some, maker.start_ns), imu.stamp_ns)
-    arm, turn = maker.mounting(imu.frame)
+    arm, turn = mountings.of(imu.frame)
     place = [arm.tolist(), Rotation.from_quat(turn).as_euler('xyz').tolist(), options.gravity]
     at_stamps = _ideal(maker, place, stamps)
 
@@ -277,13 +285,17 @@ def _ideal_at(maker: TwinMaker, kinematics: ExactKinematics, times: FloatArray) 
 
 
 def _position(
-    recording: Recording, given: FixArray, maker: TwinMaker, options: SignalOptions
+    recording: Recording,
+    given: FixArray,
+    maker: TwinMaker,
+    mountings: Mountings,
+    options: SignalOptions,
 ) -> Measured:
     numbers = np.stack([given.latitude, given.longitude, given.altitude], axis=1)
     fixes = given.take((given.status >= 0) & np.isfinite(numbers).all(axis=1))
     _check(recording, 'gps', len(fixes))
     frame = truth_origin(maker.truth, fixes)
-    arm, _ = maker.mounting(fixes.frame)
+    arm, _ = mountings.of(fixes.frame)
     measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     stamps = seconds(fixes.stamp_ns, maker.start_ns)
 
@@ -295,8 +307,10 @@ def _position(
     return dataclasses.replace(one, measured=one.measured - one.error.mean(axis=0))
 
 
-def _field(mag: MagneticFieldArray, maker: TwinMaker, options: SignalOptions) -> Measured:
-    turn = maker.mounting(mag.frame)[1][None]
+def _field(
+    mag: MagneticFieldArray, maker: TwinMaker, mountings: Mountings, options: SignalOptions
+) -> Measured:
+    turn = mountings.of(mag.frame)[1][None]
     earth = maker.world.undisturbed_field
 
     def ideal_signal(times: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sim2real_eval.common.findings import decisive, routine
+from sim2real_eval.common.findings import assumed, decisive, routine
 
 RATE_DIFFERS = decisive(
     'twin.rate_differs',
@@ -24,6 +24,12 @@ NOISE_FREE = routine(
     "the simulated {sensor} measures what the simulator's noise-free one did",
     'Their errors are added to its specific force, position or field; odometry gives the rest.',
     'do without it by `topics: {{{role}: null}}` in recording.yaml',
+)
+PLACED_BY_MODEL = assumed(
+    'twin.placed_by_model',
+    'no static transform names it, so the simulated sensor is where its model says: [{place}] m',
+    'The recording says where other sensors are, but has none of this kind.',
+    'place it by `transforms` in recording.yaml, or by `lever_arm` of the model',
 )
 NOTHING_SEEN = routine(
     'twin.nothing_seen',

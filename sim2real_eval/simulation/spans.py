@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 
 import numpy as np
 
@@ -43,12 +44,12 @@ def with_noise_free(recording: Recording, motion: Motion) -> Recording:
     return recording.with_messages(IDEAL_ROLES['imu'], measured)
 
 
-def noise_free_remarks(recording: Recording) -> tuple[Finding, ...]:
-    """Say which simulated sensors measure what noise-free ones did."""
+def noise_free_notes(recording: Recording, simulated: Collection[str]) -> tuple[Finding, ...]:
+    """Say which of the kinds of sensors that are simulated measure what noise-free ones did."""
     return tuple(
         NOISE_FREE(recording.roles[role], role=role, sensor=KINDS.get(kind).title)
         for kind, role in IDEAL_ROLES.items()
-        if role in recording.roles
+        if kind in simulated and role in recording.roles
     )
 
 

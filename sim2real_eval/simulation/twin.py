@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim_sensors.camera.camera import CameraModel
+from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.parameters import Parameters, to_variant
 from sim_sensors.core.registry import file_of, source_digest
 from sim_sensors.gps.gps import GpsModel
@@ -20,6 +19,7 @@ from sim_sensors.vision.vision_pose import VISION
 from sim_sensors.wheels.wheel_odometry import WHEELS
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
+from .mounting import Placed
 
 REAL_SENSOR = 'real'
 """Stands for a recording's own sensor where a model could be named."""
@@ -86,14 +86,6 @@ def _provenance(model: Parameters) -> dict[str, Any]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Placed:
-    """A simulated sensor on the robot."""
-
-    model: Any  # with mounting and frame of the messages
-    start_ns: int  # first stamp
-
-
-@dataclasses.dataclass(frozen=True)
 class TwinSensors:
     """How the sensors of a twin are switched on: the same in a batch run and on a live graph."""
 
@@ -157,18 +149,3 @@ def with_topic(
     return dataclasses.replace(
         recording, messages={**recording.messages, f'/{kind.topic}': measured}
     )
-
-
-def with_transform(recording: Recording, model: CameraModel, base_frame: str) -> Recording:
-    """Return a recording that says where a simulated camera is; see `TwinMaker.make`."""
-    x, y, z = model.lever_arm
-    qx, qy, qz, qw = model.optical_rotation().tolist()
-    own = StaticTransform(base_frame, model.frame_id, (x, y, z), (qx, qy, qz, qw))
-    others = {}
-    if not recording.transforms:
-        arrays = (recording.imu, recording.gps, recording.mag)
-        frames = [array.frame for array in arrays if array is not None]
-        others = {frame: StaticTransform(base_frame, frame) for frame in frames}
-        others.pop(base_frame, None)
-    transforms = (*recording.transforms, *others.values(), own)
-    return dataclasses.replace(recording, transforms=transforms)

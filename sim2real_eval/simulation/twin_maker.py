@@ -4,35 +4,32 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording import findings
-from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.poses import with_velocities
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.recording.truth import frame_remarks, truth_of_base, truth_origin
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray, is_absent
 from sim_sensors.core.seeding import run_label
-from sim_sensors.gps.gps import GpsModel
 from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import SensorKind, kinds
-from sim_sensors.world.fields import EarthField
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 from . import spans
-from .findings import ATTITUDE_DIFFERS, NOTHING_SEEN, RATE_DIFFERS
-from .twin import Placed, Twin, TwinSensors, with_topic, with_transform
+from .findings import ATTITUDE_DIFFERS, NOTHING_SEEN, PLACED_BY_MODEL, RATE_DIFFERS
+from .mounting import Mountings, Placed, with_places
+from .twin import Twin, TwinSensors, with_topic
 
 
 class TwinMaker:
@@ -101,10 +98,10 @@ class TwinMaker:
         self._base = base_frame
         self._purpose = purpose
         self._seed = seed
-        self._frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
+        self._mountings = Mountings(recording.transforms, base_frame)
         given = recording.require('truth')
         assert isinstance(given, OdometryArray)
-        truth = truth_of_base(given, self._base, self._frames)
+        truth = truth_of_base(given, self._base, self._mountings.frames)
         self._ideal = spans.noise_free(recording)
         self.start_ns, self.end_ns = spans.common_span(recording, truth)
         # Motion near the end depends on what comes after it.
@@ -127,7 +124,6 @@ class TwinMaker:
         self.world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
             *self._body_remarks(given),
-            *spans.noise_free_remarks(recording),
             *(findings.TRUTH_CHECK(problem=remark) for remark in self.motion.remarks),
             *frame_remarks(truth, fixes, self._frame),
         )
@@ -159,7 +155,8 @@ class TwinMaker:
                 )
                 recording = recording.with_messages(kind.name, measured)
             elif isinstance(model, CameraModel):
-                recording = self._with_camera(recording, model, labels)
+                eye = self._place({'features': model})['features']
+                recording = with_places(self._with_camera(recording, eye, labels), [eye])
             elif model is not None:
                 recording = with_topic(
                     recording,
@@ -170,6 +167,7 @@ class TwinMaker:
                     base_frame=self._base,
                     **labels,
                 )
+        recording = with_places(recording, sensors.placed.values())
         if self._ideal:
             recording = spans.within(recording, self.start_ns, self.end_ns)
         if twin.imu is not None and twin.gps is not None:
@@ -177,7 +175,7 @@ class TwinMaker:
             recording = dataclasses.replace(recording, reference=None)
         replaced = {recording.roles[role] for role in sensors.placed}
         kept = tuple(note for note in recording.notes if note.subject not in replaced)
-        return dataclasses.replace(recording, notes=kept)
+        return dataclasses.replace(recording, notes=(*kept, *self.sensor_notes(twin)))
 
     def motion_for(self, kind: SensorKind[Any, Any]) -> Motion:
         """Return the motion that sensors of a kind measure: that of the truth, or as a noise-free
@@ -215,11 +213,9 @@ class TwinMaker:
                 # A judge would go on to hear the real sensor beside the simulated one.
                 self.real.require(role)
         return TwinSensors(
-            placed={
-                role: self._placed(model, self._own(role))
-                for role, model in twin.models.items()
-                if role in ROLE_CLASSES
-            },
+            placed=self._place(
+                {role: model for role, model in twin.models.items() if role in ROLE_CLASSES}
+            ),
             seed=self._seed,
             run=run_label(self._purpose, repetition, self.real.name),
             velocity=self.motion.velocity_source,
@@ -241,8 +237,10 @@ class TwinMaker:
         )
 
     def model_notes(self, twin: Twin) -> tuple[Finding, ...]:
-        """Say where a simulated sensor is of another kind than the real one."""
-        notes = []
+        """Say what to know of a twin: where its sensors are of another kind than the real ones,
+        and `sensor_notes`.
+        """
+        notes = list(self.sensor_notes(twin))
         for kind in ('gps', 'imu'):
             model, real = twin.models.get(kind), median_rate(self._own(kind))
             if model is not None and real is not None and abs(model.rate / real - 1.0) > 0.1:
@@ -255,6 +253,21 @@ class TwinMaker:
                 notes.append(ATTITUDE_DIFFERS('IMU', has=has, lacks=lacks))
         return tuple(notes)
 
+    def sensor_notes(self, twin: Twin) -> tuple[Finding, ...]:
+        """Say which simulated sensors measure what noise-free ones did, and which are where their
+        models say, as the recording has static transforms but none for them.
+        """
+        placed = self.sensors(twin).placed
+        free = [one.transform for one in placed.values() if one.transform is not None]
+        return (
+            *spans.noise_free_notes(self.real, twin.models),
+            *(
+                PLACED_BY_MODEL(one.child, place=', '.join(f'{x:g}' for x in one.translation))
+                for one in free
+                if self.real.transforms
+            ),
+        )
+
     def mounting(
         self, frame: str, what: str = 'simulated sensor'
     ) -> tuple[FloatArray, FloatArray]:
@@ -265,34 +278,11 @@ class TwinMaker:
         JudgeError
             When static transforms are given but do not connect the frame to the base.
         """
-        rotation, translation = self._frames.lookup(self._base, frame, what)
-        return translation, Rotation.from_matrix(rotation).as_quat()
+        return self._mountings.of(frame, what)
 
-    def _placed(self, model: Any, own: MessageArray | None) -> Placed:
-        """Return a model as its sensor is mounted; frame and first stamp are the real one's."""
-        frame = model.frame_id if own is None else own.frame
-        translation, rotation = self.mounting(frame)
-        turn = () if isinstance(model, GpsModel) else (rotation,)
-        mounted = model.mounted(translation, *turn)
-        start_ns = self.start_ns if own is None else int(own.stamp_ns[0])
-        return Placed(dataclasses.replace(mounted, frame_id=frame), start_ns)
-
-    def _with_camera(self, recording: Recording, model: CameraModel, labels: Any) -> Recording:
-        """Return a recording with the features, camera info and poses of a simulated camera.
-
-        Its own features say frame and first stamp, where it has any. The camera is mounted as the
-        static transform of its frame says. Where there is none it is as the model says, and the
-        recording gets that transform. A recording without any transform, whose sensors are taken
-        to be at the base, then says so of them.
-        """
-        own = recording.features
-        frame = model.frame_id if own is None else own.frame
-        model = dataclasses.replace(model, frame_id=frame)
-        if any(one.child.strip('/') == frame.strip('/') for one in recording.transforms):
-            model = model.mounted(*self.mounting(frame, 'simulated camera'))
-        else:
-            recording = with_transform(recording, model, self._base)
-        start_ns = self.start_ns if own is None else int(own.stamp_ns[0])
+    def _with_camera(self, recording: Recording, placed: Placed, labels: Any) -> Recording:
+        """Return a recording with the features, camera info and poses of a simulated camera."""
+        model, start_ns = placed.model, placed.start_ns
         seen = camera.simulate(model, self.motion, start_ns=start_ns, world=self.world, **labels)
         frames = seen.features
         # Before the features, as camera_node publishes it: ties of arrival keep the order.
@@ -305,6 +295,14 @@ class TwinMaker:
             unseen = NOTHING_SEEN(recording.roles['features'], count=len(frames))
             recording = dataclasses.replace(recording, notes=(*recording.notes, unseen))
         return recording.with_messages('camera_pose', seen.poses if len(seen.poses) else None)
+
+    def _place(self, models: Mapping[str, Any]) -> dict[str, Placed]:
+        """Return models by role as their sensors are mounted, the earlier ones first."""
+        mountings = Mountings(self.real.transforms, self._base)
+        return {
+            role: mountings.place(model, self._own(role), self.start_ns)
+            for role, model in models.items()
+        }
 
     def _own(self, role: str) -> MessageArray | None:
         topic = self.real.roles.get(role)
@@ -360,41 +358,3 @@ def synthetic_recording(
     bare = spans.with_noise_free(Recording.of_truth(truth_of(motion), run, scenario), motion)
     maker = TwinMaker(bare, seed=seed, purpose='recording', origin=origin, world=world)
     return maker.make(twin)
-
-
-# The magnetic field of a recording's place, from its own magnetometer where no world says it.
-
-REFERENCE_S = 2.0
-"""Time from the first sample of the magnetometer in which the field is measured, s."""
-
-
-def early_field(maker: TwinMaker) -> FloatArray:
-    """Return the mean field, `(3,)` T, world, of the first two seconds, turned by the truth.
-
-    [Ligorio2015] does so, section 2.3.1. What is fixed to the body, such as hard iron, is in it,
-    and turns with the body from then on.
-
-    `maker`: of a recording with a magnetometer.
-    """
-    mag = maker.real.mag
-    assert mag is not None
-    early = mag.take(mag.stamp_ns - mag.stamp_ns[0] <= REFERENCE_S * 1e9)
-    at = maker.motion.at((early.stamp_ns - maker.start_ns) * 1e-9).orientation
-    turn = maker.mounting(mag.frame)[1][None]
-    field = rotations.rotate(at, rotations.rotate(turn, early.magnetic_field))
-    return np.asarray(field.mean(axis=0))
-
-
-def maker_with_field(
-    recording: Recording, world: World | None, *, seed: int, base_frame: str = 'base_link'
-) -> TwinMaker:
-    """Return the maker of a recording's twins, in `world`; None: in one with its early field.
-
-    Raises Sim2RealError as `TwinMaker`.
-    """
-    maker = TwinMaker(recording, seed=seed, base_frame=base_frame, world=world)
-    if world is not None or maker.real.mag is None:
-        return maker
-    found = EarthField(model='constant', value=tuple(early_field(maker).tolist()))
-    maker.world = dataclasses.replace(maker.world, earth_field=found)
-    return maker

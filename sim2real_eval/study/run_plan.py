@@ -22,7 +22,8 @@ from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
+from sim2real_eval.simulation.earth_field import maker_with_field
+from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.world.world import World
 from .adapting import lacks_heading, true_heading
 from .observation import observe

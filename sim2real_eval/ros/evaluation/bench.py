@@ -21,7 +21,8 @@ from sim2real_eval.judge.external.senders import publishers_of
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.simulation.twin import Placed, TwinSensors
+from sim2real_eval.simulation.mounting import Placed, with_places
+from sim2real_eval.simulation.twin import TwinSensors
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import IntArray, MessageArray
@@ -125,7 +126,7 @@ class SensorBench:
         self._node = node
         self._poll = poll
         self._truth = truth
-        self._real = maker.real
+        self._real = with_places(maker.real, sensors.placed.values())
         self._stamps = maker.truth.stamp_ns
         self._rows = encode(MESSAGE_TYPES['nav_msgs/msg/Odometry'], maker.truth, truth.topic_name)
         self._next = 0
