@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
+from ideal_examples import BAND, DENSITY, EXACT, Shaken, noise_free_imu, recorded
 from recording_examples import arrays_equal
 from scipy.signal import welch
 
@@ -19,82 +19,21 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, ImuArray, MessageArray
+from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry, Verdict
-from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
-from sim_sensors.motion.ideal import InertialMotion
-from sim_sensors.motion.motions import motion_of, truth_of
+from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.trajectory import Motion, Trajectory
-from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import load_world
 
 SECONDS = 12.0
-EXACT: dict[str, object] = {'seed': 1, 'run': '1'}
-DENSITY = 0.02  # of the shaking, (m/s^2)^2/Hz, one-sided
-BAND = (30.0, 60.0)  # Hz
 GOOD = load_gps('baseline')
 EAST = np.array([3.0, 0.0, 0.0])  # m
-
-
-class Shaken:
-    """A motion that is shaken up and down, with a flat spectrum in a band of frequencies."""
-
-    def __init__(self, motion: Motion, lines: int = 400) -> None:
-        self._motion = motion
-        self.start, self.end = motion.start, motion.end
-        rng = np.random.default_rng(7)
-        self._pulse = 2.0 * np.pi * np.linspace(*BAND, lines)
-        self._phase = rng.uniform(0.0, 2.0 * np.pi, lines)
-        # Of each line: its share of the band has its mean square.
-        self._size = np.sqrt(2.0 * DENSITY * (BAND[1] - BAND[0]) / lines)
-
-    def at(self, times: ArrayLike) -> Trajectory:
-        """Return the motion with the shaking added to height, climb and upward acceleration."""
-        base = self._motion.at(times)
-        angle = base.time[:, None] * self._pulse + self._phase
-        lifted = {
-            name: getattr(base, name) + np.pad(part[:, None], ((0, 0), (2, 0)))
-            for name, part in {
-                'position': -self._size * (np.cos(angle) / self._pulse**2).sum(axis=1),
-                'velocity': self._size * (np.sin(angle) / self._pulse).sum(axis=1),
-                'acceleration': self._size * np.cos(angle).sum(axis=1),
-            }.items()
-        }
-        return dataclasses.replace(base, **lifted)
-
-
-def recorded(motion: Motion, ideal: dict[str, MessageArray], rate: float = 100.0) -> Recording:
-    """Return the odometry of a motion with noise-free streams beside it."""
-    start, end = round(motion.start * 1e9), round(motion.end * 1e9)
-    stamps = np.arange(start, end + 1, round(1e9 / rate))
-    moved = motion.at(stamps * 1e-9)
-    truth = dataclasses.replace(
-        truth_of(motion_of('standstill', duration=1.0)).take(np.zeros(len(stamps), dtype=int)),
-        stamp_ns=stamps,
-        arrival_ns=stamps,
-        position=moved.position,
-        orientation=moved.orientation,
-        linear_velocity=rotations.rotate_back(moved.orientation, moved.velocity),
-        angular_velocity=moved.angular_velocity,
-    )
-    recording = Recording.of_truth(truth, 'drive', 'drive')
-    for role, array in ideal.items():
-        recording = recording.with_messages(role, array)
-    return recording
-
-
-def noise_free_imu(motion: Motion, rate: float = 1000.0, **placed: object) -> ImuArray:
-    """Return what an IMU without errors measures."""
-    model = dataclasses.replace(load_imu('ideal'), rate=rate, **placed)
-    measured: ImuArray = imu.simulate(model, motion, **EXACT)
-    return measured
 
 
 def simulated(recording: Recording, **models: object) -> Recording:
@@ -266,98 +205,6 @@ def test_differentiated_odometry_is_left_as_it_was() -> None:
     assert maker.motion_for(imu.IMU) is maker.motion
 
 
-def arriving(recording: Recording, seed: int) -> list[tuple[str, MessageArray]]:
-    """Return odometry and noise-free messages, one row each, some 30 ms out of step."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for role in ('truth', 'ideal_imu'):
-        array = recording.require(role)
-        lag = int(rng.integers(0, 30_000_000))
-        rows += [
-            (int(array.stamp_ns[k]) + lag, role, array.take(slice(k, k + 1)))
-            for k in range(len(array))
-        ]
-    return [(role, row) for _, role, row in sorted(rows, key=lambda row: row[0])]
-
-
-@pytest.mark.parametrize('seed', [1, 2, 3])
-def test_live_it_is_the_batch_to_the_bit(seed: int) -> None:
-    """Whichever stream is behind, begins first or ends first."""
-    motion = motion_of('swaying', duration=1.2)
-    ideal = noise_free_imu(motion)
-    cut = slice(seed * 7, len(ideal) - (3 - seed) * 11)
-    recording = recorded(motion, {'ideal_imu': ideal.take(cut)})
-    model = load_imu('xsens_mtx')
-    maker = TwinMaker(recording, seed=3)
-    twin = Twin('own', load_gps('ch_rw'), model)
-    placed, label = maker.sensors(twin).placed['imu'], maker.sensors(twin).run
-    batch = maker.make(twin).imu
-    assert batch is not None
-
-    def improve(moving: Motion, messages: ImuArray, origin_ns: int) -> Motion:
-        return InertialMotion(moving, messages, origin_ns=origin_ns, gravity=STANDARD_GRAVITY)
-
-    live = LiveSensor(
-        lambda: placed.model.start(3, label, 'imu'),
-        model.rate,
-        LiveOdometry(velocity='twist', gap_factor=1.8, longest_gap=60.0),
-        noise_free=LiveNoiseFree(improve, ('angular_velocity', 'linear_acceleration')),
-    )
-    got = []
-
-    def take() -> None:
-        for stamps, measured in live.measure():
-            got.append(measured.messages(stamps, placed.model.frame_id))
-
-    for role, row in arriving(recording, seed):
-        verdict = live.push(row) if role == 'truth' else live.push_noise_free(row)
-        assert verdict.accepted or verdict is Verdict.EARLY
-        take()
-    live.finish()
-    take()
-    for name in ('stamp_ns', 'angular_velocity', 'linear_acceleration', 'orientation'):
-        joined = np.concatenate([getattr(one, name) for one in got])
-        assert np.array_equal(joined, getattr(batch, name)), name
-
-
-def test_the_node_listens_to_the_noise_free_sensor() -> None:
-    """Over the graph: the bits of the batch."""
-    pytest.importorskip('rclpy', reason='no ROS')
-    from ros_examples import graph_of_its_own
-    from sensor_msgs.msg import Imu
-
-    from sim_sensors.ros.messages import array_of, messages_of
-
-    motion = Shaken(motion_of('circle', duration=2.0))
-    ideal = noise_free_imu(motion, 200.0)
-    recording = recorded(motion, {'ideal_imu': ideal}, 50.0)
-    truth = recording.truth
-    assert truth is not None
-    assert arrays_equal(array_of(list(messages_of(ideal))), ideal)
-    with graph_of_its_own() as graph:
-        graph.start(
-            'imu_node', 'model:=airsim', 'seed:=3', 'run:=here', 'noise_free.enabled:=true'
-        )
-        felt = graph.node.create_publisher(Imu, 'ground_truth/imu', 1000)
-        graph.listen('imu/data', Imu)
-        graph.connect('imu/data')
-        graph.wait(felt.get_subscription_count, 'who listens to the noise-free IMU')
-        got = graph.received['imu/data']
-        for count, (role, row) in enumerate(arriving(recording, 1)):
-            sender = graph.odometry if role == 'truth' else felt
-            sender.publish(next(messages_of(row)))
-            if count % 10 == 0:
-                graph.executor.spin_once(timeout_sec=0.02)
-        # Final is what lies before the last but one sample of odometry, which is at 1.98 s.
-        graph.wait(lambda: len(got) == 198, 'all measurements that are final')
-    moved = OdometryMotion(truth, origin_ns=0)
-    measured = InertialMotion(moved, ideal, origin_ns=0, gravity=STANDARD_GRAVITY)
-    batch = imu.simulate(load_imu('airsim'), measured, seed=3, run='here')
-    live = array_of(got)
-    for name in ('stamp_ns', 'angular_velocity', 'linear_acceleration'):
-        assert np.array_equal(getattr(live, name), getattr(batch, name)[:198]), name
-
-
 def test_a_gap_of_the_stream_is_the_odometry() -> None:
     """Two seconds without messages: not a cubic through what vibrates."""
     motion = Shaken(motion_of('circle', duration=6.0))
@@ -390,17 +237,3 @@ def test_the_user_names_what_is_noise_free(tmp_path: Path) -> None:
     again = read_recording(tmp_path / 'bag', topics={'ideal_imu': topic.strip('/')})
     assert again.imu is None
     assert again.roles['ideal_imu'] == topic
-
-
-def test_a_stream_that_stalls_costs_no_time_and_little_memory() -> None:
-    """What waits is kept to the bound, and each message is looked at once."""
-    motion = motion_of('circle', duration=2.0)
-    ideal = noise_free_imu(motion)
-    stream = LiveNoiseFree(lambda moving, messages, origin_ns: moving, ('angular_velocity',))
-    for k in range(len(ideal)):
-        stream.push(ideal.take(slice(k, k + 1)))
-    assert len(stream.samples(int(ideal.stamp_ns[500]))) == 502
-    stream.trim(int(ideal.stamp_ns[500]))
-    assert stream.samples(int(ideal.stamp_ns[-1])).stamp_ns[0] == ideal.stamp_ns[499]
-    stream.keep_last(10)
-    assert stream.origin_ns == ideal.stamp_ns[-10]

@@ -12,6 +12,7 @@ from study_examples import drawn_study
 from sim2real_eval.cli.models import twins
 from sim2real_eval.cli.study import print_study
 from sim2real_eval.common.findings import to_records
+from sim2real_eval.judge.findings import DIVERGED
 from sim2real_eval.judge.robot_localization.findings import NO_START_HEADING
 from sim2real_eval.metrics.findings import MOVING_START, SLOW_TRUTH
 from sim2real_eval.report.answer import answer_lines, meaning
@@ -137,6 +138,15 @@ def test_the_doubt_is_decisive_about_this_judge_and_about_real_runs_before_simul
     doubts = study_answer(outcome).doubts
     assert [one.numbers['speed'] for one in doubts] == [4.0, 3.0]
     assert 'starts at 4.0 m/s' in _told(outcome)['Main doubt']
+
+
+def test_what_is_found_of_farther_models_alone_is_no_doubt_about_the_nearest() -> None:
+    outcome = drawn_study(judges=('clean',), runs=6, models={'same': 0.05, 'far': 0.3})
+    own = {'estimates': 9, 'count': 1, 'first': 0.5}
+    for model, count in (('far', 0), ('same', 1)):
+        notes = [dataclasses.replace(DIVERGED(**own), runs=((f'simulated {model}', 1, 6),))]
+        record = {**outcome.record, 'notes': to_records(notes)}
+        assert len(study_answer(dataclasses.replace(outcome, record=record)).doubts) == count
 
 
 def test_the_answer_is_last_alone_when_quiet_and_below_every_table_when_verbose(

@@ -20,9 +20,11 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series_folder import REAL, read_series_folder
 from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study import recordings
+from sim2real_eval.study.covariances import one_sided_covariances
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import StandIn, StudyRecording
@@ -98,6 +100,41 @@ def test_a_second_replay_is_scored_and_kept_beside_the_first(tmp_path: Path) -> 
     assert pair is not None
     assert pair.tolist() == scored_runs(runs[1:2]).values.tolist()
     assert scored_runs(runs).again is None
+
+
+def test_a_covariance_that_one_side_alone_states_is_told() -> None:
+    """Of the real side or the simulated one; not where it is absent (-1), or unknown to both."""
+    motion = motion_of('line', duration=4.0)
+    stated = simulate(motion, gps='zed_f9p_rtk', imu='xsens_mtx')
+    unknown = simulate(motion, gps='ch_rw', imu='webots_imu')
+    imu = stated.require('imu')
+    absent = dataclasses.replace(
+        imu, angular_velocity_covariance=0.0 * imu.angular_velocity_covariance - 1.0
+    )
+    without = stated.with_messages('imu', absent)
+
+    def told(real: Recording, simulated: Recording) -> list[tuple[str, str, str]]:
+        found = one_sided_covariances(real, simulated)
+        return [(one.subject, one.words['lacks'], one.words['keys']) for one in found]
+
+    both = 'acceleration_std: VALUE, rate_std: VALUE'
+    gps = '/gps/fix', 'simulated', 'std: VALUE'
+    assert told(stated, unknown) == [('/imu/data', 'simulated', both), gps]
+    assert told(without, unknown) == [('/imu/data', 'simulated', 'acceleration_std: VALUE'), gps]
+    assert told(unknown, stated)[0] == ('/imu/data', 'real', both)
+    assert told(stated, stated) == told(unknown, unknown) == []
+
+    setup = JudgeSetup.load('paper_released')
+    twin = Twin('ch_rw', load_gps('ch_rw'), None)
+    plan = RunPlan(stated, [twin], Judging(setup, StudyOptions(seed=3)))
+    notes = [
+        plan.kept(run, setup, plan.recording(run), plan.judge(run), RunKey('j', 'r', 'm', 1), '')[
+            0
+        ].notes
+        for run in plan
+    ]
+    codes = ['study.covariance_one_sided' in {note.code for note in each} for each in notes]
+    assert codes == [False, True]
 
 
 @pytest.fixture(scope='module')

@@ -296,16 +296,17 @@ def fix_kinds(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(usual, 0.9, mixed, 'gps kind', 'least')
 
 
-_COVARIANCES = {
+COVARIANCES = {
     'imu': (('linear_acceleration', 'acceleration_std'), ('angular_velocity', 'rate_std')),
     'gps': (('position', 'std'),),
 }
+"""Quantities with a covariance by role, and their keys in `corrections` of recording.yaml."""
 
 
 def covariances(evidence: Evidence) -> Iterator[Measure]:
     """Covariances are there: neither zero nor negative; -1 says that a quantity is absent."""
     for role, topic, array in _roles(evidence):
-        for quantity, key in _COVARIANCES.get(role, ()):
+        for quantity, key in COVARIANCES.get(role, ()):
             covariance = getattr(array, f'{quantity}_covariance')
             if isinstance(array, FixArray):
                 covariance = covariance[array.status != -1]

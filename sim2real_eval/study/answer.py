@@ -180,7 +180,7 @@ def answer_of(
     best, *others = first.order
     pair = first.pair(best.model, others[0].model) if others else None
     # What is found in runs of other models only is no doubt about the nearest.
-    farther = {one.model for one in others}
+    farther = {f'simulated {one.model}' for one in others}
     about = [note for note in notes if not note.runs or {run[0] for run in note.runs} - farther]
     return Answer(
         nearest=best.model,

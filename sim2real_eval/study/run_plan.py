@@ -21,11 +21,12 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
-from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.earth_field import maker_with_field
+from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.world.world import World
 from .adapting import lacks_heading, true_heading
+from .covariances import one_sided_covariances
 from .observation import observe
 from .options import StudyOptions
 from .run import AGAIN, OF_VEPD, EstimateSignals, RunKey, StudyRun
@@ -163,6 +164,9 @@ class RunPlan:
         scored = self.score(run, judged)
         metric = self._judging.options.metric
         signals, seen = observe(setup, recording, judged, scored.series, metric)
+        notes = scored.notes
+        if run.twin is not None:
+            notes += one_sided_covariances(self.maker.real, recording)
         values = {
             **dataclasses.asdict(scored.score),
             'forward_rmse': scored.forward.rmse,
@@ -174,4 +178,4 @@ class RunPlan:
             again = self.score(run, judged.again).score
             values |= {f'{name}{AGAIN}': getattr(again, name) for name in OF_VEPD}
         finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
-        return StudyRun(key, self.maker.real.scenario, group, finite, scored.notes), signals
+        return StudyRun(key, self.maker.real.scenario, group, finite, notes), signals
