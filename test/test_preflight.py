@@ -40,6 +40,7 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core import rotations
+from sim_sensors.core.measurements import MagneticFieldArray
 from sim_sensors.world.geodesy import LocalFrame
 
 
@@ -63,6 +64,65 @@ def test_a_planted_fault_is_told_alone_and_its_remedy_mends_it(name: str) -> Non
         given = yaml.safe_load(line[1])['corrections']
         made = {role: CORRECTIONS[role].from_mapping(one, 'here') for role, one in given.items()}
         assert codes(corrected(broken, made)) == set()
+
+
+def as_noise_free(recording: Recording) -> Recording:
+    """Give its sensors the roles of the noise-free ones of a simulator."""
+    for kind in ('imu', 'gps'):
+        array = recording.require(kind)
+        recording = recording.with_messages(f'ideal_{kind}', array).with_messages(kind, None)
+    return recording
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        'acceleration in g', 'no gravity', 'upside down', 'rates in deg/s', 'IMU late',
+        'fixes late', 'latitude and longitude exchanged', 'fix gap', 'truth in NED',
+    ],
+)  # fmt: skip
+def test_a_fault_of_a_noise_free_sensor_is_told_and_its_remedy_mends_it(name: str) -> None:
+    code, plant = FAULTS[name]
+    code = {'no_gravity': 'noise_free_no_gravity', 'gap_large': 'noise_free_gap'}.get(code, code)
+    broken = as_noise_free(plant(good()))
+    run = check(broken)
+    (found,) = run.findings
+    assert found.code == f'check.{code}'
+    assert found.subject.startswith('/ground_truth')
+    line = re.search(r'`(corrections: .*)` in recording', found.remedy)
+    if line:
+        given = yaml.safe_load(line[1])['corrections']
+        assert given.keys() == run.corrections.keys() <= {'ideal_imu', 'ideal_gps', 'truth'}
+        made = {role: CORRECTIONS[role].from_mapping(one, 'here') for role, one in given.items()}
+        assert codes(corrected(broken, made)) == set()
+
+
+def test_noise_free_sensors_stand_in_for_real_ones_and_are_measured_alike() -> None:
+    """No real sensor is missed, and a topic that has a role is not offered for another one."""
+    real, exact = check(good()), check(as_noise_free(good()))
+    assert exact.findings == ()
+    values = {(one.check, one.measure.subject): one.measure.value for one in real.outcomes}
+    compared = 0
+    for one in exact.outcomes:
+        subject = one.measure.subject
+        if 'ideal' in subject:
+            assert one.measure.value == values[one.check, subject.replace('ideal_', '')]
+            compared += 1
+    assert compared > 20
+    (missing,) = check(as_noise_free(good()).with_messages('ideal_gps', None)).findings
+    assert missing.words == {'role': 'gps', 'topics': '/ground_truth/odometry'}
+
+
+def test_slow_or_torn_streams_of_a_noise_free_magnetometer_are_told() -> None:
+    imu = good().require('imu')
+    zero = np.zeros((len(imu), 3, 3))
+    field = 5e-6 * imu.linear_acceleration
+    mag = MagneticFieldArray(imu.stamp_ns, imu.arrival_ns, imu.frame, field, zero)
+    for choose, code in (
+        (every(20), 'slow'),
+        (lambda t: (t < 12.0) | (t > 14.0), 'noise_free_gap'),
+    ):
+        assert codes(kept('ideal_mag', choose)(good().with_messages('ideal_mag', mag))) == {code}
 
 
 PAIRS = (

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.recording import findings as reading
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim_sensors.core.scratch import release
-from . import findings, independence, inertial, messages, positions
+from . import findings, independence, inertial, messages, orientation, positions
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
 
@@ -27,41 +27,52 @@ class Check:
         Of its values; empty for none.
     measure : callable
         Yields what it measured, and puts right what it found wrong.
+    noise_free : bool
+        Whether noise-free sensors of a simulator are asked, too.
     """
 
     name: str
     unit: str
     measure: Callable[[Evidence], Iterable[Measure]]
+    noise_free: bool = False
+
+    def outcomes(self, evidence: Evidence) -> Iterator[Outcome]:
+        """Yield what it measured, named by the roles that are looked at."""
+        for one in self.measure(evidence):
+            subject = ' '.join(map(evidence.role, one.subject.split()))
+            yield Outcome(self.name, self.unit, dataclasses.replace(one, subject=subject))
+        # What was looked at whole.
+        release()
 
 
 CHECKS: tuple[Check, ...] = (
     Check('topics', '', messages.topics),
-    Check('number of messages', '', messages.counts),
+    Check('number of messages', '', messages.counts, noise_free=True),
     Check('duration', 's', messages.duration),
-    Check('rate', 'Hz', messages.rates),
-    Check('longest gap', 's', messages.gaps),
-    Check('order of stamps', '', messages.order),
-    Check('clocks', '', messages.clocks),
-    Check('broken values', '', messages.values),
+    Check('rate', 'Hz', messages.rates, noise_free=True),
+    Check('longest gap', 's', messages.gaps, noise_free=True),
+    Check('order of stamps', '', messages.order, noise_free=True),
+    Check('clocks', '', messages.clocks, noise_free=True),
+    Check('broken values', '', messages.values, noise_free=True),
     Check('kind of fix', '', messages.fix_kinds),
     Check('covariance there', '', messages.covariances),
-    Check('axes', 'deg', positions.axes),
+    Check('axes', 'deg', positions.axes, noise_free=True),
     Check('speed', '', positions.speeds),
     Check('heading', 'deg', positions.heading),
     Check('direction of travel', 'deg', inertial.body_axes),
     Check('frozen', 's', messages.frozen),
-    Check('delay', 's', positions.delay),
-    Check('jumps', 'm', positions.jumps),
+    Check('delay', 's', positions.delay, noise_free=True),
+    Check('jumps', 'm', positions.jumps, noise_free=True),
     Check('saturated', '', messages.saturation),
-    Check('gravity', 'm/s^2', inertial.gravity),
-    Check('turning', 's', inertial.turning),
-    Check('mounting', 'deg', inertial.mounting),
-    Check('size of gravity', '', inertial.force_scale),
-    Check('rate bias', 'rad/s', inertial.bias),
+    Check('gravity', 'm/s^2', inertial.gravity, noise_free=True),
+    Check('turning', 's', inertial.turning, noise_free=True),
+    Check('mounting', 'deg', inertial.mounting, noise_free=True),
+    Check('size of gravity', '', inertial.force_scale, noise_free=True),
+    Check('rate bias', 'rad/s', inertial.bias, noise_free=True),
     Check('independent truth', 'm', independence.independence),
     Check('errors over stated', '', positions.fix_covariance),
     Check('errors over stated', '', inertial.imu_covariance),
-    Check('orientation', 'deg', inertial.orientation),
+    Check('orientation', 'deg', orientation.orientation),
     Check('start speed', 'm/s', messages.start),
 )
 """Every check of a single recording."""
@@ -104,12 +115,13 @@ def check(recording: Recording, *, base_frame: str = 'base_link') -> Preflight:
     ['check.no_orientation']
     """
     evidence = Evidence(recording, base_frame)
-    outcomes: list[Outcome] = []
-    for one in CHECKS:
-        outcomes += (Outcome(one.name, one.unit, measure) for measure in one.measure(evidence))
-        # What a check looked at whole.
-        release()
-    return Preflight(recording.name, tuple(outcomes), evidence.corrections)
+    outcomes = [each for one in CHECKS for each in one.outcomes(evidence)]
+    corrections = evidence.corrections
+    if any(role in recording.roles for role in IDEAL_ROLES.values()):
+        exact = evidence.of_noise_free()
+        outcomes += [each for one in CHECKS if one.noise_free for each in one.outcomes(exact)]
+        corrections = exact.corrections or corrections
+    return Preflight(recording.name, tuple(outcomes), corrections)
 
 
 def remarks(

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.corrections import CORRECTIONS, corrected
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.truth import frame_at_first, valid_fixes
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
@@ -25,6 +25,7 @@ from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
     ImuArray,
+    MessageArray,
     OdometryArray,
     blocks,
     by_blocks,
@@ -37,6 +38,8 @@ SIGMAS = 4.0
 """Standard errors that an estimate must be away from what is right: by chance 6e-5 of Gaussian
 ones are, so that 30 estimates of 200 good recordings give less than one false alarm."""
 
+# Doubts about the truth, which concern whatever is held against it.
+_OF_TRUTH = {'orientation', 'steps', 'slow truth'}
 LEAST_FIXES = 8
 LEAST_IMU = 64
 _LONGEST_DELAY_S = 2.0
@@ -180,15 +183,40 @@ class Evidence:
         As corrected so far.
     base : str
         Body frame.
+    noise_free : bool
+        Whether `imu` and `fixes` are of the noise-free sensors of a simulator.
     doubtful : set of str
         What was found wrong and nothing puts right: checks that depend on it are skipped.
     """
 
-    def __init__(self, recording: Recording, base: str = 'base_link') -> None:
+    def __init__(
+        self, recording: Recording, base: str = 'base_link', *, noise_free: bool = False
+    ) -> None:
         self.recording = self._given = recording
         self.base = base
+        self.noise_free = noise_free
         self._found: dict[str, Any] = {}
         self.doubtful: set[str] = set()
+
+    def role(self, kind: str) -> str:
+        """Return the role that is looked at: `kind`, or that of its noise-free sensor."""
+        return IDEAL_ROLES.get(kind, kind) if self.noise_free else kind
+
+    def topic(self, kind: str) -> str:
+        """Return the topic of `role`; empty where there is none."""
+        return self.recording.roles.get(self.role(kind), '')
+
+    def tried(self, kind: str, **changes: Any) -> Evidence:
+        """Return new evidence, of the messages of a role corrected so."""
+        role = self.role(kind)
+        right = corrected(self.recording, {role: CORRECTIONS[role](**changes)})
+        return Evidence(right, self.base, noise_free=self.noise_free)
+
+    def of_noise_free(self) -> Evidence:
+        """Return evidence of the noise-free sensors, beside the truth as it is corrected here."""
+        other = Evidence(self.recording, self.base, noise_free=True)
+        other.doubtful = self.doubtful & _OF_TRUTH
+        return other
 
     @property
     def corrections(self) -> dict[str, dict[str, Any]]:
@@ -196,17 +224,18 @@ class Evidence:
         total = self.recording.corrections if self._found else {}
         return {role: one.changes for role, one in total.items() if one.changes}
 
-    def correct(self, role: str, **changes: Any) -> Any:
-        """Put the messages of a role right; see `CORRECTIONS`.
+    def correct(self, kind: str, **changes: Any) -> Any:
+        """Put the messages of `role` right; see `CORRECTIONS`.
 
         What is found one after the other is one correction. It is returned together with what
         recording.yaml has already corrected: what should stand there in total.
         """
-        kind = CORRECTIONS[role]
-        self._found[role] = self._found.get(role, kind()).followed_by(kind(**changes))
+        role = self.role(kind)
+        make = CORRECTIONS[role]
+        self._found[role] = self._found.get(role, make()).followed_by(make(**changes))
         self.recording = corrected(self._given, self._found)
         # What an IMU should measure does not depend on what it did; over hours it takes long.
-        kept = ('ideal', 'imu_time') if role == 'imu' and 'delay' not in changes else ()
+        kept = ('ideal', 'imu_time') if kind == 'imu' and 'delay' not in changes else ()
         for name, one in vars(Evidence).items():
             if isinstance(one, cached_property) and name not in kept:
                 vars(self).pop(name, None)
@@ -230,8 +259,8 @@ class Evidence:
     @cached_property
     def imu(self) -> ImuArray | None:
         """The IMU, while there is truth, if there is any."""
-        imu = self.recording.imu if self.maker is None else self.maker.real.imu
-        return imu if imu is not None and len(imu) >= LEAST_IMU else None
+        imu = self._messages('imu')
+        return imu if isinstance(imu, ImuArray) and len(imu) >= LEAST_IMU else None
 
     @cached_property
     def imu_time(self) -> FloatArray:
@@ -274,9 +303,13 @@ class Evidence:
     @cached_property
     def fixes(self) -> FixArray | None:
         """The fixes, while there is truth, if there is any, that have a position."""
-        fixes = self.recording.gps if self.maker is None else self.maker.real.gps
-        fixes = None if fixes is None else valid_fixes(fixes)
+        fixes = self._messages('gps')
+        fixes = valid_fixes(fixes) if isinstance(fixes, FixArray) else None
         return fixes if fixes is not None and len(fixes) >= LEAST_FIXES else None
+
+    def _messages(self, kind: str) -> MessageArray | None:
+        recording = self.recording if self.maker is None else self.maker.real
+        return recording.messages.get(recording.roles.get(self.role(kind), ''))
 
     @cached_property
     def track(self) -> Track | None:

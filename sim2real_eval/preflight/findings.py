@@ -69,7 +69,8 @@ GAP, GAP_LARGE = _levels(
 NOISE_FREE_GAP = routine(
     'check.noise_free_gap',
     'a gap of {gap:.2f s} after {after:.1f s}, of the {role}',
-    'Simulated sensors measure the motion of the truth meanwhile: no vibration, no contact.',
+    'Simulated sensors measure the motion of the truth meanwhile: no vibration, no contact. A '
+    'magnetic field is interpolated.',
     'record it with a larger queue, or leave this part out',
 )
 UNEVEN = routine(
@@ -247,13 +248,13 @@ SWAPPED = decisive(
     'check.fixes_swapped',
     'latitude and longitude are exchanged: the track agrees with the truth as in a mirror',
     'The fixes lie elsewhere on the Earth.',
-    _key('gps: {{swapped: {swapped}}}'),
+    _key('{role}: {{swapped: {swapped}}}'),
 )
 FIXES_LATE, FIXES_LATE_LARGE = _levels(
     'fixes_late',
     'stamps of fixes are {delay:+.2f s} off those of the truth (positive: late)',
     'At speed v a fix is that time v behind.',
-    _key('gps: {{delay: {set:.3f}}}'),
+    _key('{role}: {{delay: {set:.3f}}}'),
 )
 FIX_JUMPS = routine(
     'check.fix_jumps',
@@ -268,7 +269,7 @@ ACCELERATION_UNIT = decisive(
     'check.acceleration_unit',
     'specific force is {force:.4g} at rest, not 9.81 m/s^2: the unit is {unit}',
     'sensor_msgs/Imu has m/s^2.',
-    _key('imu: {{acceleration_scale: {set:.6g}}}'),
+    _key('{role}: {{acceleration_scale: {set:.6g}}}'),
 )
 NO_GRAVITY = decisive(
     'check.no_gravity',
@@ -277,54 +278,61 @@ NO_GRAVITY = decisive(
     'set `imu0_remove_gravitational_acceleration: false` in the parameters of the judge, or '
     'record the raw acceleration',
 )
+NOISE_FREE_NO_GRAVITY = decisive(
+    'check.noise_free_no_gravity',
+    'mean specific force is {force:.2g m/s^2}: gravity has been removed',
+    'A simulated accelerometer measures this, which has no gravity then.',
+    'have the simulator publish what an accelerometer feels, or do without it by `topics: '
+    '{{ideal_imu: null}}` in recording.yaml',
+)
 GRAVITY_SCALE, GRAVITY_SCALE_LARGE = _levels(
     'gravity_scale',
     'specific force is {force:.4g m/s^2} in the mean, {scale:.3g} times what it should be',
     'Bias or scale of the accelerometer.',
-    _key('imu: {{acceleration_scale: {set:.4g}}}'),
+    _key('{role}: {{acceleration_scale: {set:.4g}}}'),
 )
 FORCE_REVERSED = decisive(
     'check.force_reversed',
     'specific force points down at rest while rates have the right sign',
     'sensor_msgs/Imu has +9.81 on the axis that points up at rest.',
-    _key('imu: {{acceleration_scale: {set:.6g}}}'),
+    _key('{role}: {{acceleration_scale: {set:.6g}}}'),
 )
 RATE_REVERSED = decisive(
     'check.rate_reversed',
     'rates have the wrong sign: they turn left where the truth turns right',
     'sensor_msgs/Imu has right-handed axes.',
-    _key('imu: {{rate_scale: {set:.6g}}}'),
+    _key('{role}: {{rate_scale: {set:.6g}}}'),
 )
 RATE_UNIT = decisive(
     'check.rate_unit',
     'rates are {scale:.3g} times those of the truth: degrees per second',
     'sensor_msgs/Imu has rad/s.',
-    _key('imu: {{rate_scale: {set:.6g}}}'),
+    _key('{role}: {{rate_scale: {set:.6g}}}'),
 )
 RATE_SCALE, RATE_SCALE_LARGE = _levels(
     'rate_scale',
     'rates are {scale:.3g} times those of the truth',
     'Scale error of the gyroscope: headings are off by that share of every turn.',
-    _key('imu: {{rate_scale: {set:.4g}}}'),
+    _key('{role}: {{rate_scale: {set:.4g}}}'),
 )
 RATE_BIAS, RATE_BIAS_LARGE = _levels(
     'rate_bias',
     'rates are off by {bias:.2g rad/s} in the mean',
     'A heading that is integrated drifts by this rate.',
-    _key('imu: {{rate_bias: [{x:.4f}, {y:.4f}, {z:.4f}]}}'),
+    _key('{role}: {{rate_bias: [{x:.4f}, {y:.4f}, {z:.4f}]}}'),
 )
 IMU_LATE, IMU_LATE_LARGE = _levels(
     'imu_late',
     'stamps are {delay:+.2f s} off those of the truth (positive: late)',
     'In a turn the heading is that time behind.',
-    _key('imu: {{delay: {set:.3f}}}'),
+    _key('{role}: {{delay: {set:.3f}}}'),
 )
 TILTED, TILTED_LARGE = _levels(
     'imu_tilted',
     'gravity is {tilt:.0f deg} off the axis that should point up: the axes measured in have roll '
     '{roll:.0f}, pitch {pitch:.0f}, yaw {yaw:.0f} degrees in {frame}',
     'One degree of tilt leaves 0.17 m/s^2 of gravity in the horizontal acceleration.',
-    _key('imu: {{rotation: [{roll:.0f}, {pitch:.0f}, {yaw:.0f}]}}')
+    _key('{role}: {{rotation: [{roll:.0f}, {pitch:.0f}, {yaw:.0f}]}}')
     + ', or the rotation of the static transform of {frame}',
 )
 IMU_YAW, IMU_YAW_LARGE = _levels(
@@ -332,7 +340,7 @@ IMU_YAW, IMU_YAW_LARGE = _levels(
     'accelerations and rates are turned by {turn:.0f deg} about the vertical: another mounting '
     'than {frame} has',
     'Accelerations point in a wrong direction.',
-    _key('imu: {{rotation: [{roll:.0f}, {pitch:.0f}, {yaw:.0f}]}}')
+    _key('{role}: {{rotation: [{roll:.0f}, {pitch:.0f}, {yaw:.0f}]}}')
     + ', or the rotation of the static transform of {frame}',
 )
 ORIENTATION_NED = decisive(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of an IMU: units, signs, delay, mounting, bias, covariances and orientation.
+"""Checks of an IMU: units, signs, delay, mounting, bias and covariances.
 
 Each looks at what no earlier fault changes: gravity, rate about the vertical, mounting, the rest.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, ImuArray, by_blocks, is_absent
+from sim_sensors.core.measurements import FloatArray, ImuArray, by_blocks
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .evidence import SIGMAS, Delayed, Evidence, block_means, find_delay
@@ -31,10 +31,8 @@ _RATE_SCALE = (0.05, 0.2)
 _BIAS = (0.005, 0.02)
 # At 0.5 rad/s and 0.2 s the heading is 6 deg behind.
 _LATE_S = (0.05, 0.2)
-_HEADING_DEG = (7.0, 20.0)
 _SIDEWAYS_DEG = 15.0
 _SLOWEST = 0.2
-_ORIENTATION_TILT_DEG = 15.0
 # Vibration and a truth that does not know it are part of these errors.
 _COVARIANCES = (100.0, 1000.0, 1e-3)
 _BLOCK_S = 0.1
@@ -65,18 +63,19 @@ def gravity(evidence: Evidence) -> Iterator[Measure]:
     imu = evidence.imu
     if imu is None:
         return
-    topic = evidence.recording.roles['imu']
+    topic, role = evidence.topic('imu'), evidence.role('imu')
     mean, median = _force(evidence, imu)
     for unit, size in (('g', 1.0), ('mg', 1000.0)):
         if abs(mean / size - 1.0) < 0.2 and mean > 0.8 * median:
             scale = STANDARD_GRAVITY / size
             total = evidence.correct('imu', acceleration_scale=scale).acceleration_scale
-            wrong = findings.ACCELERATION_UNIT(topic, force=mean, unit=unit, set=total)
+            wrong = findings.ACCELERATION_UNIT(topic, role=role, force=mean, unit=unit, set=total)
             yield Measure(mean, None, wrong, 'imu')
             return
     told = None
     if mean < 0.3 * STANDARD_GRAVITY:
-        told = findings.NO_GRAVITY(topic, force=mean)
+        real = role == 'imu'
+        told = (findings.NO_GRAVITY if real else findings.NOISE_FREE_NO_GRAVITY)(topic, force=mean)
         evidence.doubtful.add('gravity')
     yield Measure(mean, 0.3 * STANDARD_GRAVITY, told, 'imu', 'least')
 
@@ -121,11 +120,11 @@ def turning(evidence: Evidence) -> Iterator[Measure]:
     found, verticals = _turning(evidence), _vertical(evidence)
     if found is None or verticals is None:
         return
-    topic = evidence.recording.roles['imu']
+    topic, role = evidence.topic('imu'), evidence.role('imu')
     late, told = found.seconds, None
     if abs(late) > _LATE_S[0]:
         kind = findings.IMU_LATE_LARGE if abs(late) > _LATE_S[1] else findings.IMU_LATE
-        told = kind(topic, delay=late, set=evidence.correct('imu', delay=late).delay)
+        told = kind(topic, role=role, delay=late, set=evidence.correct('imu', delay=late).delay)
     yield Measure(late, _LATE_S[0], told, 'imu delay', 'either')
     gain, told = found.gain.real, None
     if gain < 0.0:
@@ -133,21 +132,21 @@ def turning(evidence: Evidence) -> Iterator[Measure]:
         measured, true = verticals
         if float(measured @ true) < -0.5:
             total = evidence.correct('imu', acceleration_scale=-1.0)
-            told = findings.FORCE_REVERSED(topic, set=total.acceleration_scale)
+            told = findings.FORCE_REVERSED(topic, role=role, set=total.acceleration_scale)
         else:
             total = evidence.correct('imu', rate_scale=-1.0)
-            told = findings.RATE_REVERSED(topic, set=total.rate_scale)
+            told = findings.RATE_REVERSED(topic, role=role, set=total.rate_scale)
     yield Measure(math.copysign(1.0, gain), None, told, 'imu sign')
     scale, told = abs(gain), None
     limit = _RATE_SCALE[0] + SIGMAS * found.deviation / scale
     if abs(scale / math.degrees(1.0) - 1.0) < 0.3:
         total = evidence.correct('imu', rate_scale=math.radians(1.0))
-        told = findings.RATE_UNIT(topic, scale=scale, set=total.rate_scale)
+        told = findings.RATE_UNIT(topic, role=role, scale=scale, set=total.rate_scale)
     elif abs(math.log(scale)) > limit:
         large = abs(math.log(scale)) > _RATE_SCALE[1]
         kind = findings.RATE_SCALE_LARGE if large else findings.RATE_SCALE
         total = evidence.correct('imu', rate_scale=1.0 / scale)
-        told = kind(topic, scale=scale, set=total.rate_scale)
+        told = kind(topic, role=role, scale=scale, set=total.rate_scale)
     yield Measure(scale, math.exp(limit), told, 'imu rate scale', 'ratio')
 
 
@@ -167,9 +166,9 @@ def mounting(evidence: Evidence) -> Iterator[Measure]:
     yaw, told = 0.0, None
     if found is not None and abs(found[0]) > _YAW_DEG[0] + SIGMAS * found[1]:
         yaw = found[0]
-    topic, frame = evidence.recording.roles['imu'], imu.frame or 'the IMU'
+    topic, frame = evidence.topic('imu'), imu.frame or 'the IMU'
     turn = _right_angles(Rotation.from_rotvec(math.radians(yaw) * up) * align)
-    angles: dict[str, float | str] = {'frame': frame}
+    angles: dict[str, float | str] = {'frame': frame, 'role': evidence.role('imu')}
     if tilt > _TILT_DEG[0] or yaw != 0.0:
         total = evidence.correct('imu', rotation=tuple((turn + 0.0).tolist())).rotation
         angles |= zip(('roll', 'pitch', 'yaw'), total, strict=True)
@@ -289,7 +288,7 @@ def _yaw(evidence: Evidence, align: Rotation, up: FloatArray) -> tuple[float, fl
 
 def force_scale(evidence: Evidence) -> Iterator[Measure]:
     """The mean specific force along the vertical over what it should be."""
-    imu, topic = evidence.imu, evidence.recording.roles.get('imu', '')
+    imu, topic = evidence.imu, evidence.topic('imu')
     if imu is None or 'gravity' in evidence.doubtful:
         return
     up = evidence.up
@@ -300,7 +299,9 @@ def force_scale(evidence: Evidence) -> Iterator[Measure]:
         large = abs(math.log(scale)) > _GRAVITY[1]
         kind = findings.GRAVITY_SCALE_LARGE if large else findings.GRAVITY_SCALE
         total = evidence.correct('imu', acceleration_scale=1.0 / scale)
-        told = kind(topic, force=size, scale=scale, set=total.acceleration_scale)
+        told = kind(
+            topic, role=evidence.role('imu'), force=size, scale=scale, set=total.acceleration_scale
+        )
     yield Measure(scale, math.exp(_GRAVITY[0]), told, 'imu', 'ratio')
 
 
@@ -319,7 +320,7 @@ def bias(evidence: Evidence) -> Iterator[Measure]:
     if size > limit:
         kind = findings.RATE_BIAS_LARGE if size > _BIAS[1] else findings.RATE_BIAS
         x, y, z = evidence.correct('imu', rate_bias=tuple(mean.tolist())).rate_bias
-        told = kind(evidence.recording.roles['imu'], bias=size, x=x, y=y, z=z)
+        told = kind(evidence.topic('imu'), role=evidence.role('imu'), bias=size, x=x, y=y, z=z)
     yield Measure(size, limit, told, 'imu')
 
 
@@ -339,60 +340,3 @@ def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
         square = float(np.mean(np.var(by_blocks(np.subtract, measured, true), axis=0)))
         name, mean = quantity.replace('_', ' '), float(stated.mean())
         yield from covariance(evidence, 'imu', key, name, square, mean, _COVARIANCES)
-
-
-def orientation(evidence: Evidence) -> Iterator[Measure]:
-    """The published orientation against gravity and the heading of the truth.
-
-    Of a heading in north-east-down the sum with the true one is steady in place of the difference.
-    """
-    imu, ideal = evidence.imu, evidence.ideal
-    if imu is None:
-        return
-    topic = evidence.recording.roles['imu']
-    there = ~is_absent(imu.orientation_covariance)
-    if not there.all():
-        yield Measure(None, None, findings.NO_ORIENTATION(topic), 'imu')
-        return
-    if ideal is not None and 'orientation' not in evidence.doubtful:
-        turned = imu.orientation, ideal.orientation
-        published, true = (by_blocks(rotations.heading, one) for one in turned)
-        same, opposite = _mean_turn(published, -true), _mean_turn(published, true)
-        down, true_down = (float(np.mean(by_blocks(_vertical_of, one))) < 0.0 for one in turned)
-        if (abs(opposite) > 0.95 and abs(same) < 0.8) or down != true_down:
-            # Either it is of forward-right-down, or of the axes measured in.
-            own = (180.0, 0.0, 0.0) if down == true_down else (0.0, 0.0, 0.0)
-            total = evidence.correct('imu', axes='ned', orientation_rotation=own)
-            more = ', '.join(f'{one:g}' for one in total.orientation_rotation)
-            world = findings.ORIENTATION_NED(topic, axes=total.axes, rotation=more)
-            yield Measure(None, None, world, 'imu axes')
-            assert evidence.imu is not None
-            imu = evidence.imu
-            same = _mean_turn(by_blocks(rotations.heading, imu.orientation), -true)
-        turn = math.degrees(np.angle(same))
-        told = None
-        if abs(same) > 0.9 and abs(turn) > _HEADING_DEG[0]:
-            large = abs(turn) > _HEADING_DEG[1]
-            kind = findings.ORIENTATION_YAW_LARGE if large else findings.ORIENTATION_YAW
-            told = kind(topic, turn=turn, set=evidence.correct('imu', heading=turn).heading)
-        yield Measure(turn, _HEADING_DEG[0], told, 'imu heading', 'either')
-    if 'gravity' not in evidence.doubtful:
-        force = by_blocks(rotations.rotate, imu.orientation, imu.linear_acceleration)
-        up = force.mean(axis=0)
-        cosine = float(up[2]) / max(float(np.linalg.norm(up)), 1e-9)
-        tilt = math.degrees(math.acos(float(np.clip(cosine, -1.0, 1.0))))
-        wrong = tilt > _ORIENTATION_TILT_DEG
-        told = findings.ORIENTATION_TILT(topic, tilt=tilt) if wrong else None
-        yield Measure(tilt, _ORIENTATION_TILT_DEG, told, 'imu vertical')
-
-
-def _mean_turn(first: FloatArray, second: FloatArray) -> complex:
-    """Return the mean of exp(i (first + second))."""
-    turns = by_blocks(lambda one, other: np.exp(1j * (one + other)), first, second)
-    return complex(np.mean(turns))
-
-
-def _vertical_of(orientation: FloatArray) -> FloatArray:
-    """Return the vertical component of the sensor's z axis."""
-    x, y, _, _ = orientation.T
-    return np.asarray(1.0 - 2.0 * (x * x + y * y))

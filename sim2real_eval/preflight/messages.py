@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from sim2real_eval.recording import findings as reading
+from sim2real_eval.recording.recording import IDEAL_ROLES
 from sim2real_eval.recording.truth import valid_fixes
 from sim_sensors.core.measurements import (
     FixArray,
@@ -25,10 +26,14 @@ from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means
 from .outcome import Measure
 
 _NEEDED = ('imu', 'gps', 'truth')
+_NOISE_FREE = ('imu', 'gps', 'mag')
 # A vehicle turns and brakes at up to about 1 Hz, of which a cubic through samples needs four;
 # vibration and the ticks of a filter at 30 Hz ask 20 Hz of an IMU. A receiver may be slow.
 # A noise-free IMU is there for vibration: below the rate of the simulated one it is interpolated.
-_RATES = {'imu': 20.0, 'gps': 0.5, 'truth': 2.0, 'ideal_imu': 95.0, 'ideal_gps': 0.5}
+# A field turns with the body.
+_RATES = {
+    'imu': 20.0, 'gps': 0.5, 'truth': 2.0, 'ideal_imu': 95.0, 'ideal_gps': 0.5, 'ideal_mag': 10.0
+}  # fmt: skip
 # At 1 m/s^2 that is not measured the error of speed reaches 0.25 and 1 m/s in a gap of the IMU;
 # an IMU alone holds a position to metres for some 10 s; a truth is interpolated.
 # Beyond `longest_gap` a noise-free sensor is replaced by what odometry gives.
@@ -36,6 +41,7 @@ _GAPS = {
     'imu': (0.25, 1.0), 'gps': (3.0, 10.0), 'truth': (1.0, 3.0),
     'ideal_imu': (InertialMotion.longest_gap, math.inf),
     'ideal_gps': (SurveyedMotion.longest_gap, math.inf),
+    'ideal_mag': (1.0, math.inf),
 }  # fmt: skip
 _DURATION_S = 10.0
 _SHARE = 0.01
@@ -54,22 +60,20 @@ _VALUES = (
 )  # fmt: skip
 
 
-def _roles(
-    evidence: Evidence, names: Iterable[str] = _NEEDED
-) -> Iterator[tuple[str, str, MessageArray]]:
-    recording = evidence.recording
-    for role in names:
-        if role in recording.roles:
-            topic = recording.roles[role]
-            yield role, topic, recording.messages[topic]
+def _roles(evidence: Evidence) -> Iterator[tuple[str, str, MessageArray]]:
+    for kind in _NOISE_FREE if evidence.noise_free else _NEEDED:
+        topic = evidence.topic(kind)
+        if topic:
+            yield evidence.role(kind), topic, evidence.recording.messages[topic]
 
 
 def topics(evidence: Evidence) -> Iterator[Measure]:
-    """Each role has its topic."""
+    """Each role has its topic; to simulate a sensor, the noise-free one will do."""
     recording = evidence.recording
+    ideal = {recording.roles[role] for role in IDEAL_ROLES.values() if role in recording.roles}
+    there = ', '.join(topic for topic in recording.messages if topic not in ideal) or 'none'
     for role in _NEEDED:
-        there = ', '.join(recording.messages) or 'none'
-        is_there = role in recording.roles
+        is_there = role in recording.roles or IDEAL_ROLES.get(role) in recording.roles
         yield Measure(
             None, None, None if is_there else findings.MISSING(role=role, topics=there), role
         )
@@ -79,7 +83,7 @@ def counts(evidence: Evidence) -> Iterator[Measure]:
     """There are enough messages to compare sensors and truth."""
     for role, topic, array in _roles(evidence):
         count = len(valid_fixes(array)) if isinstance(array, FixArray) else len(array)
-        least = LEAST_IMU if role == 'imu' else LEAST_FIXES
+        least = LEAST_IMU if isinstance(array, ImuArray) else LEAST_FIXES
         few = findings.FEW_MESSAGES(topic, count=count, role=role, least=least)
         yield Measure(count, least, few if count < least else None, role, 'least')
 
@@ -98,7 +102,7 @@ def duration(evidence: Evidence) -> Iterator[Measure]:
 
 def rates(evidence: Evidence) -> Iterator[Measure]:
     """The median rate of each role is enough for the motion of a vehicle."""
-    for role, topic, array in _roles(evidence, _RATES):
+    for role, topic, array in _roles(evidence):
         steps = np.diff(array.stamp_ns)
         if not (steps > 0).any():
             continue
@@ -110,7 +114,7 @@ def rates(evidence: Evidence) -> Iterator[Measure]:
 
 def gaps(evidence: Evidence) -> Iterator[Measure]:
     """The longest time without a message of each role."""
-    for role, topic, array in _roles(evidence, _GAPS):
+    for role, topic, array in _roles(evidence):
         steps = np.diff(array.stamp_ns) * 1e-9
         if not len(steps):
             continue
@@ -120,7 +124,7 @@ def gaps(evidence: Evidence) -> Iterator[Measure]:
         found = None
         if gap > small and gap > 5.0 * float(np.median(steps)):
             after = (array.stamp_ns[longest] - array.stamp_ns[0]) * 1e-9
-            if role in _NEEDED:
+            if not evidence.noise_free:
                 kind = findings.GAP_LARGE if gap > large else findings.GAP
                 found = kind(topic, gap=gap, after=after)
             else:
@@ -183,7 +187,7 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
         # Whatever is held against it meanwhile is a symptom, and so is the step at its end.
         symptoms = {'steps', 'orientation', 'range', 'slow truth'}
         evidence.doubtful |= symptoms if told else set()
-        topic = evidence.recording.roles['truth']
+        topic = evidence.topic('truth')
         wrong = findings.FROZEN(topic, time=time) if told else None
         yield Measure(time, _FROZEN_TRACK_S, wrong, 'truth')
     if imu is not None:
@@ -200,7 +204,7 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
         time = time if moves else 0.0
         told = time > _FROZEN_S
         evidence.doubtful |= {'range'} if told else set()
-        topic = evidence.recording.roles['imu']
+        topic = evidence.topic('imu')
         yield Measure(time, _FROZEN_S, findings.FROZEN(topic, time=time) if told else None, 'imu')
     if fixes is not None and evidence.track is not None:
         both = np.stack([fixes.latitude, fixes.longitude], axis=1)
@@ -211,7 +215,7 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
         time = time if moves else 0.0
         told = time > _FROZEN_TRACK_S
         evidence.doubtful |= {'fixes'} if told else set()
-        topic = evidence.recording.roles['gps']
+        topic = evidence.topic('gps')
         wrong = findings.FROZEN(topic, time=time) if told else None
         yield Measure(time, _FROZEN_TRACK_S, wrong, 'gps')
 
@@ -259,7 +263,7 @@ def saturation(evidence: Evidence) -> Iterator[Measure]:
     if imu is None:
         return
     most, told = 0, None
-    topic = evidence.recording.roles['imu']
+    topic = evidence.topic('imu')
     for field in ('angular_velocity', 'linear_acceleration'):
         for axis in range(3):
             column = column_of(getattr(imu, field), axis)
@@ -326,5 +330,5 @@ def start(evidence: Evidence) -> Iterator[Measure]:
         return
     first = evidence.maker.motion.at(np.array([0.0])).velocity[0]
     speed = float(np.linalg.norm(first))
-    moving = findings.MOVING_START(evidence.recording.roles['truth'], speed=speed)
+    moving = findings.MOVING_START(evidence.topic('truth'), speed=speed)
     yield Measure(speed, _START_SPEED, moving if speed > _START_SPEED else None)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.corrections import FixCorrection, TruthCorrection, corrected
+from sim2real_eval.recording.corrections import TruthCorrection
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, by_blocks
 from . import findings
@@ -45,7 +45,7 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     Latitude and longitude that are exchanged are a mirror too, but one that distorts: that they
     are must leave less than a fifth. So must axes of a camera, which has the track upright.
     """
-    topic = evidence.recording.roles.get('truth', '')
+    topic = evidence.topic('truth')
     track, of_camera = evidence.track, _of_camera(evidence)
     if of_camera is not None and (track is None or of_camera.left < 0.2 * track.fitted.left):
         total = evidence.correct('truth', axes='camera')
@@ -59,7 +59,7 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     if other is not None and other.left < 0.2 * min(found.left, mirror.left):
         total = evidence.correct('gps', swapped=True)
         wrong = findings.SWAPPED(
-            evidence.recording.roles['gps'], swapped=str(total.swapped).lower()
+            evidence.topic('gps'), role=evidence.role('gps'), swapped=str(total.swapped).lower()
         )
         yield Measure(None, None, wrong, 'gps axes')
     elif mirror.is_better_than(found.left) and mirror.left < 0.5 * found.left:
@@ -101,9 +101,7 @@ def _of_camera(evidence: Evidence) -> Delayed | None:
         return None
     if track is not None and track.fitted.explained > 0.5:
         return None
-    other = Evidence(
-        corrected(evidence.recording, {'truth': TruthCorrection(axes='camera')}), evidence.base
-    )
+    other = evidence.tried('truth', axes='camera')
     found = None if other.track is None else other.track.fitted
     return found if found is not None and found.explained > 0.8 else None
 
@@ -115,9 +113,7 @@ def _exchanged(evidence: Evidence) -> Delayed | None:
     fixes = evidence.fixes
     if fixes is None or np.abs(fixes.longitude).max() > 90.0:
         return None
-    other = Evidence(
-        corrected(evidence.recording, {'gps': FixCorrection(swapped=True)}), evidence.base
-    )
+    other = evidence.tried('gps', swapped=True)
     found = None if other.track is None else other.track.fitted
     return found if found is not None and abs(found.gain - 1.0) < 0.3 else None
 
@@ -138,7 +134,7 @@ def delay(evidence: Evidence) -> Iterator[Measure]:
     if abs(late) > _LATE_S[0]:
         kind = findings.FIXES_LATE_LARGE if abs(late) > _LATE_S[1] else findings.FIXES_LATE
         total = evidence.correct('gps', delay=late)
-        told = kind(evidence.recording.roles['gps'], delay=late, set=total.delay)
+        told = kind(evidence.topic('gps'), role=evidence.role('gps'), delay=late, set=total.delay)
     yield Measure(late, _LATE_S[0], told, 'gps', 'either')
 
 
@@ -196,7 +192,7 @@ def speeds(evidence: Evidence) -> Iterator[Measure]:
     ratio, told = _speed_ratio(evidence), None
     if ratio is None:
         return
-    topic = evidence.recording.roles['truth']
+    topic = evidence.topic('truth')
     if abs(math.log(ratio)) > _SPEED_SCALE:
         near = [one for one in _SPEEDS if abs(ratio / one - 1.0) < _SCALE]
         if evidence.track is None and not 0.05 < ratio < 20.0:
@@ -218,7 +214,7 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     truth = evidence.truth
     if truth is None:
         return
-    topic = evidence.recording.roles['truth']
+    topic = evidence.topic('truth')
     moved = np.diff(truth.position[:, :2], axis=0)
     course = _course_range(moved, np.diff(truth.stamp_ns) * 1e-9)
     first = np.broadcast_to(truth.orientation[:1], truth.orientation.shape)
@@ -271,7 +267,7 @@ def jumps(evidence: Evidence) -> Iterator[Measure]:
             )
             usual = steps < 3.0 * np.median(steps)
         count, largest = _outliers(by_blocks(_sizes, left)[usual], _JUMP_M)
-        topic = evidence.recording.roles['truth']
+        topic = evidence.topic('truth')
         told = findings.TRUTH_JUMPS(topic, count=count, step=largest) if count else None
         yield Measure(largest, _JUMP_M, told, 'truth')
         if told is not None:
@@ -279,7 +275,7 @@ def jumps(evidence: Evidence) -> Iterator[Measure]:
     if track is not None and not evidence.doubtful & {'fixes', 'steps'}:
         left = np.abs(np.diff(_residual(track)))
         count, largest = _outliers(left, _FIX_JUMP_M)
-        topic = evidence.recording.roles['gps']
+        topic = evidence.topic('gps')
         told = findings.FIX_JUMPS(topic, count=count, step=largest) if count else None
         yield Measure(largest, _FIX_JUMP_M, told, 'gps')
 
@@ -342,7 +338,7 @@ def covariance(
         kind = findings.COVARIANCE_LARGE if ratio > fail else findings.COVARIANCE
         kind = findings.PESSIMISTIC if ratio < great else kind
         told = kind(
-            evidence.recording.roles[role],
+            evidence.topic(role),
             quantity=quantity,
             error=math.sqrt(square),
             stated=math.sqrt(stated),

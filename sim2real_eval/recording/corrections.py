@@ -245,6 +245,8 @@ CORRECTIONS: Mapping[str, type[Any]] = {
     'imu': ImuCorrection,
     'gps': FixCorrection,
     'truth': TruthCorrection,
+    'ideal_imu': ImuCorrection,
+    'ideal_gps': FixCorrection,
 }
 """Corrections by role."""
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sim2real_eval.common.findings import Finding, Severity
 from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, Line, Preflight, lines
-from sim2real_eval.recording.corrections import CORRECTIONS
+from sim2real_eval.recording.recording import ROLE_CLASSES
 from .console import add_numbers, add_words, plain_table
 from .style import figure_legend, legend_line, new_figure, tidy
 
@@ -57,7 +57,7 @@ def preflight_table(
 
 def _role(subject: str) -> str:
     """Return the first role that a subject names, if any."""
-    return next((one for one in subject.replace(',', '').split() if one in CORRECTIONS), '')
+    return next((one for one in subject.replace(',', '').split() if one in ROLE_CLASSES), '')
 
 
 def preflight_lines(told: Iterable[Finding]) -> list[str]:

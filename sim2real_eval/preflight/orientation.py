@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check of the orientation that an IMU publishes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import FloatArray, by_blocks, is_absent
+from . import findings
+from .evidence import Evidence
+from .outcome import Measure
+
+_HEADING_DEG = (7.0, 20.0)
+_TILT_DEG = 15.0
+
+
+def orientation(evidence: Evidence) -> Iterator[Measure]:
+    """The published orientation against gravity and the heading of the truth.
+
+    Of a heading in north-east-down the sum with the true one is steady in place of the difference.
+    """
+    imu, ideal = evidence.imu, evidence.ideal
+    if imu is None:
+        return
+    topic = evidence.recording.roles['imu']
+    there = ~is_absent(imu.orientation_covariance)
+    if not there.all():
+        yield Measure(None, None, findings.NO_ORIENTATION(topic), 'imu')
+        return
+    if ideal is not None and 'orientation' not in evidence.doubtful:
+        turned = imu.orientation, ideal.orientation
+        published, true = (by_blocks(rotations.heading, one) for one in turned)
+        same, opposite = _mean_turn(published, -true), _mean_turn(published, true)
+        down, true_down = (float(np.mean(by_blocks(_vertical_of, one))) < 0.0 for one in turned)
+        if (abs(opposite) > 0.95 and abs(same) < 0.8) or down != true_down:
+            # Either it is of forward-right-down, or of the axes measured in.
+            own = (180.0, 0.0, 0.0) if down == true_down else (0.0, 0.0, 0.0)
+            total = evidence.correct('imu', axes='ned', orientation_rotation=own)
+            more = ', '.join(f'{one:g}' for one in total.orientation_rotation)
+            world = findings.ORIENTATION_NED(topic, axes=total.axes, rotation=more)
+            yield Measure(None, None, world, 'imu axes')
+            assert evidence.imu is not None
+            imu = evidence.imu
+            same = _mean_turn(by_blocks(rotations.heading, imu.orientation), -true)
+        turn = math.degrees(np.angle(same))
+        told = None
+        if abs(same) > 0.9 and abs(turn) > _HEADING_DEG[0]:
+            large = abs(turn) > _HEADING_DEG[1]
+            kind = findings.ORIENTATION_YAW_LARGE if large else findings.ORIENTATION_YAW
+            told = kind(topic, turn=turn, set=evidence.correct('imu', heading=turn).heading)
+        yield Measure(turn, _HEADING_DEG[0], told, 'imu heading', 'either')
+    if 'gravity' not in evidence.doubtful:
+        force = by_blocks(rotations.rotate, imu.orientation, imu.linear_acceleration)
+        up = force.mean(axis=0)
+        cosine = float(up[2]) / max(float(np.linalg.norm(up)), 1e-9)
+        tilt = math.degrees(math.acos(float(np.clip(cosine, -1.0, 1.0))))
+        wrong = tilt > _TILT_DEG
+        told = findings.ORIENTATION_TILT(topic, tilt=tilt) if wrong else None
+        yield Measure(tilt, _TILT_DEG, told, 'imu vertical')
+
+
+def _mean_turn(first: FloatArray, second: FloatArray) -> complex:
+    """Return the mean of exp(i (first + second))."""
+    turns = by_blocks(lambda one, other: np.exp(1j * (one + other)), first, second)
+    return complex(np.mean(turns))
+
+
+def _vertical_of(orientation: FloatArray) -> FloatArray:
+    """Return the vertical component of the sensor's z axis."""
+    x, y, _, _ = orientation.T
+    return np.asarray(1.0 - 2.0 * (x * x + y * y))
