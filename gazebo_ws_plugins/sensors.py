@@ -12,8 +12,8 @@ The SDF names them, inside Gazebo's own noise-free sensors::
 A model is a preset or a file beside the SDF. It measures what the noise-free sensor did, and what
 the OdometryPublisher of the robot says; its messages have the bits of
 `sim2real simulate --truth NAME --seed SEED --origin LAT,LON,ALT` for the log of these topics, with
-the origin of the world, where all topics begin with the same message. Fixes of a receiver that has
-none are not published. Needs pyzmq.
+the origin of the world. Sensors begin when all noise-free ones have, but wait for no more than
+1000 messages of the odometry. Fixes of a receiver that has none are not published. Needs pyzmq.
 """
 
 from __future__ import annotations
@@ -46,20 +46,15 @@ from sim_sensors.core.seeding import run_label
 from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry
 from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.ideal import Mounting
-from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS, SensorKind
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
 NAMESPACE = '{https://sim2real}'
 _KINDS = {'imu': 'imu', 'navsat': 'gps', 'magnetometer': 'mag'}
-_VALUES = {
-    'imu': ('angular_velocity', 'linear_acceleration'),
-    'gps': ('latitude', 'longitude', 'altitude'),
-    'mag': ('magnetic_field',),
-}
 # Of which the first are looked at together: Gazebo's first twists are wrong.
 _FIRST = 40
+_LONGEST_WAIT = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,19 +153,11 @@ class Output:
         model = kind.load(declared.model, folder=robot.folder)
         model = _placed(model, declared.place)
         surroundings = kind.surroundings(World(frame=robot.origin))
-
-        def improve(motion: Motion, messages: Any, origin_ns: int) -> Motion:
-            assert kind.ideal is not None
-            place = declared.place
-            return kind.ideal(
-                motion, messages, origin_ns=origin_ns, mounting=place, **surroundings
-            )
-
         self._live: LiveSensor[Any] = LiveSensor(
             lambda: model.start(seed, run, kind.name, **surroundings),
             model.rate,
             LiveOdometry(velocity='twist', gap_factor=5.0, longest_gap=1.0),
-            noise_free=LiveNoiseFree(improve, _VALUES[kind.name]),
+            noise_free=LiveNoiseFree.of(kind, declared.place, lambda: surroundings),
         )
 
     def push(self, message: MessageArray) -> Iterator[MessageArray]:
@@ -197,18 +184,41 @@ class Sensors:
         self._robot = robot
         self._outputs = [Output(one, robot, seed, run) for one in robot.sensors]
         self._first: list[OdometryArray] = []
+        # First stamps of the noise-free sensors, and odometry that waits for all of them.
+        self._begun: dict[str, int] = {}
+        self._waiting: list[OdometryArray] | None = []
 
     def push(self, received: Received) -> Iterator[tuple[str, str, bytes]]:
         """Return topic, type and bytes of what is to be published now."""
         now = time.time_ns()
         message = gazebo_message(received.topic, received.type_name, received.data, now)
-        for one in self._odometry(message) if isinstance(message, OdometryArray) else [message]:
+        messages: list[MessageArray] = [message]
+        if isinstance(message, OdometryArray):
+            messages = [*self._common(self._odometry(message))]
+        else:
+            self._begun.setdefault(received.topic, int(message.stamp_ns[0]))
+        for one in messages:
             for output in self._outputs:
                 declared = output.declared
                 if received.topic in (self._robot.odometry, declared.source):
                     for array in output.push(one):
                         for data in wire_of(array):
                             yield declared.topic, _NAMES[declared.kind.name], data
+
+    def _common(self, odometry: list[OdometryArray]) -> list[OdometryArray]:
+        """Leave out what is before all noise-free sensors have begun, as a batch run does."""
+        if self._waiting is None or not odometry:
+            return odometry
+        self._waiting += odometry
+        missing = {one.source for one in self._robot.sensors} - self._begun.keys()
+        if missing and len(self._waiting) < _LONGEST_WAIT:
+            return []
+        for topic in sorted(missing):
+            print(f'{topic}: nothing comes', flush=True)
+        start = max(self._begun.values(), default=0)
+        found = [one for one in self._waiting if one.stamp_ns[0] >= start]
+        self._waiting = None
+        return found
 
     def _odometry(self, message: OdometryArray) -> list[OdometryArray]:
         """Hold the first back, and leave out those that a reader of the log leaves out."""

@@ -368,5 +368,7 @@ GPS: SensorKind[GpsModel, FixArray] = SensorKind(
     world='',
     surroundings=lambda world: {'frame': world.frame},
     ideal=SurveyedMotion,
+    ideal_topic='ground_truth/fix',
+    ideal_values=('latitude', 'longitude', 'altitude'),
 )
 load_gps, simulate = GPS.load, GPS.simulate

@@ -290,5 +290,7 @@ IMU: SensorKind[ImuModel, ImuArray] = SensorKind(
     world='',
     surroundings=lambda world: {'gravity': world.gravity, 'earth': world.turning_earth},
     ideal=InertialMotion,
+    ideal_topic='ground_truth/imu',
+    ideal_values=('angular_velocity', 'linear_acceleration'),
 )
 load_imu, simulate = IMU.load, IMU.simulate

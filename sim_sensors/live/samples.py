@@ -19,8 +19,10 @@ import numpy as np
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
+from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
 from sim_sensors.motion.trajectory import Motion
+from sim_sensors.sensor.catalogue import SensorKind
 
 T = TypeVar('T')
 M = TypeVar('M', bound=MessageArray)
@@ -273,6 +275,25 @@ class LiveNoiseFree(LiveSamples[Any]):
         super().__init__(math.inf, _FOR_EVER)
         self.improve = improve
         self._values = values
+
+    @classmethod
+    def of(
+        cls,
+        kind: SensorKind[Any, Any],
+        place: Mounting,
+        surroundings: Callable[[], dict[str, Any]],
+    ) -> LiveNoiseFree:
+        """Return what takes the messages of the noise-free sensor of a kind, at its place.
+
+        `surroundings` gives what `start` of a model of the kind takes of the world.
+        """
+        ideal = kind.ideal
+        assert ideal is not None
+
+        def improve(motion: Motion, messages: Any, origin_ns: int) -> Motion:
+            return ideal(motion, messages, origin_ns=origin_ns, mounting=place, **surroundings())
+
+        return cls(improve, kind.ideal_values)
 
     def _is_valid(self, sample: Any) -> bool:
         has_fix = not isinstance(sample, FixArray) or sample.status[0] >= 0

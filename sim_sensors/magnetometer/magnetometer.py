@@ -170,5 +170,7 @@ MAG: SensorKind[Magnetometer, MagneticFieldArray] = SensorKind(
     world='default',
     surroundings=lambda world: {'world': world},
     ideal=lambda motion, field, world, **place: MagneticMotion(motion, field, **place),
+    ideal_topic='ground_truth/mag',
+    ideal_values=('magnetic_field',),
 )
 load_mag, simulate = MAG.load, MAG.simulate

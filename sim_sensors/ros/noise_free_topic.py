@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topics of a simulator's noise-free sensors, and how sensor nodes listen to them."""
+"""How sensor nodes listen to a simulator's noise-free sensors."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from rclpy.node import Node
@@ -16,32 +15,12 @@ from sim_sensors.core.measurements import MessageArray
 from sim_sensors.core.shared_parameters import mounting_quaternion
 from sim_sensors.live.samples import LiveNoiseFree
 from sim_sensors.motion.ideal import Mounting
-from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import SensorKind
 from .messages import array_of
 from .node_settings import SensorSettings
 
 # A second of a physics engine; best effort, so that any publisher fits.
 _DEPTH = 1000
-
-
-@dataclasses.dataclass(frozen=True)
-class NoiseFreeTopic:
-    """Where the noise-free sensors of a kind publish.
-
-    `name` is relative, `values` are the fields of the array that have to be finite.
-    """
-
-    name: str
-    values: tuple[str, ...]
-
-
-NOISE_FREE_TOPICS: Mapping[str, NoiseFreeTopic] = {
-    'imu': NoiseFreeTopic('ground_truth/imu', ('angular_velocity', 'linear_acceleration')),
-    'gps': NoiseFreeTopic('ground_truth/fix', ('latitude', 'longitude', 'altitude')),
-    'mag': NoiseFreeTopic('ground_truth/mag', ('magnetic_field',)),
-}
-"""Topics by kind of sensor; kinds without one have no noise-free counterpart."""
 
 
 def live_noise_free(
@@ -54,15 +33,10 @@ def live_noise_free(
     `surroundings` gives what `start` of a model of the kind takes of the world.
     """
     told = getattr(settings, 'noise_free', None)
-    ideal = kind.ideal
-    if told is None or not told.enabled or ideal is None:
+    if told is None or not told.enabled or kind.ideal is None:
         return None
     place = Mounting(told.lever_arm, mounting_quaternion(told.mounting_rpy)[0])
-
-    def improve(motion: Motion, messages: Any, origin_ns: int) -> Motion:
-        return ideal(motion, messages, origin_ns=origin_ns, mounting=place, **surroundings())
-
-    return LiveNoiseFree(improve, NOISE_FREE_TOPICS[kind.name].values)
+    return LiveNoiseFree.of(kind, place, surroundings)
 
 
 def subscribe_noise_free(
@@ -74,7 +48,7 @@ def subscribe_noise_free(
     """Subscribe to the noise-free sensor of a kind; the callback gets each message as one row."""
     return node.create_subscription(
         message_type,
-        NOISE_FREE_TOPICS[kind.name].name,
+        kind.ideal_topic,
         lambda message: callback(array_of([message])),
         QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT),
         qos_overriding_options=QoSOverridingOptions.with_default_policies(),

@@ -31,9 +31,9 @@ from sim_sensors.motion.motions import (
 )
 from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.motion.trajectory import Motion
+from sim_sensors.sensor.catalogue import KINDS
 from .messages import messages_of
 from .node_settings import TrajectorySettings
-from .noise_free_topic import NOISE_FREE_TOPICS
 from .odometry_topic import ODOMETRY_TOPIC
 from .parameters import NodeParameters
 from .running import Awaited, run
@@ -79,7 +79,7 @@ class TrajectoryNode(Node):
         self._truth_publishers = [self._publisher]
         if self._noise_free is not None:
             self._noise_free = dataclasses.replace(self._noise_free, frame=settings.child_frame_id)
-            self._noise_free_publisher = self._publish_on(Imu, NOISE_FREE_TOPICS['imu'].name)
+            self._noise_free_publisher = self._publish_on(Imu, KINDS.get('imu').ideal_topic)
             self._truth_publishers.append(self._noise_free_publisher)
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
         self._since = self._wall.now()

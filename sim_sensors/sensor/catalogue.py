@@ -64,6 +64,10 @@ class SensorKind(Generic[P, A]):
         Returns a motion as a noise-free sensor of the kind measured it, for sensors of the kind to
         measure: `ideal(motion, messages, origin_ns=..., mounting=..., **surroundings)`; see
         `sim_sensors.motion.ideal`. None: such a sensor tells nothing that the motion does not.
+    ideal_topic : str
+        Relative name of the topic of that noise-free sensor.
+    ideal_values : tuple of str
+        Fields of its messages that have to be finite.
     """
 
     name: str
@@ -78,6 +82,8 @@ class SensorKind(Generic[P, A]):
     beside: tuple[str, ...] = ()
     silence: str = 'a simulated sensor never measures anything; must be another world or model'
     ideal: Callable[..., Motion] | None = None
+    ideal_topic: str = ''
+    ideal_values: tuple[str, ...] = ()
 
     @cached_property
     def models(self) -> Registry[type[P]]:
