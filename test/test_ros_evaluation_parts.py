@@ -232,6 +232,24 @@ def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
     assert kept.value
 
 
+def test_noise_free_sensors_which_are_not_played_are_refused(
+    graph: Graph, bags: list[Path]
+) -> None:
+    """A batch run would measure them, so odometry alone would give other sensors."""
+    real = read_recording(bags[0])
+    maker = TwinMaker(real.with_messages('ideal_imu', real.imu), seed=0)
+    truth = graph.node.create_publisher(Odometry, 'truth', QoSProfile(depth=10))
+
+    def bench(twin: Twin) -> SensorBench:
+        sensors = maker.sensors(twin)
+        return SensorBench(graph.node, truth, maker, sensors, 'x', namespace='/sensors', poll=int)
+
+    with pytest.raises(Sim2RealError, match='ideal_imu is not played on the graph; use sim2real'):
+        bench(Twin('both', load_gps('ch_gauss'), load_imu('chrono')))
+    bench(Twin('gps', load_gps('ch_gauss'), None)).close()
+    graph.node.destroy_publisher(truth)
+
+
 def test_truth_of_somebody_else_is_refused(graph: Graph, bags: list[Path]) -> None:
     """A simulator that still runs, or is started meanwhile: its odometry would be measured too."""
     maker = TwinMaker(read_recording(bags[0]), seed=0)

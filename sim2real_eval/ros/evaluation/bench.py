@@ -20,8 +20,9 @@ from rclpy.qos import QoSProfile
 from sim2real_eval.judge.external.senders import publishers_of
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.simulation.mounting import Placed, with_places
+from sim2real_eval.simulation.spans import noise_free
 from sim2real_eval.simulation.twin import TwinSensors
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
@@ -123,6 +124,7 @@ class SensorBench:
         namespace: str,
         poll: Callable[[], None],
     ) -> None:
+        _refuse_noise_free(maker.real, sensors)
         self._node = node
         self._poll = poll
         self._truth = truth
@@ -290,6 +292,15 @@ class SensorBench:
                 raise Sim2RealError(f'simulated sensors: waited {_TIMEOUT_S:g} s for them {what}')
             self._poll()
             self._executor.spin_once(timeout_sec=0.01)
+
+
+def _refuse_noise_free(recording: Recording, sensors: TwinSensors) -> None:
+    """Raise Sim2RealError when a batch run would measure noise-free sensors: none are played."""
+    for role in sensors.placed.keys() & noise_free(recording).keys():
+        raise Sim2RealError(
+            f'{recording.name}: {IDEAL_ROLES[role]} is not played on the graph; use sim2real vepd '
+            f'or do without it by `topics: {{{IDEAL_ROLES[role]}: null}}` in recording.yaml'
+        )
 
 
 def _refuse_others(node: Node, topic: str, own: str) -> None:
