@@ -296,10 +296,11 @@ class SensorBench:
 
 def _refuse_noise_free(recording: Recording, sensors: TwinSensors) -> None:
     """Raise Sim2RealError when a batch run would measure noise-free sensors: none are played."""
-    for role in sensors.placed.keys() & noise_free(recording).keys():
+    streams = noise_free(recording)
+    for role in (IDEAL_ROLES[kind] for kind in sensors.placed if kind in streams):
         raise Sim2RealError(
-            f'{recording.name}: {IDEAL_ROLES[role]} is not played on the graph; use sim2real vepd '
-            f'or do without it by `topics: {{{IDEAL_ROLES[role]}: null}}` in recording.yaml'
+            f'{recording.name}: {role} is not played on the graph; use sim2real vepd or do '
+            f'without it by `topics: {{{role}: null}}` in recording.yaml'
         )
 
 
