@@ -68,7 +68,7 @@ EARTH = (
         _SIDE, 'heading', 1.001, 0.999,
     ),
     Claim(
-        'the same: velocity error over expected', 'W cos(latitude), g and Schuler', _SIDE, 'velocity', 1.02,
-        0.98,
+        'the same: velocity error over expected', 'W cos(latitude), g and Schuler',
+        _SIDE, 'velocity', 1.02, 0.98,
     ),
 )  # fmt: skip

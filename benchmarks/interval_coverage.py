@@ -72,18 +72,23 @@ class Changed:
 
 
 def trial(
-    name: str, change: str, n: int, paired: bool, resamples: int, k: int
+    name: str, change: str, n: int, paired: bool, resamples: int, together: bool, k: int
 ) -> tuple[float, ...]:
-    """Return distance, ends of the interval, and whether the output warns."""
+    """Return distance, ends of the interval, and whether the output warns.
+
+    `together`: the motions move both coordinates.
+    """
     rng = stream(k, f'{name} {change} {n} {paired}', 'benchmark', 'coverage')
     law = LAWS[name]
     columns: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    for _ in range(2):
-        motion = rng.normal(size=n)
+    motion = other = np.zeros(n)
+    for coordinate in range(2):
+        moves = coordinate == 0 or not together
+        motion = rng.normal(size=n) if moves else motion
         columns[0].append(draw(law, motion, rng))
-        columns[1].append(
-            draw(Changed(law, change), motion if paired else rng.normal(size=n), rng)
-        )
+        if moves:
+            other = motion if paired else rng.normal(size=n)
+        columns[1].append(draw(Changed(law, change), other, rng))
     names = tuple(f'{i}' for i in range(n))
     others = names if paired else tuple(f'drive {i}' for i in range(n))
     real, sim = (
@@ -190,6 +195,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--trials', type=int, default=1000, help='default %(default)s')
     parser.add_argument('--resamples', type=int, default=1000, help='default %(default)s')
+    parser.add_argument(
+        '--together', action='store_true', help='coordinates of a run correlate, too, by 0.7'
+    )
     parser.add_argument('--jobs', type=int, default=2, help='processes, default %(default)s')
     parser.add_argument('--only', default='', help='laws with this text in their name')
     parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results')
@@ -197,11 +205,11 @@ def main() -> None:
     rows = []
     with ProcessPoolExecutor(options.jobs) as pool:
         for cell in cells(options.only):
-            work = partial(trial, *cell, options.resamples)
+            work = partial(trial, *cell, options.resamples, options.together)
             found = np.array(list(pool.map(work, range(options.trials), chunksize=25)))
             rows.append(row(cell, found))
             print('  '.join(rows[-1]), flush=True)
-    settings = {key: getattr(options, key) for key in ('trials', 'resamples', 'only')}
+    settings = {key: getattr(options, key) for key in ('trials', 'resamples', 'only', 'together')}
     report(rows, settings, options.out)
 
 
