@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import ImuArray, MessageArray
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.trajectory import Motion, Trajectory
+from sim_sensors.world.world import load_world
 
 EXACT: dict[str, object] = {'seed': 1, 'run': '1'}
 DENSITY = 0.02  # of the shaking, (m/s^2)^2/Hz, one-sided
@@ -73,3 +76,11 @@ def noise_free_imu(motion: Motion, rate: float = 1000.0, **placed: object) -> Im
     model = dataclasses.replace(load_imu('ideal'), rate=rate, **placed)
     measured: ImuArray = imu.simulate(model, motion, **EXACT)
     return measured
+
+
+def simulated(recording: Recording, **models: object) -> Recording:
+    """Return the twin of a recording with models of sensors."""
+    own = {'gps': None, 'imu': None, **models}
+    others = {name: one for name, one in own.items() if name not in ('gps', 'imu')}
+    twin = Twin('own', own['gps'], own['imu'], others)  # type: ignore[arg-type]
+    return TwinMaker(recording, seed=3, world=load_world('dipole_room')).make(twin)

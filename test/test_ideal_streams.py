@@ -8,15 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ideal_examples import BAND, DENSITY, EXACT, Shaken, noise_free_imu, recorded
+from ideal_examples import BAND, DENSITY, EXACT, Shaken, noise_free_imu, recorded, simulated
 from recording_examples import arrays_equal
 from scipy.signal import welch
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording, StaticTransform
+from sim2real_eval.recording.recording import DEFAULT_TOPICS, StaticTransform
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
@@ -34,14 +33,6 @@ from sim_sensors.world.world import load_world
 SECONDS = 12.0
 GOOD = load_gps('baseline')
 EAST = np.array([3.0, 0.0, 0.0])  # m
-
-
-def simulated(recording: Recording, **models: object) -> Recording:
-    """Return the twin of a recording with models of sensors."""
-    own = {'gps': None, 'imu': None, **models}
-    others = {name: one for name, one in own.items() if name not in ('gps', 'imu')}
-    twin = Twin('own', own['gps'], own['imu'], others)  # type: ignore[arg-type]
-    return TwinMaker(recording, seed=3, world=load_world('dipole_room')).make(twin)
 
 
 def test_on_smooth_motion_both_ways_meet_within_the_noise() -> None:

@@ -21,6 +21,12 @@ _GRAVITY = 9.80665
 _BRAKE = 100.0  # N m s/rad
 _SETTLING = 1.0  # s, before time 0, until the springs carry the car
 _NO_CONTACT = 'contype="0" conaffinity="0"'
+# A contact is a spring of the stiffness that is asked for where its impedance is small: MuJoCo
+# then pushes with (k r + c v) / w, w the body's inverse inertia, and adds a thousandth of 1 / w as
+# mass. Friction is `impratio` times as hard, and ends slip within 10 ms, as it does by default.
+_IMPEDANCE = 0.001
+_FRICTION = 'cone="elliptic" impratio="1e4"'
+_SLIP_DAMPING = 100.0 * _IMPEDANCE  # 1/s
 _CORNERS = ('front_left', 'front_right', 'rear_left', 'rear_right')
 # Rates of the driven wheels: at the rear each corner has a spring and a spin.
 _REAR_LEFT, _REAR_RIGHT = -3, -1
@@ -30,9 +36,11 @@ _REAR_LEFT, _REAR_RIGHT = -3, -1
 class SprungCar(AckermannVehicle):
     """The ART vehicle with a suspension and tyres; motor and servo are those of the bicycle.
 
-    Wheel base, mass, wheels, motor and steering are those of `AckermannVehicle`. Ours, for want of
-    published values: track, wheels' mass, ride frequency and damping, height and inertia of the
-    body (that of a box), and the friction of tyres on dry ground.
+    Wheel base, mass, wheels, motor and steering are those of `AckermannVehicle`. Tyres are linear
+    springs, ten times as stiff as those of the suspension and without damping, as in the quarter
+    car of [Sayers1986] (653 and 63.3 N/m per kg of body). Ours, for want of published values:
+    track, wheels' mass, ride frequency and damping, height and inertia of the body (that of a
+    box), and the friction of tyres on dry ground.
     """
 
     track: float = parameter(0.30, 'm', 'Distance of left and right wheels.', above=0.0)
@@ -44,6 +52,10 @@ class SprungCar(AckermannVehicle):
         0.4, '1', 'Damping ratio of the body on its springs.', above=0.0, maximum=2.0
     )
     body_height: float = parameter(0.10, 'm', 'Height of the box that is the body.', above=0.0)
+    tyre_stiffness: float = parameter(
+        4400.0, 'N/m', 'Vertical, of one tyre.', above=0.0, maximum=1e6
+    )
+    tyre_damping: float = non_negative(0.0, 'N s/m', 'Vertical, of one tyre.', maximum=1e4)
     tyre_friction: float = non_negative(0.9, '1', 'Coefficient of friction of the tyres.')
     road: str = parameter(SMOOTH, '', 'Roughness of the ground.', choices=(SMOOTH, *ROUGHNESS))
     timestep: float = parameter(0.002, 's', 'Step of the physics.', above=0.0, maximum=0.005)
@@ -58,12 +70,37 @@ class SprungCar(AckermannVehicle):
         for name in ('cg_to_front', 'cg_to_rear'):
             if not getattr(self, name) > 0.0:
                 raise ParameterError('vehicle', name, '0 is not allowed; must be a number > 0 [m]')
+        longest = self._longest_timestep()
+        if self.timestep > longest:
+            raise ParameterError(
+                'vehicle', 'timestep', f'{self.timestep:g} s is not allowed; with these springs, '
+                f'tyres and wheels it must be <= {longest:.2g} s'
+            )  # fmt: skip
+
+    def _longest_timestep(self) -> float:
+        """Return the step, s, at which a wheel between spring and tyre is still well integrated.
+
+        With a rate w and a damping c / m it is stable for h w < 2; half of that is allowed.
+        """
+        heavier = 0.5 * self._sprung_mass * max(self._axle_shares())
+        spring = heavier * (2.0 * math.pi * self.ride_frequency) ** 2
+        stiffness = (self.tyre_stiffness + spring) / self.wheel_mass
+        half = 0.5 * self.tyre_damping / self.wheel_mass
+        return (math.sqrt(half * half + stiffness) - half) / stiffness
+
+    @property
+    def _sprung_mass(self) -> float:
+        return self.mass - 4.0 * self.wheel_mass
+
+    def _axle_shares(self) -> tuple[float, float]:
+        """Return the parts of the weight on the front and the rear axle."""
+        return self.cg_to_rear / self.wheelbase, self.cg_to_front / self.wheelbase
 
     def mjcf(self) -> str:
-        """Return the car as MJCF, without the ground."""
-        sprung = self.mass - 4.0 * self.wheel_mass
+        """Return the car as MJCF, without the ground and the stiffness of the tyres."""
+        sprung = self._sprung_mass
         length, width = self.wheelbase, self.track
-        loads = self.cg_to_rear / self.wheelbase, self.cg_to_front / self.wheelbase
+        loads = self._axle_shares()
         size = f'{length / 2:.9g} {width / 3:.9g} {self.body_height / 2:.9g}'
         wheels = ground = pairs = ''
         grip = f'{self.tyre_friction:.9g}'
@@ -75,6 +112,10 @@ class SprungCar(AckermannVehicle):
             stiffness = mass * (2.0 * math.pi * self.ride_frequency) ** 2
             damping = 2.0 * self.ride_damping * math.sqrt(stiffness * mass)
             sag = mass * _GRAVITY / stiffness
+            # MuJoCo's contact is midway of the compression, and there the wheel rolls.
+            radius = (
+                self.wheel_radius + 0.5 * (mass + self.wheel_mass) * _GRAVITY / self.tyre_stiffness
+            )
             steer = (
                 f'<joint name="{name}_steer" type="hinge" axis="0 0 1" armature="0.001"/>'
                 if front
@@ -86,7 +127,7 @@ class SprungCar(AckermannVehicle):
                 f'stiffness="{stiffness:.9g}" damping="{damping:.9g}" springref="{-sag:.9g}"/>'
                 f'{steer}<joint name="{name}_spin" type="hinge" axis="0 1 0"/>'
                 f'<geom name="{name}_tyre" type="ellipsoid" mass="{self.wheel_mass:.9g}" '
-                f'size="{self.wheel_radius:.9g} 0.02 {self.wheel_radius:.9g}" '
+                f'size="{radius:.9g} 0.02 {radius:.9g}" '
                 f'{_NO_CONTACT}/></body>'
             )
             ground += (
@@ -95,7 +136,9 @@ class SprungCar(AckermannVehicle):
             )
             pairs += (
                 f'<pair geom1="{name}_plane" geom2="{name}_tyre" condim="3" '
-                f'friction="{grip} {grip} 0.005 0.0001 0.0001"/>'
+                f'friction="{grip} {grip} 0.005 0.0001 0.0001" '
+                f'solimp="{_IMPEDANCE} {_IMPEDANCE} 0.001 0.5 2" '
+                f'solreffriction="-1 {-_SLIP_DAMPING}"/>'
             )
         # Critically damped: kp and kv of a servo with that lag on the inertia that it turns.
         inertia = 0.001 + self.wheel_mass * (self.wheel_radius**2) / 4.0
@@ -108,12 +151,20 @@ class SprungCar(AckermannVehicle):
         motors = ''.join(f'<motor joint="{name}_spin"/>' for name in _CORNERS[2:])
         return (
             f'<mujoco><option timestep="{self.timestep:.9g}" gravity="0 0 {-_GRAVITY}" '
-            'integrator="implicitfast" cone="elliptic"/>'
+            f'integrator="implicitfast" {_FRICTION}/>'
             '<worldbody><body name="car"><freejoint/>'
             f'<geom type="box" size="{size}" mass="{sprung:.9g}" {_NO_CONTACT}/>'
             f'<site name="base"/>{wheels}</body>{ground}</worldbody><contact>{pairs}</contact>'
             f'<actuator>{servos}{motors}</actuator></mujoco>'
         )
+
+    def model(self) -> Any:
+        """Return the compiled car, on its tyres, with the sensors that `ride` reads."""
+        model = with_sensors(spec_of(self.mjcf()), 'base')
+        wheels = [int(model.body(name).id) for name in _CORNERS]
+        inertia = (1.0 - _IMPEDANCE) * model.body_invweight0[wheels, 0]
+        model.pair_solref[:] = -np.outer(inertia, (self.tyre_stiffness, self.tyre_damping))
+        return model
 
     def ride(
         self,
@@ -138,7 +189,7 @@ class SprungCar(AckermannVehicle):
             When MuJoCo is not installed, or its simulation becomes unstable.
         """
         mujoco = load_mujoco()
-        model = with_sensors(spec_of(self.mjcf()), 'base')
+        model = self.model()
         data = mujoco.MjData(model)
         road = Road(self.road, rng)
         ground = _Ground(road, model, data)
