@@ -219,5 +219,13 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         _study('paper_released', 'ch_gauss', '0.255 [0.252, 0.261]'),
         _study('paper_released', 'ch_rw', '0.0029 [0.0025, 0.0032]'),
         _study('paper_released', 'airsim', '0.074 [0.071, 0.076]'),
+        Claim(
+            'the same on springs, either judge: change of VEPD', 'the car in the plane', 'study',
+            'change on springs', 0.0085, stated=((_EXPERIMENTS, 'than 0.0085'),),
+        ),
+        Claim(
+            "the same on springs, either judge: Kendall's tau", 'the car in the plane', 'study',
+            'order on springs', 1.0, 0.8,
+        ),
     ),
 }  # fmt: skip

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import yaml
+from scipy.stats import kendalltau
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -26,6 +28,7 @@ from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.study.adapting import true_heading
 from sim_sensors.core import rotations
+from sim_sensors.core.shipped import config_path
 
 ROOT = Path(__file__).resolve().parents[1]
 WARM = s2r.MetricOptions(warmup=5.0)
@@ -33,12 +36,34 @@ PATHS = {'drive0708': 'drive0708/segments', 'comma2k19': 'comma2k19/segments'}
 
 
 def study(jobs: int) -> dict[str, float]:
-    """Return VEPD by judge and model of experiment B on stand-ins, seed 0."""
+    """Return VEPD by judge and model of experiment B on stand-ins, seed 0, and how far the same
+    car on springs, on a road of class C, changes values and order.
+    """
+    file = config_path('studies', 'b_gps_models.yaml')
+    springs = yaml.safe_load(file.read_text('utf-8'))
+    springs['recordings'][0]['stand_in']['vehicle'] = {'road': 'C'}
     with tempfile.TemporaryDirectory() as folder:
-        s2r.run_study('b_gps_models', f'{folder}/b', seed=0, jobs=jobs)
-        with Path(folder, 'b', 'vepd.csv').open(encoding='utf-8') as file:
-            rows = [row for row in csv.DictReader(file) if row['scenario'] == 'all']
-    return {f'{row["judge"]} {row["model"]}': float(row['vepd']) for row in rows}
+        rough = Path(folder, 'springs.yaml')
+        rough.write_text(yaml.safe_dump(springs), 'utf-8')
+        plane, other = (_vepd(one, f'{folder}/{one.stem}', jobs) for one in (file, rough))
+    judges = sorted({judge for judge, _ in plane})
+    taus = [kendalltau(*(_of(judge, one) for one in (plane, other))).statistic for judge in judges]
+    return {
+        **{f'{judge} {model}': value for (judge, model), value in plane.items()},
+        'change on springs': max(abs(other[key] - plane[key]) for key in plane),
+        'order on springs': float(min(taus)),
+    }
+
+
+def _vepd(file: Path, folder: str, jobs: int) -> dict[tuple[str, str], float]:
+    s2r.run_study(str(file), folder, seed=0, jobs=jobs)
+    with Path(folder, 'vepd.csv').open(encoding='utf-8') as table:
+        rows = [row for row in csv.DictReader(table) if row['scenario'] == 'all']
+    return {(row['judge'], row['model']): float(row['vepd']) for row in rows}
+
+
+def _of(judge: str, found: dict[tuple[str, str], float]) -> list[float]:
+    return [value for (name, _), value in found.items() if name == judge]
 
 
 def drives() -> dict[str, float]:
