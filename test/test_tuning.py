@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,20 @@ import pytest
 import yaml
 from tuning_examples import POSITION, STEP_S, VARIANCE, VELOCITY, Wander, wander_setup
 
+from sim2real_eval import simulate
 from sim2real_eval.benches.tuning import TuneOptions, tune
-from sim2real_eval.benches.tuning.node_files import node_files
+from sim2real_eval.benches.tuning.node_check import node_check
+from sim2real_eval.benches.tuning.parameter_files import parameter_files
 from sim2real_eval.benches.tuning.parameters import tunables, tuned
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
+from sim2real_eval.judge.protocol import Judge, JudgeRequest, load_judge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.writing import write_recording
+from sim_sensors import motion_of
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 
@@ -65,7 +74,7 @@ def test_what_is_wrong_is_found_and_what_is_right_is_left(tmp_path: Path) -> Non
     right = tune([source], wander_setup(tmp_path), options)
     assert not right.changed
     assert right.notes[0].code == 'tune.unchanged'
-    assert np.array_equal(right.setup.filter.process_noise, right.start.filter.process_noise)
+    assert np.array_equal(right.judge.filter.process_noise, right.start.filter.process_noise)
 
 
 def test_the_files_give_the_estimates_of_the_tuned_filter(tmp_path: Path) -> None:
@@ -76,7 +85,7 @@ def test_the_files_give_the_estimates_of_the_tuned_filter(tmp_path: Path) -> Non
         'pose0_rejection_threshold': 3.0, 'pose0_config.y': 0.0, 'covariance.pose': 2.5,
     }  # fmt: skip
     setup = tuned(start, parameters, [wanted.get(one.name, one.start) for one in parameters])
-    files = node_files(start, setup, ['why'], {'process_noise_covariance': ['by how much']})
+    files = parameter_files(start, setup, ['why'], {'process_noise_covariance': ['by how much']})
     assert list(files) == ['ekf.yaml', 'case.yaml']
     out = tmp_path / 'tuned'
     out.mkdir()
@@ -108,3 +117,80 @@ def test_components_need_a_truth_and_names_are_known(tmp_path: Path) -> None:
         tune([source], setup, TuneOptions(parameters='nois'))
     with pytest.raises(Sim2RealError, match='has no truth, which --objective speed needs'):
         tune([source], setup, TuneOptions(objective='speed'))
+
+
+GAIN = '''
+import dataclasses
+import numpy as np
+from sim2real_eval.judge import Estimate
+from sim_sensors.core import Parameters, parameter
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain(Parameters):
+    """Some times the velocity that is true."""
+
+    gain: float = parameter(0.4, '1', 'Of the velocity.', minimum=0.0, maximum=3.0)
+    idle: float = parameter(7.0, '1', 'Nothing depends on it.', above=0.0)
+    off: float = parameter(0.0, 'm', 'Has no neighbours.')
+    turned: bool = parameter(False, '', 'Makes it worse.')
+
+    def judge(self, recording):
+        truth = recording.truth
+        world = truth.linear_velocity[:, :1] * np.array([[1.0, 0.0, 0.0]])
+        noise = np.random.default_rng(len(truth)).normal(0.0, 0.1, len(truth))
+        found = (self.gain - 0.3 * self.turned) * world
+        found[:, 0] += noise
+        return Estimate(truth.stamp_ns, found)
+'''
+
+
+def test_a_judge_that_declares_its_parameters_is_tuned(tmp_path: Path) -> None:
+    """The right gain is 1: outside the interval of 95 % in one of twenty seeds."""
+    (tmp_path / 'gain.py').write_text(GAIN)
+    judge = load_judge(JudgeRequest(f'{tmp_path}/gain.py:Gain'))
+    drive = simulate(motion_of('line', duration=30.0), gps='baseline', imu='ideal')
+    write_recording(drive, tmp_path / 'drive')
+    found = tune([Source(tmp_path / 'drive')], judge)
+    assert [one.parameter.name for one in found.parameters] == ['gain', 'idle', 'turned']
+    (one,) = found.changed
+    assert one.low is not None
+    assert one.high is not None
+    assert one.low < 1.0 < one.high < 1.1 * one.low
+    # It states no covariance and no likelihood, and heads where the line does.
+    assert [measure.kind for measure in found.measures] == ['speed']
+    files = parameter_files(found.start, found.judge, ['why'], {'gain': ['by how much']})
+    (tmp_path / 'judge.yaml').write_text(files['judge.yaml'])
+    again = load_judge(
+        JudgeRequest(f'{tmp_path}/gain.py:Gain', config=str(tmp_path / 'judge.yaml'))
+    )
+    for other in (again, pickle.loads(pickle.dumps(found.judge))):
+        assert judged_velocity(other, drive) == judged_velocity(found.judge, drive)
+
+
+def judged_velocity(judge: Judge, recording: Recording) -> list[list[float]]:
+    return list(judge.judge(recording).linear_velocity.tolist())
+
+
+def test_parts_of_declared_parameters_are_tuned_too() -> None:
+    judge = ErrorStateJudge.load()
+    (one,) = tunables(judge, ['start.heading_deviation'])
+    assert one.bounds == (pytest.approx(1e-4), pytest.approx(1000.0))
+    (changed,) = (tuned(judge, [one], [0.3]),)
+    assert isinstance(changed, ErrorStateJudge)
+    assert changed.parameters.start.heading_deviation == 0.3
+    assert changed.parameters.gate == judge.parameters.gate
+    with pytest.raises(ParameterError, match='did you mean gyroscope_noise'):
+        tunables(judge, ['gyroscope_noize'])
+
+
+def test_the_node_gives_what_the_search_found(tmp_path: Path) -> None:
+    pytest.importorskip('rclpy', reason='no ROS')
+    from sim2real_eval.judge.external.graph import GraphJudgeSetup
+
+    recording = Wander('', seed=2, seconds=3.0).read()
+    setup = GraphJudgeSetup.of(wander_setup(tmp_path), 'judge_node')
+    found = node_check(setup, recording, None)
+    assert found is not None
+    assert found.code == 'tune.node_agrees'
+    assert node_check(ErrorStateJudge.load(), recording, None) is None

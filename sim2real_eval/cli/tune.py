@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real tune`: parameters of robot_localization from recordings."""
+"""`sim2real tune`: parameters of a filter from recordings."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from sim2real_eval.benches.tuning.options import TuneOptions
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError
 from .arguments import add_out, add_recordings, add_shared, sources
-from .judge_arguments import add_judge, judge_setup
+from .judge_arguments import add_judge, add_judge_kind, judge_setup
 from .options import OptionSet
 from .output import conclude, print_notes, print_table, progress_bar
 
-HELP = 'recordings -> tuned parameter file of ekf_node or ukf_node'
+HELP = 'recordings -> tuned parameter file of ekf_node, ukf_node or another judge'
 DESCRIPTION = (
-    'Tune parameters of robot_localization to recordings: by an error against truth or, without '
-    'truth, by the likelihood of the innovations. Each parameter has to prove its gain on blocks '
-    'of recordings that its value was not found on; the others are left as they are.'
+    'Tune parameters of robot_localization, or of a judge that declares its parameters, to '
+    'recordings: by an error against truth or, without truth, by the likelihood of the '
+    'innovations. Each parameter has to prove its gain on blocks of recordings that its value was '
+    'not found on; the others are left as they are. Where robot_localization is installed, its '
+    'node judges once with the result.'
 )
 EPILOG = """\
 examples:
@@ -28,6 +30,7 @@ examples:
   sim2real tune bags/* --judge-config ekf.yaml --objective likelihood --out tuned
   sim2real tune bags/* --judge-config ekf.yaml --parameters noise,gates --test others/* --out tuned
   ros2 run robot_localization ekf_node --ros-args --params-file tuned/ekf.yaml
+  sim2real tune bags/* --judge my_filter.py:MyFilter --out tuned
 """
 
 _OPTIONS = OptionSet(TuneOptions, parameters='--parameters LIST')
@@ -39,8 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'recordings to try the result on, which are not looked at before'
     parser.add_argument('--test', nargs='+', default=[], metavar='RECORDING', help=about)
     add_judge(parser, '--judge-config', PROFILE)
-    # What the embedded judge has and robot_localization has not would be no tuning of it.
-    parser.set_defaults(judge_kind='embedded')
+    add_judge_kind(parser)
     add_shared(parser, 'topic')
     _OPTIONS.add(parser.add_argument_group('what is tuned, and how'))
     about = 'folder for parameter files, tables and plot'
@@ -52,16 +54,18 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.benches.tuning.tuning import tune
     from sim2real_eval.common.results import check_result_folder
-    from sim2real_eval.judge.setup import JudgeSetup
+    from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.report import tuning as report
 
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
-    setup = judge_setup(options)
-    assert isinstance(setup, JudgeSetup)
+    judge = judge_setup(options)
     both = [
-        dataclasses.replace(source, transforms=setup.transforms)
+        dataclasses.replace(source, transforms=judge.transforms)
         for source in sources(
-            [*options.recordings, *options.test], options.topic, inputs=True, option='recordings'
+            [*options.recordings, *options.test],
+            options.topic,
+            inputs=takes_inputs(options.judge_kind),
+            option='recordings',
         )
     ]
     searched, tested = both[: len(options.recordings)], both[len(options.recordings) :]
@@ -77,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
             bars.close()
             return bars.enter_context(progress_bar(tasks, 'tuning'))
 
-        found = tune(searched, setup, method, tests=tested, jobs=options.jobs, progress=begin)
+        found = tune(searched, judge, method, tests=tested, jobs=options.jobs, progress=begin)
     record = report.tuning_record(found, method, searched, tested)
     report.write_tuning(options.out, found, record, overwrite=options.overwrite)
 

@@ -283,6 +283,15 @@ class _OutsideJudge:
     def base_link_frame(self) -> str:
         return str(getattr(self.model, 'base_link_frame', 'base_link'))
 
+    @property
+    def parameters(self) -> Parameters | None:
+        """What it declares; None: nothing."""
+        return self.model if isinstance(self.model, Parameters) else None
+
+    def with_parameters(self, parameters: Parameters) -> _OutsideJudge:
+        """Return the judge with other ones."""
+        return dataclasses.replace(self, model=parameters)
+
     def settings(self) -> Mapping[str, Any]:
         told: dict[str, Any] = {}
         if package := _package(type(self.model)):
@@ -327,7 +336,14 @@ class _OutsideJudge:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A worker process loads the class for itself.
-        return load_judge, (dataclasses.replace(self.request, refuse=_refuse),)
+        values = None if self.parameters is None else self.parameters.to_mapping()
+        return _loaded_again, (dataclasses.replace(self.request, refuse=_refuse), values)
+
+
+def _loaded_again(request: JudgeRequest, values: Mapping[str, Any] | None) -> Any:
+    judge: Any = load_judge(request)
+    kind = type(judge.model)
+    return judge.with_parameters(kind.from_mapping(values, request.judge)) if values else judge
 
 
 def _outside_judge(kind: Any, request: JudgeRequest) -> _OutsideJudge:

@@ -17,13 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.benches.tuning.gains import Gain
-from sim2real_eval.benches.tuning.node_files import node_files
 from sim2real_eval.benches.tuning.options import RMS, TuneOptions, gain_text
-from sim2real_eval.benches.tuning.parameters import Tunable
+from sim2real_eval.benches.tuning.parameter_files import parameter_files
+from sim2real_eval.benches.tuning.tunable import Tunable
 from sim2real_eval.benches.tuning.tuning import Examined, Measure, Tuning
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import file_digest, fresh_folder, versions
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
+from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Source
 from . import style
@@ -133,13 +134,19 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
 def _draw_factors(panel: Axes, factors: Sequence[Examined], level: float) -> None:
     rows = np.arange(len(factors))[::-1]
     for row, one in zip(rows.tolist(), factors, strict=True):
+        start = one.parameter.start
         if one.changed:
             # An open end is drawn to the bound of the search.
             low, high = one.parameter.bounds
-            panel.plot([one.low or low, one.high or high], [row, row], color=style.BLUE, lw=2.0)
+            ends = [(one.low or low) / start, (one.high or high) / start]
+            panel.plot(ends, [row, row], color=style.BLUE, lw=2.0)
         colour = style.BLUE if one.changed else style.REAL_COLOUR
         panel.plot(
-            one.value, row, 'o', color=colour, markerfacecolor=colour if one.changed else 'white'
+            one.value / start,
+            row,
+            'o',
+            color=colour,
+            markerfacecolor=colour if one.changed else 'white',
         )
     panel.axvline(1.0, color='black', linewidth=0.6)
     panel.set_yticks(rows, [_label(one.parameter) for one in factors])
@@ -162,15 +169,15 @@ def tuning_record(
     tuning: Tuning, options: TuneOptions, sources: Sequence[Source], tests: Sequence[Source]
 ) -> dict[str, Any]:
     """Return everything needed to repeat and to read a tuning, as plain values."""
-    setup = tuning.start
+    judge = tuning.start
     return {
         'format': 1,
         'versions': versions(),
         'options': {**options.to_mapping(), 'objective': tuning.by},
         'judge': {
-            'name': setup.name,
-            'files': [{'name': p.name, 'sha256': file_digest(p)} for p in setup.files],
-            **setup.settings(),
+            'name': judge.name,
+            'files': [{'name': p.name, 'sha256': file_digest(p)} for p in judge.files],
+            **judge.settings(),
         },
         'answer': str(tuning.notes[0]),
         'parameters': [_parameter_record(one) for one in tuning.parameters],
@@ -205,7 +212,7 @@ def _parameter_record(one: Examined) -> dict[str, Any]:
         'name': known.name,
         'group': known.group,
         'unit': known.unit,
-        'is_factor': known.scale == 'log',
+        'is_factor': known.is_factor,
         'changed': one.changed,
         **{name: _finite(value) for name, value in ends.items()},
     }
@@ -228,12 +235,13 @@ def _finite(value: float | None) -> float | None:
 def write_tuning(
     folder: str | Path, tuning: Tuning, record: Mapping[str, Any], *, overwrite: bool = False
 ) -> Path:
-    """Write the files of the nodes, tune.json, parameters.csv, measures.csv and the plot, all or
+    """Write the parameter files, tune.json, parameters.csv, measures.csv and the plot, all or
     nothing: not where the folder exists and may not be replaced.
     """
     level = record['options']['level']
     with fresh_folder(folder, MARK, overwrite=overwrite, older=_older) as fresh:
-        files = node_files(tuning.start, tuning.setup, _header(tuning, record), _remarks(tuning))
+        header = _header(tuning, record)
+        files = parameter_files(tuning.start, tuning.judge, header, _remarks(tuning))
         for name, text in files.items():
             write_bytes(fresh / name, text.encode())
         rows = [
@@ -261,9 +269,8 @@ def write_tuning(
 
 
 def _older(record: Any) -> list[str]:
-    return [f'{kind}{end}.yaml' for kind in ('ekf', 'ukf') for end in ('', '_navsat')] + [
-        'case.yaml'
-    ]
+    nodes = [f'{kind}{end}.yaml' for kind in ('ekf', 'ukf') for end in ('', '_navsat')]
+    return [*nodes, 'case.yaml', 'judge.yaml']
 
 
 def _header(tuning: Tuning, record: Mapping[str, Any]) -> list[str]:
@@ -273,7 +280,9 @@ def _header(tuning: Tuning, record: Mapping[str, Any]) -> list[str]:
         f'Tuned by `sim2real tune` from {tuning.start.name} on {shown}.',
         f'{tuning.notes[0].problem}.',
         'For robot_localization (ros2 run ... --ros-args --params-file) and for sim2real '
-        '(--judge-config) alike.',
+        '(--judge-config) alike.'
+        if isinstance(tuning.start, JudgeSetup)
+        else 'For --judge-config, beside the same --judge.',
     ]
 
 
@@ -282,14 +291,16 @@ def _remarks(tuning: Tuning) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for one in tuning.parameters:
         known = one.parameter
-        key, _, part = known.name.partition('.')
+        key, part = known.name, ''
+        if known.group != 'declared':
+            key, _, part = known.name.partition('.')
         if known.group == 'covariance':
             continue
         about = f'{part}: ' if part else ''
         if one.changed:
             low, high = (None if end is None else known.shown(end) for end in (one.low, one.high))
             ends = f' (interval {low or "open"} to {high or "open"})' if low or high else ''
-            was = '' if known.scale == 'log' else f', was {known.shown(known.start)}'
+            was = '' if known.is_factor else f', was {known.shown(known.start)}'
             found.setdefault(key, []).append(f'{about}tuned, {known.shown(one.value)}{ends}{was}')
         elif known.group == 'noise':
             found.setdefault(key, []).append(

@@ -13,6 +13,7 @@ import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.configuration import with_front_end
 from sim2real_eval.judge.robot_localization.embedded import (
     PreparedRecording,
@@ -27,12 +28,13 @@ from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_of_base
-from sim2real_eval.study.adapting import true_heading
+from sim2real_eval.study.adapting import lacks_heading, true_heading
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from .losses import losses
 from .options import KINDS, RMS
-from .parameters import Tunable, tuned
+from .parameters import tuned
+from .tunable import Tunable
 
 _MOST_WORSE = 4.0
 """How much larger than at the start a loss may become: what lies beyond is equally bad."""
@@ -42,7 +44,7 @@ class Task(NamedTuple):
     """What is tuned on what; equal in every process."""
 
     sources: tuple[Source, ...]
-    setup: JudgeSetup
+    judge: Judge
     parameters: tuple[Tunable, ...]
     by: str | None  # of `options.KINDS`; None: speed where there is truth, else likelihood
     windows: int  # into which each recording is cut
@@ -82,28 +84,39 @@ class Evaluations:
         self.task = task
         self._runs = [_run(source, task) for source in task.sources]
         has_truth = all(run.truth is not None for run in self._runs)
-        self.kinds = KINDS if has_truth else ('likelihood',)
-        self.by = task.by or self.kinds[0]
+        self.by = task.by or ('speed' if has_truth else 'likelihood')
         edges = np.array([run.edges for run in self._runs])
         self.begin, self.end = edges[:, :-1].ravel(), edges[:, 1:].ravel()
         self._known: dict[tuple[int, tuple[float, ...]], FloatArray] = {}
         first = tuple(one.start for one in task.parameters)
-        for number, run in enumerate(self._runs):
-            row = self._judge(run, first)
+        judged = [self._judged_run(run, first) for run in self._runs]
+        for number, (run, one) in enumerate(zip(self._runs, judged, strict=True)):
+            row = self._losses(self.by, run, one)
             if not np.isfinite(row).all():
                 raise JudgeError(
                     f'{run.recording.name}: {self.by} cannot be told in each of {task.windows} '
-                    'windows of it; fewer --blocks or a shorter --warmup may help'
+                    f'windows of it; fewer --blocks or a shorter --warmup may help, where '
+                    f'{task.judge.name} states what it needs'
                 )
             self._known[number, first] = row
         row = np.concatenate([self._known[i, first] for i in range(len(self._runs))])
         self._scale = float(row.mean()) if self.by in RMS else 1.0
+        if self._scale == 0.0:
+            raise JudgeError(f'the error of {self.by} is zero at the start: nothing to tune')
         self.start = row / self._scale
+        kinds = KINDS if has_truth else ('likelihood',)
+        self.kinds = tuple(kind for kind in kinds if self._is_told(kind, judged))
 
     @property
     def is_told_heading(self) -> bool:
         """Whether the filter starts with the true heading, in some recording at least."""
         return any(run.heading is not None for run in self._runs)
+
+    @property
+    def shortest(self) -> tuple[Recording, float | None]:
+        """The shortest recording, and the heading that a judge is told at its start."""
+        run = min(self._runs, key=lambda run: run.edges[-1] - run.edges[0])
+        return run.recording, run.heading
 
     def losses(self, values: Sequence[float], windows: IntArray | None = None) -> FloatArray:
         """Return the losses in all windows, or in some of them, (k,).
@@ -136,15 +149,26 @@ class Evaluations:
             self._known[number, values] = row
         return self._known[number, values]
 
+    def _is_told(self, kind: str, judged: Sequence[JudgedRun]) -> bool:
+        """Say whether the judge states what a loss needs, and an error is there to gain by."""
+        try:
+            rows = [self._losses(kind, *pair) for pair in zip(self._runs, judged, strict=True)]
+        except (Sim2RealError, np.linalg.LinAlgError):
+            return False
+        return bool(np.isfinite(rows).all() and (kind not in RMS or np.any(rows)))
+
     def _judge(self, run: _Run, values: tuple[float, ...]) -> FloatArray:
         return self._losses(self.by, run, self._judged_run(run, values))
 
     def _losses(self, kind: str, run: _Run, judged: JudgedRun) -> FloatArray:
-        return losses(kind, self.task.setup, run.recording, run.truth, judged, run.edges)
+        return losses(kind, self.task.judge, run.recording, run.truth, judged, run.edges)
 
     def _judged_run(self, run: _Run, values: tuple[float, ...]) -> JudgedRun:
         parameters = self.task.parameters
-        setup = tuned(self.task.setup, parameters, values).started(start_heading=run.heading)
+        judge = tuned(self.task.judge, parameters, values)
+        if not isinstance(judge, JudgeSetup):
+            return judge.judge(run.recording, start_heading=run.heading)
+        setup = judge.started(start_heading=run.heading)
         # Of what the recording is prepared with, process noise is no part.
         key = tuple(
             value for one, value in zip(parameters, values, strict=True) if one.group != 'noise'
@@ -171,7 +195,7 @@ class _Kept(Arrivals):
 
 def _run(source: Source, task: Task) -> _Run:
     """Read a recording; its windows are equal parts of what counts of it."""
-    recording, base = source.read(), task.setup.base_link_frame
+    recording, base = source.read(), task.judge.base_link_frame
     truth, heading = recording.truth, None
     first, last = recording.start_ns, recording.end_ns
     if truth is None or len(truth) < 2:
@@ -183,11 +207,11 @@ def _run(source: Source, task: Task) -> _Run:
         truth = None
     else:
         transforms = recording.transforms
-        if task.setup.transforms is not None:
-            transforms, _ = task.setup.transforms.over(transforms)
+        if task.judge.transforms is not None:
+            transforms, _ = task.judge.transforms.over(transforms)
         truth = truth_of_base(truth, base, FrameTree(transforms, assume_identity=not transforms))
         first, last = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
-        if task.setup.lacks_heading(recording):
+        if lacks_heading(task.judge, recording):
             heading = true_heading(truth)
     first += round(task.warmup * 1e9)
     if first >= last:

@@ -75,3 +75,22 @@ NO_PARAMETER = assumed(
     'The embedded judge takes the factor from case.yaml (--case). The nodes do not.',
     'state {factor:.3g} times the covariance where the messages are made',
 )
+NODE_AGREES = routine(
+    'tune.node_agrees',
+    'the node gives the speeds of the search: the largest of {count:d} differences is '
+    '{difference:.1g} m/s',
+    'The tuned file does on the robot what it did here.',
+)
+NODE_DIFFERS = assumed(
+    'tune.node_differs',
+    'the node gives other speeds than the search: of {count:d} estimates at the same time up to '
+    '{difference:.3g} m/s away',
+    'The gain was found with the embedded filter, and may not be that of the node.',
+    'judge the recordings with --judge robot_localization and compare the errors',
+)
+NODE_FAILS = assumed(
+    'tune.node_fails',
+    'the node did not judge with the tuned parameters: {problem}',
+    'The gain was found with the embedded filter alone.',
+    'run --judge robot_localization with the tuned file',
+)

@@ -7,7 +7,7 @@ import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.consistency import judged_world, known_axes
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.recording import Recording
@@ -18,7 +18,7 @@ from sim_sensors.core.rotations import heading
 
 def losses(
     kind: str,
-    setup: JudgeSetup,
+    judge: Judge,
     recording: Recording,
     truth: OdometryArray | None,
     judged: JudgedRun,
@@ -49,7 +49,8 @@ def losses(
         raise JudgeError(f'{recording.name}: the judge published no estimate')
     if kind == 'likelihood':
         seen = judged.corrections
-        assert seen.determinant is not None
+        if seen.determinant is None:
+            return np.full(len(edges) - 1, np.nan)
         with np.errstate(divide='ignore'):
             values = 0.5 * (seen.nis + np.log(seen.determinant))
         return _means(seen.stamp_ns, values, edges)
@@ -62,17 +63,17 @@ def losses(
         error = speed(judged.linear_velocity[inside], judged.orientation[inside])
         squares = (error - np.interp(stamps, truth.stamp_ns, true)) ** 2
     else:
-        squares = _in_world(kind, setup, recording, truth, judged, np.flatnonzero(inside))
+        squares = _in_world(kind, judge, recording, truth, judged, np.flatnonzero(inside))
     means = _means(stamps, squares, edges)
     return means if kind == 'nees' else np.sqrt(means)
 
 
 def _in_world(
-    kind: str, setup: JudgeSetup, recording: Recording, truth: OdometryArray,
+    kind: str, judge: Judge, recording: Recording, truth: OdometryArray,
     judged: JudgedRun, inside: IntArray,
 ) -> FloatArray:  # fmt: skip
     """Return squared errors of position or heading, or minus the logarithm of the density."""
-    world = judged_world(setup, recording, truth, judged).truth
+    world = judged_world(judge, recording, truth, judged).truth
     true = truth_at(world, judged.stamp_ns[inside])
     away = judged.position[inside] - true.position
     turned = heading(judged.orientation[inside]) - heading(true.orientation)
@@ -81,8 +82,10 @@ def _in_world(
         return np.asarray(np.sum(away[:, :2] ** 2, axis=1))
     if kind == 'heading':
         return np.asarray(turned**2)
-    axes = list(known_axes(setup)[0])
+    axes = list(known_axes(judge)[0])
     pose, twist = judged.pose_covariance[inside], judged.twist_covariance[inside]
+    if judged.unknown & {'pose_covariance', 'twist_covariance'}:
+        return np.full(len(inside), np.nan)
     velocity = judged.linear_velocity[inside] - true.linear_velocity
     score = np.zeros(len(inside))
     for error, covariance in (

@@ -33,12 +33,14 @@ class TuneOptions(Parameters):
         optional=str,
         choices=KINDS,
     )
-    parameters: str = parameter(
-        'noise',
+    parameters: str | None = parameter(
+        None,
         '',
         'What is tuned, by comma: noise (process noise by block), gates, inputs (which inputs and '
         'components), heading (yaw_offset), covariance (a factor by topic), all, or single names '
-        'such as process_noise_covariance.velocity.',
+        'such as process_noise_covariance.velocity (noise, or all that another --judge declares, '
+        'where it is not given).',
+        optional=str,
     )
     blocks: int = parameter(
         10,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of robot_localization tuned to recordings, and what is known of the result."""
+"""Parameters of a judge tuned to recordings, and what is known of the result."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.common.workers import Workers
+from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import Source
 from sim_sensors.core.errors import ParameterError
@@ -22,9 +23,11 @@ from . import findings
 from .blocks import deal_blocks, drives
 from .evaluations import Evaluations, Task, evaluations_of
 from .gains import Gain, gain_of, least_blocks
+from .node_check import node_check
 from .options import LEAST_BLOCKS, RMS, TuneOptions, gain_text
-from .parameters import Tunable, tunables, tuned
+from .parameters import tunables, tuned
 from .search import Progress, Screened, Search, Values
+from .tunable import Tunable
 
 _OVER_FITTED = 0.5
 _HEADING_OFF = math.radians(20.0)
@@ -85,7 +88,7 @@ class Tuning:
 
     Attributes
     ----------
-    start, setup : JudgeSetup
+    start, judge : Judge
         As given, and tuned.
     by : str
         What was made small.
@@ -97,8 +100,8 @@ class Tuning:
         The first says which parameters changed and what that gains.
     """
 
-    start: JudgeSetup
-    setup: JudgeSetup
+    start: Judge
+    judge: Judge
     by: str
     parameters: tuple[Examined, ...]
     measures: tuple[Measure, ...]
@@ -114,20 +117,21 @@ class Tuning:
 
 def tune(
     sources: Sequence[Source],
-    setup: JudgeSetup,
+    judge: Judge,
     options: TuneOptions | None = None,
     *,
     tests: Sequence[Source] = (),
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Tuning:
-    """Tune parameters of a set-up to recordings.
+    """Tune parameters of a judge to recordings.
 
     Parameters
     ----------
     sources : sequence of Source
-    setup : JudgeSetup
-        Parameters to start from.
+    judge : Judge
+        Robot_localization's filter, `JudgeSetup`, or one that declares its parameters; where the
+        search starts.
     options : TuneOptions, optional
     tests : sequence of Source
         Recordings that are not looked at until everything is found.
@@ -149,6 +153,7 @@ def tune(
     >>> from sim_sensors import motion_of
     >>> drive = simulate(motion_of('line', duration=6.0), gps='baseline', imu='ideal')
     >>> options = TuneOptions(parameters='imu0_twist_rejection_threshold', warmup=1.0, blocks=6)
+    >>> from sim2real_eval.judge.setup import JudgeSetup
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_recording(drive, f'{folder}/drive')
     ...     found = tune([Source(f'{folder}/drive')], JudgeSetup.load('clean'), options)
@@ -156,14 +161,14 @@ def tune(
     ((), 'tune.unchanged')
     """
     options, told = options or TuneOptions(), progress or (lambda _: None)
-    names = [name.strip() for name in options.parameters.split(',')]
-    parameters = tunables(setup, names)
+    names = options.parameters and [name.strip() for name in options.parameters.split(',')]
+    parameters = tunables(judge, names or None)
     least = least_blocks(1.0 - (1.0 - options.level) / len(parameters))
     if options.blocks < least:
         problem = f'{options.blocks} blocks prove nothing of {len(parameters)} parameters'
         raise ParameterError('--blocks', '', f'{problem}; must be >= {least}')
     windows = math.ceil(options.blocks / len(sources))
-    task = Task(tuple(sources), setup, parameters, options.objective, windows, options.warmup)
+    task = Task(tuple(sources), judge, parameters, options.objective, windows, options.warmup)
     pickled = pickle.dumps(task)
     # Before the workers start, which are copies of this process.
     evaluations = evaluations_of(pickled)
@@ -215,12 +220,15 @@ def tune(
     if evaluations.is_told_heading:
         notes.append(findings.TRUE_HEADING())
     off = losses[values].get('heading')
-    if off is not None and off.mean() > _HEADING_OFF:
+    # Of another judge its author knows why.
+    if isinstance(judge, JudgeSetup) and off is not None and off.mean() > _HEADING_OFF:
         notes.append(findings.HEADING_OFF(error=math.degrees(off.mean())))
+    if better and (checked := node_check(tuned(judge, parameters, values), *evaluations.shortest)):
+        notes.append(checked)
     names_of = [source.own_name() for source in sources]
     return Tuning(
-        setup,
-        tuned(setup, parameters, values),
+        judge,
+        tuned(judge, parameters, values),
         by,
         examined,
         measures if better else (),

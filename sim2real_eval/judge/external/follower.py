@@ -375,13 +375,13 @@ def rounded_up(apart: float) -> float:
 
 def _first_difference(one: np.ndarray, other: np.ndarray) -> float:
     """Return the first row with other bits, or the end of the shorter array, or infinity."""
-    n = min(len(one), len(other))
-    bits = [
-        np.ascontiguousarray(array[:n]).view(np.int64).reshape(n, -1) for array in (one, other)
-    ]
-    rows = np.flatnonzero((bits[0] != bits[1]).any(axis=1)) if n else np.zeros(0)
-    if len(rows):
-        return float(rows[0])
+    if n := min(len(one), len(other)):
+        bits = [
+            np.ascontiguousarray(array[:n]).view(np.int64).reshape(n, -1) for array in (one, other)
+        ]
+        rows = np.flatnonzero((bits[0] != bits[1]).any(axis=1))
+        if len(rows):
+            return float(rows[0])
     return math.inf if len(one) == len(other) else float(n)
 
 

@@ -236,6 +236,10 @@ class InertialJudge(abc.ABC):
         """Frame whose motion is estimated."""
         return self.parameters.base_link_frame
 
+    def with_parameters(self: Made, parameters: InertialSettings) -> Made:
+        """Return the judge with other parameters."""
+        return dataclasses.replace(self, parameters=parameters)
+
     def settings(self) -> Mapping[str, Any]:
         """Return what made the result beside the files, as plain values."""
         told: dict[str, Any] = {'inertial': self.parameters.to_mapping()}

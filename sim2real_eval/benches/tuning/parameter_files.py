@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter files of the nodes, with what was tuned and why."""
+"""Parameter files of a judge, with what was tuned and why."""
 
 from __future__ import annotations
 
@@ -12,11 +12,33 @@ from typing import Any
 import numpy as np
 import yaml
 
+from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.ros_parameters import declared, read_node_parameters
 from sim2real_eval.judge.setup import JudgeSetup, node_of
-from .parameters import thresholds
+from .node_parameters import thresholds
+from .parameters import DeclaredJudge, has_parameters
 
 _WIDTH = 96
+
+
+def parameter_files(
+    start: Judge, judge: Judge, header: Sequence[str], remarks: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """Return the files of a tuned judge by name: those of the nodes, or judge.yaml.
+
+    Parameters
+    ----------
+    start, judge : Judge
+        As given, and tuned.
+    header : sequence of str
+        Comments at the top, a line or more each.
+    remarks : mapping
+        Comments above a parameter, by its name in the file.
+    """
+    if isinstance(start, JudgeSetup) and isinstance(judge, JudgeSetup):
+        return node_files(start, judge, header, remarks)
+    assert has_parameters(judge)
+    return {'judge.yaml': declared_file(judge, header, remarks)}
 
 
 def node_files(
@@ -32,14 +54,7 @@ def node_files(
     `--judge-config ekf.yaml` take the same file. Every parameter is in it that the given file has
     for the node.
 
-    Parameters
-    ----------
-    start, setup : JudgeSetup
-        As given, and tuned.
-    header : sequence of str
-        Comments at the top, a line or more each.
-    remarks : mapping
-        Comments above a parameter, by its name in the file.
+    The arguments are those of `parameter_files`.
 
     Examples
     --------
@@ -94,11 +109,45 @@ def _file(
         if value is None:
             continue
         plain = value.tolist() if isinstance(value, np.ndarray) else value
-        # A scalar by itself ends in the mark of the end of a document.
-        text = yaml.safe_dump(plain, default_flow_style=True, width=math.inf)
-        text = f'{name}: {text.strip().removesuffix("...").strip()}'
-        lines += _comments(remarks.get(name, ()), '    ') + f'    {text}\n'
+        lines += _comments(remarks.get(name, ()), '    ') + '    ' + _line(name, plain)
     return lines
+
+
+def declared_file(
+    judge: DeclaredJudge, header: Sequence[str], remarks: Mapping[str, Sequence[str]]
+) -> str:
+    r"""Return the file of parameters that --judge-config takes for this judge.
+
+    `remarks` are comments above a parameter, by its name.
+
+    Examples
+    --------
+    >>> from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
+    >>> text = declared_file(ErrorStateJudge.load(), ['As it was.'], {'gravity': ['left']})
+    >>> text.splitlines()[0], '# left\ngravity: 9.80665\n' in text
+    ('# As it was.', True)
+    """
+    return _comments(header, '') + _lines(judge.parameters.to_mapping(), (), remarks)
+
+
+def _lines(
+    values: Mapping[str, Any], path: tuple[str, ...], remarks: Mapping[str, Sequence[str]]
+) -> str:
+    indent, text = '  ' * len(path), ''
+    for name, value in values.items():
+        mine = (*path, name)
+        text += _comments(remarks.get('.'.join(mine), ()), indent)
+        if isinstance(value, Mapping):
+            text += f'{indent}{name}:\n{_lines(value, mine, remarks)}'
+        else:
+            text += indent + _line(name, value)
+    return text
+
+
+def _line(name: str, value: object) -> str:
+    # Some names need quotes, such as off.
+    text = yaml.safe_dump({name: value}, default_flow_style=True, width=math.inf)
+    return text.strip()[1:-1] + '\n'
 
 
 def _comments(texts: Sequence[str], indent: str) -> str:
