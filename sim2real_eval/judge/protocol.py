@@ -285,19 +285,17 @@ class _OutsideJudge:
 
     @property
     def parameters(self) -> Parameters | None:
-        """What it declares; None: nothing."""
         return self.model if isinstance(self.model, Parameters) else None
 
     def with_parameters(self, parameters: Parameters) -> _OutsideJudge:
-        """Return the judge with other ones."""
         return dataclasses.replace(self, model=parameters)
 
     def settings(self) -> Mapping[str, Any]:
         told: dict[str, Any] = {}
         if package := _package(type(self.model)):
             told['package'] = package
-        if isinstance(self.model, Parameters):
-            told['parameters'] = self.model.to_mapping()
+        if self.parameters is not None:
+            told['parameters'] = self.parameters.to_mapping()
         if hasattr(self.model, 'settings'):
             told |= self.model.settings()
         if self.transforms is not None:
@@ -342,8 +340,8 @@ class _OutsideJudge:
 
 def _loaded_again(request: JudgeRequest, values: Mapping[str, Any] | None) -> Any:
     judge: Any = load_judge(request)
-    kind = type(judge.model)
-    return judge.with_parameters(kind.from_mapping(values, request.judge)) if values else judge
+    changed = values and type(judge.model).from_mapping(values, request.judge)
+    return judge.with_parameters(changed) if changed else judge
 
 
 def _outside_judge(kind: Any, request: JudgeRequest) -> _OutsideJudge:

@@ -24,7 +24,8 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.findings import LOST, NO_TRANSFORMS, REAL_TIME, UNANSWERED
-from sim2real_eval.recording.message_types import MessageType
+from sim2real_eval.recording.cdr import decode
+from sim2real_eval.recording.message_types import TF_TYPE, MessageType, known_type
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.measurements import MessageArray
@@ -112,7 +113,7 @@ class StackSide:
         """
         self._feed, self._findings = feed, list[Finding]()
         self._data, self._heard = list[bytes](), list[int]()
-        self._asked = self._skipped = 0
+        self._asked_ns, self._skipped = list[int](), 0
         topics = {
             name: (_absolute(self._stack.inputs[name].topic), kind.name)
             for name, (kind, _) in inputs.items()
@@ -275,7 +276,8 @@ class StackSide:
         arrived, self._arrived = self._arrived, ()
         for taker, array in arrived:
             self._senders.send(taker, array)
-            self._asked += taker == self._stack.output.answers
+            if taker == self._stack.output.answers:
+                self._asked_ns += array.stamp_ns.tolist()
             if self._lockstep and self._questions is not None:
                 self._questions.put()
                 yield from self._questions.settled()
@@ -312,7 +314,7 @@ class StackSide:
         """Take what was published."""
         taken = self._inbox.take()
         if taken and not self._data:
-            self._skipped = max(self._asked - len(taken), 0)
+            self._skipped = self._unheard_before(taken)
         self._data += taken
         self._heard += [now_ns] * len(taken)
 
@@ -320,7 +322,19 @@ class StackSide:
     def missing(self) -> int:
         """Messages of the input that the estimator answers, without an answer yet."""
         answered = self._skipped + len(self._data) + len(self._inbox.waiting)
-        return max(self._asked - answered, 0)
+        return max(len(self._asked_ns) - answered, 0)
+
+    def _unheard_before(self, taken: Sequence[bytes]) -> int:
+        """Return how many messages went by before the estimator first answered one."""
+        unanswered = max(len(self._asked_ns) - len(taken), 0)
+        output = self._stack.output
+        if output.type == TF_TYPE or not unanswered:
+            return unanswered
+        # Some that came after the first one answered may be late, or lost.
+        now_ns = np.array([self._now_ns])
+        first = decode(known_type(output.type), taken[:1], now_ns, output.topic).array
+        first_ns = int(first.stamp_ns[0])
+        return min(unanswered, sum(stamp < first_ns for stamp in self._asked_ns))
 
     def judged(self) -> JudgedRun:
         """Return the estimate of the recording, with what was noticed."""
@@ -341,7 +355,9 @@ class StackSide:
         if self._inbox.lost > self._lost_before:
             found.append(LOST(_absolute(stack.output.topic)))
         if missing:
-            found.append(UNANSWERED(stack.output.answers, missing=missing, count=self._asked))
+            found.append(
+                UNANSWERED(stack.output.answers, missing=missing, count=len(self._asked_ns))
+            )
         heard = np.array(self._heard, dtype=np.int64)
         run = estimated_run(self._data, heard, stack.output, stack.frames)
         return dataclasses.replace(run, notes=(*run.notes, *found))
