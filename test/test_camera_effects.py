@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,6 +153,16 @@ def test_the_covariance_of_a_line_is_that_of_its_noise() -> None:
     np.testing.assert_allclose([normal @ first, normal @ second], true.distance[0], rtol=1e-12)
 
 
+def test_lines_near_the_ends_of_the_angle_are_near_each_other() -> None:
+    """A nearly vertical line leans to either side: the normal turns from 0 to pi."""
+    lean = LineArray.through([[100.0, 0.0]] * 2, [[101.0, 200.0], [99.0, 200.0]], 0.5)
+    upright = LineArray.through([[100.0, 0.0]] * 2, [[100.0, 200.0]] * 2, 0.5)
+    angle, distance = lean.minus(upright)
+    np.testing.assert_allclose(np.abs(angle), np.arctan(1.0 / 200.0))
+    assert angle[0] == pytest.approx(-angle[1])
+    np.testing.assert_allclose(distance, 0.0, atol=2e-3)
+
+
 def test_lines_join_the_features_that_a_frame_has() -> None:
     """Straight edges of a board go through all corners between their ends, frame by frame."""
     model = camera(intrinsics=VGA, missed=0.2)
@@ -164,3 +177,14 @@ def test_lines_join_the_features_that_a_frame_has() -> None:
         ids = seen.features.ids[rows]
         on_edge = seen.features.pixels[rows][(ids >= first) & (ids <= last)]
         np.testing.assert_allclose(on_edge @ [np.cos(angle), np.sin(angle)], distance, atol=1e-6)
+
+
+def test_examples_of_the_page_run(repository: Path) -> None:
+    """Rows and columns of its board of nine corners are in all frames."""
+    text = (repository / 'docs/reference/sensors/camera.md').read_text('utf-8')
+    lines, poses = re.findall(r'```python\n(.*?)```', text, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(lines, names)
+    assert len(names['lines'].frame) == 6 * len(names['seen'].features)
+    exec(poses, names)
+    assert len(names['seen'].poses) == len(names['seen'].features)

@@ -55,12 +55,12 @@ def _feature_values(row: FeatureRow) -> Iterator[tuple[str, str, float, float]]:
         if isinstance(values[0], tuple):
             for axis, real, simulated in zip(AXES, *values, strict=True):
                 yield f'{name}_{axis}', unit, real, simulated
-        else:
+        elif None not in values:
             yield name, unit, values[0], values[1]
 
 
 def _shown(value: float, unit: str) -> str:
-    return f'{value:.2%}' if unit == 'share' else rounded(value, 3 if unit else 4)
+    return f'{value:.2%}' if unit == 'share' else rounded(value, {'px': 3, 'rad': 5}.get(unit, 4))
 
 
 def _features_table(row: FeatureRow, *, published: bool) -> Table:
@@ -81,7 +81,7 @@ def _features_table(row: FeatureRow, *, published: bool) -> Table:
             known = LIGORIO_2015_FEATURES.get(axis)
             cells.append(rounded(getattr(known, quantity, None), 2))
         label = name.replace('rmse', 'RMSE').replace('correlation', 'R').replace('_', ' ')
-        table.add_row(Text(f'{label} [px]' if unit == 'px' else label), *cells)
+        table.add_row(Text(f'{label} [{unit}]' if unit in ('px', 'rad') else label), *cells)
     return table
 
 
@@ -192,6 +192,7 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
 _FEATURE_UNITS = {
     'rmse': 'px', 'rmse_std': 'px', 'correlation': '', 'correlation_std': '', 'noise': 'px',
     'missed': 'share', 'mismatched_frames': 'share', 'mismatched': 'share',
+    'line_angle_rmse': 'rad', 'line_distance_rmse': 'px',
 }  # fmt: skip
 _SHORT = {
     'angular_rate': 'rate',

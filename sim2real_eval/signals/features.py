@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -12,10 +13,13 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.lines import LineArray, edges
 from sim_sensors.camera.scene import Scene
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.motion.sampling import seconds
+from sim_sensors.world.world import World
 
 AXES = ('u', 'v')
 _DEVIATION = 1.4826  # of a normal law over its median absolute deviation
@@ -37,10 +41,14 @@ class FeatureAgreement:
         Standard deviation from frame to frame along u and v, px, mismatches apart: what
         `noise_std` of a camera model is. Errors of pose and calibration are slow and not in it.
     missed : float
-        Share of the features in view that were not found; `missed` of a model.
+        Share of the features in view that were not found; `missed` of a model. In view is the
+        whole image at any depth: what `border`, `nearest` and `farthest` leave out is missed.
     mismatched_frames, mismatched : float
         Share of the frames with mismatches, and of the features that are wrong in such frames:
         errors beyond 6 deviations.
+    line_angle_rmse, line_distance_rmse : float or None
+        Root mean square errors, rad and px, of the lines through the ends of rows and columns of
+        the world's chessboards, see `sim_sensors.camera.lines`; None where none is in view.
     """
 
     rmse: tuple[float, float]
@@ -51,15 +59,20 @@ class FeatureAgreement:
     missed: float
     mismatched_frames: float
     mismatched: float
+    line_angle_rmse: float | None = None
+    line_distance_rmse: float | None = None
 
     @classmethod
     def mean(cls, runs: Sequence[FeatureAgreement]) -> FeatureAgreement:
         """Return the mean of several runs."""
-        values: dict[str, object] = {}
+        values: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
-            mean = np.mean([getattr(run, field.name) for run in runs], axis=0)
-            values[field.name] = tuple(mean.tolist()) if np.ndim(mean) else float(mean)
-        return cls(**values)  # type: ignore[arg-type]
+            every = [getattr(run, field.name) for run in runs]
+            known = [one for one in every if one is not None]
+            values[field.name] = np.mean(known, axis=0).tolist() if known else None
+            if isinstance(values[field.name], list):
+                values[field.name] = tuple(values[field.name])
+        return cls(**values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +123,28 @@ def feature_agreement(
     ideal = np.concatenate(true)
     usable = np.isfinite(ideal).all(axis=1)
     frame = np.repeat(np.arange(len(features)), [len(mine) for mine in rows])[usable]
-    return _agreement(frame, place[usable], features.pixels[row[usable]], ideal[usable], in_view)
+    found = _agreement(frame, place[usable], features.pixels[row[usable]], ideal[usable], in_view)
+    if found is None:
+        return None
+    everywhere = np.full_like(features.pixels, np.nan)
+    everywhere[row] = ideal
+    angle, distance = _line_errors(features, everywhere, maker.world)
+    return dataclasses.replace(found, line_angle_rmse=angle, line_distance_rmse=distance)
+
+
+def _line_errors(
+    features: FeatureArray, ideal: FloatArray, world: World
+) -> tuple[float, float] | tuple[None, None]:
+    pairs = edges(world.chessboards)
+    measured = LineArray.of(features, pairs, 0.0)
+    angle, distance = measured.minus(
+        LineArray.of(dataclasses.replace(features, pixels=ideal), pairs, 0.0)
+    )
+    seen = np.isfinite(angle) & np.isfinite(distance)
+    if not seen.any():
+        return None, None
+    rms = [float(np.sqrt(np.mean(error[seen] ** 2))) for error in (angle, distance)]
+    return rms[0], rms[1]
 
 
 def _agreement(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,16 +67,39 @@ class LineArray:
         """Return the lines between features of the ids `pairs` `(m, 2)`, frame by frame, where
         both were found.
         """
-        frames = np.repeat(np.arange(len(features)), np.diff(features.first)).tolist()
-        keys = zip(frames, features.ids.tolist(), strict=True)
-        rows: dict[tuple[int, int], int] = {key: row for row, key in enumerate(keys)}
-        wanted = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).tolist()
-        found = [
-            (k, a, b, rows[k, a], rows[k, b])
-            for k in range(len(features))
-            for a, b in wanted
-            if (k, a) in rows and (k, b) in rows
-        ]
-        table = np.array(found, dtype=np.int64).reshape(-1, 5)
-        lines = cls.through(features.pixels[table[:, 3]], features.pixels[table[:, 4]], noise_std)
-        return dataclasses.replace(lines, frame=table[:, 0], ids=table[:, 1:3])
+        wanted = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        frames = np.repeat(np.arange(len(features)), np.diff(features.first))
+        # One number per frame and id, which fits 31 bits.
+        keys = (frames << 31) + features.ids
+        order = np.argsort(keys)
+        sought = (np.arange(len(features)) << 31)[:, None, None] + wanted
+        near = np.searchsorted(keys, sought, sorter=order)
+        rows = np.append(order, 0)[near]
+        seen = np.append(keys, -1)[np.where(near < len(keys), rows, -1)] == sought
+        frame, pair = np.nonzero(seen.all(axis=2))
+        first, last = features.pixels[rows[frame, pair]].swapaxes(0, 1)
+        lines = cls.through(first, last, noise_std)
+        return dataclasses.replace(lines, frame=frame, ids=wanted[pair])
+
+    def minus(self, other: LineArray) -> tuple[FloatArray, FloatArray]:
+        """Return by how much angle, rad, and distance, px, of each line `(n,)` are larger.
+
+        A line whose normal lies just below pi is near one just above 0 with the other sign.
+        """
+        turned = np.round((self.angle - other.angle) / np.pi)
+        sign = np.where(turned == 0.0, 1.0, -1.0)
+        return self.angle - other.angle - turned * np.pi, sign * self.distance - other.distance
+
+
+def edges(boards: Iterable[IntArray]) -> IntArray:
+    """Return the ids `(m, 2)` of the ends of all rows and columns of chessboards.
+
+    `boards` are the ids of their corners, `(rows, columns)` each, as `World.chessboards`.
+
+    Examples
+    --------
+    >>> edges([np.arange(6).reshape(2, 3)]).tolist()
+    [[0, 2], [3, 5], [0, 3], [1, 4], [2, 5]]
+    """
+    ends = [side[:, [0, -1]] for board in boards for side in (board, board.T) if side.shape[1] > 1]
+    return np.concatenate([np.zeros((0, 2), dtype=np.int64), *ends])
