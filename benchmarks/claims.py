@@ -200,6 +200,16 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             'test_rigid_scenarios.py::test_gtsam_has_the_same_motion', 'pose', 2e-13,
         ),
         Claim(
+            'car on springs, class C, 1 to 8 Hz: power over that of the road', 'chi-square bounds',
+            'test_rough_ground.py::test_the_body_shakes_as_the_spectrum_of_the_road_says',
+            'power', 1.25, 0.8,
+        ),
+        Claim(
+            'the same over known heights, class A: acceleration, relative', 'a linear car',
+            'test_rough_ground.py::test_over_its_own_ground_it_is_the_linear_car',
+            'difference', 0.06,
+        ),
+        Claim(
             'camera with lens distortion', 'OpenCV',
             'test_pinhole.py::test_opencv_projects_to_the_same_pixels', 'pixels', 1e-9, unit='px',
         ),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -113,16 +114,22 @@ def is_likely(ratio: FloatArray, free: FloatArray, alarms: float) -> bool:
     return bool(np.all((low < ratio) & (ratio < high)))
 
 
-def test_the_body_shakes_as_the_spectrum_of_the_road_says(rough: PhysicalMotion) -> None:
+def test_the_body_shakes_as_the_spectrum_of_the_road_says(
+    rough: PhysicalMotion, record_property: Callable[[str, object], None]
+) -> None:
     """By the hertz and over 1 to 8 Hz, the latter to 25 %: a false alarm once in 10^4."""
     felt = rough.noise_free_imu.linear_acceleration
     ratio, free = ratios(rough, felt, 1.0 / CAR.timestep, (1, 8))
     assert is_likely(ratio, free, 0.5e-4)
-    assert is_likely(np.average(ratio, weights=free), free.sum(), 0.5e-4)
+    power = np.average(ratio, weights=free)
+    record_property('power', float(power))
+    assert is_likely(power, free.sum(), 0.5e-4)
     assert chi2.ppf(1.0 - 0.25e-4, free.sum()) / free.sum() < 1.25
 
 
-def test_over_its_own_ground_it_is_the_linear_car() -> None:
+def test_over_its_own_ground_it_is_the_linear_car(
+    record_property: Callable[[str, object], None],
+) -> None:
     """From 1 to 10 Hz to 6 % of the acceleration, which are angles and half a step of lag; with
     half the stiffness of the tyres 28 %.
     """
@@ -144,7 +151,9 @@ def test_over_its_own_ground_it_is_the_linear_car() -> None:
     linear = (responses(frequency[inside]).T * heights).sum(axis=0)
     felt = driven.noise_free_imu.linear_acceleration[begin:, 2] - STANDARD_GRAVITY
     found = np.fft.rfft(window * felt)[inside]
-    assert np.linalg.norm(found - linear) < 0.06 * np.linalg.norm(linear)
+    off = float(np.linalg.norm(found - linear) / np.linalg.norm(linear))
+    record_property('difference', off)
+    assert off < 0.06
 
 
 def test_an_imu_feels_it_and_by_slow_odometry_does_not(rough: PhysicalMotion) -> None:
