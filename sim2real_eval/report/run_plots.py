@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import gaussian_kde
 
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
@@ -142,6 +141,9 @@ def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return where, to three widths of the kernel beyond the outermost values, and how large."""
     if np.ptp(values) == 0.0:
         return np.zeros(0), np.zeros(0)
+    # Half a second of import, for one plot of few results.
+    from scipy.stats import gaussian_kde
+
     kernels = gaussian_kde(values)
     beyond = 3.0 * math.sqrt(kernels.covariance[0, 0])
     at = np.linspace(max(values.min() - beyond, 0.0), values.max() + beyond, 200)
