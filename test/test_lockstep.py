@@ -26,6 +26,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.external import graph as graph_module
 from sim2real_eval.judge.external import senders as static_frames
 from sim2real_eval.judge.external.follower import (
     PendingMessage,
@@ -235,7 +236,7 @@ def test_a_difference_is_told_with_its_first_tick(monkeypatch: pytest.MonkeyPatc
 
 
 def test_others_that_publish_the_clock_or_estimates_are_refused(
-    tmp_path: Path, world: tuple[Node, SingleThreadedExecutor]
+    tmp_path: Path, world: tuple[Node, SingleThreadedExecutor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node, executor = world
     run = curve(0.5)
@@ -244,6 +245,11 @@ def test_others_that_publish_the_clock_or_estimates_are_refused(
         alone = Conductor(node, [], [], executor=executor, start_ns=run.start_ns)
         with pytest.raises(JudgeError, match=r'^/clock: /other publishes it too; end that'):
             alone.play()
+    # A publisher that goes has no name for a moment, which no node can be made to last.
+    seen = iter([['']])
+    monkeypatch.setattr(graph_module, 'publishers_of', lambda *_: next(seen, []))
+    Conductor(node, [], [], executor=executor, start_ns=run.start_ns)._refuse_another_clock()
+    assert not list(seen)
     topic = '/real/odometry/filtered'
     with foreign(node, topic, Odometry), Side(node, 'real', setup, run) as side:
         feeds = [RecordedFeed(run, setup)]
