@@ -37,8 +37,6 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter
 
 NO_JUDGE = 'none'
-ABOVE_M = '0.02'
-"""Where the origin of a robot starts: one whose wheels start in the ground is thrown up."""
 COMMANDS = {'gz': ('gz', 'sim'), 'ign': ('ign', 'gazebo')}
 
 
@@ -137,7 +135,8 @@ def robot(file: str) -> list[Node]:
             'create',
             package='ros_gz_sim',
             name='gazebo_robot',
-            arguments=['-file', file, '-z', ABOVE_M],
+            # At rest on the ground; from above it would fall.
+            arguments=['-file', file, '-z', '0'],
             on_exit=ended_badly,
         )
     ]

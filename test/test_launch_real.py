@@ -393,7 +393,7 @@ def test_gazebo_is_started_last_with_its_bridge_and_ends_the_launch(
     assert {'sensors_node', 'judge_node'} <= {process.executable for process in found}
     assert 'record' in ' '.join(found[-2].words)
     found = started('gazebo.launch.py', robot_file=str(gz))
-    assert one(found, 'create').words[:4] == ['-file', str(gz), '-z', '0.02']
+    assert one(found, 'create').words[:4] == ['-file', str(gz), '-z', '0']
     assert re.findall('<model name="(.*)"', Path(found[-1].words[-1]).read_text()) == ['field']
     gz.unlink()
     with pytest.raises(ParameterError, match=r'Gazebo \(gz or ign\) is not installed'):

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw gazebo.png: drives in Gazebo, the delay of its twist, and its gyroscope beside the model.
+"""Draw gazebo_*.png: drives in Gazebo, the delay of its twist, its gyroscope beside the model.
 
 Run it in this folder: `python draw_gazebo.py RUNS`, where RUNS has logs of Gazebo in folders
-line_1, circle_1, half_sine_1 (the car of sim2real_field.sdf), robot_1 (the URDF robot) and
-still_1 (an IMU of the numbers of gz_imu at 50 Hz on /gazebo/imu, one hour at rest).
+line_1, circle_1, half_sine_1 (the car of sim2real_field.sdf), robot_1 (the URDF robot, on the
+half-sine) and still_1 (an IMU of the numbers of gz_imu at 50 Hz on /gazebo/imu, one hour at rest).
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import allantools
@@ -29,21 +31,35 @@ RATE, SEEDS = 50.0, 8
 
 
 def main(runs: Path) -> None:
-    """Write gazebo.png beside this file."""
-    figure = new_figure(12.0, 4.0)
-    panels = figure.subplots(1, 3)
+    """Write the three pictures beside this file."""
+    with picture('gazebo_drives') as axes:
+        draw_drives(axes, runs)
+    with picture('gazebo_twist') as axes:
+        draw_delay(axes, truth(runs / 'line_1'))
+    with picture('gazebo_gyroscope') as axes:
+        draw_gyroscope(axes, runs / 'still_1')
+
+
+@contextlib.contextmanager
+def picture(name: str) -> Iterator[Axes]:
+    """Give axes to draw in, and write them."""
+    figure = new_figure(6.0, 4.0)
+    axes = figure.subplots()
+    yield axes
+    axes.legend(frameon=False, fontsize=8)
+    tidy(axes, grid=True)
+    save_png(figure, Path(__file__).with_name(f'{name}.png'))
+
+
+def draw_drives(axes: Axes, runs: Path) -> None:
+    """Draw where the car and the robot went."""
     colours = (BLUE, VERMILION, GREEN, '#882255')
     for (folder, label), colour in zip(PATHS.items(), colours, strict=True):
         place = truth(runs / folder).position
-        panels[0].plot(place[:, 0], place[:, 1], color=colour, label=label)
-    panels[0].set_aspect('equal')
-    label_axes(panels[0], 'Driven in Gazebo', 'east, m', 'north, m')
-    draw_delay(panels[1], truth(runs / 'line_1'))
-    draw_gyroscope(panels[2], runs / 'still_1')
-    for axes in panels:
-        axes.legend(frameon=False, fontsize=8)
-        tidy(axes, grid=True)
-    save_png(figure, Path(__file__).with_name('gazebo.png'))
+        style = '--' if label == 'path' else '-'
+        axes.plot(place[:, 0], place[:, 1], style, color=colour, label=label)
+    axes.set_aspect('equal')
+    label_axes(axes, 'Driven in Gazebo', 'east, m', 'north, m')
 
 
 def truth(folder: Path) -> OdometryArray:

@@ -187,7 +187,7 @@ ARGUMENTS: dict[str, Parameter] = {
         'the field.'
     ),
     'robot_file': _text(
-        'Robot (URDF, SDF) whose origin is put 0.02 m above that of the world; the field is '
+        'Robot (URDF, SDF) whose origin is put on that of the world, on the ground; the field is '
         'without its car then. None: what the world has.'
     ),
     'iterations': Parameter(
