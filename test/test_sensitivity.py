@@ -103,6 +103,19 @@ def test_the_search_ends_at_the_size_of_the_wanted_power() -> None:
         assert found.low < true < found.high
 
 
+def test_a_power_that_jumps_has_its_size_at_the_jump() -> None:
+    """As of an IMU whose delay passes a timeout of the filter: seen in part before it."""
+    search = SizeSearch(0, ERRORS['imu_delay'], 0.8)
+    while not search.is_done:
+        size = search.next
+        share = 1.0 if size > 0.16 else 0.22 if size > 0.12 else min(4.75 * size, 0.475)
+        search.add(Power(share, 0.01, 100))
+    found = search.result('judge')
+    assert found.low is not None
+    assert found.size is not None
+    assert found.low < 0.16 < found.size == found.high < 1.1 * found.low
+
+
 def test_what_is_never_seen_is_tried_up_to_the_largest_size() -> None:
     search = SizeSearch(0, ERRORS['gyro_bias'], 0.8)
     while not search.is_done:

@@ -23,6 +23,8 @@ _SMALLEST = 1e-4  # least size, as a share of the first
 _LASTS = 3  # sizes at most that take all
 _CLOSE = 0.04  # difference of logarithms at which the last size is that looked for
 _LEAST_SLOPE = 0.2
+_OUTSIDE = 0.15  # difference of logarithms by which the fit may leave the two sizes
+_NEAR = 0.15  # difference of the power within which the last size is near the one looked for
 
 
 class Point(NamedTuple):
@@ -44,7 +46,8 @@ class Detectable:
         With the wanted power, in the unit of the error; None where none of the points has it, or
         all have.
     low, high : float or None
-        Interval of 95 %.
+        Interval of 95 %. Where the power jumps past the wanted one, `low` is not yet seen, and
+        `size` and `high` are the smallest size that is.
     points : tuple of Point
         Sizes that were tried, rising; none where the messages do not hold the quantity.
     """
@@ -100,6 +103,9 @@ class SizeSearch:
         if not self.is_last:
             return Detectable(judge, self.error, None, None, None, points)
         centre, spread = self._centre()
+        low, high = self._bracket()
+        if low and high and abs(self._known[self.next].share - self._wanted) > _NEAR:
+            return Detectable(judge, self.error, high, low, high, points)
         half = float(stdtrit(self._known[self.next].degrees, 0.975)) * spread
         ends = [math.exp(centre + sign * half) for sign in (0.0, -1.0, 1.0)]
         return Detectable(judge, self.error, ends[0], ends[1], ends[2], points)
@@ -109,12 +115,16 @@ class SizeSearch:
         last size, which was tried most often, along the fit.
         """
         last = self._known[self.next]
-        low, high = self._bracket()
-        _, slope = self._fit(low or self.next, high or self.next)
+        low, high = (end or self.next for end in self._bracket())
+        _, slope = self._fit(low, high)
         share = min(max(last.share, 0.01), 0.99)
         probit = float(ndtri(share))
         slope = max(slope, _LEAST_SLOPE)
         centre = math.log(self.next) + (float(ndtri(self._wanted)) - probit) / slope
+        ends = math.log(low), math.log(high)
+        if not ends[0] - _OUTSIDE <= centre <= ends[1] + _OUTSIDE:
+            # The power is not that of the fit: it jumps, or falls in between.
+            centre = sum(ends) / 2.0
         return centre, last.error / float(_density(probit)) / slope
 
     def _bracket(self) -> tuple[float | None, float | None]:
