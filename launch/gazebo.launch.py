@@ -12,9 +12,9 @@ ros2 launch sim2real_sensors gazebo.launch.py iterations:=60000 judge:=none out:
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 from pathlib import Path
-from xml.etree import ElementTree
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext, LaunchDescription
@@ -83,8 +83,8 @@ def gazebo(context: LaunchContext) -> list:
     if command is None:
         raise ParameterError('launch', 'world_file', 'Gazebo (gz or ign) is not installed')
     shipped = Path(get_package_share_directory(PACKAGE), 'gazebo_ws_plugins')
-    field, given = shipped / 'worlds' / 'sim2real_field.sdf', value('robot_file')
-    world = value('world_file') or str(without_car(field) if given else field)
+    given = value('robot_file')
+    world = value('world_file') or field(shipped, car=not given, fortress=command[0] == 'ign')
     # Gazebo last of all: it takes longest to start.
     return [
         bridge(value('bridge_file') or str(shipped / 'config' / 'bridge.yaml')),
@@ -118,12 +118,21 @@ def bridge(file: str) -> Node:
     )
 
 
-def without_car(world: Path) -> Path:
-    """Write a copy of the field without its car, whose topics are those of a robot too."""
-    tree = ElementTree.parse(world)
-    field = tree.getroot()[0]
-    field.remove(field.find("model[@name='car']"))
-    return scratch_file(world.stem, '.sdf', ElementTree.tostring(tree.getroot(), 'unicode'))
+def field(shipped: Path, *, car: bool, fortress: bool) -> str:
+    """Return the shipped world, or a copy where it must differ.
+
+    The topics of its car are those of a robot too. All releases of Fortress know its own names of
+    systems; those of the file only since 6.18.
+    """
+    world = shipped / 'worlds' / 'sim2real_field.sdf'
+    if car and not fortress:
+        return str(world)
+    text = world.read_text('utf-8')
+    if not car:
+        text = re.sub('<model name="car">.*?</model>', '', text, flags=re.DOTALL)
+    if fortress:
+        text = text.replace('gz-sim-', 'ignition-gazebo-').replace('gz::sim', 'ignition::gazebo')
+    return str(scratch_file(world.stem, '.sdf', text))
 
 
 def robot(file: str) -> list[Node]:
