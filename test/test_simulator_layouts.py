@@ -167,7 +167,12 @@ def write_bag(section: str, path: Path, number: int = 0):
     return drive
 
 
-@pytest.mark.parametrize('section', SECTIONS)
+def test_every_simulator_has_a_layout() -> None:
+    """But MuJoCo, which runs here: its commands are run as they stand on the page."""
+    assert set(SECTIONS) == {*LAYOUTS, 'MuJoCo'}
+
+
+@pytest.mark.parametrize('section', LAYOUTS)
 def test_the_line_is_understood_and_the_bag_becomes_the_motion(section: str, tmp_path) -> None:
     parsed = build_parser('vepd').parse_args(line_of(section))
     for name in parsed.models.split(','):
