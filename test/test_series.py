@@ -26,8 +26,9 @@ from sim2real_eval.metrics.series_folder import (
     write_series_folder,
 )
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.parameters import LARGEST
 
-finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
+finite = st.floats(-LARGEST, LARGEST)
 samples = st.lists(st.tuples(finite, finite), min_size=1, max_size=20).map(
     lambda pairs: sorted(pairs, key=lambda pair: pair[0])
 )
@@ -50,6 +51,7 @@ def assert_equal(one: VelocitySeries, other: VelocitySeries) -> None:
         (([], [], [0.0], [1.0]), 'se_time'),
         (([0.0, np.nan], [1.0, 1.0], [0.0], [1.0]), r'se_time\[1\] is nan'),
         (([0.0, 1.0], [1.0, np.inf], [0.0], [1.0]), r'se_vel\[1\] is inf'),
+        (([0.0, 1.0], [1.0, -1e300], [0.0], [1.0]), r'se_vel\[1\] is -1e\+300.* at most 1e\+15'),
         (([0.0, 1.0], [1.0], [0.0], [1.0]), 'se_time has 2 values and se_vel 1'),
         (([0.0, 1.0], [1.0, 1.0], [0.0, 2.0, 1.0], [1.0] * 3), 'gt_time goes back from 2 s'),
         (([[0.0]], [[1.0]], [0.0], [1.0]), r'shape \(1, 1\)'),
@@ -262,6 +264,9 @@ def test_missing_empty_and_doubled_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SeriesError, match='no series'):
         read_series_folder(folder)
     write_series(folder / 'Real' / 'path_1.csv', series())
+    (folder / 'Sim' / 'ch_rw').mkdir()
+    (told,) = read_series_folder(folder).notes
+    assert (told.code, told.words['source']) == ('series.none', 'ch_rw')
     write_series(folder / 'Real' / 'line_1.csv', series())
     with pytest.raises(SeriesError, match='real line 1 is there twice'):
         read_series_folder(folder)

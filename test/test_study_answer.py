@@ -109,6 +109,10 @@ def test_one_recording_is_said_to_be_too_few_in_a_sentence() -> None:
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
     assert study_answer(outcome).distinguishable is None
     assert _told(outcome)['Like the stand-in'].startswith('not known from 1 recording;')
+    few = dataclasses.replace(study_answer(outcome), recordings=6, blocks=3)
+    told = {line.head: line.text for line in answer_lines(few)}
+    said = 'not known from 6 recordings in 3 blocks; record 6 blocks or more'
+    assert told['Like the stand-in'].startswith(said)
 
 
 def test_judges_that_name_another_model_or_see_the_difference_are_named() -> None:

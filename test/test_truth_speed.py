@@ -17,6 +17,7 @@ from sim2real_eval.api import simulate
 from sim2real_eval.preflight.truth_speed import TruthSpeed
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.motion.motions import motion_of
 
 RUNS, SECONDS = 8, 10.0
@@ -83,6 +84,8 @@ def test_bends_and_standstill_are_no_straight_runs() -> None:
     check.add(simulate(motion, gps='zed_f9p_rtk', imu='ideal'))
     assert check.runs == []
     assert [one.code for one in check.findings] == ['check.few_straight_runs']
+    with pytest.raises(ParameterError, match=r'0\.1 s is no run of fixes that come every 0\.1 s'):
+        TruthSpeed(0.1).add(drive(0, 'line'))
 
 
 def test_the_verb_says_it_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -203,6 +203,7 @@ def test_few_runs_are_said_to_be_few(n: int) -> None:
     assert found.pairs[0].distinguishable is None
     assert found.models[0].significance_groups == ''
     assert (found.models[0].low is None) == (n < 3)
+    assert ('uncertainty.few_motions' in {note.code for note in found.notes}) == (n >= 3)
     assert found.to_mapping()['pairs'][0]['more'] == ('cannot be told' if n < 3 else '0') or n == 3
 
 
@@ -296,7 +297,9 @@ def test_segments_of_one_drive_count_as_one_when_they_are_a_block(blocks: bool) 
             return ScoredRuns(values, names, ('',) * n, of_drive if blocks else ())
 
         options = UncertaintyOptions(resamples=200)
-        found = uncertainty(side(), {'m': side()}, options, seed=seed).models[0]
+        study = uncertainty(side(), {'m': side()}, options, seed=seed)
+        assert (study.motions, study.blocked) == ((drives, n) if blocks else (n, None))
+        found = study.models[0]
         assert found.p_value is not None
         rejected += found.p_value <= 0.05
     assert rejected < 6 if blocks else rejected > 8

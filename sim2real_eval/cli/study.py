@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.study.options import PAPER_PROFILE
+from sim2real_eval.study.options import MOST_RUNS, PAPER_PROFILE
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.shipped import config_path
@@ -61,7 +61,7 @@ class InPlaceOptions(Parameters):
 
     runs: int | None = parameter(
         None, '1', 'Stand-in recordings per scenario, in place of those of the study file.',
-        optional=int, minimum=1,
+        optional=int, minimum=1, maximum=MOST_RUNS,
     )  # fmt: skip
     simulate_on: str | None = parameter(
         None, '',

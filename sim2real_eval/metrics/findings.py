@@ -95,6 +95,11 @@ NOT_A_SERIES = routine(
     'not <scenario>_<number>.csv; left out',
     'The file name does not say scenario and run.',
 )
+NO_SERIES = decisive(
+    'series.none',
+    'no series of {source}; left out',
+    'The folder holds no file <scenario>_<number>.csv, so this model is not compared.',
+)
 SCENARIO_SKIPPED = routine(
     'series.scenario_skipped',
     '{count:d} runs of scenario {scenario} left out, as in the paper',
@@ -118,6 +123,13 @@ NO_INTERVAL = routine(
     'too few motions for an interval: {motions:d}',
     'The spread between motions cannot be estimated.',
     'use 3 motions or more',
+)
+FEW_MOTIONS = routine(
+    'uncertainty.few_motions',
+    'the interval is of {motions:d} independent motions: with fewer than {tried:d} it was never '
+    'held against known distances, nor were ranks of resampled studies',
+    'So few motions hardly show how much others would differ. A block counts as one motion.',
+    'record more motions',
 )
 REPEATED = routine(
     'uncertainty.repeat',

@@ -23,6 +23,7 @@ from sim2real_eval.common.tables import write_columns
 from sim2real_eval.judge.estimate import JudgedRun
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.parameters import LARGEST
 from . import findings
 from .options import SPEED_COMPONENTS, MetricError
 
@@ -81,9 +82,12 @@ class VelocitySeries:
         array: FloatArray = np.array(values, dtype=np.float64)
         if array.ndim != 1 or len(array) == 0:
             raise self._error(f'{column} has shape {array.shape}; must be (n,) with n >= 1')
-        if not np.all(np.isfinite(array)):
-            index = int(np.flatnonzero(~np.isfinite(array))[0])
-            raise self._error(f'{column}[{index}] is {array[index]}; must be finite')
+        wrong = np.flatnonzero(~(np.abs(array) <= LARGEST))
+        if len(wrong):
+            value = array[wrong[0]]
+            raise self._error(
+                f'{column}[{wrong[0]}] is {value:g}; must be finite, at most {LARGEST:g} in size'
+            )
         array.flags.writeable = False
         return array
 

@@ -75,7 +75,10 @@ def read_series_folder(
     series: dict[SeriesKey, VelocitySeries] = {}
     notes: list[Finding] = []
     for source, path in sources:
-        for key, file in _files(source, path, skip, notes):
+        files = list(_files(source, path, skip, notes))
+        if not files:
+            notes.append(findings.NO_SERIES(str(path), source=source))
+        for key, file in files:
             if key in series:
                 raise SeriesError(
                     f'{file}: {key.source} {key.scenario} {key.run} is there twice '

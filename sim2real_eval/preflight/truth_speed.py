@@ -20,6 +20,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import frame_at_first
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from . import findings
 from .evidence import Evidence
@@ -167,6 +168,9 @@ def _straight_runs(recording: Recording, seconds: float, base: str) -> Iterator[
     way = np.append(0.0, np.cumsum(np.diff(stamps) * (driven[1:] + driven[:-1]) / 2.0))
     variance = fixes.position_covariance[:, (0, 1), (0, 1)].mean(axis=1)
     first, half_step = 0, float(np.median(np.diff(when))) / 2.0
+    if seconds <= 3.0 * half_step:
+        problem = f'{seconds:g} s is no run of fixes that come every {2.0 * half_step:g} s'
+        raise ParameterError('--straight', '', f'{problem}; must be longer')
     while True:
         last = int(np.searchsorted(when, when[first] + seconds - half_step))
         if last >= len(when):

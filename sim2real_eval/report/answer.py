@@ -72,7 +72,7 @@ def _doubt(answer: Answer) -> str:
     if answer.doubt is not None:
         return str(answer.doubt)
     if answer.view.p_value is None:
-        few = _count(answer.recordings, 'recording')
+        few = _recordings(answer)
         return f'{few} cannot show whether a difference is more than chance'
     return 'it holds for motions, sensors and a judge like those of these recordings only'
 
@@ -161,7 +161,7 @@ def _nearest(answer: Answer) -> str:
     if answer.low is not None and answer.high is not None:
         ends = f'{answer.low:.3g} to {answer.high:.3g}'
         interval = f', {100 * answer.level:g} % interval {ends}'
-    recordings = _count(answer.recordings, 'recording')
+    recordings = _recordings(answer)
     judge = f', judge {answer.view.label}' if answer.view.label else ''
     vepd = f'VEPD {short_number(answer.distance)}{interval}'
     return f'{answer.nearest}{phrase}{many}: {vepd} ({recordings}{judge})'
@@ -170,8 +170,9 @@ def _nearest(answer: Answer) -> str:
 def _against_real(answer: Answer) -> str:
     own = answer.view
     if own.p_value is None:
-        few = _count(answer.recordings, 'recording')
-        return f'not known from {few}; record {_ENOUGH} or more{_errors(answer)}'
+        few = _recordings(answer)
+        of_blocks = ' blocks' if answer.blocks else ''
+        return f'not known from {few}; record {_ENOUGH}{of_blocks} or more{_errors(answer)}'
     p_value, names = _p_value(answer, own.p_value), own.distinguished_by
     by = f'{len(names)} of {own.tested} other metrics'
     if own.distinguishable:
@@ -259,6 +260,11 @@ def _dissent(answer: Answer, one: View) -> str:
 def _listed(names: Sequence[str]) -> str:
     more = f' and {len(names) - _MOST} more' if len(names) > _MOST else ''
     return ', '.join(names[:_MOST]) + more
+
+
+def _recordings(answer: Answer) -> str:
+    blocks = f' in {_count(answer.blocks, "block")}' if answer.blocks else ''
+    return _count(answer.recordings, 'recording') + blocks
 
 
 def _count(number: int, noun: str) -> str:

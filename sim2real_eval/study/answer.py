@@ -93,6 +93,7 @@ class Answer:
     # What was assumed of the recordings that counts most, where nothing is decisive.
     caveat: Finding | None = None
     poses: tuple[PoseView, ...] = ()  # what position, heading and attitude say, under its judge
+    blocks: int | None = None  # of recordings that are not independent of each other
 
     @property
     def doubt(self) -> Finding | None:
@@ -186,7 +187,7 @@ def answer_of(
         nearest=best.model,
         phrase=(phrases or {}).get(best.model, ''),
         models=len(first.models),
-        recordings=first.motions,
+        recordings=first.blocked or first.motions,
         distance=best.distance,
         low=best.low,
         high=best.high,
@@ -204,6 +205,7 @@ def answer_of(
         real_rmse=rmse.get(REAL),
         caveat=next(iter(_doubts(about, judge, Severity.ASSUMED)), None),
         poses=tuple(_pose(one) for one in side.poses if one[:2] == place),
+        blocks=first.motions if first.blocked else None,
     )
 
 

@@ -107,9 +107,9 @@ class Entry:
             )
         return text
 
-    def integer(self, minimum: int) -> int:
+    def integer(self, minimum: int, maximum: int | None = None) -> int:
         """Return an integer from a minimum on."""
-        declared = Parameter(minimum, '1', '', minimum=minimum)
+        declared = Parameter(minimum, '1', '', minimum=minimum, maximum=maximum)
         return int(declared.parse(self.value, self.where, self.key))
 
     def number(self, unit: str, *, minimum: float | None = None, above: bool = False) -> float:

@@ -14,6 +14,9 @@ from sim_sensors.core.parameters import Parameters, parameter
 PROFILE = 'clean'
 """Judge where none is named."""
 
+MOST_RUNS = 10_000
+"""Of one motion or scenario."""
+
 PAPER_PROFILE = 'paper_released'
 """Judge whose numbers the paper prints; it has faults, and stays to repeat them."""
 
@@ -48,7 +51,9 @@ class StudyOptions(Parameters):
     seed: int = parameter(
         0, '1', 'Seed of all random draws; equal seeds give equal bytes.', minimum=0
     )
-    repetitions: int = parameter(1, '1', 'Simulated runs per recording and model.', minimum=1)
+    repetitions: int = parameter(
+        1, '1', 'Simulated runs per recording and model.', minimum=1, maximum=MOST_RUNS
+    )
     match_rates: bool = parameter(False, '', 'Simulate at the rates of the real sensors.')
     start_heading: bool = parameter(
         False,

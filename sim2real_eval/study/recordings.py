@@ -30,6 +30,7 @@ from sim_sensors.motion.vehicles import ART, AckermannVehicle
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World
 from .entry import Entry
+from .options import MOST_RUNS
 from .variants import STAND_IN, read_model
 
 _DURATION_S = 20.0
@@ -155,7 +156,7 @@ def read_stand_ins(
     scenarios = list(DRIVES)
     if 'scenarios' in fields:
         scenarios = [_scenario(one, folder) for one in fields['scenarios'].items('scenarios')]
-    count = fields['runs'].integer(1) if 'runs' in fields else 10
+    count = fields['runs'].integer(1, MOST_RUNS) if 'runs' in fields else 10
     count = count if runs is None else runs
     before = f'{group}_' if group else ''
     return [

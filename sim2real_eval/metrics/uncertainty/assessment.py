@@ -12,6 +12,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import Field
 from sim2real_eval.metrics.distances import POOLED, VEPD_COLUMNS, VepdRow
 from sim2real_eval.metrics.findings import (
+    FEW_MOTIONS,
     NO_INTERVAL,
     REPEATED,
     SKEWED,
@@ -34,6 +35,8 @@ _PART = 5
 
 FEWEST_DEGREES = 2.0
 """Of freedom, below which a spread says next to nothing."""
+
+_FEWEST_TRIED = 5  # runs a side of the simulated studies of benchmarks/interval_coverage.py
 
 
 def uncertainty(
@@ -135,6 +138,7 @@ def uncertainty(
             *_repeated(repeat, found),
         ),
         repeat,
+        len(set(real.names)) if real.block else None,
     )
 
 
@@ -292,6 +296,8 @@ def _notes(
         notes.append(TOO_FEW_MOTIONS(', '.join(short), **values))
     if degrees < FEWEST_DEGREES:
         notes.append(NO_INTERVAL(motions=motions))
+    elif motions < _FEWEST_TRIED:
+        notes.append(FEW_MOTIONS(motions=motions, tried=_FEWEST_TRIED))
     return tuple(notes)
 
 

@@ -146,6 +146,8 @@ class Uncertainty:
     repeat : float or None
         Distance of the real runs from themselves judged once more: 0 for a judge that gives the
         same numbers, None for one that was not asked again.
+    blocked : int or None
+        Real recordings, where the motions are blocks of them.
     """
 
     options: UncertaintyOptions
@@ -156,6 +158,7 @@ class Uncertainty:
     pairs: tuple[PairUncertainty, ...] = ()
     notes: tuple[Finding, ...] = ()
     repeat: float | None = None
+    blocked: int | None = None
 
     def of(self, model: str) -> DistanceUncertainty:
         """Return what is known of a model."""
