@@ -92,7 +92,7 @@ colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch wor
 bench: $(VENV)/.installed-test ## measure speed; a few minutes
 	@set -e; for script in benchmarks/*_speed.py; do echo "== $$script"; $(BIN)/python $$script; done
 
-validation: $(VENV)/.installed-test ## measure every claim of the documentation and write its page; under an hour, goes on where it was
+validation: $(VENV)/.installed-test ## measure the tables of docs/explanation/validation.md and write them; under an hour, goes on where it was
 	$(BIN)/python benchmarks/validation.py
 
 fuzz: $(VENV)/.installed-test ## give every reader changed inputs for SECONDS=600 (what breaks one is kept in fuzz_found/), kill commands KILLS=100 times

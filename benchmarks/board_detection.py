@@ -152,14 +152,16 @@ def main() -> None:
     options = parser.parse_args()
     head = ('detector', 'blur px', 'pixel noise', 'side', 'noise u', 'noise v', 'RMSE u', 'RMSE v',
             'R u', 'R v', 'missed')  # fmt: skip
-    rows, ideal, off = [], recorded(camera(options.rate)), []
+    rows, ideal = [], recorded(camera(options.rate))
+    figures: dict[str, list[float]] = {'RMSE': [], '1 - R': [], 'missed': []}
     for detector in DETECTORS if find_spec('cv2') else ():
         for blur, noise in ((0.7, 2.0), (0.7, 8.0), (1.5, 8.0)):
             real = agreement(seen(ideal, detector, blur, noise))
             model = camera(options.rate, noise_std=real.noise, missed=real.missed)
             simulated = agreement(recorded(model))
-            ratio = np.array(simulated.noise) / real.noise
-            off += np.abs(ratio - 1.0).round(5).tolist()
+            figures['RMSE'] += (np.array(real.rmse) / simulated.rmse).round(4).tolist()
+            figures['1 - R'] += (1.0 - np.array(real.correlation)).tolist()
+            figures['missed'].append(round(100.0 * (real.missed - simulated.missed), 4))
             for side, one in (('detected', real), ('simulated', simulated)):
                 values = (*one.noise, *one.rmse)
                 rows.append((
@@ -169,7 +171,6 @@ def main() -> None:
                 print('  '.join(rows[-1]), flush=True)
     table(head, rows)
     told = [dict(zip(head, one, strict=True)) for one in rows]
-    figures = {'noise': off}
     write(options.out, 'board_detection', {'rate': options.rate, 'rows': told, 'figures': figures})
 
 

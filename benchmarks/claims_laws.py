@@ -6,22 +6,24 @@ from __future__ import annotations
 from claim import Claim
 
 
-def _covers(law: str) -> Claim:
+# 40 trials a setting: of 18 that cover 90 %, one is below 75 % with a chance of 3 %.
+def _covers(law: str, step: str = 'coverage', of: str = '') -> Claim:
     return Claim(
-        f'coverage of 95 % intervals, {law}, 18 settings', 'known distance', 'coverage',
-        f'{law}: covers', 1.0, 0.92,
+        f'coverage of 95 % intervals, {law}{of}, 18 settings', 'known distance', step,
+        f'{law}: covers', 1.0, 0.75,
     )  # fmt: skip
 
 
 COVERAGE = (
     *(_covers(law) for law in ('normal', 't3', 'bimodal')),
     *(_covers(law) for law in ('log-normal 0.5', 'log-normal 0.9', 'contaminated')),
+    _covers('log-normal 0.9', 'together', ', coordinates that err together'),
     Claim(
         'finding `uncertainty.skewed`, log-normal 0.9, 10 and 30 runs', 'known law', 'coverage',
-        'log-normal 0.9: warns', 1.0, 0.9,
+        'log-normal 0.9: warns', 1.0, 0.85,
     ),
     Claim(
-        'the same of normal runs', 'known law', 'coverage', 'normal: warns', 0.2,
+        'the same of normal runs', 'known law', 'coverage', 'normal: warns', 0.3,
     ),
 )  # fmt: skip
 
@@ -34,7 +36,8 @@ NOISE = (
         f'{_FIT}test_white_noise_scatters_as_stated', 'deviation, alone', 1.1, 0.9,
     ),
     Claim(
-        'weak flicker that is seen: mean error over stated ones', 'known noise',
+        'flicker, a fifth of white noise of 30 samples, where seen: mean error over stated ones',
+        'known noise',
         f'{_FIT}test_weak_flicker_that_is_seen_is_not_too_large', 'bias', 0.2,
     ),
     Claim(

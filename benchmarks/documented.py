@@ -35,9 +35,9 @@ WARM = s2r.MetricOptions(warmup=5.0)
 PATHS = {'drive0708': 'drive0708/segments', 'comma2k19': 'comma2k19/segments'}
 
 
-def study(jobs: int) -> dict[str, float]:
-    """Return VEPD by judge and model of experiment B on stand-ins, seed 0, and how far the same
-    car on springs, on a road of class C, changes values and order.
+def study(jobs: int) -> dict[str, float | list[float]]:
+    """Return VEPD by judge and model of experiments B and C on stand-ins, seed 0, and how far the
+    same car on springs, on a road of class C, changes values and order.
     """
     file = config_path('studies', 'b_gps_models.yaml')
     springs = yaml.safe_load(file.read_text('utf-8'))
@@ -45,21 +45,30 @@ def study(jobs: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         rough = Path(folder, 'springs.yaml')
         rough.write_text(yaml.safe_dump(springs), 'utf-8')
-        plane, other = (_vepd(one, f'{folder}/{one.stem}', jobs) for one in (file, rough))
+        tables = [_vepd(one, f'{folder}/{one.stem}', jobs) for one in (file, rough)]
+    plane, other = (found.pop('all') for found in tables)
     judges = sorted({judge for judge, _ in plane})
     taus = [kendalltau(*(_of(judge, one) for one in (plane, other))).statistic for judge in judges]
     return {
         **{f'{judge} {model}': value for (judge, model), value in plane.items()},
+        **{
+            f'{model} by manoeuvre': [one['paper_released', model] for one in tables[0].values()]
+            for model in ('ch_gauss', 'ch_rw')
+        },
         'change on springs': max(abs(other[key] - plane[key]) for key in plane),
         'order on springs': float(min(taus)),
     }
 
 
-def _vepd(file: Path, folder: str, jobs: int) -> dict[tuple[str, str], float]:
+def _vepd(file: Path, folder: str, jobs: int) -> dict[str, dict[tuple[str, str], float]]:
+    """Return VEPD by scenario, judge and model."""
     s2r.run_study(str(file), folder, seed=0, jobs=jobs)
+    found: dict[str, dict[tuple[str, str], float]] = {}
     with Path(folder, 'vepd.csv').open(encoding='utf-8') as table:
-        rows = [row for row in csv.DictReader(table) if row['scenario'] == 'all']
-    return {(row['judge'], row['model']): float(row['vepd']) for row in rows}
+        for row in csv.DictReader(table):
+            each = found.setdefault(row['scenario'], {})
+            each[row['judge'], row['model']] = float(row['vepd'])
+    return found
 
 
 def _of(judge: str, found: dict[tuple[str, str], float]) -> list[float]:

@@ -166,19 +166,16 @@ def warnings(rows: list[tuple[str, ...]]) -> str:
     return '; '.join(text)
 
 
-def by_law(rows: list[tuple[str, ...]], trials: int) -> dict[str, str]:
-    """Return in how many trials of each law the interval covers, and the output warns; the latter
-    of 10 and 30 runs.
+def by_law(rows: list[tuple[str, ...]], trials: int) -> dict[str, list[str]]:
+    """Return in how many trials of each setting of a law the interval covers, and, of those with
+    10 and 30 runs, the output warns.
     """
-    found = {}
-    for law in dict.fromkeys(one[0] for one in rows):
-        mine = [one for one in rows if one[0] == law]
-        for name, column, some in (
-            ('covers', 5, mine),
-            ('warns', 8, [one for one in mine if one[2] != '5']),
-        ):
-            count = sum(round(float(one[column][:-2]) / 100.0 * trials) for one in some)
-            found[f'{law}: {name}'] = f'{count}/{len(some) * trials}'
+    found: dict[str, list[str]] = {}
+    for one in rows:
+        for name, column in (('covers', 5), ('warns', 8)):
+            if name == 'covers' or one[2] != '5':
+                count = round(float(one[column][:-2]) / 100.0 * trials)
+                found.setdefault(f'{one[0]}: {name}', []).append(f'{count}/{trials}')
     return found
 
 
@@ -188,7 +185,8 @@ def report(rows: list[tuple[str, ...]], settings: dict[str, Any], out: Path) -> 
     print(*compact(rows), warnings(rows), sep='\n')
     told = [dict(zip(HEAD, one, strict=True)) for one in rows]
     figures = by_law(rows, settings['trials'])
-    write(out, 'interval_coverage', {**settings, 'figures': figures, 'rows': told})
+    name = 'interval_coverage' + ('_together' if settings['together'] else '')
+    write(out, name, {**settings, 'figures': figures, 'rows': told})
 
 
 def main() -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -50,6 +51,10 @@ SCRIPTS = {
     'drives': ('documented.py drives', 'documented_drives'),
     'thesis': ('documented.py thesis', 'documented_thesis'),
     'coverage': ('interval_coverage.py --trials 40 --resamples 500 --jobs 1', 'interval_coverage'),
+    'together': (
+        "interval_coverage.py --together --only 'log-normal 0.9' --trials 40 --jobs 1",
+        'interval_coverage_together',
+    ),
     'board': ('board_detection.py', 'board_detection'),
     'drive_blocks': ('blocks.py drive0708', 'blocks_drive0708'),
     'blocks': ('blocks.py same', 'blocks_same'),
@@ -74,7 +79,7 @@ def measured(step: str) -> dict[str, Any]:
 
 def _of_script(step: str) -> Figures:
     words, name = SCRIPTS[step]
-    script, *more = words.split()
+    script, *more = shlex.split(words)
     command = [sys.executable, str(Path(__file__).with_name(script)), *more, '--out', str(FOLDER)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
     written = json.loads((FOLDER / f'{name}.json').read_text(encoding='utf-8'))
@@ -198,11 +203,15 @@ def main() -> None:
     options = parser.parse_args()
     if not options.write:
         FOLDER.mkdir(parents=True, exist_ok=True)
-        names = [*SCRIPTS, 'tests']
+        wall = FOLDER / 'wall.txt'
+        before, began = float(wall.read_text() if wall.exists() else 0.0), time.perf_counter()
         with ThreadPoolExecutor(options.jobs) as pool:
-            found = dict(zip(names, pool.map(measured, names), strict=True))
-        each = [one['seconds'] for one in found.values()]
-        seconds = max(*each, sum(each) / options.jobs)
+            parts = {name: pool.submit(measured, name) for name in (*SCRIPTS, 'tests')}
+            # An interrupted part counts up to the last step that it finished.
+            for _ in as_completed(parts.values()):
+                seconds = before + time.perf_counter() - began
+                wall.write_text(f'{seconds}')
+        found = {name: part.result() for name, part in parts.items()}
         told = {
             'date': time.strftime('%Y-%m-%d'),
             'minutes': seconds / 60.0,
