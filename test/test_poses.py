@@ -8,6 +8,7 @@ import functools
 import numpy as np
 import pytest
 
+from sim2real_eval.characterization.imu_file import chain_model
 from sim2real_eval.characterization.options import PoseOptions
 from sim2real_eval.characterization.poses import PoseCalibration, calibrate_poses
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals
@@ -112,6 +113,16 @@ def test_the_model_has_what_was_found_and_keeps_its_noise() -> None:
     model = found.applied(ImuChain(gyroscope=GyroscopeChain(noise_density=0.3)))
     assert model.gyroscope.noise_density == (0.3, 0.3, 0.3)
     assert model.accelerometer.scale == found.accelerometer.values['scale']
+
+
+def test_a_bias_of_many_poses_does_not_claim_to_hold_the_rate_of_the_earth() -> None:
+    """That of a record in one pose does, and is replaced."""
+    still = chain_model({}, rate=RATE, biases={'gyroscope_x': (0.01, 0.0)})
+    assert still.gyroscope.earth_in_bias
+    found = calibrate_poses(recorded(36, 1))
+    model = found.applied(still)
+    assert model.gyroscope.constant_bias == found.gyroscope.values['constant_bias']
+    assert not model.gyroscope.earth_in_bias
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ every pose gives the biases, scales and three of the misalignments. The other th
 which gravity does not tell: the frame has z along the accelerometer's z, and y in the plane of its
 y and z. Gravity before and after a move tells how far it turned: the rates of every move,
 S^-1 (w - b), integrated, must turn one into the other. That gives all nine sensitivities of the
-gyroscope in the same frame. Its bias is its mean at rest, with the rotation of the Earth in it.
+gyroscope in the same frame. Its bias is its mean over the poses: each has the rate of the Earth
+along other axes, so that little of it is left.
 """
 
 from __future__ import annotations
@@ -72,13 +73,14 @@ class PoseCalibration:
         """Return the model with these errors in place of its own."""
         return dataclasses.replace(
             model,
-            gyroscope=_with(model.gyroscope, self.gyroscope),
+            # That of a record in one pose is replaced.
+            gyroscope=_with(model.gyroscope, self.gyroscope, earth_in_bias=False),
             accelerometer=_with(model.accelerometer, self.accelerometer),
         )
 
 
-def _with(part: Any, found: TriadCalibration) -> Any:
-    return dataclasses.replace(part, **found.values)
+def _with(part: Any, found: TriadCalibration, **others: bool) -> Any:
+    return dataclasses.replace(part, **found.values, **others)
 
 
 def calibrate_poses(signals: Signals, options: PoseOptions | None = None) -> PoseCalibration:
