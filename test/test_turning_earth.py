@@ -181,6 +181,17 @@ def test_a_tactical_gyroscope_feels_the_earth_turn_in_long_records(
         np.testing.assert_array_equal(angle('auto'), angle('flat'))
 
 
+def test_measurements_of_a_whole_motion_have_the_earth_of_its_messages() -> None:
+    still = motion_of('standstill', duration=DRIVEN)
+    model = dataclasses.replace(load_imu('gnss_ins_sim_high'), rate=1.0)
+    started = [model.start(1, '1', **IMU.surroundings(world('auto'))) for _ in range(2)]
+    messages = started[0].simulate(still)
+    _, measured = started[1].measure_all(still)
+    np.testing.assert_array_equal(measured.angular_velocity, messages.angular_velocity)
+    turned = np.linalg.norm(measured.angular_velocity.mean(axis=0))
+    assert turned == pytest.approx(EARTH_RATE, rel=0.05)
+
+
 def test_a_chain_declares_the_bias_it_may_have_at_the_end() -> None:
     per_hour = math.radians(1.0) / 3600.0
     chain = ImuChain.from_mapping(

@@ -148,7 +148,8 @@ class CameraSensor(Sensor[CameraMeasurement]):
         self._before: FloatArray = np.full((len(scene), 2), np.nan)
         self._age = np.full(len(scene), -1, dtype=np.int64)
 
-    def simulate(
+    # Its poses are not in the messages of its measurement.
+    def simulate(  # type: ignore[override]
         self, motion: Motion, *, start_ns: int | None = None, origin_ns: int = 0
     ) -> CameraMessages:
         """Return the features and poses of a whole motion; see `Sensor.simulate`."""

@@ -225,12 +225,10 @@ class ImuSensor(Sensor[ImuMeasurement]):
             raise SensorError(f'a bias of {bias!r} is not allowed; must be 3 finite numbers')
         errors.set_bias(values)
 
-    def simulate(self, motion: Motion, *, start_ns: int | None = None, origin_ns: int = 0) -> Any:
-        """Return the messages of a whole motion, whose length an automatic Earth depends on."""
+    def _foresee(self, motion: Motion) -> None:
         duration = motion.end - motion.start
         if turns('auto', self.model.gyroscope_bias(duration), duration) and self._earth:
             self._earth = dataclasses.replace(self._earth, automatic=False)
-        return super().simulate(motion, start_ns=start_ns, origin_ns=origin_ns)
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
         if self._earth is not None and not self._earth.automatic:

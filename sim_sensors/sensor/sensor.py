@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
 
 A = TypeVar('A', bound=MessageArray)
-T = TypeVar('T')
+T = TypeVar('T', covariant=True)
 P = TypeVar('P', bound='MountedModel')
 
 
@@ -141,18 +141,26 @@ class Sensor(abc.ABC, Generic[T]):
         MotionError
             When `start_ns` is outside the motion.
         """
+        self._foresee(motion)
         rate = self.model.rate
         stamp_ns, times = sample_motion(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
         return stamp_ns, self.measure(motion.at(times))
 
-    def simulate(self, motion: Motion, *, start_ns: int | None = None, origin_ns: int = 0) -> Any:
+    def simulate(
+        self: Sensor[Measurement[A]],
+        motion: Motion,
+        *,
+        start_ns: int | None = None,
+        origin_ns: int = 0,
+    ) -> A:
         """Return the messages that arrive of a whole motion, measured a block at a time.
 
         Parameters, stamps and errors are those of `measure_all`.
         """
+        self._foresee(motion)
         rate = self.model.rate
         blocks = sample_blocks(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
-        messages = Columns[Any]()
+        messages = Columns[A]()
         for stamp_ns, times in blocks:
             messages.add(self.deliver(stamp_ns, self.measure(motion.at(times))))
         return messages.joined()
@@ -160,6 +168,9 @@ class Sensor(abc.ABC, Generic[T]):
     def deliver(self, stamp_ns: IntArray, measured: Any) -> Any:
         """Return the messages of the next measurements that arrive; see `Channel.deliver`."""
         return self.channel.deliver(measured.messages(stamp_ns, self.model.frame_id))
+
+    def _foresee(self, motion: Motion) -> None:
+        """Decide what depends on the whole motion, before it is measured."""
 
     @abc.abstractmethod
     def _measure(self, truth: Trajectory, dt: FloatArray) -> T:
