@@ -163,6 +163,14 @@ def test_lines_near_the_ends_of_the_angle_are_near_each_other() -> None:
     np.testing.assert_allclose(distance, 0.0, atol=2e-3)
 
 
+def test_equal_ends_make_no_line_and_no_warning() -> None:
+    with np.errstate(all='raise'):
+        lines = LineArray.through([[5.0, 7.0], [5.0, 7.0]], [[5.0, 7.0], [5.0, 17.0]], 0.5)
+    values = np.column_stack([lines.angle, lines.distance, lines.covariance.reshape(2, 4)])
+    assert np.isnan(values[0]).all()
+    assert np.isfinite(values[1]).all()
+
+
 def test_lines_join_the_features_that_a_frame_has() -> None:
     """Straight edges of a board go through all corners between their ends, frame by frame."""
     model = camera(intrinsics=VGA, missed=0.2)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.frames import FrameTree
@@ -48,7 +49,8 @@ class FeatureAgreement:
         errors beyond 6 deviations.
     line_angle_rmse, line_distance_rmse : float or None
         Root mean square errors, rad and px, of the lines through the ends of rows and columns of
-        the world's chessboards, see `sim_sensors.camera.lines`; None where none is in view.
+        the world's chessboards, mismatches apart, see `sim_sensors.camera.lines`; None where none
+        is in view.
     """
 
     rmse: tuple[float, float]
@@ -123,13 +125,15 @@ def feature_agreement(
     ideal = np.concatenate(true)
     usable = np.isfinite(ideal).all(axis=1)
     frame = np.repeat(np.arange(len(features)), [len(mine) for mine in rows])[usable]
-    found = _agreement(frame, place[usable], features.pixels[row[usable]], ideal[usable], in_view)
+    row, ideal = row[usable], ideal[usable]
+    found = _agreement(frame, place[usable], features.pixels[row], ideal, in_view)
     if found is None:
         return None
+    agreement, wrong = found
     everywhere = np.full_like(features.pixels, np.nan)
-    everywhere[row] = ideal
+    everywhere[row[~wrong]] = ideal[~wrong]
     angle, distance = _line_errors(features, everywhere, maker.world)
-    return dataclasses.replace(found, line_angle_rmse=angle, line_distance_rmse=distance)
+    return dataclasses.replace(agreement, line_angle_rmse=angle, line_distance_rmse=distance)
 
 
 def _line_errors(
@@ -149,7 +153,8 @@ def _line_errors(
 
 def _agreement(
     frame: IntArray, place: IntArray, pixels: FloatArray, ideal: FloatArray, in_view: int
-) -> FeatureAgreement | None:
+) -> tuple[FeatureAgreement, NDArray[np.bool_]] | None:
+    """Return the agreement, and which of the features are mismatches."""
     error = pixels - ideal
     groups = [np.flatnonzero(place == one) for one in np.unique(place)]
     groups = [rows for rows in groups if len(rows) >= _FEWEST]
@@ -181,7 +186,7 @@ def _agreement(
     inside = np.isin(frame, affected)
     spread = [np.std(one, axis=0, ddof=1).tolist() for one in (rmse, correlation)]
     mean = [np.mean(one, axis=0).tolist() for one in (rmse, correlation)]
-    return FeatureAgreement(
+    agreement = FeatureAgreement(
         rmse=tuple(mean[0]),
         rmse_std=tuple(spread[0]),
         correlation=tuple(mean[1]),
@@ -191,3 +196,4 @@ def _agreement(
         mismatched_frames=len(affected) / max(len(np.unique(frame)), 1),
         mismatched=float(wrong.sum() / max(inside.sum(), 1)),
     )
+    return agreement, wrong

@@ -36,11 +36,11 @@ class LineArray:
     def through(cls, first: ArrayLike, second: ArrayLike, noise_std: ArrayLike) -> LineArray:
         """Return the lines through pixels `(n, 2)` whose u and v have that noise, px.
 
-        The covariance is to first order, for ends much farther apart than the noise.
+        The covariance is to first order, for ends much farther apart than the noise. Equal ends
+        give NaN.
         """
         a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-        along = b - a
-        length = np.hypot(along[:, 0], along[:, 1])
+        along = np.where((a == b).all(axis=1, keepdims=True), np.nan, b - a)
         angle = np.mod(np.arctan2(along[:, 0], -along[:, 1]), np.pi)
         normal = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         # Along the line, as the normal turns: d normal / d angle.
@@ -50,10 +50,10 @@ class LineArray:
         # An end that moves along the normal turns the line about the other end.
         to_angle = np.stack([normal / span, -normal / span], axis=1)
         to_distance = np.stack([normal * at[1] / span, -normal * at[0] / span], axis=1)
-        jacobian = np.stack([to_angle, to_distance], axis=1).reshape(len(length), 2, 4)
+        jacobian = np.stack([to_angle, to_distance], axis=1).reshape(len(along), 2, 4)
         variance = np.broadcast_to(np.asarray(noise_std, dtype=np.float64), 2) ** 2
         covariance = np.einsum('nij,j,nkj->nik', jacobian, np.tile(variance, 2), jacobian)
-        count = len(length)
+        count = len(along)
         return cls(
             np.zeros(count, dtype=np.int64),
             np.full((count, 2), -1),
