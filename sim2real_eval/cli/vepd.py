@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--series',
         metavar='DIR',
         help='recompute from a folder of speeds in the layout of the published data '
-        '(Real/, Sim/<model>/)',
+        '(Real/, Sim/<model>/); --out gets vepd.csv and density.png',
     )
     add_shared(inputs, 'topic')
     add_scenario(inputs)
