@@ -97,9 +97,11 @@ def drives() -> dict[str, float]:
 
 
 def thesis(jobs: int) -> dict[str, float | list[float]]:
-    """Return HEPD with its interval and yaw errors since the start in study `thesis_imu`, degrees.
+    """Return distances of yaw errors, and yaw errors since the start, in study `thesis_imu`.
 
-    The errors are root mean squares over the runs, of a real sensor or a model.
+    The first are W1 distances of the yaw RMSE with their intervals, deg: HEPD times the deviation
+    that it was divided by. The others are root mean squares over the runs of a real sensor or a
+    model, deg.
     """
     with tempfile.TemporaryDirectory() as folder:
         outcome = s2r.run_study('thesis_imu', f'{folder}/t', seed=0, jobs=jobs)
@@ -118,7 +120,7 @@ def thesis(jobs: int) -> dict[str, float | list[float]]:
                 since = error[last].mean() - error[signals.time < signals.time[0] + 1.0].mean()
                 errors.setdefault(f'{run.key.model}: {minutes} min', []).append(since)
     found: dict[str, float | list[float]] = {
-        f'{row["model"]}: HEPD': [
+        f'{row["model"]}: W1 of yaw RMSE': [
             float(np.degrees(float(row[end]) * float(row['deviation'])))
             for end in ('distance', 'low', 'high')
         ]

@@ -48,6 +48,23 @@ def test_hector_drift_starts_with_its_deviation_either_way():
         assert first.std() == pytest.approx(0.3, rel=bound(450))
 
 
+@pytest.mark.parametrize('variant', ['exact', 'as_upstream'])
+def test_a_yaw_drift_set_in_a_running_plugin_starts_at_zero(variant):
+    """drift sqrt(1 - exp(-2 f t)) after t, 0.836 of it at f t = 0.6; upstream a tenth at 100 Hz.
+    300 sensors; one drawn at the start has all of it at once.
+    """
+    yaw = HectorYaw(drift=0.1, drift_frequency=0.6, drift_from_zero=True)
+    model = HectorImu(variant=variant, orientation=yaw)
+    errors = np.array([yaw_and_tilt(one)[:, 2] for one in many(model, still(100), 300)])
+    grown = 0.1 if variant == 'exact' else 0.01
+    for k in (0, 99):
+        expected = grown * math.sqrt(1.0 - math.exp(-2.0 * 0.6 * (k + 1) / 100.0))
+        assert errors[:, k].std() == pytest.approx(expected, rel=bound(300))
+    drawn = HectorImu(variant=variant, orientation=dataclasses.replace(yaw, drift_from_zero=False))
+    first = np.array([yaw_and_tilt(one)[0, 2] for one in many(drawn, still(1), 300)])
+    assert first.std() == pytest.approx(0.1, rel=bound(300))
+
+
 def test_hector_scales_and_offsets():
     part = HectorAccelerometer(offset=(0.1, 0.2, 0.3), scale=1.1)
     force = HectorImu(accelerometer=part).start(1, 'a').measure(still(2)).linear_acceleration

@@ -65,6 +65,12 @@ class HectorYaw(OrientationModel):
     drift_frequency: float = non_negative(
         _ONE_PER_HOUR, 'Hz', 'One over the correlation time of the drift.', maximum=1.0
     )
+    drift_from_zero: bool = parameter(
+        False,
+        '',
+        'Whether the drift starts at 0, as when it is set in a running plugin; otherwise its '
+        'first value is drawn.',
+    )
     gaussian_noise: float = non_negative(
         0.0, 'rad', 'Noise of each yaw; as upstream it is only stated.'
     )
@@ -83,7 +89,8 @@ class HectorYaw(OrientationModel):
 class HectorImu(SampledImu):
     """The IMU of hector_gazebo: drifting errors and a pseudo-AHRS.
 
-    Per sample and axis, with f = drift_frequency and d[0] ~ N(0, drift)::
+    Per sample and axis, with f = drift_frequency and d[0] ~ N(0, drift), or 0 of a yaw with
+    `drift_from_zero`::
 
         d = exp(-f dt) d + drift sqrt(1 - exp(-2 f dt)) w
         y = scale truth + offset + d + N(0, gaussian_noise)
@@ -144,6 +151,7 @@ class HectorImu(SampledImu):
             np.array([yaw.drift]),
             np.array([yaw.drift_frequency]),
             exact=self.is_exact,
+            stationary=not yaw.drift_from_zero,
         )
         white = White(
             stream(seed, run, sensor, 'attitude_white'),
@@ -167,14 +175,21 @@ class HectorImu(SampledImu):
 class HectorSensorDrift(GaussMarkov):
     """The drift d of hector_gazebo, exact or with its step of dt; see `HectorImu`.
 
-    `std` is `(axes,)` of unit u and `frequency` `(axes,)` Hz; 0: constant.
+    `std` is `(axes,)` of unit u and `frequency` `(axes,)` Hz; 0: constant. `stationary` as in
+    `GaussMarkov`.
     """
 
     def __init__(
-        self, rng: np.random.Generator, std: FloatArray, frequency: FloatArray, *, exact: bool
+        self,
+        rng: np.random.Generator,
+        std: FloatArray,
+        frequency: FloatArray,
+        *,
+        exact: bool,
+        stationary: bool = True,
     ) -> None:
         times = np.where(frequency > 0.0, 1.0 / np.where(frequency > 0.0, frequency, 1.0), np.inf)
-        super().__init__(rng, std, times, axes=len(std))
+        super().__init__(rng, std, times, stationary=stationary, axes=len(std))
         self._frequency = frequency
         self._is_exact = exact
 
