@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +27,6 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external import graph as graph_module
 from sim2real_eval.judge.external import senders as static_frames
 from sim2real_eval.judge.external.follower import (
     PendingMessage,
@@ -246,10 +246,17 @@ def test_others_that_publish_the_clock_or_estimates_are_refused(
         with pytest.raises(JudgeError, match=r'^/clock: /other publishes it too; end that'):
             alone.play()
     # A publisher that goes has no name for a moment, which no node can be made to last.
-    seen = iter([['']])
-    monkeypatch.setattr(graph_module, 'publishers_of', lambda *_: next(seen, []))
-    Conductor(node, [], [], executor=executor, start_ns=run.start_ns)._refuse_another_clock()
+    conductor = Conductor(node, [], [], executor=executor, start_ns=run.start_ns)
+    clock = node.create_publisher(ClockMessage, '/clock', 10)
+    (own,) = node.get_publishers_info_by_topic('/clock')
+    leaving = SimpleNamespace(node_name='_NODE_NAME_UNKNOWN_', endpoint_gid=own.endpoint_gid)
+    stranger = SimpleNamespace(node_name='_NODE_NAME_UNKNOWN_', endpoint_gid=[7] * 16)
+    seen = iter([[own, leaving, stranger]])
+    monkeypatch.setattr(node, 'get_publishers_info_by_topic', lambda _: next(seen, [own, leaving]))
+    conductor._refuse_another_clock()
     assert not list(seen)
+    monkeypatch.undo()
+    node.destroy_publisher(clock)
     topic = '/real/odometry/filtered'
     with foreign(node, topic, Odometry), Side(node, 'real', setup, run) as side:
         feeds = [RecordedFeed(run, setup)]

@@ -30,7 +30,7 @@ from sim2real_eval.recording.recording import Recording
 from .follower import Feed, RecordedFeed
 from .played import Played
 from .process import executable, filter_node
-from .senders import Work, publishers_of
+from .senders import Work, names_of
 from .side import Side
 
 # Ports of higher domains lie among those that Linux gives to whoever asks for any.
@@ -188,9 +188,9 @@ class Conductor:
 
         JudgeError when a judge ends or does not answer, or another node sets the clock.
         """
-        self._refuse_another_clock()
         self._clock = self._node.create_publisher(Clock, '/clock', QoSProfile(depth=10))
         try:
+            self._refuse_another_clock()
             self._play()
         finally:
             self._node.destroy_publisher(self._clock)
@@ -257,10 +257,21 @@ class Conductor:
             )
 
     def _other_clocks(self) -> list[str]:
-        setters = publishers_of(self._node, '/clock')
+        name = self._node.get_fully_qualified_name()
+        publishers = self._node.get_publishers_info_by_topic('/clock')
+        names = names_of(publishers)
+        # Its own participant keeps some that were destroyed for a while, without a name.
+        own = {
+            _participant(one) for one, its in zip(publishers, names, strict=True) if its == name
+        }
+        found = [
+            its
+            for one, its in zip(publishers, names, strict=True)
+            if its or _participant(one) not in own
+        ]
         with contextlib.suppress(ValueError):
-            setters.remove(self._node.get_fully_qualified_name())
-        return setters
+            found.remove(name)
+        return found
 
     def _drive(
         self,
@@ -300,6 +311,11 @@ class Conductor:
             if not progress and now > moved + _POLL_S:
                 for side in waits:
                     side.check()
+
+
+def _participant(publisher: Any) -> bytes:
+    """Return the part of a DDS identifier that says whose it is."""
+    return bytes(publisher.endpoint_gid[:12])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

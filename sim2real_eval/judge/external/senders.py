@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
@@ -188,13 +188,18 @@ class Inbox:
 
 
 def publishers_of(node: Node, topic: str) -> list[str]:
-    """Return the full names of the nodes that publish a topic, as far as `node` knows.
+    """Return the full names of the nodes that publish a topic, as far as `node` knows."""
+    return names_of(node.get_publishers_info_by_topic(topic))
 
-    A name that it does not know yet, which comes after the publisher, is empty.
+
+def names_of(publishers: Sequence[Any]) -> list[str]:
+    """Return the full names of the nodes that publishers belong to.
+
+    A name that is not known yet, which comes after the publisher, is empty.
     """
     return [
         '' if 'UNKNOWN' in one.node_name else f'{one.node_namespace.rstrip("/")}/{one.node_name}'
-        for one in node.get_publishers_info_by_topic(topic)
+        for one in publishers
     ]
 
 
