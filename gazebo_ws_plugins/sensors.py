@@ -33,7 +33,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.gazebo_log import gazebo_message
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError, not_among
 from sim_sensors.core.measurements import (
     Columns,
     FixArray,
@@ -59,13 +59,14 @@ _LONGEST_WAIT = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Declared:
-    """A sensor that an SDF declares: kind, model, topics in and out, place on the robot."""
+    """A sensor of an SDF: kind, model, topics in and out, place on the robot and in the file."""
 
     kind: SensorKind[Any, Any]
     model: str
     source: str
     topic: str
     place: Mounting
+    where: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,10 +85,18 @@ def read_robot(path: Path) -> Robot:
     Raises
     ------
     ValueError
-        When it names none, or more than one robot does, or something that they need is missing.
+        When it names none, or more than one robot does, or something that they need is missing,
+        or a model would publish where others do.
     """
-    root = ElementTree.parse(path).getroot()
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        raise ValueError(f'{path}: {error}') from None
     named = f'.//{NAMESPACE}model'
+    for element in root.iter():
+        own = str(element.tag).removeprefix(NAMESPACE)
+        if own not in (element.tag, 'model'):
+            raise ValueError(not_among(f'{path}: sim2real:{own} is unknown', own, ['model']))
     robots = [model for model in root.iter('model') if model.find(named) is not None]
     if len(robots) != 1:
         raise ValueError(f'{path}: {len(robots)} robots have a sim2real:model; must be one')
@@ -95,17 +104,20 @@ def read_robot(path: Path) -> Robot:
     found = []
     for link in robot.findall('link'):
         for sensor in link.findall('sensor'):
+            where = f'{path}: sensor {sensor.get("name")}'
             for model in sensor.findall(f'{NAMESPACE}model'):
                 kind = _KINDS.get(sensor.get('type', ''))
                 topics = sensor.findtext('topic'), model.get('topic')
                 if kind is None or not all(topics):
                     raise ValueError(
-                        f'{path}: sensor {sensor.get("name")}: must be an imu, a navsat or a '
-                        'magnetometer with a topic, and sim2real:model must have one'
+                        f'{where}: must be an imu, a navsat or a magnetometer with a topic, and '
+                        'sim2real:model must have one'
                     )
                 text = (model.text or '').strip()
-                place = _place(path, link.find('pose'), sensor.find('pose'))
-                found.append(Declared(KINDS.get(kind), text, *map(_full, topics), place))
+                place = _place(where, link.find('pose'), sensor.find('pose'))
+                found.append(Declared(KINDS.get(kind), text, *map(_full, topics), place, where))
+    if len(found) != len(root.findall(named)):
+        raise ValueError(f'{path}: sim2real:model must be in a <sensor> of a <link> of the robot')
     odometry = next(
         (
             plugin.findtext('odom_topic')
@@ -116,9 +128,20 @@ def read_robot(path: Path) -> Robot:
     )
     if not odometry:
         raise ValueError(f'{path}: the robot has no OdometryPublisher with an odom_topic')
+    taken = {_full(odometry), *(one.source for one in found)}
+    for one in found:
+        if one.topic in taken:
+            raise ValueError(
+                f'{one.where}: topic {one.topic} of sim2real:model is not allowed; must be one '
+                'that no model publishes or measures'
+            )
+        taken.add(one.topic)
     sphere = root.find('.//spherical_coordinates')
     words = [sphere.findtext(key) if sphere is not None else None for key in _ORIGIN]
-    origin = LocalFrame(*(float(word or 0.0) for word in words))
+    try:
+        origin = LocalFrame(*(float(word or 0.0) for word in words))
+    except ValueError as error:
+        raise ValueError(f'{path}: <spherical_coordinates>: {error}') from None
     return Robot(tuple(found), _full(odometry), origin, path.parent)
 
 
@@ -129,16 +152,19 @@ def _full(topic: str) -> str:
     return '/' + topic.strip('/')
 
 
-def _place(path: Path, *poses: ElementTree.Element | None) -> Mounting:
+def _place(where: str, *poses: ElementTree.Element | None) -> Mounting:
     """Return where a sensor is on the robot, from the poses of its link and its own."""
     arm, turn = np.zeros(3), Rotation.identity()
     for pose in poses:
         if pose is None:
             continue
-        numbers = [float(word) for word in (pose.text or '').split()]
+        try:
+            numbers = [float(word) for word in (pose.text or '').split()]
+        except ValueError:
+            numbers = []
         # Without attributes: metres and radians, in the frame of what the pose is of.
         if pose.attrib or len(numbers) != 6:
-            raise ValueError(f'{path}: <pose> of a sensor: must be 6 numbers, without attributes')
+            raise ValueError(f'{where}: <pose>: must be 6 numbers, without attributes')
         arm = arm + turn.apply(numbers[:3])
         turn = turn * Rotation.from_euler('xyz', numbers[3:])
     return Mounting(tuple(arm.tolist()), tuple(turn.as_quat().tolist()))
@@ -150,8 +176,10 @@ class Output:
     def __init__(self, declared: Declared, robot: Robot, seed: int, run: str) -> None:
         kind = declared.kind
         self.declared = declared
-        model = kind.load(declared.model, folder=robot.folder)
-        model = _placed(model, declared.place)
+        try:
+            model = _placed(kind.load(declared.model, folder=robot.folder), declared.place)
+        except Sim2RealError as error:
+            raise ValueError(f'{declared.where}: {error}') from None
         surroundings = kind.surroundings(World(frame=robot.origin))
         self._live: LiveSensor[Any] = LiveSensor(
             lambda: model.start(seed, run, kind.name, **surroundings),
@@ -214,7 +242,7 @@ class Sensors:
         if missing and len(self._waiting) < _LONGEST_WAIT:
             return []
         for topic in sorted(missing):
-            print(f'{topic}: nothing comes', flush=True)
+            print(f'{topic}: no message yet; the others begin without it', flush=True)
         start = max(self._begun.values(), default=0)
         found = [one for one in self._waiting if one.stamp_ns[0] >= start]
         self._waiting = None
@@ -280,7 +308,7 @@ def main() -> None:
         robot = read_robot(options.sdf)
         sensors = Sensors(robot, options.seed, options.name)
         transport = Transport()
-    except (OSError, ValueError, ElementTree.ParseError, Sim2RealError) as error:
+    except (OSError, ValueError, Sim2RealError) as error:
         parser.error(str(error))
     except ImportError:
         parser.error('needs the library pyzmq, which is not installed: pip install pyzmq')

@@ -84,12 +84,13 @@ def gazebo(context: LaunchContext) -> list:
         raise ParameterError('launch', 'world_file', 'Gazebo (gz or ign) is not installed')
     shipped = Path(get_package_share_directory(PACKAGE), 'gazebo_ws_plugins')
     given = value('robot_file')
-    world = value('world_file') or field(shipped, car=not given, fortress=command[0] == 'ign')
+    fortress = command[0] == 'ign'
+    world = value('world_file') or field(shipped, car=not given, fortress=fortress)
     # Gazebo last of all: it takes longest to start.
     return [
         bridge(value('bridge_file') or str(shipped / 'config' / 'bridge.yaml')),
         *recorder(value('out'), value('storage')),
-        *robot(given),
+        *robot(given, fortress=fortress),
         ExecuteProcess(
             cmd=[
                 *command,
@@ -121,8 +122,7 @@ def bridge(file: str) -> Node:
 def field(shipped: Path, *, car: bool, fortress: bool) -> str:
     """Return the shipped world, or a copy where it must differ.
 
-    The topics of its car are those of a robot too. All releases of Fortress know its own names of
-    systems; those of the file only since 6.18.
+    The topics of its car are those of a robot too.
     """
     world = shipped / 'worlds' / 'sim2real_field.sdf'
     if car and not fortress:
@@ -130,15 +130,30 @@ def field(shipped: Path, *, car: bool, fortress: bool) -> str:
     text = world.read_text('utf-8')
     if not car:
         text = re.sub('<model name="car">.*?</model>', '', text, flags=re.DOTALL)
-    if fortress:
-        text = text.replace('gz-sim-', 'ignition-gazebo-').replace('gz::sim', 'ignition::gazebo')
-    return str(scratch_file(world.stem, '.sdf', text))
+    return str(scratch_file(world.stem, '.sdf', of_fortress(text) if fortress else text))
 
 
-def robot(file: str) -> list[Node]:
+def of_fortress(text: str) -> str:
+    """Return SDF or URDF with the names of systems that all releases of Fortress know.
+
+    Those of the later Gazebo it knows only since 6.18.
+    """
+    return text.replace('gz-sim-', 'ignition-gazebo-').replace('gz::sim', 'ignition::gazebo')
+
+
+def robot(file: str, *, fortress: bool) -> list[Node]:
     """Return what puts a robot of URDF or SDF into the world."""
     if not file:
         return []
+    if fortress:
+        path = Path(file)
+        try:
+            given = path.read_text('utf-8')
+        except UnicodeDecodeError:
+            raise ParameterError('launch', 'robot_file', f'{file} is not UTF-8 text') from None
+        # A copy has other files beside it: only where it must be.
+        if (text := of_fortress(given)) != given:
+            file = str(scratch_file(path.stem, path.suffix, text))
     return [
         node(
             'create',

@@ -192,3 +192,49 @@ def test_a_sensor_is_where_link_and_sensor_say_and_its_truth_is_that_of_the_publ
     path.write_text(path.read_text('utf-8').replace('<pose>0.3', '<pose degrees="true">0.3'))
     with pytest.raises(ValueError, match='must be 6 numbers, without attributes'):
         companion[1].read_robot(path)
+
+
+def test_what_cannot_be_is_one_line_with_file_and_element(companion, sdf: Path) -> None:
+    text = sdf.read_text('utf-8')
+    for old, new, said in (
+        ('"/gps/fix"', '"/imu/data"', 'sensor gps: topic /imu/data of sim2real:model is not'),
+        ('"/gps/fix"', f'"{FIX}"', f'sensor gps: topic {FIX} of sim2real:model is not allowed'),
+        ('"/gps/fix"', '"ground_truth/odometry"', f'sensor gps: topic {ODOMETRY} of '),
+        ('sim2real:model', 'sim2real:modle', 'sim2real:modle is unknown (did you mean model?)'),
+        (' xmlns:sim2real="https://sim2real"', '', 'unbound prefix'),
+        ('0.1 0 0.2 0 0 0', '0.1 0 0.2 0 0 up', 'sensor imu: <pose>: must be 6 numbers'),
+        ('<latitude_deg>', '<latitude_deg>N', '<spherical_coordinates>: could not convert'),
+        ('>ch_rw<', '>ch_rv<', "sensor gps: gps model: 'ch_rv' is unknown (did you mean ch_rw?)"),
+    ):
+        sdf.write_text(text.replace(old, new), 'utf-8')
+        with pytest.raises(ValueError) as raised:  # noqa: PT011
+            companion[1].Sensors(companion[1].read_robot(sdf), 1, 'drive')
+        problem = str(raised.value)
+        assert problem.startswith(f'{sdf}: {said}'), problem
+        assert '\n' not in problem
+
+
+def test_a_noise_free_sensor_that_is_silent_does_not_stop_the_others(
+    companion, sdf: Path, monkeypatch, capsys
+) -> None:
+    gz, sensors = companion
+    monkeypatch.setattr(sensors, '_LONGEST_WAIT', 50)
+    running = sensors.Sensors(sensors.read_robot(sdf), 5, 'drive')
+    motion = Circle(duration=2.0)
+    drawn = {'seed': 1, 'run': 'a', 'origin_ns': 10**9}
+    imu = simulate_imu(load_imu('ideal').__class__(lever_arm=(0.1, 0.0, 0.2)), motion, **drawn)
+    truth = truth_of(motion, start_ns=10**9)
+    for k, data in enumerate(sensors.wire_of(imu)):
+        list(running.push(gz.Received(IMU, 'ignition.msgs.IMU', data)))
+        if k == len(imu) // 4:
+            break
+    out = [
+        sent
+        for k in range(len(truth))
+        for sent in running.push(
+            gz.Received(ODOMETRY, 'ignition.msgs.Odometry', odometry_on_wire(gz.encoded, truth, k))
+        )
+    ]
+    said = [f'{topic}: no message yet; the others begin without it' for topic in (FIX, MAG)]
+    assert capsys.readouterr().out.splitlines() == said
+    assert {topic for topic, *_ in out} == {'/imu/data'}
