@@ -20,11 +20,16 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.cli.parser import build_parser
+from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.study.covariances import one_sided_covariances
+from sim2real_eval.study.options import PROFILE, StudyOptions
+from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.gps.gps import simulate as simulate_gps
-from sim_sensors.imu.imu import load_imu
+from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.imu.imu import simulate as simulate_imu
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.imu.orientation import Orientation
@@ -36,6 +41,7 @@ SECTIONS = dict(re.findall(r'^## (.+?)\n(.*?)(?=^## |\Z)', PAGE.read_text('utf-8
 POSE = 'geometry_msgs/msg/PoseStamped'
 ODOMETRY = 'nav_msgs/msg/Odometry'
 ORIGIN_NS = 1_700_000_000_000_000_000
+EXACT = IdealImu(orientation=Orientation(mode='truth'))
 FRD = np.array([1.0, -1.0, -1.0])
 NED = Rotation.from_matrix([[0, 1, 0], [1, 0, 0], [0, 0, -1]])
 DOWN = Rotation.from_euler('x', np.pi)
@@ -85,11 +91,13 @@ def topics_of(section: str) -> dict[str, str]:
     return {'truth': '/ground_truth/odometry', **dict(given)}
 
 
-def drive_of(layout: Layout, number: int) -> SimpleNamespace:
+def drive_of(
+    layout: Layout, imu: ImuModel = EXACT, gps: str = 'ch_rw', duration: float = 6.0
+) -> SimpleNamespace:
     """Messages of a circle as ROS would have them, the sensors where the layout says."""
-    motion, labels = Circle(duration=6.0, radius=3.0 + number), {'seed': number, 'run': 'a'}
-    imu = IdealImu(lever_arm=layout.imu_at, orientation=Orientation(mode='truth'))
-    gps = dataclasses.replace(load_gps('ch_rw'), lever_arm=layout.gps_at)
+    motion, labels = Circle(duration=duration, radius=3.0), {'seed': 5, 'run': 'a'}
+    imu = dataclasses.replace(imu, lever_arm=layout.imu_at)
+    gps = dataclasses.replace(load_gps(gps), lever_arm=layout.gps_at)
     return SimpleNamespace(
         imu=simulate_imu(imu, motion, origin_ns=ORIGIN_NS, **labels),
         gps=simulate_gps(gps, motion, origin_ns=ORIGIN_NS, **labels),
@@ -97,10 +105,9 @@ def drive_of(layout: Layout, number: int) -> SimpleNamespace:
     )
 
 
-def write_bag(section: str, path: Path, number: int = 0):
-    """Write a bag in the layout of a simulator; return what should be read from it."""
+def write_bag(section: str, path: Path, drive: SimpleNamespace) -> None:
+    """Write a bag in the layout of a simulator; its IMU states no covariances."""
     layout, names = LAYOUTS[section], topics_of(section)
-    drive = drive_of(layout, number)
     types = TYPESTORE.types
     vector = lambda v: types['geometry_msgs/msg/Vector3'](*v)  # noqa: E731
     quaternion = lambda r: types['geometry_msgs/msg/Quaternion'](*r.as_quat())  # noqa: E731
@@ -136,9 +143,12 @@ def write_bag(section: str, path: Path, number: int = 0):
         fixes = drive.gps
         status = types['sensor_msgs/msg/NavSatStatus'](layout.status, 1)
         add('gps', 'sensor_msgs/msg/NavSatFix', fixes.stamp_ns, (
-            types['sensor_msgs/msg/NavSatFix'](header(stamp, layout.gps), status, *place, zeros, 0)
-            for stamp, *place in zip(
-                fixes.stamp_ns, fixes.latitude, fixes.longitude, fixes.altitude, strict=True
+            types['sensor_msgs/msg/NavSatFix'](
+                header(stamp, layout.gps), status, *place, stated.ravel(), 0
+            )
+            for stamp, *place, stated in zip(
+                fixes.stamp_ns, fixes.latitude, fixes.longitude, fixes.altitude,
+                fixes.position_covariance, strict=True,
             )
         ))  # fmt: skip
         truth = drive.truth
@@ -164,7 +174,6 @@ def write_bag(section: str, path: Path, number: int = 0):
         add('truth', layout.kind, truth.stamp_ns, map(true, range(len(truth))))
     text = re.search(r'```yaml\n(.*?)```', SECTIONS[section], re.S)[1]
     (path / 'recording.yaml').write_text(text, 'utf-8')
-    return drive
 
 
 def test_every_simulator_has_a_layout() -> None:
@@ -178,7 +187,9 @@ def test_the_line_is_understood_and_the_bag_becomes_the_motion(section: str, tmp
     for name in parsed.models.split(','):
         load_gps(name)
     load_imu(parsed.imu)
-    layout, drive = LAYOUTS[section], write_bag(section, tmp_path / 'bag')
+    layout = LAYOUTS[section]
+    drive = drive_of(layout)
+    write_bag(section, tmp_path / 'bag', drive)
     read = read_recording(tmp_path / 'bag', topics=topics_of(section))
     pairs = (
         (read.truth.position, drive.truth.position, 1e-9),
@@ -197,7 +208,25 @@ def test_the_line_is_understood_and_the_bag_becomes_the_motion(section: str, tmp
     if section != 'Isaac Sim':  # which publishes no orientation
         np.testing.assert_allclose(heading[1], heading[2], atol=1e-9)
     assert not [note for note in read.notes if note.severity == 'decisive']
-    assert read.imu.linear_acceleration_covariance[0, 0, 0] > 0
     maker = TwinMaker(read, seed=0)
     for frame, place in ((read.imu.frame, layout.imu_at), (read.gps.frame, layout.gps_at)):
         np.testing.assert_allclose(maker.mounting(frame)[0], place)
+
+
+@pytest.mark.parametrize('section', LAYOUTS)
+def test_the_recipe_ranks_the_models_of_the_simulator_first(section: str, tmp_path) -> None:
+    """What they measured themselves, with the recording.yaml shown, judged as `vepd` does."""
+    parsed = build_parser('vepd').parse_args(line_of(section))
+    names, imu = parsed.models.split(','), load_imu(parsed.imu)
+    write_bag(section, tmp_path / 'bag', drive_of(LAYOUTS[section], imu, names[0], 12.0))
+    real = read_recording(tmp_path / 'bag', topics=topics_of(section))
+    twins = [Twin(name, load_gps(name), imu) for name in names]
+    plan = RunPlan(real, twins, Judging(JudgeSetup.load(PROFILE), StudyOptions(seed=3)))
+    scores = {run.model: plan.score(run, plan.judge(run)).score for run in plan}
+    own, other = (
+        abs(scores[name].rmse - scores['real'].rmse)
+        + abs(scores[name].entropy_difference - scores['real'].entropy_difference)
+        for name in names
+    )
+    assert own < 0.7 * other
+    assert not one_sided_covariances(plan.maker.real, plan.recording(plan.twins[0]))
