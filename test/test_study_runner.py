@@ -115,13 +115,19 @@ def test_a_covariance_that_one_side_alone_states_is_told() -> None:
 
     def told(real: Recording, simulated: Recording) -> list[tuple[str, str, str]]:
         found = one_sided_covariances(real, simulated)
-        return [(one.subject, one.words['lacks'], one.words['keys']) for one in found]
+        return [(one.subject, one.words['quantities'], one.remedy) for one in found]
 
-    both = 'acceleration_std: VALUE, rate_std: VALUE'
-    gps = '/gps/fix', 'simulated', 'std: VALUE'
-    assert told(stated, unknown) == [('/imu/data', 'simulated', both), gps]
-    assert told(without, unknown) == [('/imu/data', 'simulated', 'acceleration_std: VALUE'), gps]
-    assert told(unknown, stated)[0] == ('/imu/data', 'real', both)
+    both, of_model = (
+        'linear acceleration, angular velocity',
+        ('state them on both sides: in the file of the model by its `covariance`'),
+    )
+    gps = '/gps/fix', 'position', of_model
+    assert told(stated, unknown) == [('/imu/data', both, of_model), gps]
+    assert told(without, unknown) == [('/imu/data', 'linear acceleration', of_model), gps]
+    assert told(unknown, stated)[0] == ('/imu/data', both, (
+        'state them on both sides: '
+        '`corrections: {imu: {acceleration_std: VALUE, rate_std: VALUE}}` in recording.yaml'
+    ))  # fmt: skip
     assert told(stated, stated) == told(unknown, unknown) == []
 
     setup = JudgeSetup.load('paper_released')

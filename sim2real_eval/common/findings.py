@@ -207,9 +207,11 @@ def decisive(
     return _declare(FindingKind(code, Severity.DECISIVE, text, meaning, remedy, per_model))
 
 
-def assumed(code: str, text: str, meaning: str, remedy: str = '') -> FindingKind:
+def assumed(
+    code: str, text: str, meaning: str, remedy: str = '', *, per_model: bool = False
+) -> FindingKind:
     """Declare a finding about a value that was assumed; see `FindingKind`."""
-    return _declare(FindingKind(code, Severity.ASSUMED, text, meaning, remedy))
+    return _declare(FindingKind(code, Severity.ASSUMED, text, meaning, remedy, per_model))
 
 
 def routine(code: str, text: str, meaning: str, remedy: str = '') -> FindingKind:

@@ -9,6 +9,12 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import MessageArray
 from .findings import COVARIANCE_ONE_SIDED
 
+# What the side can do that lacks them.
+_REMEDIES = {
+    'real': '`corrections: {{{role}: {{{keys}}}}}` in recording.yaml',
+    'simulated': 'in the file of the model by its `covariance`',
+}
+
 
 def one_sided_covariances(real: Recording, simulated: Recording) -> tuple[Finding, ...]:
     """Say which sensors state covariances on one side only, and have unknown ones on the other.
@@ -42,8 +48,9 @@ def one_sided_covariances(real: Recording, simulated: Recording) -> tuple[Findin
                 lacks=lacks,
                 sensor=role.upper(),
                 quantities=', '.join(name.replace('_', ' ') for name, _ in those),
-                role=role,
-                keys=', '.join(f'{key}: VALUE' for _, key in those),
+                remedy=_REMEDIES[lacks].format(
+                    role=role, keys=', '.join(f'{key}: VALUE' for _, key in those)
+                ),
             )
             for lacks, those in lacking.items()
             if those

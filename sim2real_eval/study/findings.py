@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sim2real_eval.common.findings import assumed, decisive
+from sim2real_eval.common.findings import assumed
 
 TRUTH_RATE = assumed(
     'study.truth_rate',
@@ -19,14 +19,13 @@ SHARED_IMU = assumed(
     '`--imu real`, in a study file `imu: real`, only the GPS is simulated.',
     'to compare the GPS alone: --imu real',
 )
-COVARIANCE_ONE_SIDED = decisive(
+COVARIANCE_ONE_SIDED = assumed(
     'study.covariance_one_sided',
     'the {has} {sensor} states covariances of {quantities}, the {lacks} one zeros: they alone can '
     'change VEPD severalfold',
     'Zeros mean unknown, but robot_localization takes 1e-9 for them and trusts the sensor '
-    'completely. In Gazebo the same model so scored 2.28 m/s in place of 0.04 m/s.',
-    'state them on both sides: of the real one by `corrections: {{{role}: {{{keys}}}}}` in '
-    'recording.yaml, of a model by its `covariance`',
+    'completely. Leave it where the covariance is part of the model that you study.',
+    'state them on both sides: {remedy}',
     per_model=True,
 )
 WARMUP = assumed(
