@@ -19,7 +19,8 @@ from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.path_following import drive
-from sim_sensors.motion.roads import ROUGHNESS, Road, road_heights
+from sim_sensors.motion.road_classes import ROUGHNESS
+from sim_sensors.motion.roads import Road, road_heights
 from sim_sensors.motion.sprung_car import SprungCar, drive_on_springs
 
 PENDULUM = """
@@ -82,8 +83,8 @@ def test_roads_have_the_spectrum_of_their_class() -> None:
     asked = ROUGHNESS['C'] * (frequency[1:] / 0.1) ** -2 * 10.0 / np.hypot(frequency[1:], 10.0)
     ratio = (np.mean(power, axis=0)[1:] / asked)[8:78].reshape(7, 10).mean(axis=1)
     assert np.abs(ratio - 1.0).max() < 0.03
-    with pytest.raises(MotionError, match="road 'I' is unknown"):
-        road_heights('I', 8, 8, 0.1, np.random.default_rng(0))
+    with pytest.raises(MotionError, match="road 'E' is unknown"):
+        road_heights('E', 8, 8, 0.1, np.random.default_rng(0))
 
 
 def test_a_road_is_smooth_meets_its_heights_and_repeats() -> None:
@@ -103,12 +104,15 @@ def test_a_road_is_smooth_meets_its_heights_and_repeats() -> None:
 
 @pytest.mark.parametrize('path', ['line', 'circle', 'half_sine'])
 def test_on_a_plane_the_car_is_the_kinematic_one(path: str) -> None:
-    """It reaches the speed at which motor and resistance balance, and follows the same way."""
+    """It reaches the speed at which motor and resistance balance, and follows the same path.
+
+    To 1 % of the speed, and of the 4 m of the path.
+    """
     driven = drive_on_springs(path, seed=1, run='1', duration=8.0)
     rolled = drive(path, seed=1, run='1', duration=8.0)
     speed = np.linalg.norm(driven.at([8.0]).velocity)
     assert speed == pytest.approx(np.linalg.norm(rolled.velocity[-1]), rel=0.01)
-    assert np.linalg.norm(driven.at([8.0]).position[0, :2] - rolled.position[-1, :2]) < 0.15
+    assert np.linalg.norm(driven.at([8.0]).position[0, :2] - rolled.position[-1, :2]) < 0.04
 
 
 @pytest.mark.parametrize('road', ['smooth', 'C'])
@@ -128,7 +132,7 @@ def test_it_starts_at_rest(road: str) -> None:
     [
         ('mass=0.5', 'mass: 0.5 kg is not allowed; must be more than the 1 kg'),
         ('cg_to_rear=0', 'cg_to_rear: 0 is not allowed'),
-        ('road=Z', 'road'),
+        ('road=E', 'road'),
         ('tyre_stiffness=1e5', 'timestep: 0.002 s is not allowed; with these springs, tyres and '),
     ],
 )

@@ -18,7 +18,8 @@ from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.mujoco_motion import PhysicalMotion
-from sim_sensors.motion.roads import REFERENCE_FREQUENCY, ROUGHNESS, Road
+from sim_sensors.motion.road_classes import REFERENCE_FREQUENCY, ROUGHNESS
+from sim_sensors.motion.roads import Road
 from sim_sensors.motion.sprung_car import SprungCar
 from sim_sensors.motion.vehicles import VehicleCommand, VehicleState
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
@@ -72,7 +73,7 @@ def body_spectrum(frequency: FloatArray, speed: float) -> FloatArray:
     """Return the density of that acceleration, (m/s^2)^2/Hz: the rear is at a place L / v later.
 
     The mean of two tracks a width w apart has (1 + x K1(x)) / 2 of the density of one, x = 2 pi n
-    w, where the ground is alike in all directions.
+    w, on isotropic ground.
     """
     n = frequency / speed
     x = 2.0 * np.pi * n * CAR.track

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.motion.road_classes import ROADS
 from .arguments import add_shared
 from .options import OptionSet
 
@@ -59,7 +60,7 @@ class DemoOptions(Parameters):
         '',
         'Ground below a car on springs in MuJoCo, by its class of ISO 8608; none: a car that '
         'moves in the plane.',
-        choices=(_NO_ROAD, 'smooth', 'A', 'B', 'C', 'D'),
+        choices=(_NO_ROAD, *ROADS),
     )
 
 

@@ -11,15 +11,7 @@ from scipy.ndimage import spline_filter
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.errors import MotionError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
-
-REFERENCE_FREQUENCY = 0.1
-"""n_0, cycles/m."""
-
-ROUGHNESS = {name: 16e-6 * 4.0**k for k, name in enumerate('ABCDEFGH')}
-"""G_d(n_0), m^3, by class: the geometric means of [ISO8608], table C.1."""
-
-SMOOTH = 'smooth'
-"""In place of a class: a plane."""
+from .road_classes import REFERENCE_FREQUENCY, ROADS, ROUGHNESS, SMOOTH
 
 
 def road_heights(
@@ -31,7 +23,7 @@ def road_heights(
 
         G_d(n) = G_d(n_0) (n / n_0)^-2        n_0 = 0.1 cycles/m
 
-    A field that is alike in all directions has it along lines when its two-sided spectrum over
+    An isotropic field has it along lines when its two-sided spectrum over
     the plane is G_d(n_0) n_0^2 / (4 k^3), k the length of the wave vector in cycles/m. Waves
     shorter than two spacings are not there, so that of G_d(n) the part m / sqrt(n^2 + m^2) is
     left, m = 1 / (2 spacing). Nor are those longer than the smaller side, which would be hills.
@@ -40,7 +32,7 @@ def road_heights(
     Parameters
     ----------
     road : str
-        Class `A` (very good) to `H`, or `smooth`.
+        Class `A` (very good) to `D`, or `smooth`.
     rows, columns : int
         Of the grid.
     spacing : float
@@ -62,7 +54,7 @@ def road_heights(
     if road == SMOOTH:
         return np.zeros((rows, columns))
     if road not in ROUGHNESS:
-        raise MotionError(not_among(f'road {road!r} is unknown', road, [SMOOTH, *ROUGHNESS]))
+        raise MotionError(not_among(f'road {road!r} is unknown', road, ROADS))
     along, across = np.fft.fftfreq(rows, spacing), np.fft.rfftfreq(columns, spacing)
     waves = np.hypot(along[:, None], across[None])
     shortest = 1.0 / (min(rows, columns) * spacing)

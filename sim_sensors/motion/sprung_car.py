@@ -14,7 +14,8 @@ from sim_sensors.core.parameters import non_negative, parameter
 from sim_sensors.core.seeding import stream
 from .mujoco_motion import PhysicalMotion, load_mujoco, ride, spec_of, with_sensors
 from .path_following import CONTROL_RATE, RunVariation, prepare_run
-from .roads import ROUGHNESS, SMOOTH, Road
+from .road_classes import ROADS, SMOOTH
+from .roads import Road
 from .vehicles import REST_RATE, AckermannVehicle, Controller, VehicleState
 
 _GRAVITY = 9.80665
@@ -57,7 +58,7 @@ class SprungCar(AckermannVehicle):
     )
     tyre_damping: float = non_negative(0.0, 'N s/m', 'Vertical, of one tyre.', maximum=1e4)
     tyre_friction: float = non_negative(0.9, '1', 'Coefficient of friction of the tyres.')
-    road: str = parameter(SMOOTH, '', 'Roughness of the ground.', choices=(SMOOTH, *ROUGHNESS))
+    road: str = parameter(SMOOTH, '', 'Roughness of the ground.', choices=ROADS)
     timestep: float = parameter(0.002, 's', 'Step of the physics.', above=0.0, maximum=0.005)
 
     def __post_init__(self) -> None:

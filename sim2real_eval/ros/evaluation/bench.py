@@ -297,7 +297,8 @@ class SensorBench:
 def _refuse_noise_free(recording: Recording, sensors: TwinSensors) -> None:
     """Raise Sim2RealError when a batch run would measure noise-free sensors: none are played."""
     streams = noise_free(recording)
-    for role in (IDEAL_ROLES[kind] for kind in sensors.placed if kind in streams):
+    role = next((IDEAL_ROLES[kind] for kind in sensors.placed if kind in streams), None)
+    if role is not None:
         raise Sim2RealError(
             f'{recording.name}: {role} is not played on the graph; use sim2real vepd or do '
             f'without it by `topics: {{{role}: null}}` in recording.yaml'
