@@ -181,6 +181,11 @@ def ned_orientation(recording: Recording) -> Recording:
     return correction('imu', axes='ned')(recording)
 
 
+def tripled_heading(orientation: np.ndarray) -> np.ndarray:
+    yaw, pitch, roll = Rotation.from_quat(orientation).as_euler('ZYX').T
+    return Rotation.from_euler('ZYX', np.stack([3.0 * yaw, pitch, roll], axis=1)).as_quat()
+
+
 def clipped(values: np.ndarray) -> np.ndarray:
     """Beyond the range of the sensor there are two pushes."""
     values = values.copy()
@@ -230,6 +235,12 @@ FAULTS: dict[str, tuple[str, Change]] = {
     ),
     'heading from north': ('orientation_ned', ned_orientation),
     'heading off by 40 degrees': ('orientation_yaw_large', correction('imu', heading=40.0)),
+    'heading of the IMU three times as fast': (
+        'orientation_strays', altered('imu', orientation=tripled_heading)
+    ),
+    'IMU orientation unset': (
+        'orientation_unset', altered('imu', orientation=lambda q: q * 0.0 + [0, 0, 0, 1])
+    ),
     'fixes late': ('fixes_late_large', late('gps', 0.6)),
     'fix covariance 10^4 too small': (
         'covariance_small_large', scaled('gps', 'position_covariance', 1e-4)

@@ -362,6 +362,18 @@ ORIENTATION_TILT = decisive(
     'Gravity is removed in a wrong direction.',
     'publish the orientation of the axes that accelerations are measured in',
 )
+ORIENTATION_STRAYS = decisive(
+    'check.orientation_strays',
+    'the published orientation does not follow the truth: the heading strays by {spread:.0f deg}',
+    'The filter takes it as measured.',
+    'say that there is none: -1 in the first element of its covariance',
+)
+ORIENTATION_UNSET = decisive(
+    'check.orientation_unset',
+    'no orientation, but one is stated: the identity in every message',
+    'Filters take it for a heading due east. Logs of Gazebo leave it so.',
+    'say that there is none: -1 in the first element of its covariance',
+)
 NO_ORIENTATION = routine(
     'check.no_orientation',
     'no orientation (covariance -1)',

@@ -15,6 +15,8 @@ from .evidence import Evidence
 from .outcome import Measure
 
 _HEADING_DEG = (7.0, 20.0)
+# Of the mean of exp(i error): 0.9 is a heading that strays by 26 deg.
+_FOLLOWS = 0.9
 _TILT_DEG = 15.0
 
 
@@ -31,7 +33,12 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
     if not there.all():
         yield Measure(None, None, findings.NO_ORIENTATION(topic), 'imu')
         return
-    if ideal is not None and 'orientation' not in evidence.doubtful:
+    if 'orientation' in evidence.doubtful:
+        ideal = None
+    if _is_unset(imu.orientation, None if ideal is None else ideal.orientation):
+        yield Measure(None, None, findings.ORIENTATION_UNSET(topic), 'imu')
+        return
+    if ideal is not None:
         turned = imu.orientation, ideal.orientation
         published, true = (by_blocks(rotations.heading, one) for one in turned)
         same, opposite = _mean_turn(published, -true), _mean_turn(published, true)
@@ -48,11 +55,16 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
             same = _mean_turn(by_blocks(rotations.heading, imu.orientation), -true)
         turn = math.degrees(np.angle(same))
         told = None
-        if abs(same) > 0.9 and abs(turn) > _HEADING_DEG[0]:
-            large = abs(turn) > _HEADING_DEG[1]
-            kind = findings.ORIENTATION_YAW_LARGE if large else findings.ORIENTATION_YAW
-            told = kind(topic, turn=turn, set=evidence.correct('imu', heading=turn).heading)
-        yield Measure(turn, _HEADING_DEG[0], told, 'imu heading', 'either')
+        if abs(same) <= _FOLLOWS:
+            spread, most = map(_spread_deg, (abs(same), _FOLLOWS))
+            told = findings.ORIENTATION_STRAYS(topic, spread=spread)
+            yield Measure(spread, most, told, 'imu heading')
+        else:
+            if abs(turn) > _HEADING_DEG[0]:
+                large = abs(turn) > _HEADING_DEG[1]
+                kind = findings.ORIENTATION_YAW_LARGE if large else findings.ORIENTATION_YAW
+                told = kind(topic, turn=turn, set=evidence.correct('imu', heading=turn).heading)
+            yield Measure(turn, _HEADING_DEG[0], told, 'imu heading', 'either')
     if 'gravity' not in evidence.doubtful:
         force = by_blocks(rotations.rotate, imu.orientation, imu.linear_acceleration)
         up = force.mean(axis=0)
@@ -61,6 +73,19 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
         wrong = tilt > _TILT_DEG
         told = findings.ORIENTATION_TILT(topic, tilt=tilt) if wrong else None
         yield Measure(tilt, _TILT_DEG, told, 'imu vertical')
+
+
+def _is_unset(published: FloatArray, true: FloatArray | None) -> bool:
+    """Return whether an orientation is the identity throughout, and the true heading is not 0."""
+    if not (published == (0.0, 0.0, 0.0, 1.0)).all():
+        return False
+    off = math.inf if true is None else float(np.abs(by_blocks(rotations.heading, true)).max())
+    return off > math.radians(_HEADING_DEG[0])
+
+
+def _spread_deg(length: float) -> float:
+    """Return the circular standard deviation of turns, deg, from the length of their mean."""
+    return math.degrees(math.sqrt(-2.0 * math.log(max(length, 1e-3))))
 
 
 def _mean_turn(first: FloatArray, second: FloatArray) -> complex:
