@@ -32,6 +32,8 @@ from sim_sensors.core.measurements import (
     time_spans,
 )
 from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
+from sim_sensors.motion.trajectory import Motion
+from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 SIGMAS = 4.0
@@ -272,6 +274,19 @@ class Evidence:
     @cached_property
     def ideal(self) -> IdealMeasurement | None:
         """What the IMU should have measured; None without truth or mounting."""
+        return None if self.maker is None else self._ideal_on(self.maker.motion)
+
+    @cached_property
+    def exact(self) -> IdealMeasurement | None:
+        """The same on the motion that a noise-free IMU measured; None without one."""
+        if self.noise_free or self.maker is None or IDEAL_ROLES['imu'] not in self.recording.roles:
+            return None
+        try:
+            return self._ideal_on(self.maker.motion_for(KINDS.get('imu')))
+        except Sim2RealError:
+            return None
+
+    def _ideal_on(self, moving: Motion) -> IdealMeasurement | None:
         if self.imu is None or self.maker is None:
             return None
         try:
@@ -283,7 +298,7 @@ class Evidence:
         )
         found = Columns[IdealMeasurement]()
         for part in blocks(len(self.imu_time)):
-            motion = self.maker.motion.at(self.imu_time[part])
+            motion = moving.at(self.imu_time[part])
             found.add(kinematics.ideal_measurement(motion, np.empty(0)))
         return found.joined()
 

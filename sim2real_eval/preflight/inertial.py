@@ -325,18 +325,26 @@ def bias(evidence: Evidence) -> Iterator[Measure]:
 
 
 def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
-    """Mean squares of the errors of rate and force, without their means, over stated variances."""
+    """Mean squares of the errors of rate and force, without their means, over stated variances.
+
+    A noise-free IMU knows the vibration that the truth does not: what is closer counts.
+    """
     imu, ideal = evidence.imu, evidence.ideal
     if imu is None or ideal is None or evidence.doubtful & {'gravity', 'orientation', 'range'}:
         return
-    for quantity, key, measured, true in (
-        ('linear_acceleration', 'acceleration_std', imu.linear_acceleration, ideal.force),
-        ('angular_velocity', 'rate_std', imu.angular_velocity, ideal.rate),
-    ):
+    known = [one for one in (ideal, evidence.exact) if one is not None]
+    for quantity, key, measured, trues in (
+        ('linear_acceleration', 'acceleration_std', imu.linear_acceleration,
+         [one.force for one in known]),
+        ('angular_velocity', 'rate_std', imu.angular_velocity, [one.rate for one in known]),
+    ):  # fmt: skip
         covariances = getattr(imu, f'{quantity}_covariance')
         stated = by_blocks(lambda rows: np.diagonal(rows, axis1=1, axis2=2), covariances)
         if not (stated > 0.0).all():
             continue
-        square = float(np.mean(np.var(by_blocks(np.subtract, measured, true), axis=0)))
+        square = min(
+            float(np.mean(np.var(by_blocks(np.subtract, measured, true), axis=0)))
+            for true in trues
+        )
         name, mean = quantity.replace('_', ' '), float(stated.mean())
         yield from covariance(evidence, 'imu', key, name, square, mean, _COVARIANCES)
