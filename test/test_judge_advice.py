@@ -19,6 +19,7 @@ from sim2real_eval.judge.robot_localization.advice import (
     navsat_advice,
     part_advice,
 )
+from sim2real_eval.judge.setup import JudgeSetup
 from sim_sensors import motion_of
 from sim_sensors.core.measurements import ImuArray
 
@@ -37,6 +38,28 @@ def test_orientation_that_is_configured_but_absent_is_told(tmp_path: Path) -> No
     assert note.words == {'topic': 'imu'}
     assert not heard(tmp_path, ('vyaw',), absent)
     assert not heard(tmp_path, ('yaw',), imu(CLOCK))
+
+
+def test_a_true_start_heading_of_zero_is_no_doubt() -> None:
+    drive = simulate(motion_of('line', duration=3.0), gps='baseline', imu='chrono')
+    told = [
+        {note.code for note in JudgeSetup.load('clean').judge(drive, start_heading=start).notes}
+        for start in (None, 0.0)
+    ]
+    assert ['rl.no_start_heading' in codes for codes in told] == [True, False]
+
+
+def test_noise_free_sensors_alone_are_no_input_of_a_judge() -> None:
+    """Of fixes, or of an IMU where there are fixes; the remedy says what makes some."""
+    drive = simulate(motion_of('line', duration=3.0), gps='baseline', imu='ideal')
+    imu, gps = drive.require('imu'), drive.require('gps')
+    bare = drive.with_messages('imu', None).with_messages('ideal_imu', imu)
+    for recording, needs in (
+        (bare.with_messages('gps', None).with_messages('ideal_gps', gps), 'needs fixes'),
+        (bare, 'an IMU'),
+    ):
+        with pytest.raises(JudgeError, match=f'{needs}.* noise-free ones only .*simulate --truth'):
+            run_judge(recording, 'clean')
 
 
 def test_gravity_without_orientation_is_told(tmp_path: Path) -> None:

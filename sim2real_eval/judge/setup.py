@@ -167,7 +167,7 @@ class JudgeSetup:
     def lacks_heading(self, recording: Recording) -> bool:
         """Return whether the filter is to take yaw from an IMU that has none, and starts at 0."""
         config = self.filter
-        if config.initial_state[YAW] != 0.0:
+        if not config.starts_eastward:
             return False
         try:
             routed = route(recording, config, self.navsat, self.case).sources
@@ -197,7 +197,7 @@ class JudgeSetup:
             state, covariance = config.initial_state.copy(), config.initial_covariance.copy()
             state[YAW], covariance[YAW, YAW] = start_heading, _START_HEADING_VARIANCE
             config = dataclasses.replace(
-                config, initial_state=state, initial_covariance=covariance
+                config, initial_state=state, initial_covariance=covariance, knows_heading=True
             )
         case = dataclasses.replace(self.case, clock=clock)
         return dataclasses.replace(self, filter=config, case=case)

@@ -53,7 +53,7 @@ def input_advice(
         if not isinstance(imu, ImuArray) or not has_no_attitude(imu):
             continue
         if source.mask[3:6].any():
-            unknown = source.mask[YAW] and config.initial_state[YAW] == 0.0
+            unknown = source.mask[YAW] and config.starts_eastward
             kind = findings.NO_START_HEADING if unknown else findings.NO_ATTITUDE
             notes.append(kind(source.name, topic=source.topic))
         if source.remove_gravity:

@@ -14,7 +14,7 @@ import numpy as np
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray
 from .ros_parameters import ParameterReader, read_node_parameters
-from .state import AX, N
+from .state import AX, YAW, N
 
 DEFAULT_PROCESS_NOISE = np.array(
     [0.05, 0.05, 0.06, 0.03, 0.03, 0.06, 0.025, 0.025, 0.04, 0.01, 0.01, 0.02, 0.01, 0.01, 0.015]
@@ -93,6 +93,8 @@ class FilterConfig:
     sigma_points : tuple of float, or None
         alpha, kappa and beta of ukf_node; None for ekf_node.
     sources : tuple of SourceConfig
+    knows_heading : bool
+        Whether the heading of `initial_state` was given for the run, even if it is 0.
     """
 
     where: str
@@ -115,6 +117,12 @@ class FilterConfig:
     history_length: float | None
     sigma_points: tuple[float, float, float] | None
     sources: tuple[SourceConfig, ...]
+    knows_heading: bool = False
+
+    @property
+    def starts_eastward(self) -> bool:
+        """Whether the filter starts at heading 0 for want of a better one."""
+        return not self.knows_heading and float(self.initial_state[YAW]) == 0.0
 
     @classmethod
     def from_file(

@@ -10,7 +10,7 @@ import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.roles import roles_heard
 from sim_sensors.core.errors import did_you_mean
 from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, TwistArray
@@ -109,6 +109,8 @@ def _stand_in(
     remedy = f'--topic {source.name}=... names one'
     if source.kind == 'imu' and not has_imu:
         remedy = 'none is an IMU, without which this judge cannot be used'
+    if source.kind == 'imu' and has_imu:
+        _check_not_noise_free(recording, ImuArray, f'{source.name} needs an IMU')
     raise JudgeError(
         f'{source.name}: topic {source.topic} is not in {recording.path}'
         f'{recording.why_missing(source.topic)}{taken}{did_you_mean(source.topic, topics)}; '
@@ -129,6 +131,8 @@ def _for_navsat(
     topic = topics.get(wanted) if wanted else recording.roles.get(role)
     if topic is None or not isinstance(recording.messages[topic], kind):
         same = [name for name, array in recording.messages.items() if isinstance(array, kind)]
+        if not wanted:
+            _check_not_noise_free(recording, kind, needs)
         if same and not wanted:
             names = ', '.join(same)
             raise JudgeError(
@@ -138,6 +142,17 @@ def _for_navsat(
         where = f' on {wanted}, as the case says' if wanted else ''
         raise JudgeError(f'{recording.path}: {needs}, the recording has none{where}{hint}')
     return topic
+
+
+def _check_not_noise_free(recording: Recording, kind: type[MessageArray], needs: str) -> None:
+    """Raise JudgeError if all messages of a kind are of a simulator's noise-free sensor."""
+    noise_free = {recording.roles.get(role) for role in IDEAL_ROLES.values()}
+    same = {name for name, array in recording.messages.items() if isinstance(array, kind)}
+    if same and same <= noise_free:
+        raise JudgeError(
+            f'{recording.path}: {needs}, the recording has noise-free ones only '
+            f'({", ".join(sorted(same))}); make sensors with `sim2real simulate --truth` first'
+        )
 
 
 def delayed(
