@@ -65,7 +65,8 @@ def rows_of(values: NDArray[Any], selection: Any) -> NDArray[Any]:
 
 BLOCK = 1 << 13
 """Messages that are worked on at a time where all at once would take much memory."""
-_RELEASED = 8  # blocks after which memory is given back: to do so takes as long as some blocks
+RELEASED = 8
+"""Blocks after which memory is given back: to do so takes as long as some blocks."""
 
 
 def blocks(count: int) -> Iterator[slice]:
@@ -81,7 +82,7 @@ def blocks(count: int) -> Iterator[slice]:
     last = max(count // BLOCK - 1, 0)
     for number in range(last + 1):
         yield slice(number * BLOCK, count if number == last else (number + 1) * BLOCK)
-        if number % _RELEASED == _RELEASED - 1 or number == last:
+        if number % RELEASED == RELEASED - 1 or number == last:
             scratch.release()
 
 
@@ -151,7 +152,7 @@ def time_spans(times: Sequence[IntArray], ends: IntArray | None = None) -> Itera
     cuts = [[0, *np.searchsorted(one, edges, side='right').tolist(), len(one)] for one in times]
     for k in range(len(edges) + 1):
         yield [slice(cut[k], cut[k + 1]) for cut in cuts]
-        if k % _RELEASED == _RELEASED - 1 or k == len(edges):
+        if k % RELEASED == RELEASED - 1 or k == len(edges):
             scratch.release()
 
 

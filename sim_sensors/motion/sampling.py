@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sim_sensors.core import scratch
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import BLOCK, FloatArray, IntArray
+from sim_sensors.core.measurements import BLOCK, RELEASED, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from .trajectory import Motion
@@ -89,9 +90,12 @@ def sample_blocks(
             f'{count:.3g} samples at {rate:g} Hz are not allowed; must be at most '
             f'{MOST_SAMPLES:g}: choose a shorter time or a lower rate'
         )
-    for start in range(0, count, size):
+    for number, start in enumerate(range(0, count, size)):
         stamp_ns = grid.stamps(start, min(start + size, count))
         yield stamp_ns, np.clip(seconds(stamp_ns, origin_ns), motion.start, motion.end)
+        if number % RELEASED == RELEASED - 1:
+            # The motion may be a recorded one, of which the next blocks need another part.
+            scratch.release()
 
 
 def intervals(times: FloatArray, last: float | None, first_interval: float) -> FloatArray:
