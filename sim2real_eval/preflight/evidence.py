@@ -29,6 +29,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     blocks,
     by_blocks,
+    column_of,
     time_spans,
 )
 from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
@@ -345,10 +346,12 @@ class Evidence:
             arm, _ = self.maker.mounting(fixes.frame)
         except Sim2RealError:
             return None
-        antenna = truth.position + rotations.rotate(
-            truth.orientation, np.tile(arm, (len(time), 1))
+        antenna = by_blocks(
+            lambda place, turn: place + rotations.rotate(turn, np.tile(arm, (len(place), 1))),
+            truth.position,
+            truth.orientation,
         )
-        x, y = antenna[:, 0], antenna[:, 1]
+        x, y = column_of(antenna, 0), column_of(antenna, 1)
 
         def at(times: FloatArray) -> FloatArray:
             found = np.interp(times, time, x) + 1j * np.interp(times, time, y)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import fdtri
 
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, by_blocks
 from . import findings
 from .evidence import Evidence
 from .outcome import Measure
@@ -88,16 +88,21 @@ def _errors(evidence: Evidence) -> FloatArray | None:
     )
     if inside.sum() < _LEAST_EPOCHS:
         return None
-    state = maker.motion.at(times[inside])
     arm, _ = maker.mounting(fixes.frame)
-    antenna = state.position + rotations.rotate(
-        state.orientation, np.tile(arm, (len(state.position), 1))
-    )
-    ahead = rotations.rotate(state.orientation, np.tile([1.0, 0.0, 0.0], (len(antenna), 1)))
-    moving = (antenna, state.velocity, state.acceleration, ahead)
-    place, velocity, bend, course = map(plane, moving)
-    known = (np.ones_like(place), place, place.conj(), antenna[:, 2], velocity, bend, course)
-    design = np.stack(known, axis=1)
+
+    def known(some: FloatArray) -> FloatArray:
+        state = maker.motion.at(some)
+        antenna = state.position + rotations.rotate(
+            state.orientation, np.tile(arm, (len(some), 1))
+        )
+        ahead = rotations.rotate(state.orientation, np.tile([1.0, 0.0, 0.0], (len(some), 1)))
+        moving = (antenna, state.velocity, state.acceleration, ahead)
+        place, velocity, bend, course = map(plane, moving)
+        each = (np.ones_like(place), place, place.conj(), antenna[:, 2], velocity, bend, course)
+        return np.stack(each, axis=1)
+
+    design = np.array(by_blocks(known, times[inside]))
+    place = design[:, 1].copy()
     design /= np.maximum(np.linalg.norm(design, axis=0), 1e-12)
     error = track.measured[inside] - place
     left: FloatArray = error - design @ np.linalg.lstsq(design, error, rcond=1e-9)[0]

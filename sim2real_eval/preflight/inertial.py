@@ -210,8 +210,12 @@ def body_axes(evidence: Evidence) -> Iterator[Measure]:
     truth = evidence.truth
     if truth is None or 'orientation' in evidence.doubtful:
         return
-    middle = np.diff(truth.position, axis=0) / (np.diff(truth.stamp_ns)[:, None] * 1e-9)
-    moved = plane(rotations.rotate_back(truth.orientation[:-1], middle))
+    moved = by_blocks(
+        lambda turn, step, time: plane(rotations.rotate_back(turn, step / (time[:, None] * 1e-9))),
+        truth.orientation[:-1],
+        by_blocks(np.subtract, truth.position[1:], truth.position[:-1]),
+        by_blocks(np.subtract, truth.stamp_ns[1:], truth.stamp_ns[:-1]),
+    )
     fast = np.abs(moved) > max(_SLOWEST, 0.3 * float(np.median(np.abs(moved))))
     if fast.sum() < 16:
         return
