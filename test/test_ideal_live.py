@@ -14,7 +14,7 @@ from recording_examples import arrays_equal
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim_sensors.core.measurements import ImuArray, MessageArray
+from sim_sensors.core.measurements import MessageArray
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
@@ -22,12 +22,10 @@ from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry, Verdict
 from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
-from sim_sensors.motion.ideal import InertialMotion
+from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.odometry import SAMPLES_AHEAD, OdometryMotion
-from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from sim_sensors.world.world import load_world
 
 
@@ -59,14 +57,13 @@ def test_live_it_is_the_batch_to_the_bit(seed: int) -> None:
     batch = maker.make(twin).imu
     assert batch is not None
 
-    def improve(moving: Motion, messages: ImuArray, origin_ns: int) -> Motion:
-        return InertialMotion(moving, messages, origin_ns=origin_ns, gravity=STANDARD_GRAVITY)
-
+    kind = KINDS.get('imu')
+    around = kind.surroundings(load_world('default'))
     live = LiveSensor(
         lambda: placed.model.start(3, label, 'imu'),
         model.rate,
         LiveOdometry(velocity='twist', gap_factor=1.8, longest_gap=60.0),
-        noise_free=LiveNoiseFree(improve, ('angular_velocity', 'linear_acceleration')),
+        noise_free=LiveNoiseFree.of(kind, Mounting(), lambda: around),
     )
     got = []
 
@@ -138,13 +135,9 @@ def test_the_nodes_listen_to_the_noise_free_sensors() -> None:
             lambda: all(len(got[name]) == len(one) for name, one in batch.items()),
             'all measurements that are final',
         )
-    for name, fields in {
-        'imu': ('angular_velocity', 'linear_acceleration'),
-        'gps': ('latitude', 'longitude', 'altitude'),
-        'mag': ('magnetic_field',),
-    }.items():
+    for name in ideal:
         live = array_of(got[name])
-        for field in ('stamp_ns', *fields):
+        for field in ('stamp_ns', *KINDS.get(name).ideal_values):
             assert np.array_equal(getattr(live, field), getattr(batch[name], field)), field
 
 
