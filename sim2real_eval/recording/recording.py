@@ -19,6 +19,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
 )
+from sim_sensors.sensor.catalogue import KINDS
 from .findings import LEFT_OUT, OF_COVARIANCES, REFERENCE
 
 _Array = TypeVar('_Array', bound=MessageArray)
@@ -74,9 +75,7 @@ DEFAULT_TOPICS: Mapping[str, str] = {
     'camera_pose': '/camera/pose',
     'features': '/camera/features',
     'camera_info': '/camera/camera_info',
-    'ideal_imu': '/ground_truth/imu',
-    'ideal_gps': '/ground_truth/fix',
-    'ideal_mag': '/ground_truth/mag',
+    **{f'ideal_{name}': f'/{KINDS.get(name).ideal_topic}' for name in ('imu', 'gps', 'mag')},
 }
 ROLE_CLASSES: Mapping[str, type[MessageArray]] = {
     'imu': ImuArray,
