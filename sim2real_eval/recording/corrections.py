@@ -27,6 +27,7 @@ from sim_sensors.core.measurements import (
     by_blocks,
 )
 from sim_sensors.core.parameters import Parameters, parameter
+from .poses import with_velocities
 from .recording import Recording
 
 _M = TypeVar('_M', bound=MessageArray)
@@ -191,7 +192,13 @@ class TruthCorrection(_Correction):
         'both, as in KITTI.',
         choices=(*_AXES, 'camera'),
     )
-    twist: str = parameter('body', '', 'Axes of the linear velocity.', choices=('body', 'world'))
+    twist: str = parameter(
+        'body',
+        '',
+        'Axes of the linear velocity; positions: velocities and rates follow from the poses '
+        'instead, as of a twist that is late.',
+        choices=('body', 'world', 'positions'),
+    )
     position_scale: float = parameter(1.0, '1', 'Factor to m: 0.001 for mm.', above=0.0)
     speed_scale: float = parameter(1.0, '1', 'Factor to m/s: 0.277778 for km/h.', above=0.0)
     turn: float = parameter(
@@ -216,13 +223,14 @@ class TruthCorrection(_Correction):
         back = Rotation.from_euler('z', -self.turn, degrees=True)
         own = Rotation.from_euler('z', -self.heading, degrees=True)
         yaw = Rotation.from_euler('z', self.body_yaw, degrees=True)
-        return dataclasses.replace(
+        right = dataclasses.replace(
             truth,
             position=back.apply(position),
             orientation=_turned(orientation, own * back, yaw),
             linear_velocity=yaw.inv().apply(velocity),
             angular_velocity=yaw.inv().apply(rate),
         )
+        return with_velocities('', 'truth', right)[0] if self.twist == 'positions' else right
 
     def followed_by(self, later: TruthCorrection) -> TruthCorrection:
         """Return the one correction that does what this one and then a later one do.
@@ -232,7 +240,7 @@ class TruthCorrection(_Correction):
         axes, sign = _combined_axes(self.axes, later.axes)
         return TruthCorrection(
             axes=axes,
-            twist='world' if 'world' in (self.twist, later.twist) else 'body',
+            twist=later.twist if self.twist == 'body' else self.twist,
             position_scale=self.position_scale * later.position_scale,
             speed_scale=self.speed_scale * later.speed_scale,
             turn=sign * self.turn + later.turn,
