@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recording_examples import drive
 
-from sim2real_eval import simulate
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.checks import check_messages
@@ -22,7 +21,6 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.roles import run_name, scenario_of
 from sim2real_eval.recording.writing import write_recording
-from sim_sensors import motion_of
 from sim_sensors.core.measurements import MessageArray
 
 STORAGES = ['mcap', 'sqlite3', 'csv']
@@ -394,22 +392,3 @@ def test_metadata_of_a_written_folder_is_plain_yaml(tmp_path: Path) -> None:
     assert content['topics']['truth'] == '/ground_truth/odometry'
     assert content['arrival'] == 'recorded'
     assert content['files']['gps_vel.csv']['topic'] == '/gps/vel'
-
-
-def test_a_late_twist_gives_way_to_the_velocities_of_the_poses(tmp_path: Path) -> None:
-    """Gazebo's is the mean of ten steps, and so 5 ms late: 10 mm/s at 2 m/s^2."""
-    motion = motion_of('half_sine', duration=6.0)
-    right = simulate(motion, gps='baseline', imu='ideal')
-    truth = right.truth
-    assert truth is not None
-    late = truth.linear_velocity + 0.5 * np.sin(np.arange(len(truth)))[:, None]
-    write_recording(altered(right, 'truth', linear_velocity=late), tmp_path / 'a', storage='csv')
-    settings = {'corrections': {'truth': {'twist': 'positions'}}}
-    (tmp_path / 'a' / 'recording.yaml').write_text(yaml.safe_dump(settings))
-    found = read_recording(tmp_path / 'a').truth
-    assert found is not None
-    # Parabolas through three positions, 10 ms apart; at the ends they are one-sided.
-    inside = slice(2, -2)
-    for name in ('linear_velocity', 'angular_velocity'):
-        given, known = getattr(found, name)[inside], getattr(truth, name)[inside]
-        assert np.abs(given - known).max() < 2e-3
