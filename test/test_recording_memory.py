@@ -35,9 +35,9 @@ measurements.BLOCK, scratch.LARGE = 1024, 1 << 16  # of which a recording has ma
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name='__main__')
 """
-MOST_BYTES = {
-    'write': 60, 'read': 130, 'check': 130, 'judge': 130, 'compare': 200, 'allan': 50,
-}  # fmt: skip
+# A message of a bag has 324 bytes; with covariances that are kept for each, a message takes 312, an
+# estimate 1800. Seen are 12 to 131, of which 20 change from run to run.
+MOST_BYTES = 250
 
 
 def imu(count: int) -> ImuArray:
@@ -94,13 +94,13 @@ def test_messages_in_parts_are_those_at_once_wherever_a_value_first_changes() ->
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='memory is read from /proc')
 def test_no_step_takes_memory_by_the_length_of_a_recording(tmp_path: Path) -> None:
-    """Bytes of memory by message of the IMU, in which a message of a bag has 324."""
+    """Bytes of memory by message of the IMU."""
     run = [sys.executable, '-c', _SMALLER, __file__, str(tmp_path)]
     lines = subprocess.run(run, check=True, capture_output=True, text=True).stdout.splitlines()
     taken = {step: float(number) for step, number in map(str.split, lines)}
     assert taken.keys() == STEPS.keys()
-    for step, most in MOST_BYTES.items():
-        assert taken[step] < most, step
+    for step, each in taken.items():
+        assert each < MOST_BYTES, step
 
 
 def drive(count: int) -> Recording:
