@@ -35,7 +35,7 @@ measurements.BLOCK, scratch.LARGE = 1024, 1 << 16  # of which a recording has ma
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name='__main__')
 """
-# A message of a bag has 324 bytes; with covariances that are kept for each, a message takes 312, an
+# A message of a bag has 324 bytes; if each keeps its covariances, a message takes 312 and an
 # estimate 1800. Seen are 12 to 131, of which 20 change from run to run.
 MOST_BYTES = 250
 
