@@ -160,6 +160,13 @@ def test_estimates_near_the_truth_are_clipped_nowhere() -> None:
     assert panel.get_ylim()[1] > 2.9
 
 
+def test_what_the_margin_still_shows_is_not_called_cut() -> None:
+    near, wild = running_away(3.1), running_away(4000.0)
+    shown, cut = overlay_figure({'line': Overlay(near, {'a': near, 'b': wild})}).axes
+    assert shown.get_ylim()[1] > 3.1
+    assert [panel.get_title(loc='right') != '' for panel in (shown, cut)] == [False, True]
+
+
 def test_what_lies_beyond_the_truth_clips_nothing() -> None:
     """There the judge only predicts, and nothing is drawn."""
     wild = running_away(4000.0)

@@ -259,25 +259,25 @@ def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
     low, high = float(speeds.min()), float(speeds.max())
     span = max(high - low, abs(high), 0.1)
     floor, top = low - _RANGES * span, high + _RANGES * span
-    seen = [low, high]
-    clipped = False
+    ends: dict[Axes, tuple[float, float]] = {}
     for line, (_, overlay, block) in enumerate(lines):
         for column, model in enumerate(block):
             series = [overlay.real, *([overlay.sim[model]] if model in overlay.sim else [])]
             shown = np.concatenate([one.se_vel[one.se_time <= one.gt_time[-1]] for one in series])
-            if not len(shown):
-                continue
-            seen += [max(float(shown.min()), floor), min(float(shown.max()), top)]
-            if shown.min() >= floor and shown.max() <= top:
-                continue
-            clipped = True
-            panel: Axes = panels[line][column]
+            if len(shown):
+                ends[panels[line][column]] = float(shown.min()), float(shown.max())
+    if all(floor <= least and most <= top for least, most in ends.values()):
+        return
+    bottom = min(low, *(max(least, floor) for least, _ in ends.values()))
+    above = max(high, *(min(most, top) for _, most in ends.values()))
+    margin = 0.05 * (above - bottom)
+    bottom, above = bottom - margin, above + 2.0 * margin
+    panels[0][0].set_ylim(bottom, above)
+    for panel, (least, most) in ends.items():
+        if least < bottom or most > above:
             # Above the axes, where it covers nothing.
-            most = np.abs(shown).max()
-            panel.set_title(f'cut, up to {most:.3g} m/s', fontsize=7, loc='right')
-    if clipped:
-        margin = 0.05 * (max(seen) - min(seen))
-        panels[0][0].set_ylim(min(seen) - margin, max(seen) + 2.0 * margin)
+            told = f'cut, up to {max(-least, most):.3g} m/s'
+            panel.set_title(told, fontsize=7, loc='right')
 
 
 def _plot_estimate(panel: Axes, series: VelocitySeries, **look: Any) -> None:
