@@ -8,8 +8,10 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +29,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external import senders as static_frames
+from sim2real_eval.judge.external import senders
 from sim2real_eval.judge.external.follower import (
     PendingMessage,
     Published,
@@ -236,7 +238,7 @@ def test_a_difference_is_told_with_its_first_tick(monkeypatch: pytest.MonkeyPatc
 
 
 def test_others_that_publish_the_clock_or_estimates_are_refused(
-    tmp_path: Path, world: tuple[Node, SingleThreadedExecutor], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, world: tuple[Node, SingleThreadedExecutor]
 ) -> None:
     node, executor = world
     run = curve(0.5)
@@ -245,24 +247,53 @@ def test_others_that_publish_the_clock_or_estimates_are_refused(
         alone = Conductor(node, [], [], executor=executor, start_ns=run.start_ns)
         with pytest.raises(JudgeError, match=r'^/clock: /other publishes it too; end that'):
             alone.play()
-    # A publisher that goes has no name for a moment, which no node can be made to last.
-    conductor = Conductor(node, [], [], executor=executor, start_ns=run.start_ns)
-    clock = node.create_publisher(ClockMessage, '/clock', 10)
-    (own,) = node.get_publishers_info_by_topic('/clock')
-    leaving = SimpleNamespace(node_name='_NODE_NAME_UNKNOWN_', endpoint_gid=own.endpoint_gid)
-    stranger = SimpleNamespace(node_name='_NODE_NAME_UNKNOWN_', endpoint_gid=[7] * 16)
-    seen = iter([[own, leaving, stranger]])
-    monkeypatch.setattr(node, 'get_publishers_info_by_topic', lambda _: next(seen, [own, leaving]))
-    conductor._refuse_another_clock()
-    assert not list(seen)
-    monkeypatch.undo()
-    node.destroy_publisher(clock)
     topic = '/real/odometry/filtered'
     with foreign(node, topic, Odometry), Side(node, 'real', setup, run) as side:
         feeds = [RecordedFeed(run, setup)]
         conductor = Conductor(node, [side], feeds, executor=executor, start_ns=run.start_ns)
         with pytest.raises(JudgeError, match=f'^{topic}: /other publishes it too; end that'):
             conductor.play()
+
+
+def publisher(participant: int, node: str = '_NODE_NAME_UNKNOWN_') -> SimpleNamespace:
+    """What a graph says of a publisher: without a node's name while that comes or goes."""
+    return SimpleNamespace(node_name=node, node_namespace='/', endpoint_gid=[participant] * 16)
+
+
+OWN, LEFT_OVER, NAMESAKE = publisher(1, 'own'), publisher(1), publisher(2, 'own')
+NAMELESS, STRANGER = publisher(3), publisher(3, 'stranger')
+
+
+@pytest.mark.parametrize(
+    ('seen', 'refused'),
+    [
+        ([[OWN, LEFT_OVER]], ''),
+        ([[LEFT_OVER], [OWN, LEFT_OVER]], ''),
+        ([[OWN, NAMELESS], [OWN]], ''),
+        ([[OWN, NAMESAKE], [OWN]], ''),
+        ([[OWN, NAMELESS], [OWN, STRANGER]], '/stranger'),
+        ([[OWN, LEFT_OVER, NAMELESS]], 'another node'),
+        ([[OWN, NAMESAKE]], 'another /own'),
+    ],
+)
+def test_publishers_that_come_or_go_are_waited_for_and_those_that_stay_are_refused(
+    seen: list[list[SimpleNamespace]], refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No real node can be made to stay without a name."""
+    looks = iter(seen)
+    node: Any = SimpleNamespace(get_publishers_info_by_topic=lambda _: next(looks, seen[-1]))
+    # Each look takes ten seconds.
+    monkeypatch.setattr(senders, 'time', SimpleNamespace(monotonic=count(0.0, 10.0).__next__))
+    work = senders.alone(node, '/topic', '/own', 'it must be one')
+    with pytest.raises(JudgeError) if refused else contextlib.nullcontext() as found:
+        for wait in work:
+            while not wait.met():
+                pass
+    assert not list(looks)
+    assert not refused or str(found.value) == (
+        f'/topic: {refused} publishes it too; end that, or take another ROS_DOMAIN_ID: '
+        'it must be one'
+    )
 
 
 @contextlib.contextmanager
@@ -361,6 +392,6 @@ def test_transforms_that_the_real_node_did_not_get_are_named(
     pytest.importorskip('tf2_msgs')
     setup = GraphJudgeSetup.of(setup_of_everything(tmp_path), 'robot_localization')
     empty = encode_transforms((), 0)
-    monkeypatch.setattr(static_frames, 'encode_transforms', lambda *_: empty)
+    monkeypatch.setattr(senders, 'encode_transforms', lambda *_: empty)
     with pytest.raises(JudgeError, match='transforms not received for imu0'):
         setup.judge(curve(1.0))

@@ -7,6 +7,7 @@ import dataclasses
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -250,8 +251,13 @@ def test_noise_free_sensors_which_are_not_played_are_refused(
     graph.node.destroy_publisher(truth)
 
 
-def test_truth_of_somebody_else_is_refused(graph: Graph, bags: list[Path]) -> None:
-    """A simulator that still runs, or is started meanwhile: its odometry would be measured too."""
+def test_truth_of_somebody_else_is_refused(
+    graph: Graph, bags: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A simulator that still runs, or is started meanwhile: its odometry would be measured too.
+
+    Of publishers of a run before the middleware keeps some for a while, without a name.
+    """
     maker = TwinMaker(read_recording(bags[0]), seed=0)
     sensors = maker.sensors(Twin('both', load_gps('ch_gauss'), load_imu('chrono')))
     truth = graph.node.create_publisher(Odometry, 'truth', QoSProfile(depth=10))
@@ -262,7 +268,15 @@ def test_truth_of_somebody_else_is_refused(graph: Graph, bags: list[Path]) -> No
             graph.node, truth, maker, sensors, 'both', namespace='/sensors', poll=int
         )
 
-    opened = bench()
+    look = graph.node.get_publishers_info_by_topic
+
+    def left_over(topic: str) -> list[Any]:
+        (own,) = look(topic)
+        return [own, SimpleNamespace(node_name='UNKNOWN', endpoint_gid=own.endpoint_gid)]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(graph.node, 'get_publishers_info_by_topic', left_over)
+        opened = bench()
     foreign = simulator.create_publisher(Odometry, 'truth', 10)
     readers = [sensor.node for sensor in opened._sensors.values()]
     graph.wait(

@@ -30,7 +30,7 @@ from sim2real_eval.recording.recording import Recording
 from .follower import Feed, RecordedFeed
 from .played import Played
 from .process import executable, filter_node
-from .senders import Work, names_of
+from .senders import Work, alone
 from .side import Side
 
 # Ports of higher domains lie among those that Linux gives to whoever asks for any.
@@ -146,8 +146,6 @@ _TIMEOUT_S = 20.0
 # A node imports and compiles before it subscribes.
 _START_TIMEOUT_S = 90.0
 _POLL_S = 0.05
-# A publisher whose node is not known is one that comes or goes; on a busy machine that takes long.
-_NAMELESS_S = 10.0
 _AGAIN_S = 0.5
 
 
@@ -245,33 +243,11 @@ class Conductor:
         self._clock.publish(message)
 
     def _refuse_another_clock(self) -> None:
-        # Who has no name yet, or none any more, has just come or is about to go.
-        until = time.monotonic() + _NAMELESS_S
-        while '' in (setters := self._other_clocks()) and time.monotonic() < until:
-            self._executor.spin_once(timeout_sec=_POLL_S)
-        if setters:
-            names = ', '.join(name or 'another node' for name in setters)
-            raise JudgeError(
-                f'/clock: {names} publishes it too; end that, or take another '
-                'ROS_DOMAIN_ID: the clock must have one publisher, which waits for the judges'
-            )
-
-    def _other_clocks(self) -> list[str]:
-        name = self._node.get_fully_qualified_name()
-        publishers = self._node.get_publishers_info_by_topic('/clock')
-        names = names_of(publishers)
-        # Its own participant keeps some that were destroyed for a while, without a name.
-        own = {
-            _participant(one) for one, its in zip(publishers, names, strict=True) if its == name
-        }
-        found = [
-            its
-            for one, its in zip(publishers, names, strict=True)
-            if its or _participant(one) not in own
-        ]
-        with contextlib.suppress(ValueError):
-            found.remove(name)
-        return found
+        reason = 'the clock must have one publisher, which waits for the judges'
+        own = self._node.get_fully_qualified_name()
+        for wait in alone(self._node, '/clock', own, reason):
+            while not wait.met():
+                self._executor.spin_once(timeout_sec=_POLL_S)
 
     def _drive(
         self,
@@ -311,11 +287,6 @@ class Conductor:
             if not progress and now > moved + _POLL_S:
                 for side in waits:
                     side.check()
-
-
-def _participant(publisher: Any) -> bytes:
-    """Return the part of a DDS identifier that says whose it is."""
-    return bytes(publisher.endpoint_gid[:12])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
@@ -188,24 +188,16 @@ class Inbox:
 
 
 def publishers_of(node: Node, topic: str) -> list[str]:
-    """Return the full names of the nodes that publish a topic, as far as `node` knows."""
-    return names_of(node.get_publishers_info_by_topic(topic))
-
-
-def names_of(publishers: Sequence[Any]) -> list[str]:
-    """Return the full names of the nodes that publishers belong to.
+    """Return the full names of the nodes that publish a topic, as far as `node` knows.
 
     A name that is not known yet, which comes after the publisher, is empty.
     """
-    return [
-        '' if 'UNKNOWN' in one.node_name else f'{one.node_namespace.rstrip("/")}/{one.node_name}'
-        for one in publishers
-    ]
+    return [_name(one) for one in node.get_publishers_info_by_topic(topic)]
 
 
-# Questions to a node whose answers prove that it has dealt with what was sent before.
-
-_AGAIN_S = 0.5
+def _name(publisher: Any) -> str:
+    unknown = 'UNKNOWN' in publisher.node_name
+    return '' if unknown else f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
 
 
 class Wait(NamedTuple):
@@ -218,6 +210,54 @@ class Wait(NamedTuple):
 
 Work = Generator[Wait, None, None]
 """Work that says what it waits for; the Conductor lets several go on side by side."""
+
+# DDS gives a participant that was killed up 20 s after its last word.
+_GOING_S = 25.0
+
+
+def alone(node: Node, topic: str, own: str, reason: str) -> Work:
+    """Wait until the node named `own` is the only one that publishes a topic.
+
+    JudgeError, which gives the reason, for another that stays. Who has no name has just come or
+    is about to go, which takes long on a busy machine; who has that of `own` was there before it.
+    """
+    until = time.monotonic() + _GOING_S
+    others: list[str] = []
+
+    def known() -> bool:
+        others[:] = _others(node, topic, own)
+        return not others or bool({*others} - {'', own}) or time.monotonic() > until
+
+    yield Wait(known, f'the end of another publisher of {topic}')
+    if others:
+        nameless = {'': 'another node', own: f'another {own}'}
+        raise JudgeError(
+            f'{topic}: {", ".join(nameless.get(name, name) for name in others)} publishes it too; '
+            f'end that, or take another ROS_DOMAIN_ID: {reason}'
+        )
+
+
+def _others(node: Node, topic: str, own: str) -> list[str]:
+    """Return what `publishers_of` does, without one publisher of the node named `own`.
+
+    Its participant keeps some that were destroyed for a while, without a name: not returned.
+    """
+    publishers = [(_name(one), one) for one in node.get_publishers_info_by_topic(topic)]
+    participants = {_participant(one) for name, one in publishers if name == own}
+    others = [name for name, one in publishers if name or _participant(one) not in participants]
+    if own in others:
+        others.remove(own)
+    return others
+
+
+def _participant(publisher: Any) -> bytes:
+    """Return the part of a DDS identifier that says whose it is."""
+    return bytes(publisher.endpoint_gid[:12])
+
+
+# Questions to a node whose answers prove that it has dealt with what was sent before.
+
+_AGAIN_S = 0.5
 
 
 class Questions:

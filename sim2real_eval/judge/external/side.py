@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from rclpy.node import Node
 
-from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.findings import REAL_FILTER, REAL_FILTER_OWN_NAVSAT
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
@@ -29,6 +28,7 @@ from .senders import (
     StaticFrames,
     Wait,
     Work,
+    alone,
     coinciding_frames,
     filter_topics,
 )
@@ -152,7 +152,8 @@ class Side:
         yield from questions.matched()
         # It has read them; so nothing is left when this process is killed.
         self._files.remove()
-        yield from self._alone()
+        own, filtered = f'{self._space}/{NODE_NAME}', f'{self._space}/{FILTERED_TOPIC}'
+        yield from alone(self._node, filtered, own, 'it must be the judge alone')
         if not self._real:
             heard = {f'{self._space}/{topic}' for topic in (FILTERED_TOPIC, NAVSAT_TOPIC)}
             yield from questions.status(
@@ -164,19 +165,6 @@ class Side:
                 'the start of its clock',
             )
         yield from self._settled(_ANSWERS_AFTER_TRANSFORMS if self._static.needed else 1)
-
-    def _alone(self) -> Work:
-        """Refuse to judge where another node publishes estimates too."""
-        own, inbox = f'{self._space}/{NODE_NAME}', self._filtered
-        yield Wait(lambda: all(inbox.publishers), f'who publishes {FILTERED_TOPIC}')
-        others = [name for name in inbox.publishers if name != own]
-        if others:
-            raise JudgeError(
-                f'{self._space}/{FILTERED_TOPIC}: {", ".join(others)} publishes it too; end that, '
-                'or take another ROS_DOMAIN_ID: it must be the judge alone'
-            )
-        # One of a run before that did not end well is known for some seconds more.
-        yield Wait(lambda: len(self._filtered.publishers) == 1, f'the end of another {own}')
 
     def deliver(self, deliveries: Sequence[PendingMessage]) -> Work:
         """Send messages to the node, at no greater pace than it takes them."""

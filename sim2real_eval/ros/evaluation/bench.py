@@ -17,7 +17,7 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 
-from sim2real_eval.judge.external.senders import publishers_of
+from sim2real_eval.judge.external.senders import alone
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
@@ -208,11 +208,13 @@ class SensorBench:
             ),
             'to find each other',
         )
-        own = node.get_fully_qualified_name()
-        _refuse_others(node, truth.topic_name, own)
-        for one in self._sensors.values():
-            name = one.node.get_fully_qualified_name()
-            _refuse_others(node, one.subscription.topic_name, name)
+        owners = {truth.topic_name: node} | {
+            one.subscription.topic_name: one.node for one in self._sensors.values()
+        }
+        for topic, owner in owners.items():
+            own = owner.get_fully_qualified_name()
+            for wait in alone(node, topic, own, 'the messages of both would mix'):
+                self._wait(wait.met, f'to see {wait.what}')
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -302,16 +304,6 @@ def _refuse_noise_free(recording: Recording, sensors: TwinSensors) -> None:
         raise Sim2RealError(
             f'{recording.name}: {role} is not played on the graph; use sim2real vepd or do '
             f'without it by `topics: {{{role}: null}}` in recording.yaml'
-        )
-
-
-def _refuse_others(node: Node, topic: str, own: str) -> None:
-    """Raise Sim2RealError when another than the node of that name publishes a topic."""
-    others = [name or 'another node' for name in publishers_of(node, topic) if name != own]
-    if others:
-        raise Sim2RealError(
-            f'{topic}: {", ".join(others)} publishes it too; end that, or take another '
-            'ROS_DOMAIN_ID: the messages of both would mix'
         )
 
 
