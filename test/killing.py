@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends commands by signals and gives them again: nothing is lost, half-written or left over.
+"""Ends commands by faults and gives them again: nothing is lost, half-written or left over.
 
 A command gets SIGKILL, SIGTERM or SIGINT just before one of its changes of the file system, which
-Python's audit events tell, or at some share of its time, which may be within one. The same
+Python's audit events tell, or at some share of its time, which may be within one; or the disk is
+full from a change on, or within a file, or read-only, which has to end it in one line. The same
 command, given again, has to end with the bytes of one that nobody ended; or, where it was done but
 for its report, to find that result. What others have beside and in its folders stays, and nothing
-else is left, neither there nor in the folder for temporary files, nor a process. After SIGTERM and
-SIGINT that holds at once. `make fuzz` does this 100 times.
+else is left, neither there nor in the folder for temporary files, nor a process. After all but
+SIGKILL that holds at once. `make fuzz` does this 100 times.
 
     python test/killing.py --kills 100 --seed 1
 """
@@ -15,11 +16,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import functools
 import io
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -44,6 +47,9 @@ THEIRS = 'theirs.txt'
 
 
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+FAULTS = (*_SIGNALS, errno.ENOSPC, errno.EFBIG, errno.EROFS)
+"""Signals, and what a disk answers: it is full, a file has no more room, it is read-only."""
+_ROOM = frozenset(['open', 'os.mkdir', 'os.link', 'os.symlink'])
 # Of a child that does not end; the slowest takes a few seconds on a quiet machine.
 _LONGEST_S = 300.0
 
@@ -60,21 +66,22 @@ def in_process(
     at: int = 0,
     seconds: float | None = None,
     count: Path = Path(os.devnull),
-    number: signal.Signals = signal.SIGKILL,
+    fault: int = signal.SIGKILL,
 ) -> int:
     """Do work in a copy of this process; return its status, or minus the signal that ended it.
 
-    The signal comes before its change number `at` of the file system, or after some seconds. How
-    many there were otherwise is written to `count`. Processes that the copy leaves are an error.
+    The fault comes before its change number `at` of the file system, or after some seconds; a file
+    has no room after byte `at`. How many changes there were is written to `count`. Processes that
+    the copy leaves are an error.
     """
     child = os.fork()
     if not child:
         os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # as on a terminal
-        _do(work, at, count, number)
+        _do(work, at, count, fault)
     timers = [threading.Timer(_LONGEST_S, os.kill, (child, signal.SIGKILL))]
     if seconds is not None:
-        timers.append(threading.Timer(seconds, os.kill, (child, number)))
+        timers.append(threading.Timer(seconds, os.kill, (child, fault)))
     for timer in timers:
         timer.start()
     try:
@@ -98,17 +105,28 @@ def _expect_no_more(group: int) -> None:
     raise AssertionError('a process is left')
 
 
-def _do(work: Callable[[], int], at: int, count: Path, number: signal.Signals) -> NoReturn:
+def _do(work: Callable[[], int], at: int, count: Path, fault: int) -> NoReturn:
     changes, watched, status = 0, os.getpid(), 70
 
     def hook(event: str, given: tuple[Any, ...]) -> None:
         nonlocal changes
         if os.getpid() == watched and _is_change(event, given):
             changes += 1
-            if changes == at:
-                os.kill(watched, number)
+            if fault in _SIGNALS:
+                if changes == at:
+                    os.kill(watched, fault)
+            elif (
+                0 < at <= changes
+                and (fault == errno.EROFS or event in _ROOM)
+                and given[0] != os.devnull
+            ):
+                raise OSError(fault, os.strerror(fault), given[0])
 
     try:
+        if fault == errno.EFBIG:
+            _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (at, most))
+            at = 0
         sys.addaudithook(hook)
         status = work()
     except SystemExit as stop:
@@ -153,13 +171,13 @@ class Killer:
         words: Sequence[str],
         at: int = 0,
         seconds: float | None = None,
-        number: signal.Signals = signal.SIGKILL,
+        fault: int = signal.SIGKILL,
     ) -> int:
         """Give a command in a copy of this process; see `in_process`."""
         # Opened here, where that is no change of the command's.
         with self._complained.open('w', buffering=1) as complained:
             work = functools.partial(self._give, words, complained)
-            return in_process(work, at, seconds, self._count, number)
+            return in_process(work, at, seconds, self._count, fault)
 
     def _give(self, words: Sequence[str], complained: TextIO) -> int:
         """Give a command here, in the place for it."""
@@ -221,19 +239,28 @@ class Killer:
         """Return what is hidden, or temporary."""
         return [str(path) for path in [*self._place.rglob('.*'), *self._temporary.iterdir()]]
 
-    def kill(self, verb: Verb, rng: random.Random) -> str:
+    def kill(self, verb: Verb, rng: random.Random, faults: Sequence[int] = FAULTS) -> str:
         """End a command once and give it again; return what is wrong, or nothing."""
         whole, changes, took = self._undisturbed(verb)
         self._prepare(verb)
         before = self._contents()
-        number = rng.choice(_SIGNALS)
-        how = (
-            (rng.randint(1, changes), None) if rng.random() < 0.6 else (0, rng.uniform(0.0, took))
-        )
-        status = self._finish(verb.words, *how, number)
+        fault = rng.choice(faults)
+        seconds, at = None, rng.randint(1, changes)
+        if fault in _SIGNALS and rng.random() < 0.4:
+            seconds, at = rng.uniform(0.0, took), 0
+        elif fault == errno.EROFS:
+            at = 1
+        elif fault == errno.EFBIG:
+            # Complaints have to fit.
+            at = rng.randint(4096, max(4096, *map(len, whole.values())))
+        status = self._finish(verb.words, at, seconds, fault)
         problems, between = [], self._contents()
-        if number != signal.SIGKILL:
-            if status not in (0, 1, 128 + number):
+        if fault != signal.SIGKILL:
+            ended, line = 2, r'(?s)(.*\n)?sim2real: error: [^\n]*\n'
+            if fault in _SIGNALS:
+                ended, line = 128 + fault, '(?s).*'
+            is_line = status != ended or re.fullmatch(line, self._complaint)
+            if status not in (0, 1, ended) or not is_line or 'Traceback' in self._complaint:
                 problems.append(f'status {status}: {self._complaint}')
             if left := self._left():
                 problems.append(f'left at once: {left[:5]}')
@@ -257,9 +284,8 @@ class Killer:
         self._clear(verb)
         if not problems:
             return ''
-        when = (
-            f'{number.name} before change {how[0]} of {changes}, or after {how[1]} of {took:.3f} s'
-        )
+        name = signal.Signals(fault).name if fault in _SIGNALS else errno.errorcode[fault]
+        when = f'{name} at {at} of {changes} changes, or after {seconds} of {took:.3f} s'
         changed = sorted(
             name for name in {*before, *between} if before.get(name) != between.get(name)
         )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -15,6 +16,18 @@ from sim2real_eval.cli.parser import build_parser
 from sim2real_eval.recording.writing import write_recording
 
 Capture = pytest.CaptureFixture[str]
+
+
+DIGITS = 400 * '9'
+# Lines of recording.yaml: none is a number that a robot has.
+ABSURD = {
+    'soft': 'truth: {low_pass: 1e-300}\n',
+    'digits': f'truth: {{low_pass: {DIGITS}}}\n',
+    'turned': 'transforms:\n- {parent: base_link, child: imu_link, translation: [0, 0, 1], '
+    'rotation_xyzw: [0, 0, 1e300, 1e300]}\n',
+    'moved': f'transforms:\n- {{parent: base_link, child: imu_link, translation: [{DIGITS}]}}\n',
+    'far': 'lever_arms: {imu: [1e300, 0, 0]}\n',
+}
 
 
 @pytest.fixture(scope='module')
@@ -42,9 +55,29 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'ekf.yaml': '/**:\n  ros__parameters:\n    frequency: 30.0\n    frequencyy: 3.0\n'
         '    imu0: imu/data\n    imu0_config: [' + ', '.join(['true'] * 15) + ']\n',
         'case.yaml': 'clokc: {}\n',
+        'fast.yaml': 'model: chrono_normal_drift\nrate: 1e300\n',
+        'loud.yaml': 'model: chrono_normal_drift\nrate: 100\ngyroscope: {std: 1e308}\n',
+        'digits.yaml': f'model: chrono_normal_drift\nrate: {DIGITS}\n',
+        'endless.yaml': f'real: [line_1]\nmodels: [ch_rw]\nrepetitions: 1{400 * "0"}\n',
+        'sampled.yaml': f'real: [line_1]\nmodels: [ch_rw]\nmetric: {{rate: {DIGITS}}}\n',
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding='utf-8')
+    for name, line in ABSURD.items():
+        write_recording(recording, folder / name, storage='csv')
+        with (folder / name / 'recording.yaml').open('a', encoding='utf-8') as file:
+            file.write(line)
+    for name, cell in {'underscore': '1_000', 'arabic': '١٢'}.items():
+        write_recording(recording, folder / name, storage='csv')
+        table = folder / name / 'imu.csv'
+        header, *rows = table.read_text(encoding='utf-8').splitlines()
+        cells = rows[0].split(',')
+        cells[header.split(',').index('ax')] = cell
+        table.write_text('\n'.join([header, ','.join(cells), *rows[1:]]) + '\n', encoding='utf-8')
+    write_recording(recording, folder / 'number')
+    metadata = folder / 'number' / 'metadata.yaml'
+    text = metadata.read_text(encoding='utf-8')
+    metadata.write_text(re.sub('name: /.*', 'name: 123', text, count=1), encoding='utf-8')
     return folder
 
 
@@ -136,6 +169,21 @@ WRONG = {
     'simulate --motion circle --topic gps=/x --out s': '--topic: goes with --truth only',
     'simulate --motion circle --storage zip --out s': 'invalid choice',
     'simulate --motion circle --out file.txt': 'file.txt',
+    'simulate --motion circle --duration 1e300 --out s': "'1e300' must be a number > 0",
+    f'simulate --motion circle --set radius={DIGITS} --out s': 'has more than 64 bits',
+    'simulate --motion circle --imu fast.yaml --out s': 'must be a number >= 1e-06 and <= 100000',
+    'simulate --motion circle --imu loud.yaml --out s': "gyroscope.std: '1e308' is not allowed",
+    'simulate --motion circle --imu digits.yaml --out s': 'has more than 64 bits',
+    'study endless.yaml --out o': 'endless.yaml: line 3, column 14: not valid YAML',
+    'study sampled.yaml --out o': 'has more than 64 bits',
+    'check soft': "truth.low_pass: '1e-300' is not allowed",
+    'check digits': 'has more than 64 bits',
+    'check turned': 'transforms[0].rotation_xyzw: ',
+    'check moved': 'has more than 64 bits',
+    'check far': "lever_arms.imu: ['1e300', 0, 0] is not allowed",
+    'check underscore': "line 2: ax: '1_000' is not allowed",
+    'check arabic': "line 2: ax: '١٢' is not allowed",
+    'check number': 'number: not a readable bag',
     'simulate --truth blind --out s': 'blind: no truth topic',
     'simulate --truth line_1 --duration 5 --out s': '--duration: goes with --motion only',
     'simulate --truth line_1 --set a=1 --out s': '--set: goes with --motion only',

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from cli_examples import contents
-from killed_verbs import VERBS, Verb
-from killing import in_process, killer
+from killed_verbs import VERBS
+from killing import FAULTS, in_process, killer
 
 from sim2real_eval.common.results import check_result_files, fresh_files, fresh_folder
 from sim2real_eval.common.tables import write_json
@@ -51,7 +51,7 @@ def test_results_are_whole_whenever_their_command_is_killed(
         out = tmp_path / str(at) / 'out'
         prepare(out, write, is_there=is_there)
         before = contents(out.parent)
-        status = in_process(lambda out=out: write(out, 'newer') or 0, at, number=number)
+        status = in_process(lambda out=out: write(out, 'newer') or 0, at, fault=number)
         if number == signal.SIGINT:
             # Ctrl-C leaves nothing to whoever comes next.
             assert contents(out.parent) in (before, whole), f'interrupted before change {at}'
@@ -79,9 +79,11 @@ def contents_of(
     return found
 
 
-@pytest.mark.parametrize('verb', VERBS[:1], ids=lambda verb: verb.name)
-def test_a_killed_command_given_again_ends_as_if_nothing_had_been(verb: Verb) -> None:
-    """Two kills; `make fuzz` does a hundred, of all verbs."""
-    rng = random.Random(5)
+def test_a_command_that_a_fault_ended_and_is_given_again_ends_as_if_nothing_had_been() -> None:
+    """Of a killed process, of a full disk, of one that is read-only; `make fuzz` does a hundred
+    faults, of all verbs.
+    """
+    verb, rng = VERBS[0], random.Random(5)
     with killer((verb,)) as place:
-        assert [place.kill(verb, rng) for _ in range(2)] == ['', '']
+        for fault in (signal.SIGKILL, *FAULTS[2:]):
+            assert not place.kill(verb, rng, (fault,))

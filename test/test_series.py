@@ -298,6 +298,9 @@ def test_tables_write_exact_fields_and_replace_whole_files(tmp_path: Path) -> No
         [(np.float64(0.1), np.int64(3), None, 'x,y', True)],
     )
     assert path.read_bytes() == b'a,b,c,d,e\n0.1,3,,"x,y",true\n'
+    # A spreadsheet would compute a name that others gave.
+    write_csv(path, ['a', 'b'], [('=HYPERLINK("x")', -1.5), ('@x', '-')])
+    assert path.read_bytes() == b'a,b\n"\'=HYPERLINK(""x"")",-1.5\n\'@x,-\n'
     write_csv(path, ['a'], [])
     with pytest.raises(ValueError, match='2 fields'):
         write_csv(path, ['a'], [(1, 2)])
