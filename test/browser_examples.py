@@ -74,7 +74,7 @@ class Browser:
         scheme = {'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'}
         self.call('Emulation.setEmulatedMedia', media='', features=[scheme])
         self.call('Page.navigate', url=path.resolve().as_uri())
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + 300.0
         while self.value('document.readyState') != 'complete':
             assert time.monotonic() < deadline, 'the page does not load'
 

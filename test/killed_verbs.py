@@ -99,5 +99,13 @@ VERBS = (
     _verb('report study --out page/report.html --mcap page/bags', 'page', continues=True),
     _again('report study --out page/report.html --mcap page/bags', ('', ''), 'page'),
     _verb('reference bags/line_1 --replace-truth --out out'),
+    _verb(
+        'study fix_rates --real bags/line_1 --judge-config clean --jobs 1 --out out',
+        continues=True,
+    ),
+    _verb(
+        'sensitivity --errors gps_noise --gps ch_gauss --runs 2 --draws 4 --judge-config clean '
+        '--jobs 1 --out out'
+    ),
     _verb('demo --runs 1 --jobs 1 --out out', continues=True),
 )

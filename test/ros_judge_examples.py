@@ -158,10 +158,9 @@ class Graph:
         before = self.listeners()
         self.process = subprocess.Popen(command(*self.arguments), stderr=self.log)
         try:
-            # A node that was killed is taken for alive by DDS for 20 s more.
-            self.until(
-                lambda: all(now > then for now, then in zip(self.listeners(), before, strict=True))
-            )
+            # A node that was killed is taken for alive by DDS for 20 s more, less than another may
+            # take to start on a busy machine.
+            self.until(lambda: self._heard_beside(before))
             self.until_status(
                 lambda status: (
                     all(status['publishers'].values()) and all(status['subscribers'].values())
@@ -171,8 +170,20 @@ class Graph:
             self.kill()
             raise
 
-    def listeners(self) -> list[int]:
-        return [publisher.get_subscription_count() for publisher in self.publishers.values()]
+    def listeners(self) -> list[set[bytes]]:
+        """Return who subscribes to each topic."""
+        look = self.node.get_subscriptions_info_by_topic
+        topics = [publisher.topic_name for publisher in self.publishers.values()]
+        return [{bytes(one.endpoint_gid) for one in look(topic)} for topic in topics]
+
+    def _heard_beside(self, before: Sequence[set[bytes]]) -> bool:
+        """Whether somebody new subscribes to each topic, and publishers know all who do."""
+        return all(
+            now - then and publisher.get_subscription_count() == len(now)
+            for publisher, now, then in zip(
+                self.publishers.values(), self.listeners(), before, strict=True
+            )
+        )
 
     def kill(self) -> None:
         """End the node without a farewell."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import killed_verbs
 import pytest
 from cli_examples import VERBS, call, environment
 
@@ -67,7 +68,7 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run(
         [sys.executable, '-c', code], capture_output=True, text=True, check=True,
-        env=environment(), timeout=60,
+        env=environment(), timeout=300,
     )  # fmt: skip
     assert done.stderr.strip() == '[]'
     for verb in VERBS:
@@ -93,6 +94,15 @@ def test_an_option_takes_the_same_in_every_verb() -> None:
                 taken.setdefault(option, set()).add(value_of(action))
     several = {option for option, values in taken.items() if len(values) > 1}
     assert several == {'--out'}
+
+
+def test_every_verb_that_writes_a_result_is_among_those_that_faults_end() -> None:
+    writing = {
+        verb
+        for verb, parser in verb_parsers().items()
+        if any('--out' in action.option_strings for action in parser._actions)
+    }
+    assert writing <= {verb.words[0] for verb in killed_verbs.VERBS}
 
 
 def test_bare_command_prints_the_help(capsys: Capture) -> None:
@@ -130,7 +140,7 @@ def test_the_shell_completes_verbs_and_options_and_imports_nothing_heavy(tmp_pat
         }  # fmt: skip
         done = subprocess.run(
             [sys.executable, '-X', 'importtime', '-m', 'sim2real_eval.cli'],
-            env={**environment(), **shell}, capture_output=True, text=True, timeout=60,
+            env={**environment(), **shell}, capture_output=True, text=True, timeout=300,
             check=True,
         )  # fmt: skip
         loaded = {one.rpartition('|')[2].strip() for one in done.stderr.splitlines()}

@@ -42,7 +42,7 @@ needs_sdformat = pytest.mark.skipif(SDFORMAT is None, reason='libsdformat is not
 
 def sdf(function: str, path: Path) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, '-c', _CALL, str(SDFORMAT), function, str(path)]
-    return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope='module')
@@ -105,7 +105,7 @@ def test_gazebo_makes_of_the_robot_what_it_is(urdf: Path) -> None:
 @pytest.mark.skipif(shutil.which('check_urdf') is None, reason='check_urdf is not installed')
 def test_the_urdf_of_the_robot_is_a_tree_to_urdfdom(urdf: Path) -> None:
     done = subprocess.run(
-        ['check_urdf', str(urdf)], capture_output=True, text=True, timeout=60, check=False
+        ['check_urdf', str(urdf)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     assert 'root Link: base_footprint has 1 child(ren)' in done.stdout

@@ -159,7 +159,7 @@ def test_two_nodes_find_each_other(companion, monkeypatch) -> None:
     two._prefix = one._prefix
     two.subscribe('/twist')
     one.advertise('/twist', 'ignition.msgs.Twist')
-    sent, end = b'\x00 zero bytes \x00', time.monotonic() + 20.0
+    sent, end = b'\x00 zero bytes \x00', time.monotonic() + 300.0
     for _, received in zip(one.messages(), two.messages()):  # noqa: B905
         one.publish('/twist', 'ignition.msgs.Twist', sent)
         if received is not None or time.monotonic() > end:

@@ -99,7 +99,7 @@ def test_plots_follow_the_switches_and_the_dark(browser: Browser, plain: Path) -
 
 def settled(browser: Browser, expression: str) -> int:
     """The value of an expression once it stops changing: plots are drawn one after the other."""
-    last, deadline = -1, time.monotonic() + 20.0
+    last, deadline = -1, time.monotonic() + 300.0
     while (now := int(browser.value(expression))) != last or not now:
         assert time.monotonic() < deadline
         last = now

@@ -384,6 +384,6 @@ def test_workers_do_not_import_what_only_statistics_need() -> None:
     )
     done = subprocess.run(
         [sys.executable, '-c', code], capture_output=True, text=True, check=True,
-        env=environment(), timeout=60,
+        env=environment(), timeout=300,
     )  # fmt: skip
     assert done.stdout.strip() == '[]'
