@@ -28,9 +28,9 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording.recording import Recording
 from .follower import Feed, RecordedFeed
-from .played import Played
+from .played import Played, Work
 from .process import executable, filter_node
-from .senders import Work, alone
+from .publishers import alone
 from .side import Side
 
 # Ports of higher domains lie among those that Linux gives to whoever asks for any.

@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the Conductor leads through a run: one judge on the graph."""
+"""What the Conductor leads through a run: one judge on the graph, and work that waits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple, Protocol
 
 from .follower import PendingMessage
-from .senders import Work
+
+
+class Wait(NamedTuple):
+    """Something to wait for: asked for again and again until it is true."""
+
+    met: Callable[[], bool]
+    what: str
+    """For the message when it never is."""
+
+
+Work = Generator[Wait, None, None]
+"""Work that says what it waits for; the Conductor lets several go on side by side."""
 
 
 class Played(Protocol):

@@ -6,12 +6,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseWithCovarianceStamped, TwistStamped, TwistWithCovarianceStamped
@@ -32,6 +32,8 @@ from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, known_type
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import MessageArray, OdometryArray
+from .played import Wait, Work
+from .publishers import publishers_of
 
 # Humble has them under the older name.
 _EVENTS = import_module(
@@ -185,74 +187,6 @@ class Inbox:
         taken = self.waiting.copy()
         self.waiting.clear()
         return taken
-
-
-def publishers_of(node: Node, topic: str) -> list[str]:
-    """Return the full names of the nodes that publish a topic, as far as `node` knows.
-
-    A name that is not known yet, which comes after the publisher, is empty.
-    """
-    return [_name(one) for one in node.get_publishers_info_by_topic(topic)]
-
-
-def _name(publisher: Any) -> str:
-    unknown = 'UNKNOWN' in publisher.node_name
-    return '' if unknown else f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
-
-
-class Wait(NamedTuple):
-    """Something to wait for: asked for again and again until it is true."""
-
-    met: Callable[[], bool]
-    what: str
-    """For the message when it never is."""
-
-
-Work = Generator[Wait, None, None]
-"""Work that says what it waits for; the Conductor lets several go on side by side."""
-
-# DDS gives a participant that was killed up 20 s after its last word.
-_GOING_S = 25.0
-
-
-def alone(node: Node, topic: str, own: str, reason: str) -> Work:
-    """Wait until the node named `own` is the only one that publishes a topic.
-
-    JudgeError, which gives the reason, for another that stays. Who has no name has just come or
-    is about to go, which takes long on a busy machine; who has that of `own` was there before it.
-    """
-    until = time.monotonic() + _GOING_S
-    others: list[str] = []
-
-    def known() -> bool:
-        others[:] = _others(node, topic, own)
-        return not others or bool({*others} - {'', own}) or time.monotonic() > until
-
-    yield Wait(known, f'the end of another publisher of {topic}')
-    if others:
-        nameless = {'': 'another node', own: f'another {own}'}
-        raise JudgeError(
-            f'{topic}: {", ".join(nameless.get(name, name) for name in others)} publishes it too; '
-            f'end that, or take another ROS_DOMAIN_ID: {reason}'
-        )
-
-
-def _others(node: Node, topic: str, own: str) -> list[str]:
-    """Return what `publishers_of` does, without one publisher of the node named `own`.
-
-    Its participant keeps some that were destroyed for a while, without a name: not returned.
-    """
-    publishers = [(_name(one), one) for one in node.get_publishers_info_by_topic(topic)]
-    participants = {_participant(one) for name, one in publishers if name == own}
-    others = [name for name, one in publishers if name or _participant(one) not in participants]
-    if own in others:
-        others.remove(own)
-    return others
-
-
-def _participant(publisher: Any) -> bytes:
-    """Return the part of a DDS identifier that says whose it is."""
-    return bytes(publisher.endpoint_gid[:12])
 
 
 # Questions to a node whose answers prove that it has dealt with what was sent before.

@@ -19,16 +19,15 @@ from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from .follower import ODOMETRY, ExpectedJudge, PendingMessage, Published, rounded_up
+from .played import Wait, Work
 from .process import NODE_NAME, JudgeProcess, executable, filter_command, filter_node, node_folder
+from .publishers import alone
 from .senders import (
     FILTERED_TOPIC,
     Inbox,
     Questions,
     Senders,
     StaticFrames,
-    Wait,
-    Work,
-    alone,
     coinciding_frames,
     filter_topics,
 )
