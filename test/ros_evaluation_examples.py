@@ -265,6 +265,8 @@ def node_of(graph: Graph, *parameters: str) -> Iterator[EvaluationNode]:
     with held(node.folder, node.study.plan):
         yield node
     node.destroy_node()
+    ours = {'evaluation_node', 'replay_node'}
+    graph.wait(lambda: not ours & set(graph.node.get_node_names()), 'the end of both nodes')
 
 
 @contextlib.contextmanager

@@ -89,6 +89,11 @@ class EvaluationNode(Node):
         self._vepd = self.create_publisher(String, '~/vepd', latched)
         self._reporter = Reporter(self, lambda: self.tally.status(self.get_fully_qualified_name()))
 
+    def destroy_node(self) -> None:
+        """Take it off the graph, with the node that replays for it."""
+        self._replay.destroy_node()
+        super().destroy_node()
+
     def evaluate(self) -> None:
         """Run everything; what fails, or is not complete when `Stopped`, is in the tally."""
         self.tell()
