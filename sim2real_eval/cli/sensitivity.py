@@ -26,7 +26,7 @@ HELP = 'smallest errors of sensors that each judge can see'
 DESCRIPTION = (
     'Inject errors of known size into sensors and find, per judge, the smallest that a study of '
     'so many runs reveals at 80 % power, by the permutation test of VEPD. Without recordings, '
-    'simulated drives are used. Recordings must be 13 or more, or 6 with simulated sensors '
+    'simulated drives are used. Recordings must be 9 or more, or 6 with simulated sensors '
     '(--gps, --imu).'
 )
 EPILOG = """\

@@ -55,6 +55,8 @@ def _cell(one: Detectable, power: float) -> str:
     unit = _unit(one.error.unit)
     if not one.points:
         return 'not in the messages'
+    if one.jump is not None:
+        return f'{one.size:.3g}{unit} (jumps from {one.jump[0]:.0%} at {one.low:.3g})'
     if one.size is not None:
         return f'{one.size:.2g}{unit} ({one.low:.2g} to {one.high:.2g})'
     if one.points[-1].power >= power:
@@ -140,6 +142,7 @@ def sensitivity_record(
                 'size': one.size,
                 'low': one.low,
                 'high': one.high,
+                'jump': one.jump,
                 'points': [point._asdict() for point in one.points],
             }
             for one in found.found
@@ -158,7 +161,7 @@ def _answer(found: Sequence[Detectable], whole: Sensitivity, *, simulated: bool)
     never = [
         f'{one.error.noun} of {one.points[-1].size:.2g}{_unit(one.error.unit)}'
         for one in found
-        if one.points and one.points[-1].power < whole.options.power
+        if one.size is None and one.points and one.points[-1].power < whole.options.power
     ]
     said = ', '.join([*never, *seen]) or 'nothing that was tried'
     own = whole.options

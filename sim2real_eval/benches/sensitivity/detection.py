@@ -24,17 +24,18 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from . import findings
 from .injection import ERRORS, InjectedError
-from .options import FEWEST_DRAWS, SensitivityOptions
+from .options import SensitivityOptions
 from .power import Power, Trials, unpaired_runs
-from .size_search import QUICK, Detectable, SizeSearch
+from .size_search import Detectable, SizeSearch
 
 Begin = Callable[[int], Callable[[], None]]
 """Takes the number of tasks that come next and returns what is to be called after each."""
 
 FEWEST = 6
-"""Runs of each side; with fewer no p-value is 0.05."""
+"""Pairs of runs; with fewer no p-value is 0.05."""
 
-_PART = 4  # part of the draws that all sizes but the last take
+FEWEST_UNPAIRED = 4
+"""Runs of each side, where they are not pairs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +73,6 @@ class _Request(NamedTuple):
     judge: int
     error: InjectedError | None  # None: nothing is injected
     size: float
-    draws: int
 
 
 def sensitivity(
@@ -114,12 +114,12 @@ def sensitivity(
     ...     sensitivity([], [], None)
     ... except Sim2RealError as error:
     ...     print(str(error).partition(',')[0])
-    0 recordings cannot reveal anything; must be 13 or more
+    0 recordings cannot reveal anything; must be 9 or more
     """
     options, begin = options or SensitivityOptions(), progress or (lambda _: lambda: None)
     runs = len(recordings) if twin is not None else unpaired_runs(len(recordings))
-    if runs < FEWEST:
-        least = FEWEST if twin is not None else 2 * FEWEST + 1
+    if runs < (FEWEST_UNPAIRED if twin is None else FEWEST):
+        least = FEWEST if twin is not None else 2 * FEWEST_UNPAIRED + 1
         raise MetricError(
             f'{len(recordings)} recordings cannot reveal anything; must be {least} or more'
             + ('' if twin is not None else f', or {FEWEST} with simulated sensors (--gps, --imu)')
@@ -127,63 +127,53 @@ def sensitivity(
     twins = () if twin is None else (twin,)
     adapted_study, told = adapted(study or StudyOptions(), recordings, twins, judges)
     draws = 1 if twin is None else options.draws
-    task = _Task(
-        tuple(judges), twins, dataclasses.replace(adapted_study, repetitions=draws),
-    )  # fmt: skip
-    seed, kinds = adapted_study.seed, [ERRORS[name] for name in options.names]
-    few = min(draws, max(draws // _PART, FEWEST_DRAWS))
-    quick, thorough = (
-        Trials.of(len(recordings), of_each, count, options.permutations, seed)
-        for of_each, count in ((few, QUICK), (draws, options.trials))
-    )
+    task = _Task(tuple(judges), twins, adapted_study)
+    kinds = [ERRORS[name] for name in options.names]
     searches = [
-        SizeSearch(number, error, options.power)
+        SizeSearch(number, error, options.power, same_runs=twin is None)
         for number in range(len(judges))
         for error in kinds
     ]
+    there = _applicable(recordings[0], task, kinds)
+    active = [one for one in searches if one.error in there]
+    bare = [_Request(number, None, 0.0) for number in range(len(judges))]
+    without: list[FloatArray] = []
     with Workers(jobs) as workers:
 
-        def scored(
-            requests: Sequence[_Request], more: int
-        ) -> tuple[FloatArray, Callable[[], None]]:
-            advance = begin(len(recordings) + more)
-            work = partial(_scores, requests=tuple(requests), task=task)
-            return np.array(workers.map(work, recordings, progress=advance)), advance
+        def drawn(draws: int, seed: int) -> Trials:
+            return Trials.of(len(recordings), draws, options.trials, options.permutations, seed)
 
-        bare = [_Request(number, None, 0.0, draws) for number in range(len(judges))]
-        base, advance = scored(bare, len(bare))
-        alarms = workers.map(
-            partial(_power, trials=thorough), [(one, one) for one in _by_request(base)],
-            progress=advance,
-        )  # fmt: skip
-        there = _applicable(recordings[0], task, kinds)
-        active = [one for one in searches if one.error in there]
-        while active:
-            requests = [
-                _Request(one.judge, one.error, one.next, draws if one.is_last else few)
-                for one in active
-            ]
-            made, advance = scored(requests, len(requests))
+        first = 0
+        while active or not without:
+            requests = [*bare, *(_Request(one.judge, one.error, one.next) for one in active)]
+            advance = begin(len(recordings) + len(active))
+            work = partial(
+                _scores, requests=tuple(requests), task=task, draws=range(first, first + draws)
+            )
+            made = np.array(workers.map(work, recordings, progress=advance)).swapaxes(0, 1)
+            without.append(made[: len(judges)])
+            trials = drawn(draws, adapted_study.seed + first)
             pairs = [
-                (base[:, request.judge, : request.draws], changed[:, : request.draws])
-                for request, changed in zip(requests, _by_request(made), strict=True)
+                (made[one.judge], changed)
+                for one, changed in zip(active, made[len(judges) :], strict=True)
             ]
-            # Of the sizes as they are now: what is added chooses the next.
-            lasts = [one.is_last for one in active]
-            for trials, last in ((quick, False), (thorough, True)):
-                chosen = [k for k, one in enumerate(lasts) if one == last]
-                powers = workers.map(
-                    partial(_power, trials=trials), [pairs[k] for k in chosen], progress=advance
-                )
-                for k, power in zip(chosen, powers, strict=True):
-                    active[k].add(power)
+            powers = workers.map(partial(_power, trials=trials), pairs, progress=advance)
+            for one, power in zip(active, powers, strict=True):
+                one.add(power)
             active = [one for one in active if not one.is_done]
+            # Recordings that keep their own sensors have no further runs.
+            first += draws if twins else 0
+        base = np.concatenate(without if twins else without[:1], axis=2)
+        trials = drawn(base.shape[2], adapted_study.seed)
+        alarms = workers.map(
+            partial(_power, trials=trials), [(one, one) for one in base], progress=begin(len(base))
+        )
     found = tuple(one.result(judges[one.judge].label) for one in searches)
     notes = [*told, *(_note(one, options, runs) for one in found)]
     return Sensitivity(
         options,
         runs,
-        quick.paired,
+        twin is not None,
         found,
         {judge.label: one.share for judge, one in zip(judges, alarms, strict=True)},
         tuple(by_severity(notes)),
@@ -196,9 +186,9 @@ class _Task:
     twins: tuple[Twin, ...]
     study: StudyOptions
 
-    def plan(self, recording: StudyRecording, judge: int) -> RunPlan:
+    def plan(self, recording: StudyRecording, judge: int, draws: int = 1) -> RunPlan:
         setup = self.judges[judge].setup
-        judging = Judging(setup, self.study)
+        judging = Judging(setup, dataclasses.replace(self.study, repetitions=draws))
         return RunPlan(recording.read(setup.transforms), self.twins, judging)
 
 
@@ -210,20 +200,21 @@ def _applicable(
     return tuple(kind for kind in kinds if kind.applies(one))
 
 
-def _scores(recording: StudyRecording, *, requests: Sequence[_Request], task: _Task) -> FloatArray:
-    """Return RMSE and entropy difference of all draws, (requests, draws, 2)."""
-    found = np.full((len(requests), task.study.repetitions, 2), np.nan)
+def _scores(
+    recording: StudyRecording, *, requests: Sequence[_Request], task: _Task, draws: range
+) -> FloatArray:
+    """Return RMSE and entropy difference of these draws, (requests, draws, 2)."""
+    found = np.full((len(requests), len(draws), 2), np.nan)
     for number, judge in enumerate(task.judges):
         mine = [k for k, one in enumerate(requests) if one.judge == number]
         if not mine:
             continue
-        plan = task.plan(recording, number)
-        for run in plan.twins if task.twins else (plan.real,):
+        plan = task.plan(recording, number, draws.stop)
+        runs = plan.twins[draws.start :] if task.twins else (plan.real,)
+        for at, run in enumerate(runs):
             bare = plan.recording(run)
             for k in mine:
-                _, error, size, draws = requests[k]
-                if run.repetition > draws:
-                    continue
+                _, error, size = requests[k]
                 try:
                     changed = bare
                     if error is not None:
@@ -233,18 +224,13 @@ def _scores(recording: StudyRecording, *, requests: Sequence[_Request], task: _T
                     judged = judge.setup.judge(
                         changed, start_ns=plan.maker.start_ns, start_heading=plan.start_heading
                     )
-                    score = plan.score(run, judged).score
+                    score = plan.vepd_score(judged)
                 except Sim2RealError:
                     if error is None:
                         raise
                     continue
-                found[k, run.repetition - 1] = score.rmse, score.entropy_difference
+                found[k, at] = score.rmse, score.entropy_difference
     return found
-
-
-def _by_request(scores: FloatArray) -> list[FloatArray]:
-    """Return (recordings, draws, 2) of each request, from (recordings, requests, draws, 2)."""
-    return list(np.moveaxis(scores, 1, 0))
 
 
 def _power(pair: tuple[FloatArray, FloatArray], *, trials: Trials) -> Power:
@@ -258,6 +244,12 @@ def _note(one: Detectable, options: SensitivityOptions, runs: int) -> Finding:
     known = {'noun': error.noun, 'unit': '' if error.unit == '1' else error.unit}
     power = 100.0 * options.power
     if one.size is not None and one.low is not None and one.high is not None:
+        if one.jump is not None:
+            before, after = (100.0 * share for share in one.jump)
+            return findings.JUMP(
+                **known, size=one.size, low=one.low, before=before, after=after, runs=runs,
+                power=power,
+            ).of(f'judge {one.judge}')  # fmt: skip
         return findings.SMALLEST(
             **known, size=one.size, low=one.low, high=one.high, runs=runs, power=power
         ).of(f'judge {one.judge}')

@@ -12,6 +12,12 @@ SMALLEST = decisive(
     'A smaller error of a sensor model stays hidden in most studies of so many runs with this '
     'judge.',
 )
+JUMP = decisive(
+    'sensitivity.jump',
+    'sees {noun} of {size:.3g} {unit} at {after:.0f %} power in {runs:d} runs, but {low:.3g} '
+    '{unit} at {before:.0f %}: {power:g %} lies in a jump',
+    'A gate or timeout may begin to refuse messages there. No size has the wanted power.',
+)
 UNSEEN = decisive(
     'sensitivity.unseen',
     'would not have seen {noun} of {most:.2g} {unit} in {runs:d} runs: {found:.0f %} power, less '

@@ -42,15 +42,15 @@ class SensitivityOptions(Parameters):
         0.8, '1', 'Share of studies that are to reveal the error.', minimum=0.2, maximum=0.99
     )
     draws: int = parameter(
-        60,
+        30,
         '1',
-        'Simulated runs per recording; any two of them are compared. The search takes a quarter '
-        'of them. More make the intervals narrower.',
+        'Simulated runs per recording and size; any two of them are compared. More make the '
+        'intervals narrower.',
         minimum=FEWEST_DRAWS,
         maximum=1000,
     )
     trials: int = rare(
-        4000, '1', 'Comparisons from which the power of the last size is counted.', minimum=200
+        1000, '1', 'Comparisons from which the power of each size is counted.', minimum=200
     )
     permutations: int = rare(1000, '1', 'Permutations of each comparison.', minimum=200)
 
