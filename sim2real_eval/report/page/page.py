@@ -7,12 +7,13 @@ import base64
 import dataclasses
 import functools
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import versions
@@ -28,6 +29,8 @@ from .figure import Plot, Source, library
 from .ranking import Standing, standings
 from .section import SPEED, Chapter, JudgeSection, judge_section, ranking_view, side_sections
 from .tables import overview, record_tables, record_texts, run_table, shown_model
+
+_OPTION = re.compile(r'--[a-z][a-z-]*')
 
 
 def study_page(
@@ -120,13 +123,20 @@ def study_page(
 
 @functools.cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         autoescape=True,
         loader=PackageLoader('sim2real_eval.report.page', 'templates'),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters['unbroken'] = _unbroken
+    return environment
+
+
+def _unbroken(text: object) -> Markup:
+    """Return text in which no line breaks behind the hyphens of an option."""
+    return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', str(escape(text))))
 
 
 def _asset(name: str) -> str:
