@@ -31,16 +31,14 @@ class SpeedFilter(Node):
     def on_fix(self, fix: NavSatFix) -> None:
         """Take a fix; publish the velocity at its stamp."""
         time = fix.header.stamp.sec + fix.header.stamp.nanosec * 1e-9
-        north = math.radians(fix.latitude)
-        here = (
-            time,
-            fix.longitude * METRES_PER_DEGREE * math.cos(north),
-            fix.latitude * METRES_PER_DEGREE,
-        )
+        here = (time, fix.longitude, fix.latitude)
         if self._last is not None and time > self._last[0]:
             dt = time - self._last[0]
             share = dt / (self._time_constant + dt)
-            raw = [(new - old) / dt for new, old in zip(here[1:], self._last[1:], strict=True)]
+            # Of the difference alone: that of products with the cosine would move east with north.
+            scales = (METRES_PER_DEGREE * math.cos(math.radians(fix.latitude)), METRES_PER_DEGREE)
+            steps = [new - old for new, old in zip(here[1:], self._last[1:], strict=True)]
+            raw = [step * scale / dt for step, scale in zip(steps, scales, strict=True)]
             self._velocity = tuple(
                 (1 - share) * old + share * new
                 for old, new in zip(self._velocity, raw, strict=True)
