@@ -10,7 +10,7 @@ from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim_sensors.core.scratch import release
-from . import findings, independence, inertial, messages, orientation, positions
+from . import findings, independence, inertial, messages, orientation, positions, velocities
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
 
@@ -57,8 +57,8 @@ CHECKS: tuple[Check, ...] = (
     Check('kind of fix', '', messages.fix_kinds),
     Check('covariance there', '', messages.covariances),
     Check('axes', 'deg', positions.axes, noise_free=True),
-    Check('speed', '', positions.speeds),
-    Check('heading', 'deg', positions.heading),
+    Check('speed', '', velocities.speeds),
+    Check('heading', 'deg', velocities.heading),
     Check('direction of travel', 'deg', inertial.body_axes),
     Check('frozen', 's', messages.frozen),
     Check('delay', 's', positions.delay, noise_free=True),

@@ -337,8 +337,9 @@ class Evidence:
             return None
         frame = frame_at_first(fixes)
         east, north, _ = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude).T
-        time = (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9
-        stamps = np.asarray((fixes.stamp_ns - truth.stamp_ns[0]) * 1e-9)
+        start = truth.stamp_ns[0]
+        time = by_blocks(lambda stamps: (stamps - start) * 1e-9, truth.stamp_ns)
+        stamps = np.asarray((fixes.stamp_ns - start) * 1e-9)
         period = float(np.median(np.diff(stamps)))
         step = min(max(round(_WINDOW_S / max(period, 1e-3)), 1), len(stamps) // 2)
         assert self.maker is not None

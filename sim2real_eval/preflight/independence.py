@@ -14,7 +14,8 @@ from sim_sensors.core.measurements import FloatArray, by_blocks
 from . import findings
 from .evidence import Evidence
 from .outcome import Measure
-from .positions import fix_error, plane
+from .positions import fix_error
+from .velocities import plane
 
 _FINEST_M = 0.001
 """Errors below which fixes and truth are one measurement: those of RTK receivers scatter by 4 mm

@@ -13,12 +13,13 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, ImuArray, by_blocks
+from sim_sensors.core.measurements import FloatArray, ImuArray, by_blocks, sum_by_blocks
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .evidence import SIGMAS, Delayed, Evidence, block_means, find_delay
 from .outcome import Measure
-from .positions import covariance, plane
+from .positions import covariance
+from .velocities import plane
 
 # No accelerometer is 10 % off; 2 % are 0.2 m/s^2, the worst bias of low-cost ones.
 _GRAVITY = (0.02, 0.1)
@@ -216,12 +217,13 @@ def body_axes(evidence: Evidence) -> Iterator[Measure]:
         by_blocks(np.subtract, truth.position[1:], truth.position[:-1]),
         by_blocks(np.subtract, truth.stamp_ns[1:], truth.stamp_ns[:-1]),
     )
-    fast = np.abs(moved) > max(_SLOWEST, 0.3 * float(np.median(np.abs(moved))))
+    size = by_blocks(np.abs, moved)
+    fast = size > max(_SLOWEST, 0.3 * float(np.median(size)))
     if fast.sum() < 16:
         return
-    direction = moved[fast] / np.abs(moved[fast])
-    ahead = complex(np.mean(direction))
-    axis = complex(np.mean(direction**2))
+    course = by_blocks(lambda one, length, some: one[some] / length[some], moved, size, fast)
+    ahead = complex(sum_by_blocks(np.asarray, course)) / len(course)
+    axis = complex(sum_by_blocks(np.square, course)) / len(course)
     if abs(axis) < 0.9:
         return
     yaw = math.degrees(np.angle(ahead if abs(ahead) > 0.5 else np.sqrt(axis)))
@@ -346,9 +348,13 @@ def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
         stated = by_blocks(lambda rows: np.diagonal(rows, axis1=1, axis2=2), covariances)
         if not (stated > 0.0).all():
             continue
-        square = min(
-            float(np.mean(np.var(by_blocks(np.subtract, measured, true), axis=0)))
-            for true in trues
-        )
+        square = min(float(np.mean(_variances(measured, true))) for true in trues)
         name, mean = quantity.replace('_', ' '), float(stated.mean())
         yield from covariance(evidence, 'imu', key, name, square, mean, _COVARIANCES)
+
+
+def _variances(measured: FloatArray, true: FloatArray) -> FloatArray:
+    """Return the variances of errors by axis, (3,)."""
+    mean = sum_by_blocks(np.subtract, measured, true) / len(measured)
+    total = sum_by_blocks(lambda *both: (both[0] - both[1] - mean) ** 2, measured, true)
+    return np.asarray(total / len(measured))

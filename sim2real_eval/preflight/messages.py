@@ -245,12 +245,14 @@ def _moves(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
 
 def _longest_equal(rows: FloatArray, array: MessageArray) -> tuple[float, slice]:
     """Return the longest time, s, over which rows are equal, and where."""
-    differ = by_blocks(lambda one, other: (other - one != 0.0).any(axis=1), rows[:-1], rows[1:])
-    changes = np.flatnonzero(differ) + 1
-    edges = np.concatenate([[0], changes, [len(rows)]])
-    lengths = (array.stamp_ns[edges[1:] - 1] - array.stamp_ns[edges[:-1]]) * 1e-9
+    equal = by_blocks(lambda one, other: ~(other - one != 0.0).any(axis=1), rows[:-1], rows[1:])
+    around = np.concatenate([[False], equal, [False]])
+    firsts, lasts = np.flatnonzero(around[1:] != around[:-1]).reshape(-1, 2).T
+    lengths = (array.stamp_ns[lasts] - array.stamp_ns[firsts]) * 1e-9
+    if not lengths.any():
+        return 0.0, slice(0, 1)
     longest = int(np.argmax(lengths))
-    return float(lengths[longest]), slice(int(edges[longest]), int(edges[longest + 1]))
+    return float(lengths[longest]), slice(int(firsts[longest]), int(lasts[longest]) + 1)
 
 
 def saturation(evidence: Evidence) -> Iterator[Measure]:

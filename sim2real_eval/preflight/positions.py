@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the truth with itself, and of fixes and truth with each other.
-
-The first that is found is put right before the next: positions, then speeds, then orientation.
-"""
+"""Checks of positions: of fixes and truth with each other, and steps of either."""
 
 from __future__ import annotations
 
@@ -11,24 +8,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.corrections import TruthCorrection
-from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, by_blocks
 from . import findings
 from .evidence import SIGMAS, Delayed, Evidence, Track
 from .outcome import Measure
+from .velocities import SCALE, SPEED_SCALE, intervals, plain, sizes, speed_ratio, velocities
 
 # 5 % of the speed appears as lateral velocity at 3 deg, 17 % at 10 deg.
 _TURN_DEG = (3.0, 10.0)
 # 0.1 s is within what receivers need; at 0.3 s and 10 m/s a fix is 3 m behind.
 _LATE_S = (0.1, 0.3)
-_SCALE = 0.1
-_SPEED_SCALE = 0.15
-_HEADING_DEG = (5.0, 15.0)
-_SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28084: 'feet/s'}
-_SLOWEST = 0.2
-_MOVES = 0.5
 _JUMP_FACTOR = 10.0
 _JUMP_M = 0.5
 _FIX_JUMP_M = 2.0
@@ -79,10 +69,10 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
         told = kind(topic, turn=turn, set=evidence.correct('truth', turn=turn).turn)
     yield Measure(turn, limit, told, role, 'either')
     scale = 1.0 / abs(found.gain)
-    told, limit = None, _SCALE + SIGMAS * found.deviation / abs(found.gain)
+    told, limit = None, SCALE + SIGMAS * found.deviation / abs(found.gain)
     if abs(math.log(scale)) > limit:
-        back, ratio = _plain(1.0 / scale), _speed_ratio(evidence)
-        both = ratio is not None and abs(math.log(ratio)) < _SPEED_SCALE
+        back, ratio = plain(1.0 / scale), speed_ratio(evidence)
+        both = ratio is not None and abs(math.log(ratio)) < SPEED_SCALE
         total = evidence.correct('truth', position_scale=back, speed_scale=back if both else 1.0)
         key = f', speed_scale: {total.speed_scale:.6g}' if both else ''
         told = findings.TRUTH_SCALE(topic, scale=1.0 / back, set=total.position_scale, speeds=key)
@@ -118,12 +108,6 @@ def _exchanged(evidence: Evidence) -> Delayed | None:
     return found if found is not None and abs(found.gain - 1.0) < 0.3 else None
 
 
-def _plain(factor: float) -> float:
-    """Return the factor of a usual unit where one is within 10 %, else the factor itself."""
-    usual = (0.001, 0.01, 0.3048, 1000.0)
-    return next((one for one in usual if abs(factor / one - 1.0) < _SCALE), factor)
-
-
 def delay(evidence: Evidence) -> Iterator[Measure]:
     """The delay of the fixes behind the truth, from both differenced over 2 s."""
     track = evidence.track
@@ -138,116 +122,6 @@ def delay(evidence: Evidence) -> Iterator[Measure]:
     yield Measure(late, _LATE_S[0], told, 'gps', 'either')
 
 
-# The truth with itself.
-
-
-def _velocities(
-    evidence: Evidence,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
-    """Return intervals, differences of positions, and recorded velocities as they are and turned
-    to the world, of the intervals of the truth in which it moves; None where none are recorded.
-    """
-    truth = evidence.truth
-    if truth is None or not truth.linear_velocity.any() or len(truth) < 4:
-        return None
-    steps = np.diff(truth.stamp_ns)[:, None] * 1e-9
-    moved = by_blocks(
-        lambda after, before, steps: (after - before) / steps,
-        truth.position[1:], truth.position[:-1], steps,
-    )  # fmt: skip
-    world = by_blocks(rotations.rotate, truth.orientation, truth.linear_velocity)
-    own, world = (
-        by_blocks(lambda after, before: 0.5 * (after + before), each[1:], each[:-1])
-        for each in (truth.linear_velocity, world)
-    )
-    return steps[:, 0], moved, own, world
-
-
-def _speed_ratio(evidence: Evidence) -> float | None:
-    """Return the median ratio of recorded speeds and differences of positions, while either says
-    that it moves.
-    """
-    found = _velocities(evidence)
-    if found is None:
-        return None
-    _, moved, own, _ = found
-    recorded, speed = (by_blocks(_sizes, each) for each in (own, moved))
-    fast = speed > max(0.5 * float(np.quantile(speed, 0.8)), _SLOWEST)
-    if fast.sum() < 4:
-        fast = (recorded > max(0.5 * float(np.quantile(recorded, 0.8)), _MOVES)) & (speed > 0.0)
-    ratio = float(np.median(recorded[fast] / speed[fast])) if fast.sum() >= 4 else 0.0
-    return ratio if ratio > 0.0 else None
-
-
-def _sizes(vectors: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.norm(vectors, axis=1))
-
-
-def speeds(evidence: Evidence) -> Iterator[Measure]:
-    """The ratio of recorded speeds and differences of positions, at the median, while moving.
-
-    A ratio needs no axes, and a median no positions without jumps. 15 % are beyond the noise of
-    the positions of any truth, and below the next unit, feet for metres.
-    """
-    ratio, told = _speed_ratio(evidence), None
-    if ratio is None:
-        return
-    topic = evidence.topic('truth')
-    if abs(math.log(ratio)) > _SPEED_SCALE:
-        near = [one for one in _SPEEDS if abs(ratio / one - 1.0) < _SCALE]
-        if evidence.track is None and not 0.05 < ratio < 20.0:
-            back = _plain(ratio)
-            total = evidence.correct('truth', position_scale=back)
-            told = findings.TRUTH_SCALE(
-                topic, scale=1.0 / back, set=total.position_scale, speeds=''
-            )
-        else:
-            unit = f': {_SPEEDS[near[0]]}' if near else ''
-            back = 1.0 / (near[0] if near else ratio)
-            total = evidence.correct('truth', speed_scale=back)
-            told = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, set=total.speed_scale)
-    yield Measure(ratio, math.exp(_SPEED_SCALE), told, 'truth', 'ratio')
-
-
-def heading(evidence: Evidence) -> Iterator[Measure]:
-    """The orientation of the truth: there at all, and turning the twist to where it moves."""
-    truth = evidence.truth
-    if truth is None:
-        return
-    topic = evidence.topic('truth')
-    moved = np.diff(truth.position[:, :2], axis=0)
-    course = _course_range(moved, np.diff(truth.stamp_ns) * 1e-9)
-    first = np.broadcast_to(truth.orientation[:1], truth.orientation.shape)
-    turned = by_blocks(lambda *both: _sizes(rotations.between(*both)), first, truth.orientation)
-    most = math.degrees(float(turned.max()))
-    if most < 0.5 and course > 30.0:
-        yield Measure(most, None, findings.NO_HEADING(topic, turn=most, course=course), 'truth')
-        evidence.doubtful.add('orientation')
-        return
-    found = _velocities(evidence)
-    if found is None:
-        return
-    _, differences, own, world = found
-    fast = np.hypot(*differences[:, :2].T) > _SLOWEST
-    if fast.sum() < 8:
-        return
-    size = _usual(differences[fast])
-    body_left, world_left = _usual((world - differences)[fast]), _usual((own - differences)[fast])
-    if world_left < 0.5 * body_left and body_left > 0.05 + 0.05 * size:
-        told = findings.WORLD_TWIST(topic, world=world_left, body=body_left)
-        yield Measure(None, None, told, 'truth twist')
-        evidence.correct('truth', twist='world')
-        return
-    turns = np.conj(plane(differences[fast])) * plane(world[fast])
-    mean = complex(np.mean(turns / np.maximum(np.abs(turns), 1e-12)))
-    turn = math.degrees(np.angle(mean))
-    off: Finding | None = None
-    if abs(mean) > 0.9 and abs(turn) > _HEADING_DEG[0]:
-        kind = findings.HEADING_LARGE if abs(turn) > _HEADING_DEG[1] else findings.HEADING
-        off = kind(topic, turn=turn, set=evidence.correct('truth', heading=turn).heading)
-    yield Measure(turn, _HEADING_DEG[0], off, 'truth heading', 'either')
-
-
 def jumps(evidence: Evidence) -> Iterator[Measure]:
     """Steps of truth and fixes beyond ten robust deviations, and what a vehicle does.
 
@@ -256,17 +130,21 @@ def jumps(evidence: Evidence) -> Iterator[Measure]:
     """
     truth, track = evidence.truth, evidence.track
     if truth is not None and len(truth) > 8 and 'steps' not in evidence.doubtful:
-        found = _velocities(evidence)
-        steps = np.diff(truth.stamp_ns) * 1e-9
-        left, usual = np.diff(truth.position, n=2, axis=0), steps < 3.0 * np.median(steps)
-        usual = usual[1:] & usual[:-1]
+        found = velocities(evidence)
+        steps = intervals(truth)
+        usual = steps < 3.0 * np.median(steps)
         if found is not None:
-            steps, moved, _, world = found
+            _, moved, _, world = found
             left = by_blocks(
-                lambda *each: (each[0] - each[1]) * each[2], moved, world, steps[:, None]
+                lambda one, other, time: sizes((one - other) * time[:, None]), moved, world, steps
             )
-            usual = steps < 3.0 * np.median(steps)
-        count, largest = _outliers(by_blocks(_sizes, left)[usual], _JUMP_M)
+        else:
+            usual = usual[1:] & usual[:-1]
+            left = by_blocks(
+                lambda *each: sizes(np.diff(each, n=2, axis=0)[0]),
+                truth.position[:-2], truth.position[1:-1], truth.position[2:],
+            )  # fmt: skip
+        count, largest = _outliers(left[usual], _JUMP_M)
         topic = evidence.topic('truth')
         told = findings.TRUTH_JUMPS(topic, count=count, step=largest) if count else None
         yield Measure(largest, _JUMP_M, told, 'truth')
@@ -285,11 +163,11 @@ def _residual(track: Track) -> FloatArray:
     return left
 
 
-def _outliers(sizes: FloatArray, least: float) -> tuple[int, float]:
-    if not len(sizes):
+def _outliers(steps: FloatArray, least: float) -> tuple[int, float]:
+    if not len(steps):
         return 0, 0.0
-    limit = max(least, _JUMP_FACTOR * 1.4826 * float(np.median(sizes)))
-    return int((sizes > limit).sum()), float(sizes.max())
+    limit = max(least, _JUMP_FACTOR * 1.4826 * float(np.median(steps)))
+    return int((steps > limit).sum()), float(steps.max())
 
 
 def fix_error(evidence: Evidence) -> float | None:
@@ -349,23 +227,3 @@ def covariance(
             evidence.correct(role, **{key: math.sqrt(square)})
     limit, scale = (great, 'least') if ratio < 1.0 else (warn, 'most')
     yield Measure(ratio, limit, told, f'{role} {quantity}', scale)
-
-
-def _course_range(moved: FloatArray, steps: FloatArray) -> float:
-    """Return the largest change of the direction of travel, deg, above 0.5 m/s."""
-    fast = np.hypot(moved[:, 0], moved[:, 1]) > 0.5 * steps
-    if not fast.any():
-        return 0.0
-    course = plane(moved[fast])
-    return math.degrees(float(np.abs(np.angle(course * np.conj(course[0]))).max()))
-
-
-def plane(vectors: FloatArray) -> FloatArray:
-    """Return the horizontal parts of vectors as complex numbers."""
-    found: FloatArray = vectors[:, 0] + 1j * vectors[:, 1]
-    return found
-
-
-def _usual(vectors: FloatArray) -> float:
-    """Return the median length, which jumps do not change."""
-    return float(np.median(np.linalg.norm(vectors, axis=1)))

@@ -109,6 +109,18 @@ def by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) -> N
     return rows.joined()
 
 
+def sum_by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) -> Any:
+    """Return the sum over rows of `function(*values)`, a block at a time.
+
+    Examples
+    --------
+    >>> sum_by_blocks(np.square, np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([10., 20.])
+    """
+    rows = (function(*(each[part] for each in values)) for part in blocks(len(values[0])))
+    return sum(one.sum(axis=0) for one in rows)
+
+
 def column_of(values: NDArray[Any], number: int) -> NDArray[Any]:
     """Return one column of rows (n, k), (n,), which of many rows is no view.
 
@@ -373,18 +385,13 @@ class TwistArray(MessageArray):
 
 _STATED = ('covariance', 'status', 'covariance_type')
 _INTEGERS = ('status', 'position_covariance_type')
+_VECTORS = (
+    'position', 'angular_velocity', 'linear_velocity', 'linear_acceleration', 'magnetic_field'
+)  # fmt: skip
 _SHAPES: dict[str, tuple[int, ...]] = {
     'orientation': (4,),
-    'position': (3,),
-    'angular_velocity': (3,),
-    'linear_velocity': (3,),
-    'linear_acceleration': (3,),
-    'orientation_covariance': (3, 3),
-    'angular_velocity_covariance': (3, 3),
-    'linear_acceleration_covariance': (3, 3),
-    'magnetic_field': (3,),
-    'magnetic_field_covariance': (3, 3),
-    'position_covariance': (3, 3),
+    **dict.fromkeys(_VECTORS, (3,)),
+    **dict.fromkeys((f'{name}_covariance' for name in ('orientation', *_VECTORS)), (3, 3)),
     'pose_covariance': (6, 6),
     'twist_covariance': (6, 6),
     'latitude': (),

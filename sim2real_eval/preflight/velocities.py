@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the truth with itself: its velocities and orientations, and where it moves.
+
+What is found first is put right before the next: positions, then speeds, then orientation.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim2real_eval.common.findings import Finding
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import (
+    FloatArray,
+    OdometryArray,
+    blocks,
+    by_blocks,
+    sum_by_blocks,
+)
+from . import findings
+from .evidence import Evidence
+from .outcome import Measure
+
+SCALE = 0.1
+"""Relative error of a length beyond which another unit is meant."""
+SPEED_SCALE = 0.15
+"""The same of a speed, as a logarithm."""
+_HEADING_DEG = (5.0, 15.0)
+_SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28084: 'feet/s'}
+_SLOWEST = 0.2
+_MOVES = 0.5
+
+
+def velocities(evidence: Evidence) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
+    """Return intervals, differences of positions, and recorded velocities as they are and turned
+    to the world, of the intervals of the truth in which it moves; None where none are recorded.
+    """
+    truth = evidence.truth
+    if truth is None or not truth.linear_velocity.any() or len(truth) < 4:
+        return None
+    steps = intervals(truth)
+    moved = by_blocks(
+        lambda after, before, steps: (after - before) / steps[:, None],
+        truth.position[1:], truth.position[:-1], steps,
+    )  # fmt: skip
+    world = by_blocks(rotations.rotate, truth.orientation, truth.linear_velocity)
+    own, world = (
+        by_blocks(lambda after, before: 0.5 * (after + before), each[1:], each[:-1])
+        for each in (truth.linear_velocity, world)
+    )
+    return steps, moved, own, world
+
+
+def intervals(truth: OdometryArray) -> FloatArray:
+    """Return the time from each sample to the next, s."""
+    return by_blocks(
+        lambda after, before: (after - before) * 1e-9, truth.stamp_ns[1:], truth.stamp_ns[:-1]
+    )
+
+
+def speed_ratio(evidence: Evidence) -> float | None:
+    """Return the median ratio of recorded speeds and differences of positions, while either says
+    that it moves.
+    """
+    found = velocities(evidence)
+    if found is None:
+        return None
+    _, moved, own, _ = found
+    recorded, speed = (by_blocks(sizes, each) for each in (own, moved))
+    fast = speed > max(0.5 * float(np.quantile(speed, 0.8)), _SLOWEST)
+    if fast.sum() < 4:
+        fast = (recorded > max(0.5 * float(np.quantile(recorded, 0.8)), _MOVES)) & (speed > 0.0)
+    if fast.sum() < 4:
+        return None
+    ratios = by_blocks(lambda one, other, some: one[some] / other[some], recorded, speed, fast)
+    ratio = float(np.median(ratios))
+    return ratio if ratio > 0.0 else None
+
+
+def sizes(vectors: FloatArray) -> FloatArray:
+    """Return the lengths of vectors, (n,)."""
+    return np.asarray(np.linalg.norm(vectors, axis=1))
+
+
+def plain(factor: float) -> float:
+    """Return the factor of a usual unit where one is within 10 %, else the factor itself."""
+    usual = (0.001, 0.01, 0.3048, 1000.0)
+    return next((one for one in usual if abs(factor / one - 1.0) < SCALE), factor)
+
+
+def speeds(evidence: Evidence) -> Iterator[Measure]:
+    """The ratio of recorded speeds and differences of positions, at the median, while moving.
+
+    A ratio needs no axes, and a median no positions without jumps. 15 % are beyond the noise of
+    the positions of any truth, and below the next unit, feet for metres.
+    """
+    ratio, told = speed_ratio(evidence), None
+    if ratio is None:
+        return
+    topic = evidence.topic('truth')
+    if abs(math.log(ratio)) > SPEED_SCALE:
+        near = [one for one in _SPEEDS if abs(ratio / one - 1.0) < SCALE]
+        if evidence.track is None and not 0.05 < ratio < 20.0:
+            back = plain(ratio)
+            total = evidence.correct('truth', position_scale=back)
+            told = findings.TRUTH_SCALE(
+                topic, scale=1.0 / back, set=total.position_scale, speeds=''
+            )
+        else:
+            unit = f': {_SPEEDS[near[0]]}' if near else ''
+            back = 1.0 / (near[0] if near else ratio)
+            total = evidence.correct('truth', speed_scale=back)
+            told = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, set=total.speed_scale)
+    yield Measure(ratio, math.exp(SPEED_SCALE), told, 'truth', 'ratio')
+
+
+def heading(evidence: Evidence) -> Iterator[Measure]:
+    """The orientation of the truth: there at all, and turning the twist to where it moves."""
+    truth = evidence.truth
+    if truth is None:
+        return
+    topic = evidence.topic('truth')
+    course = _course_range(truth)
+    first = np.broadcast_to(truth.orientation[:1], truth.orientation.shape)
+    turned = by_blocks(lambda *both: sizes(rotations.between(*both)), first, truth.orientation)
+    most = math.degrees(float(turned.max()))
+    if most < 0.5 and course > 30.0:
+        yield Measure(most, None, findings.NO_HEADING(topic, turn=most, course=course), 'truth')
+        evidence.doubtful.add('orientation')
+        return
+    found = velocities(evidence)
+    if found is None:
+        return
+    _, differences, own, world = found
+    fast = by_blocks(lambda rows: np.hypot(rows[:, 0], rows[:, 1]) > _SLOWEST, differences)
+    if fast.sum() < 8:
+        return
+    size = _usual(fast, differences)
+    body_left, world_left = _usual(fast, world, differences), _usual(fast, own, differences)
+    if world_left < 0.5 * body_left and body_left > 0.05 + 0.05 * size:
+        told = findings.WORLD_TWIST(topic, world=world_left, body=body_left)
+        yield Measure(None, None, told, 'truth twist')
+        evidence.correct('truth', twist='world')
+        return
+    mean = complex(sum_by_blocks(_turns, differences, world, fast) / fast.sum())
+    turn = math.degrees(np.angle(mean))
+    off: Finding | None = None
+    if abs(mean) > 0.9 and abs(turn) > _HEADING_DEG[0]:
+        kind = findings.HEADING_LARGE if abs(turn) > _HEADING_DEG[1] else findings.HEADING
+        off = kind(topic, turn=turn, set=evidence.correct('truth', heading=turn).heading)
+    yield Measure(turn, _HEADING_DEG[0], off, 'truth heading', 'either')
+
+
+def _course_range(truth: OdometryArray) -> float:
+    """Return the largest change of the direction of travel, deg, above 0.5 m/s."""
+    first, most = 0.0j, 0.0
+    for part in blocks(len(truth) - 1):
+        some = slice(part.start, part.stop + 1)
+        moved = plane(np.diff(truth.position[some], axis=0))
+        course = moved[np.abs(moved) > 0.5e-9 * np.diff(truth.stamp_ns[some])]
+        if len(course):
+            first = first or course[0]
+            most = max(most, float(np.abs(np.angle(course * np.conj(first))).max()))
+    return math.degrees(most)
+
+
+def _turns(moved: FloatArray, recorded: FloatArray, chosen: NDArray[np.bool_]) -> FloatArray:
+    """Return the turns from some horizontal vectors to others as complex numbers of size 1."""
+    turns = np.conj(plane(moved[chosen])) * plane(recorded[chosen])
+    return np.asarray(turns / np.maximum(np.abs(turns), 1e-12))
+
+
+def plane(vectors: FloatArray) -> FloatArray:
+    """Return the horizontal parts of vectors as complex numbers."""
+    found: FloatArray = vectors[:, 0] + 1j * vectors[:, 1]
+    return found
+
+
+def _usual(chosen: NDArray[np.bool_], *vectors: FloatArray) -> float:
+    """Return the median length of chosen vectors, or of their differences, which jumps do not
+    change.
+    """
+    lengths = by_blocks(
+        lambda some, *each: sizes(functools.reduce(np.subtract, each)[some]), chosen, *vectors
+    )
+    return float(np.median(lengths))
