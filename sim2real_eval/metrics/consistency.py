@@ -31,7 +31,8 @@ from sim2real_eval.recording.truth import truth_of_base
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray, by_blocks
 from . import findings
 from .error_curves import effective_samples
-from .normalised_squares import Squares, WorldFrameTruth, nees, nis, truth_in_world
+from .judged_world import WorldFrameTruth, truth_in_world
+from .normalised_squares import Squares, nees, nis
 
 FEWEST = 15.0
 """Independent samples below which their number is not to be had: errors that never change in a
