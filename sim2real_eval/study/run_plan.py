@@ -137,18 +137,18 @@ class RunPlan:
             notes=about + judged.notes + tuple(advice(whole, options.metric)),
         )
 
-    def vepd_score(self, judged: JudgedRun) -> RunScore:
+    def vepd_score(self, run: PlannedRun, judged: JudgedRun) -> RunScore:
         """Return the score alone of `score`, in a fraction of the time."""
         options = self._judging.options
-        return score_run(self._series(judged, options.component), options.metric)
+        return score_run(self._series(judged, options.component, run.model), options.metric)
 
-    def _series(self, judged: JudgedRun, component: str, model: str = '') -> VelocitySeries:
+    def _series(self, judged: JudgedRun, component: str, model: str) -> VelocitySeries:
         return velocity_series(
             judged,
             self.maker.truth,
             origin_ns=self.maker.start_ns,
             component=component,
-            name=f'{self.maker.real.name} ({model})' if model else self.maker.real.name,
+            name=f'{self.maker.real.name} ({model})',
         )
 
     def kept(

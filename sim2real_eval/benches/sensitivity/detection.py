@@ -224,7 +224,7 @@ def _scores(
                     judged = judge.setup.judge(
                         changed, start_ns=plan.maker.start_ns, start_heading=plan.start_heading
                     )
-                    score = plan.vepd_score(judged)
+                    score = plan.vepd_score(run, judged)
                 except Sim2RealError:
                     if error is None:
                         raise

@@ -43,9 +43,9 @@ def alone(node: Node, topic: str, own: str, reason: str) -> Work:
 
     yield Wait(known, f'the end of another publisher of {topic}')
     if others:
-        nameless = {'': 'another node', own: f'another {own}'}
+        said = {'': 'another node', own: f'another {own}'}
         raise JudgeError(
-            f'{topic}: {", ".join(nameless.get(name, name) for name in others)} publishes it too; '
+            f'{topic}: {", ".join(said.get(name, name) for name in others)} publishes it too; '
             f'end that, or take another ROS_DOMAIN_ID: {reason}'
         )
 
