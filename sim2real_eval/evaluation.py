@@ -190,13 +190,8 @@ class VepdResult:
         """
         from matplotlib.axes import Axes
 
-        from sim2real_eval.report.style import (
-            REAL_COLOUR,
-            model_colours,
-            new_figure,
-            save_png,
-            tidy,
-        )
+        from sim2real_eval.report.palette import REAL_COLOUR, model_colours
+        from sim2real_eval.report.style import new_figure, save_png, tidy
 
         axes = target if isinstance(target, Axes) else new_figure(5.0, 3.6).add_subplot()
         for label, runs, colour, marker in (

@@ -16,6 +16,7 @@ from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.report.console import vepd_console_table
+from sim2real_eval.report.palette import model_colours
 from sim2real_eval.report.run_plots import (
     RMSE,
     Overlay,
@@ -24,7 +25,7 @@ from sim2real_eval.report.run_plots import (
     save_scores,
     scores_figure,
 )
-from sim2real_eval.report.style import model_colours, save_png
+from sim2real_eval.report.style import save_png
 from sim_sensors.core.seeding import stream
 
 FIVE = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')

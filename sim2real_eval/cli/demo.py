@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sim2real_eval.common.workers import Companion
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.motion.road_classes import ROADS
 from .arguments import add_shared
 from .options import OptionSet
+from .output import load_figures
 
 if TYPE_CHECKING:
     from sim2real_eval.common.workers import Workers
@@ -79,6 +81,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    with Companion(options.jobs, load_figures) as drawer:
+        return _demonstrate(options, drawer)
+
+
+def _demonstrate(options: argparse.Namespace, drawer: Companion) -> int:
     from .study import carry_out
 
     folder = Path(options.out)
@@ -97,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
         yield
         wait()
 
-    status = carry_out(plan, options, explained=True, beside=beside)
+    status = carry_out(plan, options, drawer, explained=True, beside=beside)
     if not (options.json or options.quiet) and status == 0:
         print('\nNext, with your own bags:')
         print('    sim2real vepd --real MY_BAGS/* --models paper --out result')

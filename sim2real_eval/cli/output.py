@@ -192,3 +192,9 @@ def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Call
 def load_report() -> None:
     """Load what a study is shown with, for while others read its recordings."""
     import sim2real_eval.report.study_report  # noqa: F401
+
+
+def load_figures() -> None:
+    """Load what its plots are drawn with, in the process that draws them."""
+    import sim2real_eval.report.run_plots
+    import sim2real_eval.report.study_figures  # noqa: F401

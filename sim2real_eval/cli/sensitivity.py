@@ -68,9 +68,10 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import sensitivity as report
     from sim2real_eval.report.study_report import PAGE, study_report, write_report
+    from sim2real_eval.report.unseen import MARK, beside
     from sim2real_eval.study.outcome import StudyOutcome
 
-    check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
+    check_result_folder(options.out, MARK, overwrite=options.overwrite)
     outcome = None if options.study is None else StudyOutcome.read(options.study)
     method, who = _OPTIONS.make(options), judges(options)
     if outcome is not None and not {one.label for one in who} & set(outcome.judges):
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     record = report.sensitivity_record(found, who, twin, recordings)
     report.write_sensitivity(options.out, found, record, overwrite=options.overwrite)
     if outcome is not None:
-        report.beside(options.study, record)
+        beside(options.study, record)
         write_report(study_report(outcome, folder=options.study), Path(options.study, PAGE))
 
     def tell() -> None:

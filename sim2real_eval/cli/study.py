@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sim2real_eval.common.workers import Companion
 from sim2real_eval.study.options import MOST_RUNS, PAPER_PROFILE
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
@@ -18,7 +19,15 @@ from sim_sensors.core.shipped import config_path
 from .arguments import add_out, add_scenario, add_shared, sources
 from .judge_arguments import add_judge, add_judge_kind, add_published, named_judges
 from .options import OptionSet, add_study_options, command_words, study_options
-from .output import complain, conclude, load_report, print_table, progress_bar, report_failures
+from .output import (
+    complain,
+    conclude,
+    load_figures,
+    load_report,
+    print_table,
+    progress_bar,
+    report_failures,
+)
 
 if TYPE_CHECKING:
     from sim2real_eval.common.workers import Workers
@@ -27,7 +36,7 @@ if TYPE_CHECKING:
     from sim2real_eval.report.study_report import StudyReport
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
-    from sim2real_eval.study.study_file import Overrides
+    from sim2real_eval.study.study_file import Overrides, StudyFile
 
 HELP = 'a whole experiment from a file: recordings, models, judges, conditions'
 DESCRIPTION = (
@@ -118,11 +127,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.study.plan import StudyPlan
-    from sim2real_eval.study.study_file import StudyFile
+    with Companion(options.jobs, load_figures) as drawer:
+        from sim2real_eval.study.study_file import StudyFile
 
-    file = StudyFile.read(options.study, overrides(options))
-    return carry_out(StudyPlan.of(file, jobs=options.jobs, meanwhile=load_report), options)
+        file = StudyFile.read(options.study, overrides(options))
+        return carry_out(planned(file, options), options, drawer)
 
 
 def overrides(options: argparse.Namespace) -> Overrides:
@@ -155,9 +164,24 @@ def overrides(options: argparse.Namespace) -> Overrides:
 # What `vepd` and `demo` share with it: a study carried out, and what came of it.
 
 
+def planned(file: StudyFile, options: argparse.Namespace) -> StudyPlan:
+    """Plan a study; what judges and shows it is loaded while others read its recordings."""
+    from sim2real_eval.study.outcome import MARK
+    from sim2real_eval.study.plan import StudyPlan
+
+    # Where there is a study already, there may be nothing to judge.
+    compiled = (
+        options.jobs > 1
+        and getattr(options, 'cluster', None) is None
+        and (options.overwrite or not Path(options.out, MARK).exists())
+    )
+    return StudyPlan.of(file, jobs=options.jobs, meanwhile=load_report, compiled=compiled)
+
+
 def carry_out(
     plan: StudyPlan,
     options: argparse.Namespace,
+    drawer: Companion,
     *,
     explained: bool = False,
     beside: Callable[[StudyOutcome, Workers], contextlib.AbstractContextManager[None]]
@@ -166,7 +190,7 @@ def carry_out(
     """Run a study into the folder --out, print it, and return the exit status.
 
     `options` have out, overwrite, jobs, json, verbose and quiet, cluster and published where there
-    are such; `explained`: see `print_study`; `beside`: see `Beside` of
+    are such; `drawer` draws the plots; `explained`: see `print_study`; `beside`: see `Beside` of
     `sim2real_eval.study.runner`, here with the workers.
     """
     from sim2real_eval.study.run import told_failures
@@ -176,7 +200,7 @@ def carry_out(
         problem = f'goes with --judge-config {PAPER_PROFILE}, whose numbers were printed'
         raise ParameterError('--published', '', problem)
     try:
-        outcome, report = _judged(plan, options, beside)
+        outcome, report = _judged(plan, options, drawer, beside)
     except (KeyboardInterrupt, SystemExit) as end:
         kept = f'runs that were finished are in {options.out}, and the same command continues'
         there = Path(options.out, 'study.json').exists()
@@ -211,6 +235,7 @@ def carry_out(
 def _judged(
     plan: StudyPlan,
     options: argparse.Namespace,
+    drawer: Companion,
     beside: Callable[[StudyOutcome, Workers], contextlib.AbstractContextManager[None]] | None,
 ) -> tuple[StudyOutcome, StudyReport]:
     """Run a study and write all that there is of it."""
@@ -233,7 +258,7 @@ def _judged(
 
         @contextlib.contextmanager
         def write_rest(outcome: StudyOutcome) -> Iterator[None]:
-            plots = begin_plots(Path(options.out), outcome, workers)
+            plots = begin_plots(Path(options.out), outcome, drawer)
             with contextlib.nullcontext() if beside is None else beside(outcome, workers):
                 yield
                 reports.append(finish_study(outcome, options.out, plots))

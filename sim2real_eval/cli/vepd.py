@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.workers import Companion
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.study.options import PROFILE, ComparedSensors
@@ -17,8 +18,8 @@ from sim_sensors.core.errors import ParameterError
 from .arguments import add_out, add_scenario, add_shared, sources
 from .judge_arguments import add_judge, add_judge_kind, add_published, judges
 from .options import OptionSet, add_study_options, command_words, rarely, study_options
-from .output import conclude, load_report, print_notes, print_table
-from .study import carry_out, shown
+from .output import conclude, load_figures, print_notes, print_table
+from .study import carry_out, planned, shown
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import Source
@@ -95,8 +96,12 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
+    with Companion(options.jobs, load_figures) as drawer:
+        return _compare(options, drawer)
+
+
+def _compare(options: argparse.Namespace, drawer: Companion) -> int:
     from sim2real_eval.judge.protocol import takes_inputs
-    from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import of_sources
     from sim2real_eval.study.study_file import StudyFile
     from .models import twins
@@ -117,8 +122,7 @@ def run(options: argparse.Namespace) -> int:
         judges=judges(options),
         command=_command(options),
     )
-    plan = StudyPlan.of(file, jobs=options.jobs, meanwhile=load_report)
-    return carry_out(plan, options)
+    return carry_out(planned(file, options), options, drawer)
 
 
 def comparison_title(recordings: Sequence[Source], models: Sequence[Twin]) -> str:

@@ -11,14 +11,16 @@ import logging.handlers
 import multiprocessing
 import multiprocessing.queues
 import os
+import queue
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sim_sensors.core.errors import Sim2RealError
 
@@ -148,6 +150,100 @@ class Workers:
                 return [future.result() for future in futures]
 
         return wait
+
+
+class Companion:
+    """A process that does what it is sent while this one goes on; a context manager.
+
+    It is a copy of this process from where the context begins, and cheap where that process is
+    small then; `prepare` loads there what it needs. With one of `jobs`, and where processes cannot
+    be copied, this process does everything at once.
+    """
+
+    def __init__(self, jobs: int, prepare: Callable[[], object]) -> None:
+        self.is_apart = jobs > 1 and can_copy()
+        self._prepare = prepare
+        self._sent = 0
+        self._done: dict[int, tuple[bool, Any]] = {}
+
+    def __enter__(self) -> Companion:
+        if self.is_apart:
+            context = multiprocessing.get_context('fork')
+            self._connection, theirs = context.Pipe()
+            self._process = context.Process(
+                target=_serve, args=(theirs, self._connection, self._prepare), daemon=True
+            )
+            with _interrupts_held(), single_threads():
+                self._process.start()
+            theirs.close()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.is_apart:
+            # Nobody waits for what is left.
+            self._connection.close()
+            _end([self._process])
+
+    def begin_map(self, function: Callable[[T], R], items: Sequence[T]) -> Callable[[], list[R]]:
+        """Begin to call a function with items and return what waits for its results."""
+        if not self.is_apart:
+            return Workers().begin_map(function, items)
+        first, self._sent = self._sent, self._sent + len(items)
+        with _companion_death_told():
+            for number, item in enumerate(items, first):
+                self._connection.send((number, function, item))
+
+        def wait() -> list[R]:
+            found: list[R] = []
+            for number in range(first, first + len(items)):
+                with _companion_death_told():
+                    while number not in self._done:
+                        done, *result = self._connection.recv()
+                        self._done[done] = tuple(result)
+                is_done, value = self._done.pop(number)
+                if not is_done:
+                    raise value
+                found.append(value)
+            return found
+
+        return wait
+
+
+@contextlib.contextmanager
+def _companion_death_told() -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, ConnectionError):
+        raise Sim2RealError(
+            'a process that works beside this one died (out of memory?); --jobs 1 needs none'
+        ) from None
+
+
+def _serve(connection: Connection, parents: Connection, prepare: Callable[[], object]) -> None:
+    """Do what is sent until nothing more can come."""
+    # Or it would wait for what it could send to itself.
+    parents.close()
+    _begin(None)
+    tasks: queue.SimpleQueue[tuple[int, Callable[[Any], Any], Any] | None] = queue.SimpleQueue()
+
+    def receive() -> None:
+        # While something is done, so that who sends more need not wait for it.
+        with contextlib.suppress(EOFError):
+            while True:
+                tasks.put(connection.recv())
+        tasks.put(None)
+
+    threading.Thread(target=receive, name='receive tasks', daemon=True).start()
+    # What cannot be loaded is told where it is needed.
+    with contextlib.suppress(ImportError):
+        prepare()
+    while (task := tasks.get()) is not None:
+        number, function, item = task
+        try:
+            result = (number, True, function(item))
+        except Exception as error:
+            result = (number, False, error)
+        connection.send(result)
 
 
 @contextlib.contextmanager

@@ -12,20 +12,21 @@ from __future__ import annotations
 import csv
 import dataclasses
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
-from sim2real_eval.judge.estimate import JudgedRun
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import LARGEST
 from . import findings
 from .options import SPEED_COMPONENTS, MetricError
+
+if TYPE_CHECKING:
+    from sim2real_eval.judge.estimate import JudgedRun
 
 COLUMNS = ('se_time', 'se_vel', 'gt_time', 'gt_vel')
 
@@ -336,6 +337,9 @@ def _turned(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
         raise MetricError(f'orientation[{index}] has norm zero; must be a quaternion x y z w')
     if not len(velocity):
         return np.zeros((0, 3))
+    # A process that only draws what was made here does without.
+    from scipy.spatial.transform import Rotation
+
     return np.asarray(Rotation.from_quat(quaternion).apply(velocity))
 
 

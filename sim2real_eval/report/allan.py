@@ -34,7 +34,7 @@ from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import fresh_files, versions
 from sim2real_eval.common.tables import Field, write_bytes, write_csv, write_json
 from sim_sensors.imu.chain import ImuChain
-from . import style
+from . import palette, style
 from .console import add_numbers, add_words, plain_table
 
 _WORDS = {
@@ -140,7 +140,7 @@ def allan_figure(
     simulated sensor, `twins` by axis, are drawn as dots.
     """
     figure, panels = style.small_multiples(len(terms), 3, (3.5, 3.0), (0.0, 0.8), narrowest=4.8)
-    colours = style.model_colours([result.name for result in results])
+    colours = palette.model_colours([result.name for result in results])
     for panel, axis in zip(panels, terms, strict=True):
         factor, unit = _SCALES[quantity_of(axis)]
         for result in results:

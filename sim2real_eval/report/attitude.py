@@ -17,7 +17,7 @@ from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
 from sim2real_eval.metrics.normalised_squares import Squares
-from . import style
+from . import palette, style
 from .consistency import consistency_figure
 from .console import add_numbers, plain_table
 
@@ -61,16 +61,16 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
     for (name, i), panel in zip(_COMPONENTS, panels[:, 0], strict=True):
         bound = estimate.BOUND * errors.quaternion_std[:, i]
         for side in (-bound, bound):
-            panel.plot(time, side[::step], color=style.TRUTH_COLOUR, linewidth=0.7)
-        panel.plot(time, errors.quaternion[::step, i], color=style.BLUE, linewidth=0.7)
+            panel.plot(time, side[::step], color=palette.TRUTH_COLOUR, linewidth=0.7)
+        panel.plot(time, errors.quaternion[::step, i], color=palette.BLUE, linewidth=0.7)
         inside = 100.0 * errors.inside[i]
         panel.set_title(f'q{name}: {inside:.1f} % inside', fontsize=9)
         most = np.concatenate([bound[settled], np.abs(errors.quaternion[settled, i])]).max()
         panel.set_ylim(-1.4 * most, 1.4 * most)
     for i, name in enumerate(estimate.ANGLES):
         panel = panels[i, 1]
-        panel.plot(time, np.degrees(errors.angles[::step, i]), color=style.BLUE, linewidth=0.7)
-        panel.axhline(0.0, color=style.TRUTH_COLOUR, linewidth=0.5)
+        panel.plot(time, np.degrees(errors.angles[::step, i]), color=palette.BLUE, linewidth=0.7)
+        panel.axhline(0.0, color=palette.TRUTH_COLOUR, linewidth=0.5)
         panel.set_title(f'{name} [deg]: RMSE {np.degrees(errors.rmse[i]):.3f}', fontsize=9)
         most = np.degrees(np.abs(errors.angles[settled, i]).max())
         # Of the whole rotation there is an angle without a sign.
@@ -79,8 +79,8 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
         style.tidy(panel, grid=True)
         panel.locator_params(axis='y', nbins=5)
     handles = [
-        style.legend_line('estimated - true', style.BLUE),
-        style.legend_line('99 % bounds of the filter', style.TRUTH_COLOUR, linewidth=0.7),
+        style.legend_line('estimated - true', palette.BLUE),
+        style.legend_line('99 % bounds of the filter', palette.TRUTH_COLOUR, linewidth=0.7),
     ]
     style.figure_legend(figure, handles, 2, title)
     figure.supxlabel(

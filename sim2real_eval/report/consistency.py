@@ -18,7 +18,7 @@ from sim2real_eval.metrics.consistency import Consistency, consistency, ratio_bo
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim2real_eval.metrics.options import MetricError
 from sim_sensors.core.measurements import FloatArray, IntArray
-from . import style
+from . import palette, style
 from .console import add_numbers, add_words, plain_table
 
 _STYLES = {'consistent': 'green', 'overconfident': 'red', 'underconfident': 'yellow'}
@@ -86,10 +86,10 @@ def consistency_figure(
     figure.supylabel('square / degrees of freedom [1]', fontsize=9)
     percent = f'{100.0 * probability:g} %'
     handles: list[Artist] = [
-        style.legend_line('sample', style.REAL_COLOUR, marker='.', linestyle=''),
-        style.legend_line(f'{percent} of samples', style.BLUE, linewidth=0.9, linestyle='--'),
-        style.legend_line('running mean', style.VERMILION, linewidth=1.3),
-        Patch(color=style.BLUE, alpha=0.2, label=f'{percent} of running means'),
+        style.legend_line('sample', palette.REAL_COLOUR, marker='.', linestyle=''),
+        style.legend_line(f'{percent} of samples', palette.BLUE, linewidth=0.9, linestyle='--'),
+        style.legend_line('running mean', palette.VERMILION, linewidth=1.3),
+        Patch(color=palette.BLUE, alpha=0.2, label=f'{percent} of running means'),
     ]
     style.figure_legend(figure, handles, 4, title)
     return figure
@@ -115,15 +115,17 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     panel.yaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_locator(LogLocator(numticks=6))
     panel.plot(
-        time, np.clip(values / freedom, _LEAST, _MOST), '.', color=style.REAL_COLOUR,
+        time, np.clip(values / freedom, _LEAST, _MOST), '.', color=palette.REAL_COLOUR,
         markersize=1.5, alpha=0.5, rasterized=True,
     )  # fmt: skip
     turns = np.flatnonzero(np.diff(freedom))
     corners = np.unique(np.concatenate([[0], turns, turns + 1, [n - 1]]))
     for bound in ratio_bounds(freedom[corners], probability):
-        panel.plot(time[corners], bound, color=style.BLUE, linewidth=0.9, linestyle='--')
-    panel.fill_between(middle, low, high, color=style.BLUE, alpha=0.2, linewidth=0)
-    panel.plot(middle, np.clip(mean / total, _LEAST, _MOST), color=style.VERMILION, linewidth=1.3)
+        panel.plot(time[corners], bound, color=palette.BLUE, linewidth=0.9, linestyle='--')
+    panel.fill_between(middle, low, high, color=palette.BLUE, alpha=0.2, linewidth=0)
+    panel.plot(
+        middle, np.clip(mean / total, _LEAST, _MOST), color=palette.VERMILION, linewidth=1.3
+    )
     panel.axhline(1.0, color='black', linewidth=0.6)
     title = f'{squares.name}: ratio {short_ratio(found.ratio)}, {found.verdict}'
     beyond = int(np.sum(values / freedom > _MOST))

@@ -26,7 +26,7 @@ from sim2real_eval.study.fitting.tuned import model_yaml
 from sim2real_eval.study.fitting.validation import AFTER, BEFORE, HELD_OUT, Identified
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
-from . import style
+from . import palette, style
 from .console import add_numbers, add_words, plain_table, rounded
 from .run_plots import save_scores
 
@@ -109,16 +109,16 @@ def _draw(panel: Axes, one: Identified, fit: Fit) -> None:
     panel.axvspan(
         one.low,
         one.high,
-        color=style.VERMILION,
+        color=palette.VERMILION,
         alpha=0.10,
         linewidth=0.0,
         label=f'{level} interval',
     )
     panel.fill_between(
-        one.values, *np.maximum(one.band, 1e-9), color=style.BLUE, alpha=0.20, linewidth=0.0,
+        one.values, *np.maximum(one.band, 1e-9), color=palette.BLUE, alpha=0.20, linewidth=0.0,
         label='90 % of resamples',
     )  # fmt: skip
-    panel.plot(one.values, one.profile, color=style.BLUE, linewidth=1.4, label='profile')
+    panel.plot(one.values, one.profile, color=palette.BLUE, linewidth=1.4, label='profile')
     evaluations = fit.evaluations
     kept = evaluations.usable & evaluations.tells
     if len(fit.parameters) == 1:
@@ -127,10 +127,14 @@ def _draw(panel: Axes, one: Identified, fit: Fit) -> None:
             evaluations.values[kept, 0], values, 'o', color='black', markersize=3,
             label='judged',
         )  # fmt: skip
-    panel.axvline(one.value, color=style.VERMILION, linewidth=1.2, label='fitted')
+    panel.axvline(one.value, color=palette.VERMILION, linewidth=1.2, label='fitted')
     if one.tuned.low <= one.tuned.start <= one.tuned.high:
         panel.axvline(
-            one.tuned.start, color=style.REAL_COLOUR, linewidth=1.2, linestyle='--', label='start'
+            one.tuned.start,
+            color=palette.REAL_COLOUR,
+            linewidth=1.2,
+            linestyle='--',
+            label='start',
         )
     if one.tuned.log:
         panel.set_xscale('log')

@@ -23,7 +23,7 @@ from sim2real_eval.simulation.twin import Twin
 from sim_sensors.following.follower import FollowSettings
 from sim_sensors.following.reference import ErrorStatistics
 from sim_sensors.world.world import World
-from . import style
+from . import palette, style
 from .console import add_numbers, add_words, plain_table
 from .signal_plots import PLOTS
 
@@ -69,10 +69,10 @@ def following_figure(run: FollowedRun) -> Figure:
     axes = plan.subplots()
     style.tidy(axes, grid=True)
     w = run.reference.waypoints
-    axes.plot(w.x, w.y, color=style.TRUTH_COLOUR, linewidth=1.0, label='reference', zorder=5)
-    axes.plot(w.x[0], w.y[0], 'o', color=style.TRUTH_COLOUR, markersize=4, zorder=6)
+    axes.plot(w.x, w.y, color=palette.TRUTH_COLOUR, linewidth=1.0, label='reference', zorder=5)
+    axes.plot(w.x[0], w.y[0], 'o', color=palette.TRUTH_COLOUR, markersize=4, zorder=6)
     panels = right.subplots(len(_LABELS), 1, sharex=True)
-    colours = style.model_colours(run.drives)
+    colours = palette.model_colours(run.drives)
     for controller, drive in run.drives.items():
         line = {'color': colours[controller], 'linewidth': 1.2}
         axes.plot(drive.poses[:, 0], drive.poses[:, 1], label=controller, **line)

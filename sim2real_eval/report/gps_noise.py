@@ -26,7 +26,8 @@ from sim2real_eval.characterization.noise_terms import with_error
 from sim2real_eval.characterization.walk_fit import even_errors
 from sim_sensors.core.measurements import FloatArray
 from .console import plain_table
-from .style import BLUE, GREEN, VERMILION, new_figure, tidy
+from .palette import BLUE, GREEN, VERMILION
+from .style import new_figure, tidy
 
 _MODELS = {
     'gps': 'gps.yaml: white + Gauss-Markov',

@@ -14,7 +14,8 @@ from matplotlib.ticker import FuncFormatter
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.smoother.reference import horizontal_speed
 from sim_sensors.core.measurements import FloatArray
-from .style import BLUE, REAL_COLOUR, TRUTH_COLOUR, new_figure, save_png, tidy
+from .palette import BLUE, REAL_COLOUR, TRUTH_COLOUR
+from .style import new_figure, save_png, tidy
 
 # 95 % of a normal distribution in one and in two dimensions, in deviations.
 _BAND = 1.95996

@@ -18,7 +18,7 @@ from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.measurements import FloatArray
-from . import style
+from . import palette, style
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,17 +74,17 @@ def scores_figure(
     """
     if not sim or not real:
         raise MetricError('no runs to plot; need real runs and at least one model')
-    colours = {real_label: style.REAL_COLOUR, **style.model_colours(sim)}
+    colours = {real_label: palette.REAL_COLOUR, **palette.model_colours(sim)}
     values = {
         name: np.array([float(getattr(score, axis.field)) for score in scores])
         for name, scores in [(real_label, real), *sim.items()]
     }
     figure = style.new_figure(7.2, 1.2 + _ROW * len(values))
     panel = figure.subplots()
-    if style.is_wide(np.concatenate(list(values.values())).tolist()):
+    if palette.is_wide(np.concatenate(list(values.values())).tolist()):
         style.log_x(panel)
     lowest, highest = values[real_label].min(), values[real_label].max()
-    panel.axvspan(lowest, highest, color=style.REAL_COLOUR, alpha=0.15, linewidth=0)
+    panel.axvspan(lowest, highest, color=palette.REAL_COLOUR, alpha=0.15, linewidth=0)
     for row, (name, found) in enumerate(values.items()):
         panel.plot([np.median(found)] * 2, [row - 0.36, row + 0.36], color=colours[name])
         panel.plot(found, np.full(len(found), row), 'o', color=colours[name], alpha=0.55,
@@ -115,13 +115,15 @@ def density_figure(real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore
     ['real (3)', 'ch_gauss (3)']
     """
     rows = {REAL: real, **sim}
-    colours = {REAL: style.REAL_COLOUR, **style.model_colours(sim)}
+    colours = {REAL: palette.REAL_COLOUR, **palette.model_colours(sim)}
     values = {name: np.array([score.rmse for score in runs]) for name, runs in rows.items()}
     figure = style.new_figure(7.2, 1.2 + 2.0 * _ROW * len(rows))
     panel = figure.subplots()
     for row, (name, found) in enumerate(values.items()):
         at, height = _density(values[REAL])
-        panel.fill_between(at, row - height, row, color=style.REAL_COLOUR, alpha=0.3, linewidth=0)
+        panel.fill_between(
+            at, row - height, row, color=palette.REAL_COLOUR, alpha=0.3, linewidth=0
+        )
         at, height = _density(found)
         panel.plot(at, row - height, color=colours[name], linewidth=1.5)
         panel.plot(found, np.full(len(found), row + 0.1), '|', color=colours[name], markersize=5)
@@ -198,7 +200,7 @@ def overlay_figure(
     models = list(dict.fromkeys(model for overlay in overlays.values() for model in overlay.sim))
     if not models:
         raise MetricError('no runs to plot; need at least one overlay with one model')
-    colours = style.model_colours(models)
+    colours = palette.model_colours(models)
     # Many models are wrapped, so that the page keeps a readable width.
     columns = min(len(models), _ACROSS)
     blocks = [models[i : i + columns] for i in range(0, len(models), columns)]
@@ -224,8 +226,8 @@ def overlay_figure(
     figure.supylabel(f'{speed_label} [m/s]', fontsize=9)
     simulated = 'estimate, simulated sensors (colour of the model)'
     handles = [
-        style.legend_line('truth', style.TRUTH_COLOUR, linewidth=1.1),
-        style.legend_line(f'estimate, {real_label} sensors', style.REAL_COLOUR, linewidth=1.6),
+        style.legend_line('truth', palette.TRUTH_COLOUR, linewidth=1.1),
+        style.legend_line(f'estimate, {real_label} sensors', palette.REAL_COLOUR, linewidth=1.6),
         style.legend_line(simulated, colours[models[0]], linewidth=1.1),
     ]
     if own_truth:
@@ -241,8 +243,8 @@ def _draw(panel: Axes, overlay: Overlay, model: str, colour: str) -> bool:
     """Draw one panel; say whether the simulated run has a truth of its own."""
     real, sim = overlay.real, overlay.sim.get(model)
     # Truth lies on top but thin, so that an estimate that follows it stays visible around it.
-    _plot_estimate(panel, real, color=style.REAL_COLOUR, linewidth=1.8, zorder=2)
-    panel.plot(real.gt_time, real.gt_vel, color=style.TRUTH_COLOUR, linewidth=0.9, zorder=4)
+    _plot_estimate(panel, real, color=palette.REAL_COLOUR, linewidth=1.8, zorder=2)
+    panel.plot(real.gt_time, real.gt_vel, color=palette.TRUTH_COLOUR, linewidth=0.9, zorder=4)
     if sim is None:
         panel.text(0.5, 0.5, 'no run', transform=panel.transAxes, ha='center', fontsize=8)
         return False

@@ -19,7 +19,7 @@ from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.nav_state import NavState
-from . import style
+from . import palette, style
 from .console import add_numbers, plain_table
 
 _UNITS = ('rad', 'm', 'm/s', 'm/s^2', 'rad/s')
@@ -102,9 +102,9 @@ def scenario_figure(study: ScenarioStudy) -> Figure:
     for panel, pair in zip(panels.flat, pairs, strict=True):
         _draw(panel, study, list(pair))
     handles = [
-        style.legend_line('a run', style.REAL_COLOUR, marker='.', linestyle=''),
-        style.legend_line('95 %, predicted', style.BLUE, linewidth=1.6),
-        style.legend_line('95 %, found', style.VERMILION, linewidth=1.6, linestyle='--'),
+        style.legend_line('a run', palette.REAL_COLOUR, marker='.', linestyle=''),
+        style.legend_line('95 %, predicted', palette.BLUE, linewidth=1.6),
+        style.legend_line('95 %, found', palette.VERMILION, linewidth=1.6, linestyle='--'),
     ]
     title = (
         f'{study.setup.name}: prediction errors after {study.pim.delta_tij():g} s, '
@@ -119,12 +119,12 @@ def _draw(panel: Axes, study: ScenarioStudy, pair: list[int]) -> None:
     predicted, found = study.predicted_covariance[block], study.estimated_covariance[block]
     errors = study.errors[:, pair]
     panel.plot(
-        errors[:, 0], errors[:, 1], '.', color=style.REAL_COLOUR, markersize=2, alpha=0.5,
+        errors[:, 0], errors[:, 1], '.', color=palette.REAL_COLOUR, markersize=2, alpha=0.5,
         rasterized=True,
     )  # fmt: skip
-    panel.plot(*_ellipse(predicted), color=style.BLUE, linewidth=1.6)
+    panel.plot(*_ellipse(predicted), color=palette.BLUE, linewidth=1.6)
     middle = errors.mean(axis=0)[:, None]
-    panel.plot(*_ellipse(found) + middle, '--', color=style.VERMILION, linewidth=1.6)
+    panel.plot(*_ellipse(found) + middle, '--', color=palette.VERMILION, linewidth=1.6)
     title = 'no predicted ellipse: no variance'
     if np.linalg.matrix_rank(predicted, hermitian=True) == 2:
         distance = np.sum(errors * np.linalg.solve(predicted, errors.T).T, axis=1)

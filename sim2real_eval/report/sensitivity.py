@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,16 +20,13 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.variants import STAND_IN
-from sim_sensors.core.errors import Sim2RealError
-from . import style
+from . import palette, style
 from .console import add_words, plain_table
+from .unseen import MARK
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.sensitivity.detection import Sensitivity
     from sim2real_eval.benches.sensitivity.size_search import Detectable
-
-MARK = 'sensitivity.json'
-"""File that every result of this kind holds; in the folder of a study, what its report shows."""
 
 _PLOT = 'sensitivity.png'
 _OWN_SENSORS = 'own'
@@ -71,7 +67,7 @@ def _unit(unit: str) -> str:
 def sensitivity_figure(found: Sensitivity) -> Figure:
     """Return a panel per error: the power over its size, and the size that is looked for."""
     judges = list(dict.fromkeys(one.judge for one in found.found))
-    colours = style.model_colours(judges)
+    colours = palette.model_colours(judges)
     kinds = [kind for kind in found.kinds
              if any(one.points for one in found.found if one.error is kind)]  # fmt: skip
     figure, panels = style.small_multiples(
@@ -82,7 +78,7 @@ def sensitivity_figure(found: Sensitivity) -> Figure:
             if one.error is kind:
                 _draw(panel, one, colours[one.judge], found.options.power)
         panel.axhline(found.options.power, color='black', linewidth=0.6, linestyle=':')
-        panel.axhline(LEVEL, color=style.REAL_COLOUR, linewidth=0.6, linestyle=':')
+        panel.axhline(LEVEL, color=palette.REAL_COLOUR, linewidth=0.6, linestyle=':')
         style.log_x(panel)
         panel.set_ylim(-0.03, 1.03)
         panel.set_title(kind.name.replace('_', ' '), fontsize=9)
@@ -189,26 +185,3 @@ def write_sensitivity(
         style.save_png(sensitivity_figure(found), fresh / _PLOT)
         write_json(fresh / MARK, record, allow_nan=False)
     return Path(folder)
-
-
-def beside(study: str | Path, record: Mapping[str, Any]) -> None:
-    """Put a result into the folder of a study, whose report then shows it."""
-    write_json(Path(study) / MARK, record, allow_nan=False)
-
-
-def read_record(study: str | Path) -> dict[str, Any] | None:
-    """Return what `beside` wrote into a folder; None where it holds nothing of the kind."""
-    path = Path(study) / MARK
-    try:
-        record = json.loads(path.read_text(encoding='utf-8'))
-        assert isinstance(record['answers'], dict)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AssertionError):
-        raise Sim2RealError(f'{path}: is not what `sim2real sensitivity` wrote') from None
-    return dict(record)
-
-
-def unseen(record: Mapping[str, Any] | None, judge: str) -> str:
-    """Return what a judge would not have seen, for the answer of a study; empty if unknown."""
-    return str((record or {'answers': {}})['answers'].get(judge, ''))

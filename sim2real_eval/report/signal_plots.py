@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from sim2real_eval.signals.comparison import SignalComparison
 from sim2real_eval.signals.prepared import PreparedQuantity
 from sim_sensors.core.scratch import release
-from . import style
+from . import palette, style
 
 UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
 """Units as they are shown, and how many of them are one: ticks in tesla would need exponents."""
@@ -42,7 +42,7 @@ def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
     """
     real, simulated = ready.real[0].sampled, ready.simulated[0].sampled
     labels = ready.quantity.labels()
-    colour = style.model_colours([model])[model]
+    colour = palette.model_colours([model])[model]
     figure = style.new_figure(10.0, 2.2 * len(labels) + 0.9)
     panels = figure.subplots(len(labels), 2, squeeze=False, width_ratios=[3.0, 1.0])
     unit, scale = UNITS.get(ready.quantity.unit, (ready.quantity.unit, 1.0))
@@ -52,22 +52,22 @@ def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
         series, dots = panels[column]
         measured = scale * real.measured[::step, column]
         other = scale * np.interp(time, simulated.time, simulated.measured[:, column])
-        series.plot(time, measured, color=style.REAL_COLOUR, linewidth=0.8)
+        series.plot(time, measured, color=palette.REAL_COLOUR, linewidth=0.8)
         series.plot(time, other, color=colour, linewidth=0.8, alpha=0.7)
         true = scale * real.true[::step, column]
-        series.plot(time, true, '--', color=style.TRUTH_COLOUR, linewidth=0.8)
+        series.plot(time, true, '--', color=palette.TRUTH_COLOUR, linewidth=0.8)
         series.set_title(f'{label} [{unit}]', fontsize=9)
         dots.plot(measured, other, '.', color=colour, markersize=1.5, alpha=0.5)
         centre = float(measured[0])
-        dots.axline((centre, centre), slope=1.0, color=style.TRUTH_COLOUR, linewidth=0.7)
+        dots.axline((centre, centre), slope=1.0, color=palette.TRUTH_COLOUR, linewidth=0.7)
         dots.set_title('simulated over real', fontsize=9)
         dots.locator_params(nbins=4)
         for panel in (series, dots):
             style.tidy(panel, grid=True)
     handles = [
-        style.legend_line('real', style.REAL_COLOUR),
+        style.legend_line('real', palette.REAL_COLOUR),
         style.legend_line(f'simulated: {model}', colour),
-        style.legend_line('truth', style.TRUTH_COLOUR, linewidth=0.8, linestyle='--'),
+        style.legend_line('truth', palette.TRUTH_COLOUR, linewidth=0.8, linestyle='--'),
     ]
     style.figure_legend(figure, handles, 3, f'{name}: real and simulated on the same true motion')
     figure.supxlabel('time since the start of the truth [s]', fontsize=9)
@@ -114,7 +114,7 @@ def _panels(
 
 
 def _colours(comparison: SignalComparison) -> dict[str, str]:
-    return {'real': style.REAL_COLOUR, **style.model_colours(comparison.models)}
+    return {'real': palette.REAL_COLOUR, **palette.model_colours(comparison.models)}
 
 
 def yaw_figure(comparison: SignalComparison) -> Figure:
@@ -143,7 +143,7 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
         window = ready.trend_window(comparison.options)
         windows.add(f'{window} samples ({window / ready.rate:.2g} s)')
         runs = ready.runs(side)
-        dark = style.TRUTH_COLOUR if side == 'real' else colours[label]
+        dark = palette.TRUTH_COLOUR if side == 'real' else colours[label]
         for run in runs:
             step = max(1, len(run.even.time) // _LINE_POINTS)
             error = np.degrees(np.abs(run.even.error[::step, 0]))
@@ -185,7 +185,7 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     styles['real'] |= {'linewidth': 2.2, 'zorder': 1.9}
     if kind == 'signal':
         styles[_TRUTH] = {
-            'color': style.TRUTH_COLOUR,
+            'color': palette.TRUTH_COLOUR,
             'linewidth': 0.8,
             'linestyle': '--',
             'zorder': 1,
@@ -257,7 +257,11 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                 # Through a point of the data, so that the origin need not be in sight.
                 centre = float(runs[0].sampled.true[0, column])
                 panel.axline(
-                    (centre, centre), slope=1.0, color=style.TRUTH_COLOUR, linewidth=0.7, zorder=3
+                    (centre, centre),
+                    slope=1.0,
+                    color=palette.TRUTH_COLOUR,
+                    linewidth=0.7,
+                    zorder=3,
                 )
                 found = _correlation(comparison, label, signal)
                 text = 'R -' if found is None else f'R {found:.3f}'

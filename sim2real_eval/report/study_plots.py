@@ -1,32 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots of a study: scores, speeds over time, rankings."""
+"""Which plots a study has: scores, speeds over time, rankings.
+
+What draws them is loaded where they are drawn: that takes 0.4 s.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
-from sim2real_eval.common.workers import Workers
-from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.common.workers import Companion, Workers
+from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
-from sim_sensors.core.measurements import FloatArray
-from . import style
-from .console import short_number
-from .page.ranking import Standing, differs, standings
+from .page.ranking import Standing, standings
 from .ranking_tables import RankLines, metric_lines
-from .run_plots import ENTROPY, RMSE, Overlay, overlay_figure, scores_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PLOTS = 'plots'
 """Folder of the plots in that of a study."""
@@ -34,9 +31,12 @@ PLOTS = 'plots'
 MOST_DRAWN = 4
 """Judges, or judges and groups, of which there are plots."""
 
+_Drawing = tuple[Path, Callable[[], 'Figure']]
+_Overlay = tuple[VelocitySeries, Mapping[str, VelocitySeries]]  # real and, by model, simulated
+
 
 def begin_plots(
-    folder: Path, outcome: StudyOutcome, workers: Workers
+    folder: Path, outcome: StudyOutcome, drawer: Workers | Companion
 ) -> Callable[[], list[list[Path]]]:
     """Begin to draw a study into plots/ in its folder; return what waits for the files.
 
@@ -59,41 +59,65 @@ def begin_plots(
             for model, runs in outcome.by_model(one.judge, one.group).items()
         }
         models = {found.model: scores[found.model] for found in one.known.order}
-        for name, axis in (('rmse', RMSE), ('entropy', ENTROPY)):
-            figures[place / f'{name}.png'] = partial(
-                scores_figure, scores[REAL], models, axis, **labels
-            )
-        figures[place / 'ranking.png'] = partial(
-            ranking_figure, one.uncertainty, about=about, **labels
-        )
+        for name in ('rmse', 'entropy'):
+            figures[place / f'{name}.png'] = partial(_scores, scores[REAL], models, name, **labels)
+        figures[place / 'ranking.png'] = partial(_ranking, one.uncertainty, about=about, **labels)
         if overlays := _overlays(outcome, one):
             figures[place / 'velocity.png'] = partial(
-                overlay_figure,
+                _speeds,
                 overlays,
                 speed_label=f'{outcome.record["component"]} speed',
                 about=about,
                 **labels,
             )
     # The slowest first.
-    waits = [workers.begin_map(_save, list(figures.items())[::-1])]
+    waits = [drawer.begin_map(_save, list(figures.items())[::-1])]
     tables = side_results(outcome).overall_metrics[:MOST_DRAWN]
     if lines := [metric_lines(table) for table in tables]:
-        ranks = (folder / 'metrics.png', partial(ranks_figure, lines))
-        waits.append(workers.begin_map(_save, [ranks]))
+        ranks = (folder / 'metrics.png', partial(_ranks, lines))
+        waits.append(drawer.begin_map(_save, [ranks]))
     return lambda: [wait() for wait in waits]
 
 
-def _save(drawing: tuple[Path, Callable[[], Figure]]) -> Path:
+def _save(drawing: _Drawing) -> Path:
+    from .style import save_png
+
     path, make = drawing
-    return style.save_png(make(), path)
+    return save_png(make(), path)
 
 
-def _overlays(outcome: StudyOutcome, standing: Standing) -> dict[str, Overlay]:
+def _scores(
+    real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]], axis: str, **how: Any
+) -> Figure:
+    from .run_plots import ENTROPY, RMSE, scores_figure
+
+    return scores_figure(real, sim, {'rmse': RMSE, 'entropy': ENTROPY}[axis], **how)
+
+
+def _ranking(*what: Any, **how: Any) -> Figure:
+    from .study_figures import ranking_figure
+
+    return ranking_figure(*what, **how)
+
+
+def _speeds(overlays: Mapping[str, _Overlay], **how: Any) -> Figure:
+    from .run_plots import Overlay, overlay_figure
+
+    return overlay_figure({name: Overlay(*one) for name, one in overlays.items()}, **how)
+
+
+def _ranks(panels: Sequence[RankLines]) -> Figure:
+    from .study_figures import ranks_figure
+
+    return ranks_figure(panels)
+
+
+def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overlay]:
     """Pick per scenario the recording whose real RMSE is the (lower) median: neither showcase.
 
     Simulated sensors that follow drives of their own have no run beside a real one.
     """
-    overlays = {}
+    overlays: dict[str, _Overlay] = {}
     for scenario in outcome.scenarios:
         real = outcome.of(standing.judge, REAL, scenario=scenario, group=standing.group)
         if not real:
@@ -108,139 +132,5 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> dict[str, Overlay]:
             and run.key.repetition == 1
         }
         if sim:
-            overlays[chosen.recording] = Overlay(outcome.series(chosen), sim)
+            overlays[chosen.recording] = outcome.series(chosen), sim
     return overlays
-
-
-_ROW = 0.3  # inches
-_VERDICTS = {True: style.UNLIKE_REAL, False: style.LIKE_REAL, None: style.UNKNOWN}
-
-
-def ranking_figure(
-    known: Mapping[str, Uncertainty], *, real_label: str = 'real', about: str = ''
-) -> Figure:
-    """Return a panel per scenario: a row per model, the closest on top.
-
-    `known` is what is known by scenario; with one scenario, `all` is left out. `real_label` says
-    what the recordings are, `about` under what they were judged.
-    """
-    panels = {name: one for name, one in known.items() if name != POOLED or len(known) > 2}
-    rows = [len(one.models) for one in panels.values()]
-    figure = style.new_figure(7.2, 1.5 + _ROW * sum(rows) + 0.5 * len(rows))
-    axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)
-    distances = [m.distance for one in panels.values() for m in one.models if m.distance > 0.0]
-    if style.is_wide(distances):
-        style.log_x(axes.flat[0])
-        nulls = [m.null_high for one in panels.values() for m in one.models if m.null_high]
-        left = min([*distances, *nulls]) / 1.6
-    else:
-        left = 0.0
-    level = next(iter(known.values())).options.level
-    for axis, (scenario, one) in zip(axes.flat, panels.items(), strict=True):
-        _panel(axis, one, left)
-        label = 'all scenarios pooled' if scenario == POOLED else scenario
-        paired = ', in pairs' if one.paired else ''
-        axis.set_title(
-            f'{label} ({one.motions} {real_label} motions{paired})', fontsize=9, loc='left'
-        )
-    axes.flat[0].set_xlim(left=left)
-    axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if left else ''), fontsize=9)
-    handles: list[Artist] = [
-        style.legend_line(
-            f'no significant difference from {real_label}',
-            style.LIKE_REAL,
-            **_dot(style.LIKE_REAL),
-        ),
-        style.legend_line('differs significantly', style.UNLIKE_REAL, **_dot(style.UNLIKE_REAL)),
-        style.legend_line('too few runs to tell', style.UNKNOWN, **_dot(style.UNKNOWN)),
-        style.legend_line(f'true VEPD, {level:.3g} interval', style.REAL_COLOUR, linewidth=1.6),
-        Patch(color=style.REAL_COLOUR, alpha=0.3, label=f'identical sensors, up to {level:.3g}'),
-    ]
-    style.figure_legend(figure, handles, 3, below=True)
-    figure.suptitle(f'Distance from {real_label}{", " if about else ""}{about}', fontsize=10)
-    return figure
-
-
-def _dot(colour: str) -> dict[str, Any]:
-    """Return the style of the dot of a model: filled where it differs from reality."""
-    inside = colour if colour == style.UNLIKE_REAL else 'white'
-    return {'marker': 'o', 'markersize': 6, 'markerfacecolor': inside, 'linewidth': 0}
-
-
-def _panel(axis: Axes, known: Uncertainty, left: float) -> None:
-    order = list(known.order)
-    for row, one in enumerate(order):
-        if one.null_high is not None:
-            axis.barh(row, one.null_high - left, height=0.9, left=left, color=style.REAL_COLOUR,
-                      alpha=0.3, linewidth=0)  # fmt: skip
-        colour = _VERDICTS[differs(known, one)]
-        if one.low is not None and one.high is not None:
-            axis.plot([max(one.low, left), one.high], [row, row], color=colour, linewidth=1.6)
-        axis.plot(one.distance, row, color=colour, **_dot(colour))
-    axis.set_yticks(range(len(order)), [one.model for one in order], fontsize=8)
-    axis.set_ylim(len(order) - 0.4, -0.6)
-    axis.grid(axis='x', alpha=0.3)
-    style.tidy(axis)
-    axis.tick_params(axis='y', length=0)
-
-
-# Picture of many rankings of the same models: who is near reality in whose eyes.
-
-# One hue: pale is near reality. A distance is an order, and two hues would suggest a middle.
-_COLOURS = LinearSegmentedColormap.from_list(
-    'distances', ['#EAF2F9', '#9CC4E4', '#3B82B8', '#0B3C68']
-)
-_DARK = 0.7  # beyond it white text has a contrast of 4.5, before it black has
-
-
-def ranks_figure(panels: Sequence[RankLines]) -> Figure:
-    """Return a panel per table: a line per model, a column per metric or option.
-
-    The colour is the distance beside the smallest of its column, on a logarithmic scale; * says
-    that it is significant.
-    """
-    across = max(len(panel.lines) for panel in panels)
-    heights = [1.6 + 0.24 * len(panel.models) for panel in panels]
-    figure = style.new_figure(2.0 + 0.78 * across, sum(heights))
-    grid = figure.subplots(len(panels), squeeze=False, height_ratios=heights)
-    for axes, panel in zip(grid.flat, panels, strict=True):
-        _draw(axes, panel)
-    return figure
-
-
-def _draw(axes: Axes, panel: RankLines) -> None:
-    values = np.array(
-        [[np.nan if value is None else value for value in line.values] for line in panel.lines]
-    ).T
-    order = np.argsort(values[:, 0], kind='stable')
-    share = np.stack([_share(column) for column in values.T], axis=1)[order]
-    axes.imshow(share, cmap=_COLOURS, vmin=0.0, vmax=1.0, aspect='auto')
-    for y, place in enumerate(order):
-        for x, line in enumerate(panel.lines):
-            value = line.values[place]
-            text = '-' if value is None else short_number(value) + '*' * line.marks[place]
-            colour = 'white' if share[y, x] > _DARK else 'black'
-            axes.text(x, y, text, ha='center', va='center', fontsize=7.5, color=colour)
-    models = [panel.models[place] for place in order]
-    labels = []
-    for number, line in enumerate(panel.lines):
-        tau = line.agreement.kendall if number else None
-        labels.append(line.label if tau is None else f'{line.label}\ntau {tau:.2f}')
-    axes.set_xticks(range(len(labels)), labels, fontsize=8, rotation=30, ha='right')
-    axes.set_yticks(range(len(models)), models, fontsize=8)
-    axes.set_title(
-        f'{panel.title} (* significant; tau: agreement with VEPD)', fontsize=9, loc='left'
-    )
-    axes.spines[:].set_visible(False)
-    axes.set_xticks(np.arange(1, len(labels)) - 0.5, minor=True)
-    axes.set_yticks(np.arange(1, len(models)) - 0.5, minor=True)
-    axes.grid(which='minor', color='white', linewidth=1.5)
-    axes.tick_params(which='both', length=0)
-
-
-def _share(distances: FloatArray) -> FloatArray:
-    """Return 0 for the smallest distance, 1 for ten times that or, if larger, for the largest."""
-    most = float(np.nanmax(distances, initial=0.0)) or 1.0
-    logs = np.log10(np.maximum(distances, most / 1000.0))
-    found: FloatArray = (logs - np.nanmin(logs)) / max(float(np.ptp(logs[np.isfinite(logs)])), 1.0)
-    return found

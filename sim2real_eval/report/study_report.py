@@ -24,8 +24,8 @@ from .page.page import study_page
 from .page.ranking import Standing, ranking, standings
 from .page.tables import by_scenario, overview
 from .ranking_tables import pair_lines
-from .sensitivity import read_record, unseen
 from .study_plots import begin_plots
+from .unseen import read_record, unseen
 
 PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')

@@ -27,7 +27,7 @@ from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Source
-from . import style
+from . import palette, style
 from .console import add_numbers, add_words, p_value_text, plain_table, short_number
 
 MARK = 'tune.json'
@@ -105,10 +105,10 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     before = shown([block.before for block in tuning.blocks])
     after = shown([block.after for block in tuning.blocks])
     held = shown([block.held_out for block in tuning.blocks])
-    panel.hlines(rows, before, held, color=style.REAL_COLOUR, linewidth=1.0, alpha=0.6)
-    panel.plot(before, rows, 'o', color=style.REAL_COLOUR, label='start')
-    panel.plot(held, rows, 'o', color=style.BLUE, label='tuned without the block')
-    panel.plot(after, rows, '|', color=style.VERMILION, markersize=11, label='tuned with it')
+    panel.hlines(rows, before, held, color=palette.REAL_COLOUR, linewidth=1.0, alpha=0.6)
+    panel.plot(before, rows, 'o', color=palette.REAL_COLOUR, label='start')
+    panel.plot(held, rows, 'o', color=palette.BLUE, label='tuned without the block')
+    panel.plot(after, rows, '|', color=palette.VERMILION, markersize=11, label='tuned with it')
     names = [_shortened(block.recordings) for block in tuning.blocks]
     parts = [names[: i + 1].count(name) for i, name in enumerate(names)]
     panel.set_yticks(
@@ -139,8 +139,8 @@ def _draw_factors(panel: Axes, factors: Sequence[Examined], level: float) -> Non
             # An open end is drawn to the bound of the search.
             low, high = one.parameter.bounds
             ends = [(one.low or low) / start, (one.high or high) / start]
-            panel.plot(ends, [row, row], color=style.BLUE, lw=2.0)
-        colour = style.BLUE if one.changed else style.REAL_COLOUR
+            panel.plot(ends, [row, row], color=palette.BLUE, lw=2.0)
+        colour = palette.BLUE if one.changed else palette.REAL_COLOUR
         panel.plot(
             one.value / start,
             row,

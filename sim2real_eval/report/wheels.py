@@ -15,7 +15,7 @@ from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
 from sim_sensors.core.parameters import to_variant
-from . import style
+from . import palette, style
 from .console import add_numbers, plain_table
 
 
@@ -56,8 +56,11 @@ def wheel_figure(study: WheelStudy) -> Figure:
     time = np.linspace(motion.start, motion.end, 2000)
     true = motion.at(time).position
     for ways, errors, variant in zip(*panels, study.variants, strict=True):
-        ways.plot(true[:, 0], true[:, 1], color=style.REAL_COLOUR, linewidth=2.5, alpha=0.5)
-        for drifts, colour in ((variant.odometry, style.VERMILION), (variant.fused, style.BLUE)):
+        ways.plot(true[:, 0], true[:, 1], color=palette.REAL_COLOUR, linewidth=2.5, alpha=0.5)
+        for drifts, colour in (
+            (variant.odometry, palette.VERMILION),
+            (variant.fused, palette.BLUE),
+        ):
             place = drifts[0].position
             ways.plot(place[:, 0], place[:, 1], color=colour, linewidth=0.9)
             for drift in drifts:
@@ -73,9 +76,9 @@ def wheel_figure(study: WheelStudy) -> Figure:
     panels[0, 0].set_ylabel(f'y [m], {first}', fontsize=8)
     panels[1, 0].set_ylabel('error of the place [m], all runs', fontsize=8)
     handles = [
-        style.legend_line('true', style.REAL_COLOUR, linewidth=2.5, alpha=0.5),
-        style.legend_line('wheels alone', style.VERMILION),
-        style.legend_line('wheels and camera', style.BLUE),
+        style.legend_line('true', palette.REAL_COLOUR, linewidth=2.5, alpha=0.5),
+        style.legend_line('wheels alone', palette.VERMILION),
+        style.legend_line('wheels and camera', palette.BLUE),
     ]
     title = f'{study.title}, {len(study.variants[0].runs)} runs of each'
     style.figure_legend(figure, handles, 3, title)

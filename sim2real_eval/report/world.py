@@ -22,7 +22,8 @@ from sim2real_eval.benches.world import WorldMap
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.scene import Landmarks, Tags
 from .console import add_words, plain_table
-from .style import VERMILION, figure_legend, new_figure, tidy
+from .palette import VERMILION
+from .style import figure_legend, new_figure, tidy
 
 _KINDS = ('dipole', 'landmark', 'chessboard', 'tag')
 

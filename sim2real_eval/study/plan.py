@@ -175,11 +175,14 @@ class StudyPlan:
         Those of the file, then the drives that simulated sensors follow, if they follow any.
     record : mapping
         What identifies the study, as plain values; see `StudyOutcome.record`.
+    is_compiled : bool
+        Whether `load_compiled` was called for it.
     """
 
     file: StudyFile
     recordings: tuple[StudyRecording, ...]
     record: Mapping[str, Any]
+    is_compiled: bool = False
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyPlan:
@@ -188,10 +191,15 @@ class StudyPlan:
 
     @classmethod
     def of(
-        cls, file: StudyFile, *, jobs: int = 1, meanwhile: Callable[[], object] | None = None
+        cls,
+        file: StudyFile,
+        *,
+        jobs: int = 1,
+        meanwhile: Callable[[], object] | None = None,
+        compiled: bool = False,
     ) -> StudyPlan:
         """Plan a study; up to `jobs` processes read its recordings, where they are copies of this
-        one, and `meanwhile` is called.
+        one, and `meanwhile` is called and, if it is to be `compiled`, `load_compiled`.
 
         Raises
         ------
@@ -203,6 +211,8 @@ class StudyPlan:
             read = begin_reading(file.recordings, readers)
             if meanwhile is not None:
                 meanwhile()
+            if compiled:
+                load_compiled(file)
             file = dataclasses.replace(file, recordings=read())
         options, told = adapted(file.options, file.recordings, file.twins, file.judges)
         file = dataclasses.replace(file, options=options)
@@ -217,7 +227,7 @@ class StudyPlan:
                 )
             recordings = (*recordings, *drives)
         record = {**_record(file, recordings), 'adapted': to_records(told)}
-        return cls(file, recordings, record)
+        return cls(file, recordings, record, compiled)
 
     def units(self, jobs: int) -> list[StudyUnit]:
         """Return the work in pieces, recording by recording.
@@ -252,6 +262,20 @@ class StudyPlan:
         if file.drive is not None and recording.has_real_run:
             twins = ()
         return StudyUnit(recording, judges, file.conditions, twins, file.options, self._world)
+
+
+def load_compiled(file: StudyFile) -> None:
+    """Compile or load what a study needs, before processes are started that each need it.
+
+    That is done by judging 1 s of every model, and of one by every judge.
+    """
+    drive = StudyRecording('short', '', PathDrive('accelerating', 0, 'short', duration=1.0))
+    options = dataclasses.replace(file.options, repetitions=1)
+    world = None if file.world is None else load_world(file.world)
+    fast = tuple(judge for judge in file.judges if judge.is_fast)
+    for judges, twins in ((fast[:1], file.twins), (fast[1:], file.twins[:1])):
+        unit = StudyUnit(drive, judges, file.conditions[:1], twins, options, world)
+        unit.judge((), lambda run, signals: None)
 
 
 def change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:

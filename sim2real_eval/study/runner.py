@@ -10,7 +10,6 @@ versions of what shapes results, ends the study instead of changing it.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -23,8 +22,7 @@ from sim2real_eval.recording.reading import Source
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from .folder import abandon, held, sweep, write_study
 from .outcome import RunStore, StudyOutcome, encoded
-from .plan import StudyPlan, StudyUnit
-from .recordings import PathDrive, StudyRecording
+from .plan import StudyPlan, StudyUnit, load_compiled
 from .run import Losses, RunKey, StudyFailure, told_failures
 
 Begin = Callable[[int, int, int], Callable[[], None]]
@@ -82,8 +80,8 @@ def run_study(
             if not unit.run_groups().keys() <= known.keys()
         ]
         if workers.jobs > 1:
-            if units and cluster is None:
-                _compile(units[0])
+            if units and cluster is None and not plan.is_compiled:
+                load_compiled(plan.file)
             # Before a thread shows progress: copies of this process need not load that again.
             workers.start()
         progress = None if begin is None else begin(len(groups), len(known), len(units))
@@ -152,17 +150,6 @@ def conclude(
         write_study(folder, outcome)
     flush(folder)
     return outcome
-
-
-def _compile(unit: StudyUnit) -> None:
-    """Compile or load what a unit needs: judge 1 s of every model, and of one by every judge."""
-    fast = tuple(judge for judge in unit.judges if judge.is_fast)
-    drive = StudyRecording('short', '', PathDrive('accelerating', 0, 'short', duration=1.0))
-    for judges, twins in ((fast[:1], unit.twins), (fast[1:], unit.twins[:1])):
-        dataclasses.replace(
-            unit, recording=drive, judges=judges, conditions=unit.conditions[:1], twins=twins,
-            options=dataclasses.replace(unit.options, repetitions=1),
-        ).judge((), lambda run, signals: None)  # fmt: skip
 
 
 def _judge(unit: StudyUnit, *, folder: Path, stored: frozenset[RunKey]) -> list[StudyFailure]:

@@ -20,7 +20,7 @@ from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.answer import AnswerLine, adapted_text
 from sim2real_eval.report.console import NONE
-from sim2real_eval.report.style import ON_DARK, model_colours
+from sim2real_eval.report.palette import ON_DARK, model_colours
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import told_failures
 from sim2real_eval.study.secondary_results import SideResults

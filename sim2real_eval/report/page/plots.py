@@ -13,7 +13,7 @@ import numpy as np
 
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.console import NONE, decimal, p_value_text, span
-from sim2real_eval.report.style import is_wide
+from sim2real_eval.report.palette import is_wide
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.measurements import FloatArray
 from .evidence import Evidence, RunEvidence
