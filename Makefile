@@ -31,8 +31,10 @@ SETUP_FILES := setup.py setup.cfg pyproject.toml
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
 .DEFAULT_GOAL := help
-# One step at a time, whatever -j says: each is built to fill two cores by itself.
+# One step at a time, whatever -j says; `make test` alone knows which may run beside each other.
+ifndef BESIDE
 .NOTPARALLEL:
+endif
 .PHONY: help demo test lint format unit docs oldest colcon constraints bench validation fuzz clean
 
 help: ## show this list
@@ -42,7 +44,10 @@ help: ## show this list
 demo: $(VENV)/.installed ## set up and run the small built-in study, plots included
 	$(BIN)/sim2real demo --out $(DEMO_OUT) $(DEMO_ARGS)
 
-test: lint docs unit colcon ## set up and run linters, type check, docs, tests, colcon build and colcon test
+# The suite fills two cores, the others one each.
+test: $(VENV)/.installed-docs $(VENV)/.installed-ros ## set up and run linters, type check, docs, colcon build and colcon test, tests
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target BESIDE=1 lint docs colcon
+	@$(MAKE) --no-print-directory unit
 
 lint: $(VENV)/.installed-test ## ruff, mypy and the order of imports
 	$(BIN)/ruff check .

@@ -57,7 +57,7 @@ def test_reader_that_goes_away_is_no_error(place: Path, words: tuple[object, ...
     assert outcome.err == ''
 
 
-def _workers(parent: int) -> int:
+def _children(parent: int) -> int:
     found = 0
     for stat in Path('/proc').glob('[0-9]*/stat'):
         try:
@@ -85,9 +85,9 @@ def test_signals_end_all_processes_and_leave_nothing_half_written(
         'vepd', '--real', place / 'line_1', place / 'line_2', '--models', 'all', '--repetitions',
         50, '--jobs', 2, '--out', out,
     ) as running:  # fmt: skip
-        # Both workers are at work.
         running.wait_for(lambda: len(set(out.glob('runs/*/*/[!t]*.npz'))) >= 2, 'the first runs')
-        assert _workers(running.pid) == 2
+        # Both that judge, and the one that will draw.
+        assert _children(running.pid) == 3
         running.send(getattr(signal, name), to_group=to_group)
         done = running.end()
         assert done.status == status

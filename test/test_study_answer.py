@@ -10,7 +10,7 @@ import pytest
 from study_examples import drawn_study
 
 from sim2real_eval.cli.models import twins
-from sim2real_eval.cli.study import print_study
+from sim2real_eval.cli.study_tables import print_study
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.judge.findings import DIVERGED
 from sim2real_eval.judge.robot_localization.findings import NO_START_HEADING

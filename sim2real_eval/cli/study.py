@@ -7,7 +7,7 @@ import argparse
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,20 +19,11 @@ from sim_sensors.core.shipped import config_path
 from .arguments import add_out, add_scenario, add_shared, sources
 from .judge_arguments import add_judge, add_judge_kind, add_published, named_judges
 from .options import OptionSet, add_study_options, command_words, study_options
-from .output import (
-    complain,
-    conclude,
-    load_figures,
-    load_report,
-    print_table,
-    progress_bar,
-    report_failures,
-)
+from .output import complain, conclude, load_figures, load_report, progress_bar, report_failures
+from .study_tables import print_study
 
 if TYPE_CHECKING:
     from sim2real_eval.common.workers import Workers
-    from sim2real_eval.metrics.distances import VepdRow
-    from sim2real_eval.report.page.ranking import Standing
     from sim2real_eval.report.study_report import StudyReport
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
@@ -85,9 +76,6 @@ class InPlaceOptions(Parameters):
         optional=str, common=False,
     )  # fmt: skip
 
-
-_MOST_TABLES = 4
-_MOST_FINDINGS = 3
 
 _IN_PLACE = OptionSet(InPlaceOptions, cluster='--cluster ADDRESS')
 
@@ -269,156 +257,3 @@ def _judged(
             overwrite=options.overwrite, begin=begin, beside=write_rest,
         )  # fmt: skip
     return outcome, reports[0]
-
-
-def print_study(
-    outcome: StudyOutcome,
-    report: StudyReport,
-    folder: str | Path,
-    *,
-    published: bool = False,
-    verbose: bool = False,
-    quiet: bool = False,
-    explained: bool = False,
-) -> None:
-    """Print the ranking of a study, the answer below it, and where the rest is.
-
-    With `verbose` every table comes before the answer; with `quiet` there is the answer alone;
-    `explained`, there is what it means in place of the ranking.
-    """
-    from sim2real_eval.report.answer import adapted_text, answer_text, meaning, wrapped
-    from sim2real_eval.report.study_report import FINDINGS, PAGE
-
-    folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
-    if quiet:
-        print(answer_text(report.answer, report.unseen))
-        return
-    print(outcome.record['title'])
-    if synthetic:
-        print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
-        print('good a sensor model is.')
-    if told := adapted_text(outcome.record):
-        print(wrapped(told))
-    print()
-    if verbose:
-        _show_all(outcome, report, folder, published=published)
-    elif not explained:
-        judge = report.answer.view.judge
-        # The printed numbers stand beside the judge that they belong to, whoever answers.
-        shown_judges = (judge, PAPER_PROFILE) if published else (judge,)
-        mine = [one for one in report.standings if one.judge in shown_judges]
-        for one in mine[:_MOST_TABLES]:
-            _show_ranking(outcome, one, published=published)
-    print(answer_text(report.answer, report.unseen))
-    if explained:
-        print('\n' + wrapped(meaning(report.answer)))
-    shown = report.answer.doubts[1 : 1 + _MOST_FINDINGS]
-    rest = len(report.findings) - len(shown) - (report.answer.doubt is not None)
-    if shown:
-        print('\nAlso decisive:')
-    for finding in shown:
-        print(wrapped(str(finding), '- '))
-    print()
-    if rest > 0:
-        print(f'{rest} more finding{"" if rest == 1 else "s"}: {folder / FINDINGS}')
-    print(f'Report: {folder / PAGE}' + ('' if verbose else '; more tables: -v'))
-
-
-def _show_ranking(outcome: StudyOutcome, one: Standing, *, published: bool) -> None:
-    """Print how far the models are from the real sensors, under one judge in one group."""
-    from sim2real_eval.metrics.distances import POOLED
-    from sim2real_eval.metrics.published import published_vepd
-    from sim2real_eval.report.ranking_tables import ranking_table
-
-    component = str(outcome.record['component'])
-    means = {component: outcome.mean_rmse(one.judge, one.group, 'rmse')}
-    means['forward'] = outcome.mean_rmse(one.judge, one.group)
-    print_table(
-        ranking_table(
-            one.known,
-            {
-                name: {model: value for (model, place), value in found.items() if place == POOLED}
-                for name, found in means.items()
-            },
-            title=f'VEPD of {component} speed {one.where}, judge {one.label}: smaller is closer',
-            real='stand-in' if outcome.record['synthetic'] else 'real sensors',
-            published={model: published_vepd(model, one.whole) for model in outcome.models}
-            if published and one.judge == PAPER_PROFILE
-            else None,
-        )
-    )
-    print()
-
-
-def _show_all(
-    outcome: StudyOutcome, report: StudyReport, folder: Path, *, published: bool
-) -> None:
-    """Print every table; `folder` has those that are too many."""
-    from sim2real_eval.report.console import vepd_console_table
-    from sim2real_eval.report.ranking_tables import uncertainty_table
-
-    for one in report.standings:
-        _show_ranking(outcome, one, published=published)
-        rows = shown(one.rows)
-        if len(one.scenarios) > 1:
-            print_table(
-                vepd_console_table(
-                    rows,
-                    forward_rmse=outcome.mean_rmse(one.judge, one.group),
-                    title=f'By scenario, judge {one.label}',
-                    published=published and one.judge == PAPER_PROFILE,
-                )
-            )
-            print()
-        print_table(uncertainty_table({name: one.uncertainty[name] for name in one.scenarios}))
-        print()
-    _show_secondary(outcome, folder)
-
-
-def shown(rows: Sequence[VepdRow]) -> list[VepdRow]:
-    """Leave the pooled rows out when there is one scenario: they would say the same again."""
-    pooled = len({row.scenario for row in rows}) > 2
-    return [row for row in rows if pooled or row.scenario != 'all']
-
-
-def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
-    """Print metrics, their options' weight and rankings; `folder` has more of them.
-
-    Of every judge and group the row over all scenarios is shown; the files have the others.
-    """
-    from sim2real_eval.metrics.distances import POOLED
-    from sim2real_eval.report.console import console_table
-    from sim2real_eval.report.ranking_tables import (
-        metric_lines,
-        pose_difference_table,
-        ranking_pairs_table,
-        ranks_table,
-        sensitivity_text,
-    )
-    from sim2real_eval.report.study_plots import MOST_DRAWN
-    from sim2real_eval.study.secondary_results import side_results
-
-    results = side_results(outcome)
-    found = results.overall_metrics
-    for lines in map(metric_lines, found[:MOST_DRAWN]):
-        print_table(ranks_table(lines))
-        print('  * significant; tau: agreement of the ranking with that by VEPD')
-        for note in lines.notes:
-            print(f'  {note}')
-        print()
-    if len(found) > MOST_DRAWN:
-        print(f'{len(found) - MOST_DRAWN} more such tables: {folder / "metrics.csv"}\n')
-    if results.poses:
-        print_table(console_table(pose_difference_table(results.poses)))
-        print()
-    for table in results.overall_sensitivity:
-        print(sensitivity_text(table))
-    scenarios = list(dict.fromkeys(pair.scenario for pair in results.rankings))
-    chosen = POOLED if POOLED in scenarios else ''.join(scenarios[:1])
-    pairs = [pair for pair in results.rankings if pair.scenario == chosen]
-    if pairs:
-        print()
-        print_table(
-            ranking_pairs_table(pairs, 'Do the rankings agree? (p-value: over all orders)')
-        )
-        print()

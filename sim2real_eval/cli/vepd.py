@@ -19,7 +19,8 @@ from .arguments import add_out, add_scenario, add_shared, sources
 from .judge_arguments import add_judge, add_judge_kind, add_published, judges
 from .options import OptionSet, add_study_options, command_words, rarely, study_options
 from .output import conclude, load_figures, print_notes, print_table
-from .study import carry_out, planned, shown
+from .study import carry_out, planned
+from .study_tables import shown
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import Source
