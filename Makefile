@@ -32,7 +32,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
 .DEFAULT_GOAL := help
 # One step at a time, whatever -j says; `make test` alone knows which may run beside each other.
-ifndef BESIDE
+ifndef TOGETHER
 .NOTPARALLEL:
 endif
 .PHONY: help demo test lint format unit docs oldest colcon constraints bench validation fuzz clean
@@ -44,9 +44,9 @@ help: ## show this list
 demo: $(VENV)/.installed ## set up and run the small built-in study, plots included
 	$(BIN)/sim2real demo --out $(DEMO_OUT) $(DEMO_ARGS)
 
-# The suite fills two cores, the others one each.
+# The suite fills two cores, the others one each; what each of these says comes when it has ended.
 test: $(VENV)/.installed-docs $(VENV)/.installed-ros ## set up and run linters, type check, docs, colcon build and colcon test, tests
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target BESIDE=1 lint docs colcon
+	@$(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) TOGETHER=1 lint docs colcon
 	@$(MAKE) --no-print-directory unit
 
 lint: $(VENV)/.installed-test ## ruff, mypy and the order of imports

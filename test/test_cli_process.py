@@ -102,6 +102,24 @@ def test_signals_end_all_processes_and_leave_nothing_half_written(
         assert not list((tmp_path / 'result').rglob('.*'))
 
 
+@pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM'])
+def test_a_signal_while_plots_are_drawn_says_nothing_but_that(
+    place: Path, tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / 'o'
+    with CommandCopy(
+        'vepd', '--real', place / 'line_1', place / 'line_2', '--models', 'all', '--jobs', 2,
+        '--out', out,
+    ) as running:  # fmt: skip
+        running.wait_for(lambda: (out / 'plots').exists(), 'the plots')
+        running.send(getattr(signal, name), to_group=name == 'SIGINT')
+        done = running.end()
+        until(lambda: not running.runs, 'the end of all processes')
+    assert 'Traceback' not in done.err
+    # Unless it came too late.
+    assert done.status in (0, 128 + getattr(signal, name))
+
+
 def test_main_puts_the_signal_handler_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert main(['models']) == 0

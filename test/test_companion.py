@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sim2real_eval.common.workers import Companion
+from sim2real_eval.common.companion import Companion
 from sim_sensors.core.errors import Sim2RealError
 
 pytestmark = pytest.mark.skipif(sys.platform != 'linux', reason='copies are made on Linux')
@@ -26,7 +25,7 @@ def load() -> None:
 
 
 def lack() -> None:
-    raise ImportError('no such thing')
+    raise ValueError('no such backend')
 
 
 def where(item: object) -> tuple[int, list[int]]:
@@ -39,15 +38,26 @@ def half(number: int) -> float:
     return number / 2
 
 
-def die(number: int) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def unsendable(number: int) -> object:
+    return lambda: number
+
+
+class OddError(Exception):
+    """Its copy would be made of one argument."""
+
+    def __init__(self, one: int, other: int) -> None:
+        super().__init__(f'{one} and {other}')
+
+
+def lost(number: int) -> None:
+    raise OddError(7, 8)
 
 
 def alone(text: str) -> str:
     """Run text in a process without threads, which can be copied; return what it prints."""
     paths = [str(Path(__file__).parent), *sys.path]
     done = subprocess.run(
-        [sys.executable, '-c', 'import os\nfrom test_companion import *\n' + text],
+        [sys.executable, '-c', 'import os, signal\nfrom test_companion import *\n' + text],
         capture_output=True, text=True, check=True, timeout=300,
         env={**os.environ, 'PYTHONPATH': os.pathsep.join(paths), 'OPENBLAS_NUM_THREADS': '1'},
     )  # fmt: skip
@@ -96,13 +106,31 @@ def test_what_it_raises_is_raised_here_and_it_goes_on() -> None:
     assert alone(text) == '3 is odd [4.0]\n'
 
 
-def test_one_that_died_is_told_in_one_line() -> None:
+def test_what_is_left_when_it_dies_is_done_here() -> None:
     text = (
         'with Companion(2, load) as one:\n'
-        '    try: one.begin_map(die, [1])()\n'
-        '    except Sim2RealError as error: print(error)'
+        '    first = one.begin_map(where, [None])()[0][0]\n'
+        '    os.kill(first, signal.SIGKILL)\n'
+        '    before = one.begin_map(where, [None, None])\n'
+        '    print([pid == os.getpid() for pid, _ in before()], one.begin_map(half, [2])())'
     )
-    assert alone(text).startswith('a process that works beside this one died (out of memory?)')
+    assert alone(text) == '[True, True] [1.0]\n'
+
+
+def test_what_cannot_be_sent_is_raised_and_it_goes_on() -> None:
+    text = (
+        'with Companion(2, load) as one:\n'
+        '    for function in (unsendable, lost):\n'
+        '        try: one.begin_map(function, [1])()\n'
+        '        except Exception as error: print(type(error).__name__, error, error.__cause__)\n'
+        '    print(one.begin_map(half, [2])())'
+    )
+    first, *lines, last = alone(text).splitlines()
+    assert 'lambda' in first
+    assert any('OddError: 7 and 8' in line for line in lines)
+    # Where it was raised.
+    assert any(line.endswith('in lost') for line in lines)
+    assert last == '[1.0]'
 
 
 def test_it_ends_with_the_context_whatever_ends_that() -> None:

@@ -273,3 +273,15 @@ def test_equal_distances_share_a_rank() -> None:
     (row,) = [row for row in table.rows if row.metric.name == 'yaw']
     assert row.ranks == (1.5, 1.5)
     assert row.with_vepd.kendall is None
+
+
+def test_a_metric_with_the_name_of_one_of_ours_is_left_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / 'mine.py'
+    path.write_text(
+        'from sim2real_eval.study import Metric\n'
+        'class Mine(Metric):\n    name = "VEPD"\n    def of_run(self, run):\n        return 1.0\n'
+    )
+    assert len(all_metrics([f'{path}:Mine'])) == len(all_metrics())
+    assert "'VEPD' is the name of one of ours" in caplog.text

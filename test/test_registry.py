@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError
-from sim_sensors.core.registry import Registry, file_of, source_digest
+from sim_sensors.core.registry import Registry, file_of, raised_at, source_digest
 
 GROUP = 'sim2real_test.things'
 
@@ -99,6 +99,7 @@ def test_another_process_reads_what_a_class_in_a_file_made(tmp_path: Path) -> No
         ('mine.py:Main', r'holds no .Main. \(did you mean Mine\?\)'),
         ('mine.py:path', 'is not a mapping'),
         ('none.py:Mine', 'there is no file'),
+        ('mine.py', r'names no class; must be mine\.py:MyClass'),
         ('bad.py:Mine', 'cannot be imported: SyntaxError'),
         ('raising.py:Mine', 'cannot be imported: ValueError: no luck'),
     ],
@@ -110,3 +111,22 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, name: str, problem:
     with pytest.raises(ParameterError, match=problem) as caught:
         registry().get(name, folder=tmp_path)
     assert '\n' not in str(caught.value)
+
+
+def test_where_files_are_not_taken_none_is_offered() -> None:
+    words = Registry(GROUP, 'a word', callable, {'hypot': 'math:hypot'}, in_files=False)
+    for name in ('hypott', 'mine.py', 'mine.py:Main'):
+        with pytest.raises(UnknownNameError) as caught:
+            words.get(name)
+        assert 'MyClass' not in str(caught.value)
+
+
+def test_the_line_of_a_class_is_told_also_where_it_calls_what_raises(tmp_path: Path) -> None:
+    (tmp_path / 'calls.py').write_text(
+        'import json\nclass Calls(dict):\n    def read(self):\n        json.loads("{")\n'
+    )
+    kind = registry().get('calls.py:Calls', folder=tmp_path)
+    with pytest.raises(ValueError, match='Expecting') as caught:
+        kind().read()
+    assert raised_at(caught.value, kind) == 'calls.py:4'
+    assert raised_at(caught.value, Path).startswith('decoder.py:')

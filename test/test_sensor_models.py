@@ -13,9 +13,9 @@ import pytest
 
 from sim2real_eval.cli.main import main
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import to_variant
+from sim_sensors.core.parameters import parameter, to_variant
 from sim_sensors.core.registry import source_digest
-from sim_sensors.gps.gps import GPS, load_gps
+from sim_sensors.gps.gps import GPS, GpsModel, load_gps
 from sim_sensors.imu.imu import IMU, load_imu
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.sensor.catalogue import kinds, names
@@ -161,3 +161,13 @@ def test_the_command_shows_what_a_model_says_of_itself(
     assert '  rate = 10.0  [Hz]  Fixes per second.' in told
     assert main(['models', 'chrno']) == 2
     assert 'did you mean chrono?' in capsys.readouterr().err
+
+
+def test_a_model_whose_class_is_no_dataclass_is_refused() -> None:
+    """Its noise would be that of its base: none."""
+
+    class Forgotten(GpsModel):
+        std: float = parameter(0.5, 'm', 'Standard deviation.', minimum=0.0)
+
+    with pytest.raises(ParameterError, match=r'Forgotten: std: without @dataclasses\.dataclass'):
+        Forgotten()

@@ -39,6 +39,16 @@ def tell(number: int) -> None:
     logging.getLogger('sim_sensors.here').info('compiling for this machine')
 
 
+def alone(text: str) -> str:
+    """Run text in a process without threads; return what it prints."""
+    paths = [str(Path(__file__).parent), *sys.path]
+    done = subprocess.run(
+        [sys.executable, '-c', text], capture_output=True, text=True, check=True,
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(paths), 'OPENBLAS_NUM_THREADS': '1'},
+    )  # fmt: skip
+    return done.stdout
+
+
 @pytest.fixture
 def beside() -> Iterator[threading.Event]:
     """A thread of this process, of which a copy would have half."""
@@ -79,12 +89,17 @@ def test_processes_of_one_without_threads_are_copies_of_it() -> None:
         'import test_workers as t\nfrom sim2real_eval.common.workers import map_in_processes\n'
         't._LATE[0] = 7\nprint({one[1] for one in map_in_processes(t.square, range(4), jobs=2)})'
     )
-    paths = [str(Path(__file__).parent), *sys.path]
-    done = subprocess.run(
-        [sys.executable, '-c', text], capture_output=True, text=True, check=True,
-        env={**os.environ, 'PYTHONPATH': os.pathsep.join(paths), 'OPENBLAS_NUM_THREADS': '1'},
-    )  # fmt: skip
-    assert done.stdout == '{7}\n'
+    assert alone(text) == '{7}\n'
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='copies are made on Linux')
+def test_after_workers_a_process_can_be_copied_again() -> None:
+    """A thread that was joined is in /proc for a moment."""
+    text = (
+        'import test_workers as t\nfrom sim2real_eval.common.workers import can_copy\n'
+        'print({t.map_in_processes(t.square, [1, 2], jobs=2) and can_copy() for _ in range(20)})'
+    )
+    assert alone(text) == '{True}\n'
 
 
 def test_a_worker_that_dies_ends_the_map_in_one_line() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.common.workers import Companion
+from sim2real_eval.common.companion import Companion
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter

@@ -47,6 +47,7 @@ VERBS: Registry[Verb] = Registry(
     lambda module: hasattr(module, 'HELP') and callable(getattr(module, 'run', None)),
     {name: f'sim2real_eval.cli.{name}' for group in GROUPS.values() for name in group},
     needs='HELP and run(options)',
+    in_files=False,
 )
 """The verbs by name, in the order of `sim2real --help`."""
 

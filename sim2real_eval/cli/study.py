@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.common.workers import Companion
+from sim2real_eval.common.companion import Companion
 from sim2real_eval.study.options import MOST_RUNS, PAPER_PROFILE
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
@@ -155,15 +155,16 @@ def overrides(options: argparse.Namespace) -> Overrides:
 def planned(file: StudyFile, options: argparse.Namespace) -> StudyPlan:
     """Plan a study; what judges and shows it is loaded while others read its recordings."""
     from sim2real_eval.study.outcome import MARK
-    from sim2real_eval.study.plan import StudyPlan
+    from sim2real_eval.study.plan import StudyPlan, load_compiled
 
-    # Where there is a study already, there may be nothing to judge.
-    compiled = (
-        options.jobs > 1
-        and getattr(options, 'cluster', None) is None
-        and (options.overwrite or not Path(options.out, MARK).exists())
-    )
-    return StudyPlan.of(file, jobs=options.jobs, meanwhile=load_report, compiled=compiled)
+    def load() -> None:
+        load_report()
+        # Where there is a study already, there may be nothing to judge.
+        is_new = options.overwrite or not Path(options.out, MARK).exists()
+        if is_new and options.jobs > 1 and getattr(options, 'cluster', None) is None:
+            load_compiled(file)
+
+    return StudyPlan.of(file, jobs=options.jobs, meanwhile=load)
 
 
 def carry_out(
@@ -246,7 +247,7 @@ def _judged(
 
         @contextlib.contextmanager
         def write_rest(outcome: StudyOutcome) -> Iterator[None]:
-            plots = begin_plots(Path(options.out), outcome, drawer)
+            plots = begin_plots(Path(options.out), outcome, drawer if drawer.is_apart else workers)
             with contextlib.nullcontext() if beside is None else beside(outcome, workers):
                 yield
                 reports.append(finish_study(outcome, options.out, plots))

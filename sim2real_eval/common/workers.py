@@ -11,21 +11,20 @@ import logging.handlers
 import multiprocessing
 import multiprocessing.queues
 import os
-import queue
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sim_sensors.core.errors import Sim2RealError
 
 # A judge node may need 8 s to end, see judge/external/process.py; a busy machine more.
 _SHUTDOWN_S = 20.0
+_THREAD_ENDS_S = 0.5
 
 _THREADS = ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'VECLIB_MAXIMUM_THREADS')
 
@@ -80,7 +79,7 @@ class Workers:
             return
         try:
             if kind is not None:
-                _end(set(multiprocessing.active_children()) - self._others)
+                end_all(set(multiprocessing.active_children()) - self._others)
         finally:
             self._pool.shutdown(cancel_futures=True)
             # A worker that was killed may hold the queue; the thread ends with this process.
@@ -100,9 +99,9 @@ class Workers:
         self._others = set(multiprocessing.active_children())
         queue = _Records(context.SimpleQueue()) if _LOG.isEnabledFor(logging.INFO) else None
         self._pool = concurrent.futures.ProcessPoolExecutor(
-            self.jobs, mp_context=context, initializer=_begin, initargs=(queue,)
+            self.jobs, mp_context=context, initializer=begin_worker, initargs=(queue,)
         )
-        with _interrupts_held(), single_threads(), _deaths_told():
+        with interrupts_held(), single_threads(), _deaths_told():
             # With the first task the pool makes all copies.
             self._pool.submit(int)
         if queue is not None:
@@ -138,7 +137,7 @@ class Workers:
             return lambda: results
         self.start()
         assert self._pool is not None
-        with _interrupts_held(), single_threads(), _deaths_told():
+        with interrupts_held(), single_threads(), _deaths_told():
             futures = [self._pool.submit(_until_terminated, function, item) for item in items]
 
         def wait() -> list[R]:
@@ -150,100 +149,6 @@ class Workers:
                 return [future.result() for future in futures]
 
         return wait
-
-
-class Companion:
-    """A process that does what it is sent while this one goes on; a context manager.
-
-    It is a copy of this process from where the context begins, and cheap where that process is
-    small then; `prepare` loads there what it needs. With one of `jobs`, and where processes cannot
-    be copied, this process does everything at once.
-    """
-
-    def __init__(self, jobs: int, prepare: Callable[[], object]) -> None:
-        self.is_apart = jobs > 1 and can_copy()
-        self._prepare = prepare
-        self._sent = 0
-        self._done: dict[int, tuple[bool, Any]] = {}
-
-    def __enter__(self) -> Companion:
-        if self.is_apart:
-            context = multiprocessing.get_context('fork')
-            self._connection, theirs = context.Pipe()
-            self._process = context.Process(
-                target=_serve, args=(theirs, self._connection, self._prepare), daemon=True
-            )
-            with _interrupts_held(), single_threads():
-                self._process.start()
-            theirs.close()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self.is_apart:
-            # Nobody waits for what is left.
-            self._connection.close()
-            _end([self._process])
-
-    def begin_map(self, function: Callable[[T], R], items: Sequence[T]) -> Callable[[], list[R]]:
-        """Begin to call a function with items and return what waits for its results."""
-        if not self.is_apart:
-            return Workers().begin_map(function, items)
-        first, self._sent = self._sent, self._sent + len(items)
-        with _companion_death_told():
-            for number, item in enumerate(items, first):
-                self._connection.send((number, function, item))
-
-        def wait() -> list[R]:
-            found: list[R] = []
-            for number in range(first, first + len(items)):
-                with _companion_death_told():
-                    while number not in self._done:
-                        done, *result = self._connection.recv()
-                        self._done[done] = tuple(result)
-                is_done, value = self._done.pop(number)
-                if not is_done:
-                    raise value
-                found.append(value)
-            return found
-
-        return wait
-
-
-@contextlib.contextmanager
-def _companion_death_told() -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, ConnectionError):
-        raise Sim2RealError(
-            'a process that works beside this one died (out of memory?); --jobs 1 needs none'
-        ) from None
-
-
-def _serve(connection: Connection, parents: Connection, prepare: Callable[[], object]) -> None:
-    """Do what is sent until nothing more can come."""
-    # Or it would wait for what it could send to itself.
-    parents.close()
-    _begin(None)
-    tasks: queue.SimpleQueue[tuple[int, Callable[[Any], Any], Any] | None] = queue.SimpleQueue()
-
-    def receive() -> None:
-        # While something is done, so that who sends more need not wait for it.
-        with contextlib.suppress(EOFError):
-            while True:
-                tasks.put(connection.recv())
-        tasks.put(None)
-
-    threading.Thread(target=receive, name='receive tasks', daemon=True).start()
-    # What cannot be loaded is told where it is needed.
-    with contextlib.suppress(ImportError):
-        prepare()
-    while (task := tasks.get()) is not None:
-        number, function, item = task
-        try:
-            result = (number, True, function(item))
-        except Exception as error:
-            result = (number, False, error)
-        connection.send(result)
 
 
 @contextlib.contextmanager
@@ -275,7 +180,7 @@ def single_threads() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
+def interrupts_held() -> Iterator[None]:
     """Hold Ctrl-C back while workers are started; they inherit that and never see it.
 
     Ctrl-C goes to the whole group of processes. The parent ends its workers itself; each of them
@@ -296,13 +201,19 @@ def can_copy() -> bool:
 
     That of libraries counts, too; where it cannot be told they are not.
     """
+    tasks, end = Path('/proc/self/task'), time.monotonic() + _THREAD_ENDS_S
     try:
-        return len(list(Path('/proc/self/task').iterdir())) == 1
+        while len(list(tasks.iterdir())) > 1:
+            # A thread of Python is there for a moment after it was joined.
+            if threading.active_count() > 1 or time.monotonic() > end:
+                return False
+            time.sleep(0.001)
     except OSError:
         return False
+    return True
 
 
-def _end(workers: Iterable[BaseProcess]) -> None:
+def end_all(workers: Iterable[BaseProcess]) -> None:
     """Let workers remove what is temporary and end their nodes; kill those that do not end."""
     for worker in workers:
         worker.terminate()
@@ -311,6 +222,7 @@ def _end(workers: Iterable[BaseProcess]) -> None:
         worker.join(max(deadline - time.monotonic(), 0.0))
         if worker.is_alive():
             worker.kill()
+            worker.join()
 
 
 def _until_terminated(function: Callable[[T], R], item: T) -> R:
@@ -353,7 +265,7 @@ class _Once(logging.Handler):
             logging.getLogger(record.name).handle(record)
 
 
-def _begin(records: _Records | None) -> None:
+def begin_worker(records: _Records | None) -> None:
     """Make this worker end when its parent does, also when that was killed, and on SIGTERM.
 
     What it logs goes to `records`; None: nowhere.

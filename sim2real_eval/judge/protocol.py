@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
-import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -27,7 +26,7 @@ from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters
-from sim_sensors.core.registry import Registry, entry_points, is_in_file
+from sim_sensors.core.registry import Registry, entry_points, is_in_file, raised_at
 from sim_sensors.core.rotations import from_heading, rotate_back
 from . import findings
 from .estimate import JudgedRun
@@ -323,8 +322,8 @@ class _OutsideJudge:
             raise JudgeError(f'{self.name}: {error}') from error
         except Exception as error:
             # The judge's own code, which may raise anything: it ends this run, and no other.
-            line = traceback.extract_tb(error.__traceback__)[-1]
-            told = f'{type(error).__name__}: {error} ({Path(line.filename).name}:{line.lineno})'
+            place = raised_at(error, type(self.model))
+            told = f'{type(error).__name__}: {error} ({place})'
             raise JudgeError(f'{self.name}: {told}') from error
         if not isinstance(run, JudgedRun):
             raise JudgeError(f'{self.name}: returned {type(run).__name__}; must be an Estimate')

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim2real_eval.common.workers import Companion, Workers
+from sim2real_eval.common.companion import Companion
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.series_folder import REAL

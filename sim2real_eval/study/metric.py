@@ -22,7 +22,7 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
 from sim2real_eval.metrics.uncertainty.permutation_test import Divisible
 from sim2real_eval.signals.agreement import SpectrumDistance
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import Registry
 from .outcome import StudyOutcome, speed_error
@@ -194,16 +194,22 @@ METRICS: Registry[type[Metric]] = Registry(
 def all_metrics(more: Sequence[str] = ()) -> list[Metric]:
     """Return every metric that there is, VEPD first, and `more`, by name or path.
 
-    One of another package that cannot be imported is left out with a warning.
+    One of others that cannot be imported, or has the name of one of ours, is left out with a
+    warning.
     """
-    found = []
+    found: list[Metric] = []
     for name in [*METRICS.names(), *more]:
         try:
             metric = METRICS.get(name)()
+            metric.name = metric.name or name.rpartition(':')[2]
+            ours = {one.name for one in found if type(one).__module__ == __name__}
+            if metric.name in ours:
+                raise ParameterError(
+                    'a metric', name, f'{metric.name!r} is the name of one of ours'
+                )
         except Sim2RealError as error:
             logging.getLogger(__name__).warning('%s', error)
             continue
-        metric.name = metric.name or name.rpartition(':')[2]
         found.append(metric)
     return found
 

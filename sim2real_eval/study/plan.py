@@ -175,14 +175,11 @@ class StudyPlan:
         Those of the file, then the drives that simulated sensors follow, if they follow any.
     record : mapping
         What identifies the study, as plain values; see `StudyOutcome.record`.
-    is_compiled : bool
-        Whether `load_compiled` was called for it.
     """
 
     file: StudyFile
     recordings: tuple[StudyRecording, ...]
     record: Mapping[str, Any]
-    is_compiled: bool = False
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyPlan:
@@ -191,15 +188,10 @@ class StudyPlan:
 
     @classmethod
     def of(
-        cls,
-        file: StudyFile,
-        *,
-        jobs: int = 1,
-        meanwhile: Callable[[], object] | None = None,
-        compiled: bool = False,
+        cls, file: StudyFile, *, jobs: int = 1, meanwhile: Callable[[], object] | None = None
     ) -> StudyPlan:
         """Plan a study; up to `jobs` processes read its recordings, where they are copies of this
-        one, and `meanwhile` is called and, if it is to be `compiled`, `load_compiled`.
+        one, and `meanwhile` is called.
 
         Raises
         ------
@@ -211,8 +203,6 @@ class StudyPlan:
             read = begin_reading(file.recordings, readers)
             if meanwhile is not None:
                 meanwhile()
-            if compiled:
-                load_compiled(file)
             file = dataclasses.replace(file, recordings=read())
         options, told = adapted(file.options, file.recordings, file.twins, file.judges)
         file = dataclasses.replace(file, options=options)
@@ -227,7 +217,7 @@ class StudyPlan:
                 )
             recordings = (*recordings, *drives)
         record = {**_record(file, recordings), 'adapted': to_records(told)}
-        return cls(file, recordings, record, compiled)
+        return cls(file, recordings, record)
 
     def units(self, jobs: int) -> list[StudyUnit]:
         """Return the work in pieces, recording by recording.
@@ -264,11 +254,17 @@ class StudyPlan:
         return StudyUnit(recording, judges, file.conditions, twins, file.options, self._world)
 
 
+_LOADED: list[tuple[tuple[StudyJudge, ...], tuple[Twin, ...]]] = []
+
+
 def load_compiled(file: StudyFile) -> None:
-    """Compile or load what a study needs, before processes are started that each need it.
+    """Compile or load what a study needs, once, before processes are started that each need it.
 
     That is done by judging 1 s of every model, and of one by every judge.
     """
+    if any(judges is file.judges and twins is file.twins for judges, twins in _LOADED):
+        return
+    _LOADED.append((file.judges, file.twins))
     drive = StudyRecording('short', '', PathDrive('accelerating', 0, 'short', duration=1.0))
     options = dataclasses.replace(file.options, repetitions=1)
     world = None if file.world is None else load_world(file.world)

@@ -80,7 +80,7 @@ def run_study(
             if not unit.run_groups().keys() <= known.keys()
         ]
         if workers.jobs > 1:
-            if units and cluster is None and not plan.is_compiled:
+            if units and cluster is None:
                 load_compiled(plan.file)
             # Before a thread shows progress: copies of this process need not load that again.
             workers.start()

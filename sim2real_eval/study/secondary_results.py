@@ -24,6 +24,7 @@ from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, p
 from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.registry import raised_at
 from .metric import Metric, MetricRun, MetricRuns, all_metrics
 from .outcome import StudyOutcome
 from .pose_differences import POSE_COLUMNS, PoseRanking, pose_rankings
@@ -174,7 +175,8 @@ def _distances(metric: Metric, runs: MetricRuns, real: NDArray[np.bool_]) -> Flo
         raise
     except Exception as error:
         # The code of another package, which may raise anything: the study goes on without it.
-        _LOG.warning('metric %s: left out: %s: %s', metric.name, type(error).__name__, error)
+        told = f'{type(error).__name__}: {error} ({raised_at(error, type(metric))})'
+        _LOG.warning('metric %s: left out: %s', metric.name, told)
         return None
 
 

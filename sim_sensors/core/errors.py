@@ -58,6 +58,10 @@ class ParameterError(Sim2RealError):
         self.problem = problem
         super().__init__(': '.join(part for part in (where, key, problem) if part))
 
+    def __reduce__(self) -> tuple[type[ParameterError], tuple[str, str, str]]:
+        # Processes send it to each other.
+        return type(self), (self.where, self.key, self.problem)
+
 
 class UnknownNameError(ParameterError):
     """Nothing is shipped under a name; who read the name from a file can say where it stands."""

@@ -220,6 +220,14 @@ class Parameters:
     kind: ClassVar[str] = ''
 
     def __post_init__(self) -> None:
+        kind = type(self)
+        own = [name for name, one in vars(kind).items() if isinstance(one, dataclasses.Field)]
+        if own:
+            # A dataclass has taken them away: they would be neither read nor used.
+            raise ParameterError(
+                kind.__name__, ', '.join(own),
+                'without @dataclasses.dataclass(frozen=True) above the class; must have it',
+            )  # fmt: skip
         for name, declaration in self.declared().items():
             object.__setattr__(
                 self, name, declaration.parse(getattr(self, name), type(self).__name__, name)

@@ -14,6 +14,7 @@ import inspect
 import pkgutil
 import re
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -54,6 +55,8 @@ class Registry(Generic[T]):
         to tell them apart.
     needs : str, optional
         What such a thing must have, for the message to whoever wrote one that has not.
+    in_files : bool
+        Whether a class in a file is accepted.
 
     Examples
     --------
@@ -75,6 +78,7 @@ class Registry(Generic[T]):
         name_of: Callable[[Any], str] = lambda thing: str(thing.__name__),
         is_shared: bool = False,
         needs: str = '',
+        in_files: bool = True,
     ) -> None:
         self.group = group
         self.what = what
@@ -84,6 +88,7 @@ class Registry(Generic[T]):
         self._name_of = name_of
         self._is_shared = is_shared
         self._needs = needs
+        self._in_files = in_files
         self._registered: dict[str, T] = {}
         self._searched: dict[str, T] | None = None
 
@@ -114,7 +119,9 @@ class Registry(Generic[T]):
             When the file or the package cannot be imported, or holds another kind of thing.
         """
         where = where or self.what
-        if is_in_file(name):
+        if self._in_files and name.endswith('.py'):
+            raise ParameterError(where, key, f'{name!r} names no class; must be {name}:MyClass')
+        if self._in_files and is_in_file(name):
             return self._checked(
                 load_from_file(name, where=where, key=key, folder=folder), name, where, key
             )
@@ -127,9 +134,8 @@ class Registry(Generic[T]):
         if name in (installed := self._installed()):
             return self._checked(self._load(installed[name], where, key), name, where, key)
         problem = not_among(f'{name!r} is unknown', name, self.names())
-        raise UnknownNameError(
-            where, key, f'{problem}, or a class in a file, such as my_file.py:MyClass'
-        )
+        file = ', or a class in a file, such as my_file.py:MyClass' if self._in_files else ''
+        raise UnknownNameError(where, key, f'{problem}{file}')
 
     def register(self, name: str, thing: T) -> None:
         """Give a thing a name in this process; see `remove`."""
@@ -222,6 +228,18 @@ def file_of(thing: type) -> Path | None:
     """Return the file that a class was loaded from by its path; None for all others."""
     module, text, code = thing.__module__.partition(_FILE_MODULE)
     return Path(bytes.fromhex(code).decode()) if text and not module else None
+
+
+def raised_at(error: BaseException, thing: type) -> str:
+    """Return the line at which code raised, such as `my_filter.py:7`.
+
+    It is in the file of the class `thing`, if that is among those that were called, else the
+    innermost.
+    """
+    lines = traceback.extract_tb(error.__traceback__)
+    own = [line for line in lines if line.filename == inspect.getsourcefile(thing)]
+    line = (own or lines)[-1]
+    return f'{Path(line.filename).name}:{line.lineno}'
 
 
 def source_digest(thing: type) -> str:

@@ -136,7 +136,7 @@ class SensorKind(Generic[P, A]):
                     text, 'variant', 'the model has none; must be given without it'
                 )
             return from_variant(self.models, _as_upstream(to_variant(plain)), text)
-        if is_in_file(text):
+        if is_in_file(text) or text.endswith('.py'):
             return self.models.get(text, folder=folder)()
         path = self._path(text)
         if path is None:
