@@ -241,6 +241,8 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'IMU orientation unset': (
         'orientation_unset', altered('imu', orientation=lambda q: q * 0.0 + [0, 0, 0, 1])
     ),
+    'fixes by GPS time': ('other_clock', late('gps', 18.0)),
+    'IMU by another clock': ('other_clock', late('imu', -4.0)),
     'fixes late': ('fixes_late_large', late('gps', 0.6)),
     'fix covariance 10^4 too small': (
         'covariance_small_large', scaled('gps', 'position_covariance', 1e-4)

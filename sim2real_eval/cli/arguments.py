@@ -223,7 +223,7 @@ def sources(
             raise ParameterError(
                 path, '', f'is given twice (as {seen[whole]}); must be given once'
             )
-        if option is not None and not whole.exists():
+        if option is not None and not (whole.is_file() or whole.is_dir()):
             raise ParameterError(option, '', f'{path}: no such file or folder')
         seen[whole] = path
     labels = [run_name(Path(path)) for path in paths]

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sim_sensors.core.errors import ParameterError
 from .arguments import add_recordings, add_shared, sources
 from .output import attempted, print_json, print_table
 
@@ -36,17 +38,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     add_shared(parser, 'topic', 'base_frame', 'straight')
     parser.add_argument('--plot', metavar='FILE.png', help='picture to write')
-    add_shared(parser, 'json', 'verbose')
+    add_shared(parser, 'overwrite', 'json', 'verbose')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.findings import Severity, by_severity, to_records
+    from sim2real_eval.common.results import check_result_files
     from sim2real_eval.preflight.checks import check, enough
     from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, lines, merged
     from sim2real_eval.preflight.truth_speed import TruthSpeed
     from sim2real_eval.recording.reading import Source
 
+    if options.plot:
+        if Path(options.plot).suffix.lower() != '.png':
+            raise ParameterError(
+                '--plot', '', f'{options.plot!r} is not allowed; must end in .png'
+            )
+        plot = Path(options.plot)
+        check_result_files(plot.parent, (plot.name,), overwrite=options.overwrite)
     speed = None if options.straight is None else TruthSpeed(options.straight)
 
     def attempt(source: Source) -> Preflight:
@@ -67,7 +77,9 @@ def run(options: argparse.Namespace) -> int:
         from sim2real_eval.report.preflight import preflight_figure
         from sim2real_eval.report.style import save_picture
 
-        save_picture(preflight_figure(runs, title=_title(runs)), options.plot, overwrite=True)
+        save_picture(
+            preflight_figure(runs, title=_title(runs)), options.plot, overwrite=options.overwrite
+        )
     if options.json:
         record: dict[str, Any] = {
             'status': FAIL if fails or failures else PASS,

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -139,6 +140,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # cycles takes 3 s of a first start and, at its end, the interpreter another 0.5 s.
         gc.set_threshold(50_000)
         atexit.register(gc.freeze)
+    if sys.stdout is None:
+        # Closed, as by `>&-`: what would be printed is not wanted.
+        sys.stdout = Path(os.devnull).open('w')  # noqa: SIM115 - open to the end
     given = _with_negative_lists(sys.argv[1:] if arguments is None else arguments)
     verb = given[0] if given and not given[0].startswith('-') else None
     try:
@@ -146,6 +150,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Sim2RealError as error:
         complain(f'{error} (see sim2real --help)')
         return 2
+    except KeyboardInterrupt:
+        # Modules are loaded.
+        complain('interrupted; nothing was begun')
+        return 130
     CommandParser.given = given
     options = parser.parse_args(given)
     if options.version:

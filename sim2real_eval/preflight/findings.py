@@ -256,6 +256,13 @@ FIXES_LATE, FIXES_LATE_LARGE = _levels(
     'At speed v a fix is that time v behind.',
     _key('{role}: {{delay: {set:.3f}}}'),
 )
+OTHER_CLOCK = decisive(
+    'check.other_clock',
+    'stamps begin and end {shift:+.1f s} off those of the truth (positive: late), as those of '
+    'another clock do',
+    'GPS time is 18 s ahead of UTC; clocks of computers that nothing sets differ by anything.',
+    _key('{role}: {{delay: {set:.3f}}}'),
+)
 FIX_JUMPS = routine(
     'check.fix_jumps',
     'jumps of up to {step:.1f m} against the truth ({count:d}x)',

@@ -46,6 +46,9 @@ _GAPS = {
 _DURATION_S = 10.0
 _SHARE = 0.01
 _UNEVEN = 0.1
+_CLOCK_S = 3.0
+# Of drivers that start and end one after the other.
+_SAME_S = 1.0
 _FROZEN_S = 0.5
 _FROZEN_TRACK_S = 2.0
 _START_SPEED = 0.5
@@ -155,6 +158,7 @@ def clocks(evidence: Evidence) -> Iterator[Measure]:
     in less than a fifth of the mean interval.
     """
     yield from _repairs(evidence, _DRIVER, 0.0)
+    yield from _other_clocks(evidence)
     for role, topic, array in _roles(evidence):
         steps = np.diff(array.stamp_ns)
         if role == 'truth' or len(steps) < 16:
@@ -162,6 +166,27 @@ def clocks(evidence: Evidence) -> Iterator[Measure]:
         share = float(np.mean((steps < 0.2 * np.mean(steps)) & (steps > 0)))
         told = findings.UNEVEN(topic, share=share) if share > _UNEVEN else None
         yield Measure(share, _UNEVEN, told, f'{role} intervals')
+
+
+def _other_clocks(evidence: Evidence) -> Iterator[Measure]:
+    """Yield which sensors begin and end as long before or after the truth: recorded at one time.
+
+    A correlation looks for delays of up to 2 s; of more the wrong one may fit by chance.
+    """
+    truth = evidence.truth
+    for kind in ('gps', 'imu'):
+        array = evidence.recording.messages.get(evidence.topic(kind))
+        if truth is None or array is None or len(array) < 2:
+            continue
+        begin, end = (array.stamp_ns[[0, -1]] - truth.stamp_ns[[0, -1]]) * 1e-9
+        shift = round(0.5 * float(begin + end), 3)
+        if abs(shift) > _CLOCK_S and abs(begin - end) < _SAME_S:
+            total = evidence.correct(kind, delay=shift)
+            role = evidence.role(kind)
+            told = findings.OTHER_CLOCK(
+                evidence.topic(kind), role=role, shift=shift, set=total.delay
+            )
+            yield Measure(shift, _CLOCK_S, told, f'{role} clock', 'either')
 
 
 def values(evidence: Evidence) -> Iterator[Measure]:

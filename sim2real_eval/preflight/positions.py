@@ -144,18 +144,18 @@ def jumps(evidence: Evidence) -> Iterator[Measure]:
                 lambda *each: sizes(np.diff(each, n=2, axis=0)[0]),
                 truth.position[:-2], truth.position[1:-1], truth.position[2:],
             )  # fmt: skip
-        count, largest = _outliers(left[usual], _JUMP_M)
+        count, largest, limit = _outliers(left[usual], _JUMP_M)
         topic = evidence.topic('truth')
         told = findings.TRUTH_JUMPS(topic, count=count, step=largest) if count else None
-        yield Measure(largest, _JUMP_M, told, 'truth')
+        yield Measure(largest, limit, told, 'truth')
         if told is not None:
             evidence.doubtful.add('steps')
     if track is not None and not evidence.doubtful & {'fixes', 'steps'}:
         left = np.abs(np.diff(_residual(track)))
-        count, largest = _outliers(left, _FIX_JUMP_M)
+        count, largest, limit = _outliers(left, _FIX_JUMP_M)
         topic = evidence.topic('gps')
         told = findings.FIX_JUMPS(topic, count=count, step=largest) if count else None
-        yield Measure(largest, _FIX_JUMP_M, told, 'gps')
+        yield Measure(largest, limit, told, 'gps')
 
 
 def _residual(track: Track) -> FloatArray:
@@ -163,11 +163,12 @@ def _residual(track: Track) -> FloatArray:
     return left
 
 
-def _outliers(steps: FloatArray, least: float) -> tuple[int, float]:
+def _outliers(steps: FloatArray, least: float) -> tuple[int, float, float]:
+    """Return how many steps are beyond the limit, the largest, and the limit."""
     if not len(steps):
-        return 0, 0.0
+        return 0, 0.0, least
     limit = max(least, _JUMP_FACTOR * 1.4826 * float(np.median(steps)))
-    return int((steps > limit).sum()), float(steps.max())
+    return int((steps > limit).sum()), float(steps.max()), limit
 
 
 def fix_error(evidence: Evidence) -> float | None:

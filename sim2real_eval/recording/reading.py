@@ -91,7 +91,8 @@ def read_recording(
     ({'truth': '/ground_truth/odometry'}, 4)
     """
     path = Path(path)
-    if not path.exists():
+    # Of a pipe or a device nobody knows when it ends.
+    if not (path.is_file() or path.is_dir()):
         raise RecordingError(f'{path}: no such file or folder')
     sidecar = Path(metadata) if metadata is not None else find_metadata(path)
     given = read_metadata(sidecar) if sidecar is not None else Metadata()

@@ -10,10 +10,11 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 import numba
 import numba.core.caching
@@ -35,6 +36,7 @@ F = TypeVar('F', bound=Callable[..., object])
 # so that two processes that compile two of them at once would write to one file, and the index
 # could call one version the other: wrong code, until the sources change.
 _OWN = uuid.uuid4().hex[:12]
+_SILENT_S = 1.0
 _WORDS = (b'numba', b'compilation')
 _PACKAGES = ('sim_sensors', 'sim2real_eval')
 
@@ -269,9 +271,11 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
                 self._folder.mkdir(parents=True, exist_ok=True)
                 name = self._folder / f'{self._impl.filename_base}.lock'
                 lock = stack.enter_context(name.open('w'))
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
+                # Who loads what was compiled holds it for a moment: nobody need hear of that.
+                end = time.monotonic() + _SILENT_S
+                while not _locked(lock) and time.monotonic() < end:
+                    time.sleep(0.01)
+                if time.monotonic() >= end:
                     what = 'waiting for another process that compiles'
                     _LOG.info(what)
                     with heartbeat(_LOG.info, lambda: what):
@@ -279,3 +283,12 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
             except (NameError, OSError):
                 pass
             yield
+
+
+def _locked(file: IO[str]) -> bool:
+    """Lock a file unless another process has; return whether it is locked by this one."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
