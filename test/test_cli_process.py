@@ -120,6 +120,15 @@ def test_a_signal_while_plots_are_drawn_says_nothing_but_that(
     assert done.status in (0, 128 + getattr(signal, name))
 
 
+def test_without_a_standard_output_nothing_is_printed() -> None:
+    """As after `>&-` in a shell."""
+    command = f'"{sys.executable}" -m sim2real_eval.cli models >&-'
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, check=False, env=environment()
+    )
+    assert (done.returncode, done.stderr) == (0, '')
+
+
 def test_main_puts_the_signal_handler_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert main(['models']) == 0

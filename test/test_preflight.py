@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -380,6 +381,12 @@ def test_the_verb_says_what_mends_it_and_its_status_is_for_ci(
     write_recording(FAULTS['on its side'][1](good()), tmp_path / 'side', storage='mcap')
     assert call(capsys, 'check', tmp_path / 'good', '--plot', tmp_path / 'check.png').status == 0
     assert (tmp_path / 'check.png').read_bytes()[:4] == b'\x89PNG'
+    picture = (tmp_path / 'check.png').read_bytes()
+    assert call(capsys, 'check', tmp_path / 'side', '--plot', tmp_path / 'check.png').status == 2
+    assert call(capsys, 'check', tmp_path / 'good', '--plot', tmp_path / 'check.txt').status == 2
+    assert (tmp_path / 'check.png').read_bytes() == picture
+    os.mkfifo(tmp_path / 'pipe')
+    assert call(capsys, 'check', tmp_path / 'pipe').status == 2
     done = call(capsys, 'check', tmp_path / 'good', tmp_path / 'side')
     assert done.status == 1
     assert '-> set `corrections: {imu: {rotation: [90, 0, 0]}}` in recording.yaml' in done.out
