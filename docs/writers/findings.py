@@ -15,8 +15,8 @@ _INTRODUCTION = """\
 # Findings
 
 Whatever the tool tells you about a recording or a run is a *finding*: a record with a code.
-The terminal shows it as text, the most severe first: under "Please note"; after a study the decisive
-ones, and all in its findings.txt. JSON output
+The terminal shows it as text, the most severe first: under "Please note"; after a study the
+decisive ones, and all in its findings.txt. JSON output
 (`--json`, `study.json`, `vepd.json` ...) has the record:
 
 ```json
