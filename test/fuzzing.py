@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import hashlib
 import random
 import resource
@@ -25,29 +24,13 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-import numpy as np
-from recording_examples import drive
+from fuzz_targets import Target, targets
 
-from sim2real_eval import read_recording, run_judge, write_recording
-from sim2real_eval.judge.inertial.settings import InertialSettings
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
-from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
-from sim2real_eval.preflight import check
-from sim2real_eval.recording.frames import TransformFile
-from sim2real_eval.recording.poses import read_trajectory
-from sim2real_eval.study.study_file import StudyFile
-from sim_sensors import motion_of
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import MessageArray
-from sim_sensors.core.shipped import config_path
-from sim_sensors.motion.waypoints import read_waypoints
-from sim_sensors.sensor.catalogue import SensorKind, kinds
-from sim_sensors.world.world import load_world
 
 LONGEST_S = 10.0
 LARGEST_BYTES = 1 << 30
@@ -103,96 +86,6 @@ def _with_another_value(data: bytes, rng: random.Random) -> bytes:
     value = rng.choice(_NUMBERS if rng.random() < 0.7 else _WORDS)
     lines[index] = line[:start] + b' ' + value + line[end:]
     return b'\n'.join(lines)
-
-
-@dataclasses.dataclass(frozen=True)
-class Target:
-    """A reader, and inputs that it takes.
-
-    `seeds` are whole files, or folders of which one file is changed at a time.
-    """
-
-    name: str
-    seeds: Sequence[Path]
-    read: Callable[[Path], object]
-
-
-def targets(folder: Path) -> list[Target]:
-    """Return all readers; `folder` is for the recordings that they begin with."""
-    recording = drive(40)
-    for storage in ('mcap', 'sqlite3', 'csv'):
-        write_recording(recording, folder / storage, storage=storage)
-    (folder / 'csv' / 'recording.yaml').write_text(
-        'name: one\nscenario: line\nlever_arms: {imu: [0.1, 0, 0.2]}\n'
-        'corrections: {imu: {rate_scale: 0.5}}\ntruth: {low_pass: 12}\n'
-        'transforms:\n- {parent: base_link, child: imu_link, translation: [0, 0, 1]}\n'
-    )
-    texts = {
-        'way.csv': 't,x,y,theta\n' + ''.join(f'{t},{t * 0.5},{t * t},0.1\n' for t in range(9)),
-        'truth.tum': ''.join(f'{t}.5 {t} 0 1 0 0 0 1\n' for t in range(9)),
-        'truth.kitti': '1 0 0 1 0 1 0 2 0 0 1 3\n' * 5,
-        'robot.urdf': '<robot name="a"><link name="base_link"/><link name="imu_link"/><joint '
-        'name="j" type="fixed"><parent link="base_link"/><child link="imu_link"/>\n'
-        '<origin xyz="0 0 1" rpy="0 0.1 0"/></joint></robot>',
-        'transforms.yaml': '- parent: base_link\n  child: imu_link\n  translation: [0, 0, 1]\n'
-        '  rotation_xyzw: [0, 0, 0, 1]\n',
-        'case.yaml': 'latency: {/gps/fix: 0.2}\ncorrect: [gravity]\n',
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    files = {name: [folder / name] for name in texts}
-    motion = motion_of('circle', duration=2.2)
-    judges = shipped('judge')
-    return [
-        Target('mcap', [folder / 'mcap'], judged),
-        Target('sqlite3', [folder / 'sqlite3'], judged),
-        Target('csv', [folder / 'csv'], judged),
-        *(
-            Target(
-                f'{kind.name} model',
-                shipped(kind.name),
-                lambda path, kind=kind: measured(kind, path, motion),
-            )
-            for kind in kinds()
-        ),
-        Target('world', shipped('worlds'), load_world),
-        Target('filter', [p for p in judges if 'navsat' not in p.name], FilterConfig.from_file),
-        Target('navsat', [p for p in judges if 'navsat' in p.name], NavsatConfig.from_file),
-        Target('study', shipped('studies'), StudyFile.read),
-        Target('case', files['case.yaml'], ReplayOptions.from_file),
-        Target('inertial', shipped('inertial'), InertialSettings.load),
-        Target('waypoints', files['way.csv'], read_waypoints),
-        Target('trajectory', files['truth.tum'] + files['truth.kitti'], read_trajectory),
-        Target('urdf', files['robot.urdf'] + files['transforms.yaml'], TransformFile.from_file),
-    ]
-
-
-def shipped(kind: str) -> list[Path]:
-    """Return the configuration files of a kind."""
-    return sorted(config_path(kind).glob('*.yaml'))
-
-
-def judged(path: Path) -> None:
-    """Read a recording, check it, and let the default judge have it."""
-    recording = read_recording(path)
-    check(recording)
-    run_judge(recording)
-
-
-def measured(kind: SensorKind[Any, Any], path: Path, motion: Any) -> None:
-    """Load a model and measure with it: what is accepted has to give finite numbers."""
-    model = kind.load(path)
-    if getattr(model, 'rate', 1.0) > 2000.0:
-        return
-    world = 'tag_ring' if kind.name == 'vision' else 'default'
-    sees = kind.name in ('mag', 'camera', 'vision')
-    surroundings = {'world': load_world(world)} if sees else {}
-    found = kind.simulate(model, motion, seed=1, run='1', **surroundings)
-    if isinstance(found, MessageArray):
-        for field in dataclasses.fields(found):
-            values = getattr(found, field.name)
-            if isinstance(values, np.ndarray) and values.dtype.kind == 'f':
-                assert not np.isinf(values).any(), f'{field.name} is infinite'
 
 
 class _TooLong(BaseException):

@@ -15,6 +15,7 @@ from gate_examples import write_result
 
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.gate.result import GatedResult
+from sim2real_eval.study.outcome import sealed
 
 Capture = pytest.CaptureFixture[str]
 
@@ -222,5 +223,6 @@ def test_wrong_lines(
     (tmp_path / 'list.json').write_text('[]', encoding='utf-8')
     record = json.loads((tmp_path / 'r' / 'study.json').read_text(encoding='utf-8'))
     record['runs'][0]['values']['rmse'] = float('nan')
-    (tmp_path / 'nan.json').write_text(json.dumps(record), encoding='utf-8')
+    del record['sha256']
+    (tmp_path / 'nan.json').write_text(json.dumps(sealed(record)), encoding='utf-8')
     check_refused(capsys, complaint, 'gate', *arguments.split())

@@ -16,10 +16,10 @@ from sim_sensors.core.parameters import LARGEST, number_of
 
 
 def test_no_changed_input_breaks_a_reader() -> None:
-    """Always the same inputs, as far as a machine comes within 5 s."""
-    counts, problems = fuzz(5.0, seed=17)
+    """Always the same inputs, as far as a machine comes within a minute."""
+    counts, problems = fuzz(60.0, seed=17)
     assert problems == []
-    assert len(counts) > 10
+    assert len(counts) > 25
 
 
 @pytest.mark.parametrize(

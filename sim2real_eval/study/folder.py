@@ -18,7 +18,7 @@ from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty.assessment import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim_sensors.core.errors import Sim2RealError
 from .answer import study_answer
-from .outcome import MARK, RUNS, StudyOutcome
+from .outcome import MARK, RUNS, StudyOutcome, sealed
 from .plan import StudyPlan, change
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
 
@@ -140,7 +140,7 @@ def _numbers(outcome: StudyOutcome) -> list[int]:
 
 
 def _write_record(folder: Path, record: Mapping[str, Any]) -> None:
-    text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + '\n'
+    text = json.dumps(sealed(record), indent=1, ensure_ascii=False, allow_nan=False) + '\n'
     flush(write_bytes(folder / MARK, text.encode()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import io
 import json
 import shutil
@@ -127,6 +128,23 @@ MARK = 'study.json'
 """File that says that a folder holds a study."""
 
 
+_DIGEST = 'sha256'
+_FINISHED = 'finished'
+
+
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a study with a digest of what it says, by which damage is found.
+
+    Without it every reader of a record would have to look whether each of its numbers is there.
+    """
+    return {**record, _DIGEST: _digest_of(record)}
+
+
+def _digest_of(record: Mapping[str, Any]) -> str:
+    # However its text is laid out: git may change the ends of lines.
+    return hashlib.sha256(json.dumps(record).encode()).hexdigest()
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyOutcome:
     """What a study came to.
@@ -171,13 +189,15 @@ class StudyOutcome:
         Raises
         ------
         Sim2RealError
-            When it holds no study, or one that is not finished.
+            When it holds no study, one that is not finished, or one that was changed by hand.
         """
         path = Path(folder)
         path = path if path.is_file() else path / MARK
         try:
             record = json.loads(path.read_text(encoding='utf-8'))
-            state = record['state']
+            state, digest = record['state'], record.pop(_DIGEST, None)
+            if state == _FINISHED and digest != _digest_of(record):
+                raise Sim2RealError(f'{path}: was changed since it was written: sha256 differs')
             runs = tuple(
                 StudyRun.from_mapping(RunKey(*(one[name] for name in RunKey._fields)), one)
                 for one in record.pop('runs', [])
@@ -189,7 +209,7 @@ class StudyOutcome:
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError):
             raise Sim2RealError(f'{path}: is not the record of a study') from None
-        if state != 'finished':
+        if state != _FINISHED:
             raise Sim2RealError(f'{folder}: the study is not finished; give its command again')
         return cls(record, runs, RunStore(path.parent).signals)
 
