@@ -7,13 +7,13 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from sim2real_eval.benches import findings
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
-from . import findings
 
 _CLOSE = 1e-5
 """Largest difference of speed, m/s, of a node that is fed in lockstep."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim2real_eval.benches import findings
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.judge.protocol import Judge
@@ -19,7 +20,6 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import Source
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
-from . import findings
 from .blocks import deal_blocks, drives
 from .evaluations import Evaluations, Task, evaluations_of
 from .gains import Gain, gain_of, least_blocks
