@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 from allan_examples import N, record, recovered, truth
 
-from sim2real_eval.characterization.allan import AllanCurve, allan_curve, averaging_factors
+from sim2real_eval.characterization.allan import (
+    PLATEAU,
+    AllanCurve,
+    allan_curve,
+    averaging_factors,
+    read_off,
+)
 from sim2real_eval.characterization.allan_fit import AllanFit, fit_terms, model_variance
 from sim2real_eval.characterization.bias_choice import choose_fit, terms_together
-from sim2real_eval.characterization.graphical_estimate import PLATEAU, read_off
 from sim2real_eval.characterization.noise_terms import (
     COEFFICIENTS,
     Coefficient,

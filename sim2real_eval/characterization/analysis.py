@@ -14,7 +14,6 @@ from . import allan, findings
 from .allan_covariance import degrees_of_freedom
 from .allan_fit import FEWEST_FITTED, AllanFit, fitted_factors, model_variance
 from .bias_choice import BiasChoice, choose_fit, deviations_at, terms_together
-from .graphical_estimate import read_off
 from .noise_terms import NoiseTerms, combined
 from .options import AllanOptions
 from .screening import longest_standstill, resolution, screen, unit_warnings
@@ -186,7 +185,7 @@ def _axis(
         simple_error=allan.simple_relative_error(curve),
         choice=choice,
         model=model_variance(fit, curve.dt, curve.tau),
-        graphical_estimate=read_off(curve.at(fitted)),
+        graphical_estimate=allan.read_off(curve.at(fitted)),
         mean=float(values.mean()),
         resolution=resolution(values),
         replaced=screened.replaced,

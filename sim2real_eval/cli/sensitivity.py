@@ -67,8 +67,8 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.sensitivity import sensitivity
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import sensitivity as report
+    from sim2real_eval.report.answer import MARK, beside
     from sim2real_eval.report.study_report import PAGE, study_report, write_report
-    from sim2real_eval.report.unseen import MARK, beside
     from sim2real_eval.study.outcome import StudyOutcome
 
     check_result_folder(options.out, MARK, overwrite=options.overwrite)

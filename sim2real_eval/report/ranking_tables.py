@@ -16,8 +16,7 @@ from sim2real_eval.metrics.findings import NOT_SIGNIFICANT
 from sim2real_eval.metrics.published import RankAgreement
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
-from sim2real_eval.study.pose_differences import PoseRanking
-from sim2real_eval.study.secondary_results import LEVEL, MetricTable
+from sim2real_eval.study.secondary_results import LEVEL, MetricTable, PoseRanking
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
 from .console import (
     NONE,

@@ -21,8 +21,8 @@ from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.variants import STAND_IN
 from . import palette, style
+from .answer import MARK
 from .console import add_words, plain_table
-from .unseen import MARK
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.sensitivity.detection import Sensitivity

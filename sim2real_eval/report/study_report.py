@@ -18,14 +18,13 @@ from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults, side_results
 from sim_sensors.core.errors import Sim2RealError
-from .answer import answer_lines
+from .answer import answer_lines, read_record, unseen
 from .console import MINUS, NONE, Column, DataTable, numeric
 from .page.page import study_page
 from .page.ranking import Standing, ranking, standings
 from .page.tables import by_scenario, overview
 from .ranking_tables import pair_lines
 from .study_plots import begin_plots
-from .unseen import read_record, unseen
 
 PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')

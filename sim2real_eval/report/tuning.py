@@ -19,7 +19,7 @@ from rich.text import Text
 from sim2real_eval.benches.tuning.gains import Gain
 from sim2real_eval.benches.tuning.options import RMS, TuneOptions, gain_text
 from sim2real_eval.benches.tuning.parameter_files import parameter_files
-from sim2real_eval.benches.tuning.tunable import Tunable
+from sim2real_eval.benches.tuning.parameters import Tunable
 from sim2real_eval.benches.tuning.tuning import Examined, Measure, Tuning
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import file_digest, fresh_folder, versions

@@ -25,10 +25,9 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.measurements import FloatArray
 from . import permutation_test
 from .interval import MeanWasserstein, ResampledRuns, bounds
-from .motions import MotionDraws, ScoredRuns
+from .motions import MotionDraws, ScoredRuns, tails_of
 from .pairs import DrawnDistance, compare_pairs, rank_distribution, significance_groups
 from .result import DistanceUncertainty, PairUncertainty, Uncertainty, UncertaintyOptions
-from .tails import tails_of
 
 _PART = 5
 """Part of the resamples for intervals, which take them at twelve true distances."""
