@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ FEWEST_SAMPLES = 8
 _BLOCK = 1 << 20
 # Starting points that all averaging times pass over together.
 _SPAN = 1 << 14
+_ONE_SIGMA = 0.683  # of a normal law
 # Beyond this the integral of an axis is kept in a file that the system may page out.
 _IN_MEMORY_BYTES = 1 << 28
 
@@ -99,13 +100,7 @@ def averaging_factors(
     return np.unique(np.rint(np.geomspace(1, largest, count)).astype(np.int64))
 
 
-def allan_curve(
-    values: Samples,
-    rate: float,
-    factors: IntArray | None = None,
-    *,
-    progress: Callable[[], None] | None = None,
-) -> AllanCurve:
+def allan_curve(values: Samples, rate: float, factors: IntArray | None = None) -> AllanCurve:
     """Return the overlapping Allan variance of evenly spaced samples.
 
     Parameters
@@ -116,8 +111,6 @@ def allan_curve(
         Hz.
     factors : (k,) int, optional
         Increasing, each at most (n - 1) / 2; default: octaves.
-    progress : callable, optional
-        Called after each span of 16384 samples, which all averaging times pass together.
 
     Raises
     ------
@@ -145,8 +138,6 @@ def allan_curve(
     with _integral(values) as phase:
         for start in range(0, n, _SPAN):
             _sums_of_squares(phase, m, start, sums, lanes)
-            if progress is not None:
-                progress()
     return AllanCurve(n, 1.0 / rate, m, sums / (2.0 * m * m * (n - 2 * m + 1)))
 
 
@@ -250,13 +241,10 @@ def local_slopes(curve: AllanCurve) -> FloatArray:
     return np.asarray(np.gradient(level, np.log(curve.factors)))
 
 
-def confidence_band(
-    curve: AllanCurve, freedom: FloatArray, probability: float = 0.683
-) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper bounds of the true deviation, each `(k,)`.
+def confidence_band(curve: AllanCurve, freedom: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds of the true deviation, each `(k,)`, at one sigma.
 
-    `freedom` are the equivalent degrees of freedom of each point, `(k,)`; `probability` is
-    two-sided, 0.683 being one sigma.
+    `freedom` are the equivalent degrees of freedom of each point, `(k,)`.
 
     Examples
     --------
@@ -269,7 +257,7 @@ def confidence_band(
     >>> bool(np.all(low < curve.deviation)) and bool(np.all(curve.deviation < high))
     True
     """
-    tail = 0.5 * (1.0 - probability)
+    tail = 0.5 * (1.0 - _ONE_SIGMA)
     low, high = chi2.ppf(1.0 - tail, freedom), chi2.ppf(tail, freedom)
     return (
         np.asarray(np.sqrt(curve.variance * freedom / low)),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -106,12 +106,8 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
     return even.take(still.start, still.stop).with_notes(note)
 
 
-def analyse(
-    signals: Signals,
-    options: AllanOptions | None = None,
-    progress: Callable[[], None] | None = None,
-) -> RecordingResult:
-    """Analyse all axes of a recording; `progress` is called after each.
+def analyse(signals: Signals, options: AllanOptions | None = None) -> RecordingResult:
+    """Analyse all axes of a recording.
 
     Sim2RealError when the record is too short, moves, or has no axis with noise.
     """
@@ -122,8 +118,6 @@ def analyse(
     results: list[AxisResult] = []
     for axis in still.axes:
         results += _axis(still, axis, still.rate, options, notes)
-        if progress is not None:
-            progress()
     if not results:
         raise SignalFileError(f'{still.name}: all axes are constant; there is no noise to analyse')
     notes += unit_warnings(

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     report.write_sensitivity(options.out, found, record, overwrite=options.overwrite)
     if outcome is not None:
         beside(options.study, record)
-        write_report(study_report(outcome, folder=options.study), Path(options.study, PAGE))
+        write_report(study_report(outcome, options.study), Path(options.study, PAGE))
 
     def tell() -> None:
         print_table(report.sensitivity_table(found))

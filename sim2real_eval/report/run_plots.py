@@ -154,15 +154,11 @@ def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def save_scores(
-    folder: str | Path,
-    real: Sequence[RunScore],
-    sim: Mapping[str, Sequence[RunScore]],
-    *,
-    real_label: str = 'real',
+    folder: Path, real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]]
 ) -> list[Path]:
     """Write `rmse.png` and `entropy.png`; return their paths."""
     return [
-        style.save_png(scores_figure(real, sim, axis, real_label=real_label), Path(folder) / name)
+        style.save_png(scores_figure(real, sim, axis), folder / name)
         for name, axis in (('rmse.png', RMSE), ('entropy.png', ENTROPY))
     ]
 

@@ -172,7 +172,7 @@ def _answer(found: Sequence[Detectable], whole: Sensitivity, *, simulated: bool)
 
 def write_sensitivity(
     folder: str | Path, found: Sensitivity, record: Mapping[str, Any], *, overwrite: bool = False
-) -> Path:
+) -> None:
     """Write sensitivity.json, errors.csv and the plot, all or nothing."""
     with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         head = ('judge', 'error', 'unit', 'size', 'low', 'high', 'tried', 'power')
@@ -184,4 +184,3 @@ def write_sensitivity(
         write_csv(fresh / 'errors.csv', head, rows)
         style.save_png(sensitivity_figure(found), fresh / _PLOT)
         write_json(fresh / MARK, record, allow_nan=False)
-    return Path(folder)
