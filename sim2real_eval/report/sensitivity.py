@@ -26,7 +26,7 @@ from .console import add_words, plain_table
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.sensitivity.detection import Sensitivity
-    from sim2real_eval.benches.sensitivity.size_search import Detectable
+    from sim2real_eval.benches.sensitivity.power import Detectable
 
 _PLOT = 'sensitivity.png'
 _OWN_SENSORS = 'own'

@@ -25,8 +25,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from .injection import ERRORS, InjectedError
 from .options import SensitivityOptions
-from .power import Power, Trials, unpaired_runs
-from .size_search import Detectable, SizeSearch
+from .power import Detectable, Power, SizeSearch, Trials, unpaired_runs
 
 Begin = Callable[[int], Callable[[], None]]
 """Takes the number of tasks that come next and returns what is to be called after each."""
