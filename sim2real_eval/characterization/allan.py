@@ -74,29 +74,19 @@ class AllanCurve:
         )
 
 
-def averaging_factors(
-    n: int, spacing: str = 'octave', *, count: int = 50, longest: float = 0.5
-) -> IntArray:
+def averaging_factors(n: int, count: int | None = None) -> IntArray:
     """Return averaging factors of n samples, from 1 up to at most (n - 1) / 2.
 
-    Spacings are `octave`: 1, 2, 4, 8 ...; `decade`: 1, 2, 4, 10, 20, 40 ...; `log`: `count`
-    factors evenly spaced in the logarithm, fewer where they round to the same. `longest` is the
-    longest averaging time as a share of the record, at most 0.5. ParameterError for fewer than
-    `FEWEST_SAMPLES` samples.
+    They are octaves, 1, 2, 4, 8 ..., or `count` factors evenly spaced in the logarithm, fewer
+    where they round to the same. ParameterError for fewer than `FEWEST_SAMPLES` samples.
     """
     if n < FEWEST_SAMPLES:
         raise ParameterError(
             'Allan deviation', '', f'{n} samples are too few; must be {FEWEST_SAMPLES} or more'
         )
-    largest = max(min(int(n * longest), (n - 1) // 2), 1)
-    if spacing == 'octave':
+    largest = (n - 1) // 2
+    if count is None:
         return np.asarray(2 ** np.arange(int(math.log2(largest)) + 1), dtype=np.int64)
-    if spacing == 'decade':
-        powers = 10 ** np.arange(int(math.log10(largest)) + 1, dtype=np.int64)
-        factors = np.outer(powers, [1, 2, 4]).ravel()
-        return np.asarray(factors[factors <= largest])
-    if spacing != 'log':
-        raise ParameterError('spacing', '', f'{spacing!r} must be octave, decade or log')
     return np.unique(np.rint(np.geomspace(1, largest, count)).astype(np.int64))
 
 

@@ -12,7 +12,7 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray, by_blocks
 from . import allan, findings
 from .allan_covariance import degrees_of_freedom
-from .allan_fit import FEWEST_FITTED, AllanFit, fitted_factors, model_variance
+from .allan_fit import FEWEST_FITTED, AllanFit, model_variance
 from .bias_choice import BiasChoice, choose_fit, deviations_at, terms_together
 from .noise_terms import NoiseTerms, combined
 from .options import AllanOptions
@@ -149,7 +149,7 @@ def _axis(
             )
         )
     n = len(values)
-    octaves = fitted_factors(n)
+    octaves = allan.averaging_factors(n)
     fitted = octaves[octaves >= options.fit_from * rate * (1.0 - 1e-9)]
     if len(fitted) < FEWEST_FITTED <= len(octaves):
         raise SignalFileError(
@@ -157,7 +157,7 @@ def _axis(
             f'{n / rate:.4g} s of {signals.name}; must be '
             f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
         )
-    grid = np.union1d(octaves, allan.averaging_factors(n, 'log', count=options.points))
+    grid = np.union1d(octaves, allan.averaging_factors(n, options.points))
     curve = allan.allan_curve(screened.values, rate, grid)
     if not curve.variance[0] > 0.0:
         notes.append(findings.CONSTANT(axis))
