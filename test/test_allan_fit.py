@@ -346,8 +346,6 @@ def test_mean_of_what_is_seen_in_one_recording_only() -> None:
     neither = combined([unseen, terms_of(0.0, 0.3, 10.0, observable=False)]).white
     assert not neither.observable
     assert neither.upper == pytest.approx(0.2)
-    with pytest.raises(ParameterError, match='must be uncertainty or length'):
-        combined([seen, seen], 'mood')
 
 
 def test_mean_of_ten_recordings_is_surer_than_one() -> None:
