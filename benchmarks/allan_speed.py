@@ -21,7 +21,7 @@ from sim_sensors.core.measurements import FloatArray
 SAMPLES, AXES, RATE = 2_160_000, 6, 100.0
 TAUS = 50
 # Some factors round to the same; so many are asked for that 50 are left.
-GRID = averaging_factors(SAMPLES, 'log', count=52)
+GRID = averaging_factors(SAMPLES, 52)
 
 
 def values() -> FloatArray:
