@@ -15,13 +15,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from measuring import parse, seconds, spread, table, write
 
 from sim2real_eval.characterization.allan import allan_curve, averaging_factors
-from sim2real_eval.characterization.allan_fit import fit_terms, fitted_factors
+from sim2real_eval.characterization.allan_fit import fit_terms
 from sim_sensors.core.measurements import FloatArray
 
 SAMPLES, AXES, RATE = 2_160_000, 6, 100.0
 TAUS = 50
 # Some factors round to the same; so many are asked for that 50 are left.
-GRID = averaging_factors(SAMPLES, 'log', count=52)
+GRID = averaging_factors(SAMPLES, 52)
 
 
 def values() -> FloatArray:
@@ -78,7 +78,7 @@ def main() -> None:
         times['ours'].append(mine)
         times['allantools'].append(other)
         ratios.append(other / mine)
-    curve = allan_curve(data[0], RATE, fitted_factors(SAMPLES))
+    curve = allan_curve(data[0], RATE)
     fit_terms(curve)
     fits = [seconds(lambda: fit_terms(curve)) for _ in range(options.repetitions)]
     result: dict[str, Any] = {

@@ -79,14 +79,15 @@ def test_published_variances_of_a_real_sensor(
     np.testing.assert_allclose(curve.deviation / unit, published, rtol=5e-6)
 
 
-@pytest.mark.parametrize('spacing', ['octave', 'decade', 'log'])
+@pytest.mark.parametrize(('spacing', 'count'), [('octave', None), ('log', 50)])
 def test_allantools_agrees_to_1e_12(
-    spacing: str, record_property: Callable[[str, object], None]
+    spacing: str, count: int | None, record_property: Callable[[str, object], None]
 ) -> None:
     """A walk on a large constant, where digits get lost if anywhere."""
     rng = stream(5, spacing, 'test', 'allan')
     values = 9.8 + np.cumsum(rng.standard_normal(50_000)) * 1e-4 + rng.standard_normal(50_000)
-    grid = averaging_factors(len(values), spacing, longest=0.49)
+    grid = averaging_factors(len(values), count)
+    grid = grid[grid <= 0.49 * len(values)]
     curve = allan_curve(values, 200.0, grid)
     _, expected, _, terms = allantools.oadev(
         values, rate=200.0, data_type='freq', taus=grid / 200.0
@@ -102,7 +103,7 @@ def test_a_record_on_disk_gives_the_same_bits(
 ) -> None:
     values = stream(6, 'disk', 'test', 'allan').standard_normal(20_000).astype(np.float32)
     np.save(tmp_path / 'values.npy', values)
-    grid = averaging_factors(len(values), 'log', count=20)
+    grid = averaging_factors(len(values), 20)
     expected = allan_curve(values, 100.0, grid)
     monkeypatch.setattr(allan, '_IN_MEMORY_BYTES', 0)
     mapped = np.load(tmp_path / 'values.npy', mmap_mode='r')
@@ -129,17 +130,14 @@ def test_scale_goes_through_and_a_constant_does_not(
 
 def test_factors_reach_half_the_record_and_no_further() -> None:
     for n in (8, 9, 100, 1001):
-        for spacing in ('octave', 'decade', 'log'):
-            grid = averaging_factors(n, spacing)
+        for count in (None, 50):
+            grid = averaging_factors(n, count)
             assert grid[0] == 1
             assert grid[-1] <= (n - 1) // 2
             assert (np.diff(grid) > 0).all()
-    assert averaging_factors(100, 'octave').tolist() == [1, 2, 4, 8, 16, 32]
-    assert averaging_factors(100, 'decade').tolist() == [1, 2, 4, 10, 20, 40]
+    assert averaging_factors(100).tolist() == [1, 2, 4, 8, 16, 32]
     with pytest.raises(ParameterError, match='7 samples are too few'):
         averaging_factors(7)
-    with pytest.raises(ParameterError, match='must be octave, decade or log'):
-        averaging_factors(100, 'nonagon')
 
 
 @pytest.mark.parametrize('bad', [np.nan, np.inf])
@@ -179,7 +177,8 @@ def test_covariance_of_points_is_that_of_simulated_records(term: int, name: str)
     """800 records: variances to 20 % (4 sigma of 5 %), correlations to 0.14 (4 sigma)."""
     rng = stream(7, name, 'test', 'allan')
     n, count = 512, 800
-    grid = averaging_factors(n, longest=0.3)
+    grid = averaging_factors(n)
+    grid = grid[grid <= 0.3 * n]
     make = {
         'quantisation': lambda: np.diff(rng.standard_normal(n + 1)),
         'white': lambda: rng.standard_normal(n),
@@ -215,7 +214,8 @@ def test_covariance_is_one_for_records_of_any_length(n: int) -> None:
 def test_band_holds_the_truth_as_often_as_it_says() -> None:
     """White noise, true deviation known; 400 records, each point within 4 sigma (0.093)."""
     rng = stream(8, 'band', 'test', 'allan')
-    grid = averaging_factors(1024, longest=0.25)
+    grid = averaging_factors(1024)
+    grid = grid[grid <= 256]
     hits = np.zeros(len(grid))
     for _ in range(400):
         curve = allan_curve(rng.standard_normal(1024), 1.0, grid)
@@ -230,7 +230,8 @@ def test_slopes_are_those_of_the_noise() -> None:
     """Within half of the way to the next kind, which the first two points are too few for."""
     rng = stream(9, 'slope', 'test', 'allan')
     white = rng.standard_normal(20_000)
-    grid = averaging_factors(20_000, longest=0.02)
+    grid = averaging_factors(20_000)
+    grid = grid[grid <= 400]
     for values, slope in (
         (np.diff(white), -1.0), (white, -0.5), (np.cumsum(white), 0.5), (np.arange(20_000.0), 1.0),
     ):  # fmt: skip

@@ -10,10 +10,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from filterpy.kalman import ExtendedKalmanFilter
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.benches.attitude.estimate import attitude_errors, estimate_attitude
+from sim2real_eval.benches.attitude.estimate import (
+    AttitudeEstimate,
+    attitude_errors,
+    estimate_events,
+)
 from sim2real_eval.benches.attitude.events import AttitudeInput, events_of, without_zero_rate
 from sim2real_eval.benches.attitude.filter import (
     ACCELEROMETER,
@@ -42,6 +47,24 @@ from sim_sensors.world.world import World, load_world
 DURATION = 4.0
 TIMES = (1.0, 2.5, 4.0)
 RUNS = 200
+
+
+def estimate_attitude(
+    given: AttitudeInput,
+    first: ArrayLike,
+    *,
+    gravity: float,
+    field: ArrayLike = (0.0, 0.0, 0.0),
+    settings: AttitudeSettings | None = None,
+) -> AttitudeEstimate:
+    settings = settings or AttitudeSettings()
+    return estimate_events(
+        events_of(given, settings),
+        first,
+        gravity=gravity,
+        field=field,
+        initial_std=settings.initial_std,
+    )
 
 
 def swaying(duration: float = DURATION, **more: object) -> Swaying:

@@ -12,7 +12,6 @@ from matplotlib import image
 from rich.console import Console
 
 from sim2real_eval.metrics.distances import VepdRow
-from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.report.console import vepd_console_table
@@ -174,13 +173,6 @@ def test_what_lies_beyond_the_truth_clips_nothing() -> None:
     short = VelocitySeries(wild.se_time, wild.se_vel, wild.gt_time[:40], wild.gt_vel[:40])
     figure = overlay_figure({'line': Overlay(short, {'a': short})})
     assert figure.axes[0].get_title(loc='right') == ''
-
-
-def test_nothing_to_plot_is_refused() -> None:
-    with pytest.raises(MetricError):
-        overlay_figure({})
-    with pytest.raises(MetricError):
-        scores_figure([], {'m': scores(2, 0.1)}, RMSE)
 
 
 def test_models_keep_their_colour_whatever_runs_beside() -> None:

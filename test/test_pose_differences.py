@@ -13,7 +13,7 @@ from sim2real_eval.report.answer import answer_lines
 from sim2real_eval.report.ranking_tables import pose_difference_table
 from sim2real_eval.study.answer import study_answer
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.pose_differences import PoseRanking, pose_rankings
+from sim2real_eval.study.secondary_results import PoseRanking, pose_rankings
 
 KEYS = ('position_rmse', 'yaw_rmse', 'orientation_rmse')
 

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sim2real_eval.report.page.figure import library, thinned
 from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.plots import ranking_plot
 from sim2real_eval.report.page.ranking import differs, standings
+from sim2real_eval.report.study_report import study_report
 from sim2real_eval.study.answer import study_answer
 from sim2real_eval.study.findings import WARMUP
 from sim2real_eval.study.outcome import StudyOutcome
@@ -251,10 +253,10 @@ def test_one_run_of_each_gives_a_page() -> None:
     assert 'not known from 1 recording' in text
 
 
-def test_no_runs_are_refused_in_a_line() -> None:
+def test_no_runs_are_refused_in_a_line(tmp_path: Path) -> None:
     study = small_study(judges=('clean',), scenarios=('line',), runs=1, models={})
     with pytest.raises(Sim2RealError, match='at least one real and one simulated run'):
-        study_page(study)
+        study_report(study, tmp_path)
 
 
 def test_a_line_keeps_its_spikes_when_it_is_thinned() -> None:

@@ -9,12 +9,11 @@ from scipy import stats
 
 from sim2real_eval import Recording, simulate
 from sim2real_eval.benches.sensitivity import ERRORS, SensitivityOptions, sensitivity
-from sim2real_eval.benches.sensitivity.power import Power, Trials
-from sim2real_eval.benches.sensitivity.size_search import SizeSearch
+from sim2real_eval.benches.sensitivity.power import Power, SizeSearch, Trials
 from sim2real_eval.judge.protocol import Estimate, JudgeRequest, completed, load_judge
 from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.report.answer import unseen
 from sim2real_eval.report.sensitivity import sensitivity_record
-from sim2real_eval.report.unseen import unseen
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording

@@ -14,9 +14,9 @@ from tuning_examples import POSITION, STEP_S, VARIANCE, VELOCITY, Wander, wander
 
 from sim2real_eval import simulate
 from sim2real_eval.benches.tuning import TuneOptions, tune
-from sim2real_eval.benches.tuning.node_check import node_check
 from sim2real_eval.benches.tuning.parameter_files import parameter_files
 from sim2real_eval.benches.tuning.parameters import tunables, tuned
+from sim2real_eval.benches.tuning.tuning import node_check
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge.protocol import Judge, JudgeRequest, load_judge

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kstest, wasserstein_distance
 
-from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.uncertainty import interval
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
@@ -222,11 +221,6 @@ def test_a_model_does_not_depend_on_those_beside_it() -> None:
     )
     same = {'adjusted': None, 'ranks': (), 'significance_groups': ''}
     assert dataclasses.replace(alone, **same) == dataclasses.replace(beside, **same)
-
-
-def test_nothing_to_compare_is_refused() -> None:
-    with pytest.raises(MetricError, match='no runs to compare'):
-        uncertainty(runs(np.ones((0, 2))), {'m': runs(np.ones((3, 2)))})
 
 
 def test_letters_are_shared_unless_told_apart() -> None:

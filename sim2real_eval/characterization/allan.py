@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,13 @@ from scipy.stats import chi2
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .noise_terms import COEFFICIENTS
 
 FEWEST_SAMPLES = 8
 _BLOCK = 1 << 20
 # Starting points that all averaging times pass over together.
 _SPAN = 1 << 14
+_ONE_SIGMA = 0.683  # of a normal law
 # Beyond this the integral of an axis is kept in a file that the system may page out.
 _IN_MEMORY_BYTES = 1 << 28
 
@@ -72,39 +74,23 @@ class AllanCurve:
         )
 
 
-def averaging_factors(
-    n: int, spacing: str = 'octave', *, count: int = 50, longest: float = 0.5
-) -> IntArray:
+def averaging_factors(n: int, count: int | None = None) -> IntArray:
     """Return averaging factors of n samples, from 1 up to at most (n - 1) / 2.
 
-    Spacings are `octave`: 1, 2, 4, 8 ...; `decade`: 1, 2, 4, 10, 20, 40 ...; `log`: `count`
-    factors evenly spaced in the logarithm, fewer where they round to the same. `longest` is the
-    longest averaging time as a share of the record, at most 0.5. ParameterError for fewer than
-    `FEWEST_SAMPLES` samples.
+    They are octaves, 1, 2, 4, 8 ..., or `count` factors evenly spaced in the logarithm, fewer
+    where they round to the same. ParameterError for fewer than `FEWEST_SAMPLES` samples.
     """
     if n < FEWEST_SAMPLES:
         raise ParameterError(
             'Allan deviation', '', f'{n} samples are too few; must be {FEWEST_SAMPLES} or more'
         )
-    largest = max(min(int(n * longest), (n - 1) // 2), 1)
-    if spacing == 'octave':
+    largest = (n - 1) // 2
+    if count is None:
         return np.asarray(2 ** np.arange(int(math.log2(largest)) + 1), dtype=np.int64)
-    if spacing == 'decade':
-        powers = 10 ** np.arange(int(math.log10(largest)) + 1, dtype=np.int64)
-        factors = np.outer(powers, [1, 2, 4]).ravel()
-        return np.asarray(factors[factors <= largest])
-    if spacing != 'log':
-        raise ParameterError('spacing', '', f'{spacing!r} must be octave, decade or log')
     return np.unique(np.rint(np.geomspace(1, largest, count)).astype(np.int64))
 
 
-def allan_curve(
-    values: Samples,
-    rate: float,
-    factors: IntArray | None = None,
-    *,
-    progress: Callable[[], None] | None = None,
-) -> AllanCurve:
+def allan_curve(values: Samples, rate: float, factors: IntArray | None = None) -> AllanCurve:
     """Return the overlapping Allan variance of evenly spaced samples.
 
     Parameters
@@ -115,8 +101,6 @@ def allan_curve(
         Hz.
     factors : (k,) int, optional
         Increasing, each at most (n - 1) / 2; default: octaves.
-    progress : callable, optional
-        Called after each span of 16384 samples, which all averaging times pass together.
 
     Raises
     ------
@@ -144,8 +128,6 @@ def allan_curve(
     with _integral(values) as phase:
         for start in range(0, n, _SPAN):
             _sums_of_squares(phase, m, start, sums, lanes)
-            if progress is not None:
-                progress()
     return AllanCurve(n, 1.0 / rate, m, sums / (2.0 * m * m * (n - 2 * m + 1)))
 
 
@@ -249,13 +231,10 @@ def local_slopes(curve: AllanCurve) -> FloatArray:
     return np.asarray(np.gradient(level, np.log(curve.factors)))
 
 
-def confidence_band(
-    curve: AllanCurve, freedom: FloatArray, probability: float = 0.683
-) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper bounds of the true deviation, each `(k,)`.
+def confidence_band(curve: AllanCurve, freedom: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds of the true deviation, each `(k,)`, at one sigma.
 
-    `freedom` are the equivalent degrees of freedom of each point, `(k,)`; `probability` is
-    two-sided, 0.683 being one sigma.
+    `freedom` are the equivalent degrees of freedom of each point, `(k,)`.
 
     Examples
     --------
@@ -268,9 +247,61 @@ def confidence_band(
     >>> bool(np.all(low < curve.deviation)) and bool(np.all(curve.deviation < high))
     True
     """
-    tail = 0.5 * (1.0 - probability)
+    tail = 0.5 * (1.0 - _ONE_SIGMA)
     low, high = chi2.ppf(1.0 - tail, freedom), chi2.ppf(tail, freedom)
     return (
         np.asarray(np.sqrt(curve.variance * freedom / low)),
         np.asarray(np.sqrt(curve.variance * freedom / high)),
     )
+
+
+PLATEAU = math.sqrt(2.0 * math.log(2.0) / math.pi)
+"""Deviation of flicker noise over its bias instability, 0.664."""
+
+_LINES = (
+    ('quantisation', -1.0, math.sqrt(3.0)),
+    ('white', -0.5, 1.0),
+    ('random_walk', 0.5, 3.0),
+    ('rate_ramp', 1.0, math.sqrt(2.0)),
+)
+# How far a slope may be off, and the share of the record beyond which points scatter too much.
+_TOLERANCE = 0.15
+_LONGEST = 0.1
+
+
+def read_off(curve: AllanCurve) -> dict[str, float | None]:
+    """Return the coefficients as they are read off a log-log plot by hand, by name as in
+    `noise_terms`; None where no part has the slope.
+
+    A straight line of the slope in question is laid through the points where the curve has it,
+    and read where it gives the coefficient: Qz at sqrt(3) s, N at 1 s, K at 3 s, R at sqrt(2) s;
+    the bias instability is the lowest point over 0.664 ([IEEE952], annex C; [Cesenek2019], section
+    1.7, whose equation 1.19 has the factor upside down). The fit is better; this is what data
+    sheets do.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(1).standard_normal(100_000)
+    >>> found = read_off(allan_curve(noise, rate=100.0))
+    >>> round(found['white'], 3), found['quantisation']
+    (0.1, None)
+    """
+    reliable = curve.factors <= _LONGEST * curve.n
+    slopes = local_slopes(curve)
+    found: dict[str, float | None] = dict.fromkeys(COEFFICIENTS)
+    for name, slope, at in _LINES:
+        found[name] = _line(curve, reliable & (np.abs(slopes - slope) < _TOLERANCE), slope, at)
+    flat = reliable & (np.abs(slopes) < 0.25)
+    if flat.any():
+        found['bias_instability'] = float(curve.deviation[flat].min()) / PLATEAU
+    return found
+
+
+def _line(curve: AllanCurve, mine: NDArray[np.bool_], slope: float, at: float) -> float | None:
+    """Level at `at` of the line of that slope through points, by how many terms each has."""
+    # One point may pass by chance.
+    if mine.sum() < 2:
+        return None
+    weights: FloatArray = curve.n / curve.factors[mine]
+    levels = np.log(curve.deviation[mine]) - slope * np.log(curve.tau[mine] / at)
+    return math.exp(float(np.average(levels, weights=weights)))

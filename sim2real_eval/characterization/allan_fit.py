@@ -27,8 +27,8 @@ from scipy.optimize import brentq, nnls
 from scipy.stats import chi2, norm
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.measurements import FloatArray, IntArray
-from .allan import AllanCurve, averaging_factors
+from sim_sensors.core.measurements import FloatArray
+from .allan import AllanCurve
 from .allan_covariance import RANDOM_TERMS, TERMS, allan_covariance, term_shapes
 from .noise_terms import Coefficient, NoiseTerms
 
@@ -79,11 +79,6 @@ class AllanFit:
     chi_square: float
     freedom: int
     deviance: float
-
-
-def fitted_factors(n: int) -> IntArray:
-    """Return the averaging factors that are fitted: octaves. More would say nothing new."""
-    return averaging_factors(n, 'octave')
 
 
 def fit_terms(curve: AllanCurve, time: float = 0.0) -> AllanFit:

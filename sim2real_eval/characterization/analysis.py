@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,9 +12,8 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray, by_blocks
 from . import allan, findings
 from .allan_covariance import degrees_of_freedom
-from .allan_fit import FEWEST_FITTED, AllanFit, fitted_factors, model_variance
+from .allan_fit import FEWEST_FITTED, AllanFit, model_variance
 from .bias_choice import BiasChoice, choose_fit, deviations_at, terms_together
-from .graphical_estimate import read_off
 from .noise_terms import NoiseTerms, combined
 from .options import AllanOptions
 from .screening import longest_standstill, resolution, screen, unit_warnings
@@ -107,12 +106,8 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
     return even.take(still.start, still.stop).with_notes(note)
 
 
-def analyse(
-    signals: Signals,
-    options: AllanOptions | None = None,
-    progress: Callable[[], None] | None = None,
-) -> RecordingResult:
-    """Analyse all axes of a recording; `progress` is called after each.
+def analyse(signals: Signals, options: AllanOptions | None = None) -> RecordingResult:
+    """Analyse all axes of a recording.
 
     Sim2RealError when the record is too short, moves, or has no axis with noise.
     """
@@ -123,8 +118,6 @@ def analyse(
     results: list[AxisResult] = []
     for axis in still.axes:
         results += _axis(still, axis, still.rate, options, notes)
-        if progress is not None:
-            progress()
     if not results:
         raise SignalFileError(f'{still.name}: all axes are constant; there is no noise to analyse')
     notes += unit_warnings(
@@ -156,7 +149,7 @@ def _axis(
             )
         )
     n = len(values)
-    octaves = fitted_factors(n)
+    octaves = allan.averaging_factors(n)
     fitted = octaves[octaves >= options.fit_from * rate * (1.0 - 1e-9)]
     if len(fitted) < FEWEST_FITTED <= len(octaves):
         raise SignalFileError(
@@ -164,7 +157,7 @@ def _axis(
             f'{n / rate:.4g} s of {signals.name}; must be '
             f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
         )
-    grid = np.union1d(octaves, allan.averaging_factors(n, 'log', count=options.points))
+    grid = np.union1d(octaves, allan.averaging_factors(n, options.points))
     curve = allan.allan_curve(screened.values, rate, grid)
     if not curve.variance[0] > 0.0:
         notes.append(findings.CONSTANT(axis))
@@ -186,7 +179,7 @@ def _axis(
         simple_error=allan.simple_relative_error(curve),
         choice=choice,
         model=model_variance(fit, curve.dt, curve.tau),
-        graphical_estimate=read_off(curve.at(fitted)),
+        graphical_estimate=allan.read_off(curve.at(fitted)),
         mean=float(values.mean()),
         resolution=resolution(values),
         replaced=screened.replaced,

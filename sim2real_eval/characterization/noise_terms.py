@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import chi2
 
-from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 
 # Below it an uncertainty is that of double precision.
@@ -209,13 +208,8 @@ def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> Noise
     The Gauss-Markov bias is the mean over those that have one. Another coefficient is observable
     where it is in one recording at least. Where it is in all, the
     values are averaged; else the squares, with 0 for those that do not show it. The std is that of
-    the weighted mean, or where it is larger, that which the scatter implies. ParameterError for no
-    recordings, or other weights.
+    the weighted mean, or where it is larger, that which the scatter implies.
     """
-    if not terms:
-        raise ParameterError('recordings', '', 'are none; must be one or more')
-    if weights not in ('uncertainty', 'length'):
-        raise ParameterError('weights', '', f'{weights!r} must be uncertainty or length')
     if len(terms) == 1:
         return terms[0]
     found: dict[str, Coefficient] = {

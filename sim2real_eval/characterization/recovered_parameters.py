@@ -21,7 +21,6 @@ from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.sampling import SampleGrid, seconds
 from sim_sensors.motion.scenarios import Standstill
 from .allan import AllanCurve, allan_curve
-from .allan_fit import fitted_factors
 from .analysis import RecordingResult, combined_terms
 from .bias_choice import choose_fit
 from .imu_file import chain_model
@@ -111,7 +110,7 @@ def reidentify(
     found, curves = [], {}
     for axis, given in terms.items():
         column = np.ascontiguousarray(column_of(values, AXES.index(axis)))
-        curves[axis] = allan_curve(column, model.rate, fitted_factors(samples))
+        curves[axis] = allan_curve(column, model.rate)
         if not curves[axis].variance[0] > 0.0:
             continue  # an axis that the model leaves without noise
         choice = choose_fit(curves[axis])

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 from sim2real_eval.study.options import PROFILE, FitOptions, StudyOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
-from .arguments import add_out, add_scenario, add_shared, sources
-from .judge_arguments import add_judge, add_judge_kind, judge_setup
+from .arguments import add_out, add_scenario, add_shared
+from .judge_arguments import add_judge, add_judge_kind, judge_setup, judged_sources
 from .options import STUDY, UNCERTAINTY, OptionSet, add_metric, study_options
-from .output import conclude, print_notes, print_table, progress_bar, report_failures
+from .output import conclude, print_notes, print_table, progress_rounds, report_failures
 
 HELP = 'tune parameters of a model until simulated runs are judged as real ones'
 DESCRIPTION = (
@@ -85,7 +83,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_folder
-    from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.report import fit as report
     from sim2real_eval.study.fitting.fit import fit
     from sim2real_eval.study.fitting.tuned import parse_tuned
@@ -104,23 +101,11 @@ def run(options: argparse.Namespace) -> int:
     setup = judge_setup(options)
     recordings = [
         dataclasses.replace(source, transforms=setup.transforms)
-        for source in sources(
-            options.real,
-            options.topic,
-            options.scenario,
-            inputs=takes_inputs(options.judge_kind),
-            option='--real',
-        )
+        for source in judged_sources(options, options.real, '--real')
     ]
     judging = Judging(setup, study_options(options, _START))
     method = _METHOD.make(options, uncertainty=UNCERTAINTY.make(options))
-    with contextlib.ExitStack() as bars:
-
-        def begin(tasks: int) -> Callable[[], None]:
-            # One bar per round: how many rounds there are is not known before.
-            bars.close()
-            return bars.enter_context(progress_bar(tasks, 'fitting'))
-
+    with progress_rounds('fitting') as begin:
         found = fit(recordings, twin, tuned, judging, method, jobs=options.jobs, progress=begin)
     record = report.fit_record(found, judging, given)
     report.write_fit(options.out, found, record, overwrite=options.overwrite)

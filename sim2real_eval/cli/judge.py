@@ -12,8 +12,8 @@ from sim2real_eval.common.findings import Finding, to_records
 from sim2real_eval.study.findings import START_HEADING
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError, Sim2RealError
-from .arguments import add_out, add_recordings, add_shared, sources
-from .judge_arguments import add_judge, add_judge_kind, judge_setup
+from .arguments import add_out, add_recordings, add_shared
+from .judge_arguments import add_judge, add_judge_kind, judge_setup, judged_sources
 from .options import STUDY
 from .output import attempted, complain, print_json, print_notes, print_table
 
@@ -70,11 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_files, fresh_files
-    from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.metrics.consistency import check_consistency, over_runs
     from sim2real_eval.preflight.checks import remarks
 
-    found = sources(options.recordings, options.topic, inputs=takes_inputs(options.judge_kind))
+    found = judged_sources(options, options.recordings)
     out = Path(options.out)
     if len(found) > 1 and out.suffix == '.csv':
         problem = f'{options.out!r} is not allowed; must be a folder for several recordings'

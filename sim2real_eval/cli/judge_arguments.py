@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, number_of, parameter
-from .arguments import add_list, add_shared
+from .arguments import add_list, add_shared, sources
 from .options import OptionSet, rarely
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.judge.robot_localization.replay_options import Options
+    from sim2real_eval.recording.reading import Source
     from sim2real_eval.study.judges import StudyJudge
 
 
@@ -182,6 +184,17 @@ def named_judges(options: argparse.Namespace) -> tuple[StudyJudge, ...] | None:
 def _option(name: str) -> str:
     """Return how the option is written that a request for a judge calls so."""
     return '--filter' if name == 'filter_kind' else f'--{name.replace("_", "-")}'
+
+
+def judged_sources(
+    options: argparse.Namespace, paths: Sequence[str], option: str | None = None
+) -> list[Source]:
+    """Return the sources of paths as the judge that is asked for hears them; see `sources`."""
+    from sim2real_eval.judge.protocol import takes_inputs
+
+    scenario = getattr(options, 'scenario', None)
+    inputs = takes_inputs(options.judge_kind)
+    return sources(paths, options.topic, scenario, inputs=inputs, option=option)
 
 
 def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:

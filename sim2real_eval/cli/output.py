@@ -189,6 +189,21 @@ def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Call
         yield lambda: bar.advance(task)
 
 
+@contextlib.contextmanager
+def progress_rounds(what: str) -> Iterator[Callable[[int], Callable[[], None]]]:
+    """Yield what begins a round of so many tasks, with a progress bar of its own: how many rounds
+    there are is not known before. `{}` in the title is the number of the round.
+    """
+    rounds = itertools.count(1)
+    with contextlib.ExitStack() as bars:
+
+        def begin(tasks: int) -> Callable[[], None]:
+            bars.close()
+            return bars.enter_context(progress_bar(tasks, what.format(next(rounds))))
+
+        yield begin
+
+
 def load_report() -> None:
     """Load what a study is shown with, for while others read its recordings."""
     import sim2real_eval.report.study_report  # noqa: F401

@@ -111,7 +111,8 @@ def _written(
     from sim2real_eval.common.results import recover
     from sim2real_eval.judge.smoother.reference import make_reference
     from sim2real_eval.recording.writing import write_recording
-    from sim2real_eval.report.reference import save_reference
+    from sim2real_eval.report.reference import reference_figure
+    from sim2real_eval.report.style import save_png
 
     recording = source.read()
     target = Path(options.out) / recording.name
@@ -130,7 +131,7 @@ def _written(
     title = f'{recording.name}: reference by {label.made_by}; not independent of the sensors'
 
     def draw(folder: Path) -> None:
-        save_reference(folder / 'reference.png', made.judged, title)
+        save_png(reference_figure(made.judged, title), folder / 'reference.png')
 
     write_recording(made.recording, target, storage=options.storage, beside=draw)
     stamps = made.judged.stamp_ns

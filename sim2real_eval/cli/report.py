@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if options.mcap is not None:
         check_bags(options.mcap, overwrite=options.overwrite)
     outcome = _trusted(StudyOutcome.read(options.folder), options.run_metrics)
-    report = study_report(outcome, folder=options.folder)
+    report = study_report(outcome, options.folder)
     names, overwrite = (page.name, *TABLES), options.overwrite or options.out is None
     with fresh_files(page.parent, names, overwrite=overwrite) as folder:
         files = [page.with_name(one.name) for one in write_report(report, folder / page.name)]

@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim2real_eval.benches.sensitivity.options import SensitivityOptions
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError
-from .arguments import add_out, add_recordings, add_scenario, add_shared, sources
-from .judge_arguments import add_judge, add_judge_kind, judges
+from .arguments import add_out, add_recordings, add_scenario, add_shared
+from .judge_arguments import add_judge, add_judge_kind, judged_sources, judges
 from .options import STUDY, OptionSet, add_metric, study_options
-from .output import conclude, print_notes, print_table, progress_bar
+from .output import conclude, print_notes, print_table, progress_rounds
 
 if TYPE_CHECKING:
     from sim2real_eval.simulation.twin import Twin
@@ -67,8 +64,8 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.sensitivity import sensitivity
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import sensitivity as report
+    from sim2real_eval.report.answer import MARK, beside
     from sim2real_eval.report.study_report import PAGE, study_report, write_report
-    from sim2real_eval.report.unseen import MARK, beside
     from sim2real_eval.study.outcome import StudyOutcome
 
     check_result_folder(options.out, MARK, overwrite=options.overwrite)
@@ -80,14 +77,7 @@ def run(options: argparse.Namespace) -> int:
     twin = _twin(method, simulated=not options.recordings)
     study = study_options(options)
     recordings = _recordings(options, method, twin, study.seed)
-    rounds = itertools.count(1)
-    with contextlib.ExitStack() as bars:
-
-        def begin(tasks: int) -> Callable[[], None]:
-            # One bar per round: how many rounds there are is not known before.
-            bars.close()
-            return bars.enter_context(progress_bar(tasks, f'sensitivity, round {next(rounds)}'))
-
+    with progress_rounds('sensitivity, round {}') as begin:
         found = sensitivity(
             recordings, who, twin, method, study, jobs=options.jobs, progress=begin
         )
@@ -95,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     report.write_sensitivity(options.out, found, record, overwrite=options.overwrite)
     if outcome is not None:
         beside(options.study, record)
-        write_report(study_report(outcome, folder=options.study), Path(options.study, PAGE))
+        write_report(study_report(outcome, options.study), Path(options.study, PAGE))
 
     def tell() -> None:
         print_table(report.sensitivity_table(found))
@@ -126,21 +116,11 @@ def _recordings(
     options: argparse.Namespace, method: SensitivityOptions, twin: Twin | None, seed: int
 ) -> tuple[StudyRecording, ...]:
     """Return the recordings that are given, or simulated drives."""
-    from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording, of_sources
     from sim_sensors.motion.path_following import DRIVES
 
     if options.recordings:
-        inputs = takes_inputs(options.judge_kind)
-        return of_sources(
-            sources(
-                options.recordings,
-                options.topic,
-                options.scenario,
-                inputs=inputs,
-                option='recordings',
-            )
-        )
+        return of_sources(judged_sources(options, options.recordings, 'recordings'))
     assert twin is not None
     return tuple(
         StudyRecording(f'{one}_{k}', '', StandIn(PathDrive(one, seed, f'{one}_{k}'), twin))

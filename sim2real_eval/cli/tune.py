@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-from collections.abc import Callable
 
 from sim2real_eval.benches.tuning.options import TuneOptions
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError
-from .arguments import add_out, add_recordings, add_shared, sources
-from .judge_arguments import add_judge, add_judge_kind, judge_setup
+from .arguments import add_out, add_recordings, add_shared
+from .judge_arguments import add_judge, add_judge_kind, judge_setup, judged_sources
 from .options import OptionSet
-from .output import conclude, print_notes, print_table, progress_bar
+from .output import conclude, print_notes, print_table, progress_rounds
 
 HELP = 'recordings -> tuned parameter file of ekf_node, ukf_node or another judge'
 DESCRIPTION = (
@@ -54,19 +52,13 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.benches.tuning.tuning import tune
     from sim2real_eval.common.results import check_result_folder
-    from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.report import tuning as report
 
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     judge = judge_setup(options)
     both = [
         dataclasses.replace(source, transforms=judge.transforms)
-        for source in sources(
-            [*options.recordings, *options.test],
-            options.topic,
-            inputs=takes_inputs(options.judge_kind),
-            option='recordings',
-        )
+        for source in judged_sources(options, [*options.recordings, *options.test], 'recordings')
     ]
     searched, tested = both[: len(options.recordings)], both[len(options.recordings) :]
     labels = [source.own_name() for source in both]
@@ -74,13 +66,7 @@ def run(options: argparse.Namespace) -> int:
         if labels.count(label) > 1:
             raise ParameterError('recordings', label, 'is the name of several; must be of one')
     method = _OPTIONS.make(options)
-    with contextlib.ExitStack() as bars:
-
-        def begin(tasks: int) -> Callable[[], None]:
-            # One bar per round: how many rounds there are is not known before.
-            bars.close()
-            return bars.enter_context(progress_bar(tasks, 'tuning'))
-
+    with progress_rounds('tuning') as begin:
         found = tune(searched, judge, method, tests=tested, jobs=options.jobs, progress=begin)
     record = report.tuning_record(found, method, searched, tested)
     report.write_tuning(options.out, found, record, overwrite=options.overwrite)

@@ -15,8 +15,8 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.study.options import PROFILE, ComparedSensors
 from sim_sensors.core.errors import ParameterError
-from .arguments import add_out, add_scenario, add_shared, sources
-from .judge_arguments import add_judge, add_judge_kind, add_published, judges
+from .arguments import add_out, add_scenario, add_shared
+from .judge_arguments import add_judge, add_judge_kind, add_published, judged_sources, judges
 from .options import OptionSet, add_study_options, command_words, rarely, study_options
 from .output import conclude, load_figures, print_notes, print_table
 from .study import carry_out, planned
@@ -102,18 +102,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace, drawer: Companion) -> int:
-    from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.study.recordings import of_sources
     from sim2real_eval.study.study_file import StudyFile
     from .models import twins
 
-    recordings = sources(
-        options.real,
-        options.topic,
-        options.scenario,
-        inputs=takes_inputs(options.judge_kind),
-        option='--real',
-    )
+    recordings = judged_sources(options, options.real, '--real')
     models = twins(options.models, options.imu)
     file = StudyFile(
         title=comparison_title(recordings, models),

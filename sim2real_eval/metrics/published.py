@@ -24,15 +24,6 @@ from .options import MetricOptions
 from .scores import RunScore, score_run
 from .series_folder import PAPER_SCENARIOS, REAL, SeriesKey, read_series_folder
 
-MODEL_LABELS: Mapping[str, str] = {
-    'ch_gauss': 'Ch:Gauss',
-    'ch_rw': 'Ch:RW',
-    'airsim': 'AirSim',
-    'ch_gauss_airsim': 'Ch:Gauss+AirSim',
-    'ch_rw_airsim': 'Ch:RW+AirSim',
-}
-"""Our model names to the names printed in the paper, in its order."""
-
 
 @dataclasses.dataclass(frozen=True)
 class PublishedDistance:
@@ -84,9 +75,6 @@ TABLE_2: Mapping[str, Mapping[str, PublishedVepd]] = {
     },
 }
 """Experiment C: scenario to model, 10 real against 10 simulated runs each."""
-
-ROBUSTNESS: Mapping[str, float] = {'grass': 0.0796, 'concrete': 0.0867}
-"""Experiment D: VEPD of ch_rw, sine, simulated on flat ground against two real surfaces."""
 
 
 def published_vepd(model: str, scenario: str) -> float | None:

@@ -10,7 +10,7 @@ from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim_sensors.core.scratch import release
-from . import findings, independence, inertial, messages, orientation, positions, velocities
+from . import findings, inertial, messages, orientation, positions, velocities
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
 
@@ -69,7 +69,7 @@ CHECKS: tuple[Check, ...] = (
     Check('mounting', 'deg', inertial.mounting, noise_free=True),
     Check('size of gravity', '', inertial.force_scale, noise_free=True),
     Check('rate bias', 'rad/s', inertial.bias, noise_free=True),
-    Check('independent truth', 'm', independence.independence),
+    Check('independent truth', 'm', positions.independence),
     Check('errors over stated', '', positions.fix_covariance),
     Check('errors over stated', '', inertial.imu_covariance),
     Check('orientation', 'deg', orientation.orientation),

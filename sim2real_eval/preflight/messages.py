@@ -207,14 +207,9 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
         time, at = _longest_equal(truth.position, truth)
         speed = float(np.median(np.linalg.norm(truth.linear_velocity[at], axis=1)))
         moves = speed > _START_SPEED or _moves(evidence, *truth.stamp_ns[at][[0, -1]])
-        time = time if moves else 0.0
-        told = time > _FROZEN_TRACK_S
         # Whatever is held against it meanwhile is a symptom, and so is the step at its end.
         symptoms = {'steps', 'orientation', 'range', 'slow truth'}
-        evidence.doubtful |= symptoms if told else set()
-        topic = evidence.topic('truth')
-        wrong = findings.FROZEN(topic, time=time) if told else None
-        yield Measure(time, _FROZEN_TRACK_S, wrong, 'truth')
+        yield _frozen(evidence, 'truth', time if moves else 0.0, _FROZEN_TRACK_S, symptoms)
     if imu is not None:
         both = by_blocks(
             lambda *each: np.hstack(each), imu.angular_velocity, imu.linear_acceleration
@@ -226,23 +221,24 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
             rate, force = ideal.rate[at], ideal.force[at]
             moves = bool(len(rate)) and float(np.ptp(rate, axis=0).max()) > 0.01
             moves = moves or (bool(len(force)) and float(np.ptp(force, axis=0).max()) > 0.1)
-        time = time if moves else 0.0
-        told = time > _FROZEN_S
-        evidence.doubtful |= {'range'} if told else set()
-        topic = evidence.topic('imu')
-        yield Measure(time, _FROZEN_S, findings.FROZEN(topic, time=time) if told else None, 'imu')
+        yield _frozen(evidence, 'imu', time if moves else 0.0, _FROZEN_S, {'range'})
     if fixes is not None and evidence.track is not None:
         both = np.stack([fixes.latitude, fixes.longitude], axis=1)
         time, at = _longest_equal(both, fixes)
         track = evidence.track
         moved = track.truth(track.stamps[at])
         moves = len(moved) > 5 and float(np.abs(moved[-1] - moved[0])) > 5.0
-        time = time if moves else 0.0
-        told = time > _FROZEN_TRACK_S
-        evidence.doubtful |= {'fixes'} if told else set()
-        topic = evidence.topic('gps')
-        wrong = findings.FROZEN(topic, time=time) if told else None
-        yield Measure(time, _FROZEN_TRACK_S, wrong, 'gps')
+        yield _frozen(evidence, 'gps', time if moves else 0.0, _FROZEN_TRACK_S, {'fixes'})
+
+
+def _frozen(
+    evidence: Evidence, role: str, time: float, limit: float, symptoms: set[str]
+) -> Measure:
+    told = None
+    if time > limit:
+        told = findings.FROZEN(evidence.topic(role), time=time)
+        evidence.doubtful |= symptoms
+    return Measure(time, limit, told, role)
 
 
 def _moves(evidence: Evidence, first_ns: int, last_ns: int) -> bool:

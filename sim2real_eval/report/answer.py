@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import from_records
+from sim2real_eval.common.tables import write_json
 from sim2real_eval.study.answer import Answer, View
+from sim_sensors.core.errors import Sim2RealError
 from .console import p_value_text, short_number
 
 _MOST = 3
@@ -273,3 +277,30 @@ def _count(number: int, noun: str) -> str:
 
 def _share(value: float) -> str:
     return 'more than 99 %' if value > 0.99 else f'{100.0 * value:.0f} %'
+
+
+MARK = 'sensitivity.json'
+"""File that every result of this kind holds; in the folder of a study, what its report shows."""
+
+
+def beside(study: str | Path, record: Mapping[str, Any]) -> None:
+    """Put a result into the folder of a study, whose report then shows it."""
+    write_json(Path(study) / MARK, record, allow_nan=False)
+
+
+def read_record(study: str | Path) -> dict[str, Any] | None:
+    """Return what `beside` wrote into a folder; None where it holds nothing of the kind."""
+    path = Path(study) / MARK
+    try:
+        record = json.loads(path.read_text(encoding='utf-8'))
+        assert isinstance(record['answers'], dict)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AssertionError):
+        raise Sim2RealError(f'{path}: is not what `sim2real sensitivity` wrote') from None
+    return dict(record)
+
+
+def unseen(record: Mapping[str, Any] | None, judge: str) -> str:
+    """Return what a judge would not have seen, for the answer of a study; empty if unknown."""
+    return str((record or {'answers': {}})['answers'].get(judge, ''))

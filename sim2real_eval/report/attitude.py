@@ -123,8 +123,8 @@ def attitude_record(study: AttitudeStudy, inputs: Mapping[str, Any]) -> dict[str
 
 def write_attitude(
     folder: str | Path, study: AttitudeStudy, record: Mapping[str, Any], *, overwrite: bool
-) -> Path:
-    """Write the folder whole, unless it exists and may not be replaced; return its path."""
+) -> None:
+    """Write the folder whole, unless it exists and may not be replaced."""
     first = study.first
     errors = first.errors
     columns = {
@@ -149,7 +149,6 @@ def write_attitude(
         figure = attitude_figure(first, f'Attitude errors of {first.name}')
         style.save_png(figure, fresh / 'errors.png')
         style.save_png(consistency_figure([nees, *nis], title=title), fresh / 'consistency.png')
-    return Path(folder)
 
 
 def _since(start: int, squares: Squares) -> Squares:

@@ -55,6 +55,7 @@ def short_ratio(ratio: float) -> str:
     return f'{ratio:.2f}' if 0.1 <= ratio < 1e4 else f'{ratio:.2g}'
 
 
+_PROBABILITY = 0.95
 _WINDOWS = 20
 _LEAST_WINDOW = 5
 # More than a panel has pixels.
@@ -63,17 +64,15 @@ _LEAST = 1e-4
 _MOST = 1e6
 
 
-def consistency_figure(
-    series: Sequence[Squares], *, title: str = '', probability: float = 0.95
-) -> Figure:
+def consistency_figure(series: Sequence[Squares], *, title: str = '') -> Figure:
     """Return small multiples of squares over degrees of freedom, 1 being consistent.
 
     Dots are samples, dashed lines the bounds of a single one; the line is the mean over a
     twentieth of the run (five samples at least), the band its bounds, for so many independent
     samples as the correlation of the series leaves in it.
 
-    Those without samples are left out; `probability` is that of the bounds. MetricError when there
-    are no samples at all.
+    Those without samples are left out; the bounds are of 95 %. MetricError when there are no
+    samples at all.
     """
     shown = [squares for squares in series if len(squares)]
     if not shown:
@@ -81,10 +80,10 @@ def consistency_figure(
     figure, panels = style.small_multiples(len(shown), 2, (5.0, 1.9), (0.0, 0.9), sharex=True)
     start = min(int(squares.stamp_ns[0]) for squares in shown)
     for panel, squares in zip(panels, shown, strict=True):
-        _draw(panel, squares, start, probability)
+        _draw(panel, squares, start)
     figure.supxlabel('time since the first sample [s]', fontsize=9)
     figure.supylabel('square / degrees of freedom [1]', fontsize=9)
-    percent = f'{100.0 * probability:g} %'
+    percent = f'{100.0 * _PROBABILITY:g} %'
     handles: list[Artist] = [
         style.legend_line('sample', palette.REAL_COLOUR, marker='.', linestyle=''),
         style.legend_line(f'{percent} of samples', palette.BLUE, linewidth=0.9, linestyle='--'),
@@ -95,7 +94,7 @@ def consistency_figure(
     return figure
 
 
-def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None:
+def _draw(panel: Axes, squares: Squares, start: int) -> None:
     order = np.argsort(squares.stamp_ns, kind='stable')
     time = (squares.stamp_ns[order] - start) * 1e-9
     freedom: FloatArray = np.asarray(squares.freedom[order], dtype=np.float64)
@@ -108,8 +107,8 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     mean, total, middle = (
         _running(each, window, places) for each in (tame, freedom, np.asarray(time))
     )
-    found = consistency(squares, probability)
-    low, high = ratio_bounds(total * max(window * found.effective / n, 1.0), probability)
+    found = consistency(squares, _PROBABILITY)
+    low, high = ratio_bounds(total * max(window * found.effective / n, 1.0), _PROBABILITY)
     panel.set_yscale('log')
     # Half of the time to draw goes into them.
     panel.yaxis.set_minor_locator(NullLocator())
@@ -120,7 +119,7 @@ def _draw(panel: Axes, squares: Squares, start: int, probability: float) -> None
     )  # fmt: skip
     turns = np.flatnonzero(np.diff(freedom))
     corners = np.unique(np.concatenate([[0], turns, turns + 1, [n - 1]]))
-    for bound in ratio_bounds(freedom[corners], probability):
+    for bound in ratio_bounds(freedom[corners], _PROBABILITY):
         panel.plot(time[corners], bound, color=palette.BLUE, linewidth=0.9, linestyle='--')
     panel.fill_between(middle, low, high, color=palette.BLUE, alpha=0.2, linewidth=0)
     panel.plot(

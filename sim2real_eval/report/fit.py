@@ -235,7 +235,7 @@ def fit_record(fit: Fit, judging: Judging, given: Mapping[str, str]) -> dict[str
 
 def write_fit(
     folder: str | Path, fit: Fit, record: Mapping[str, Any], *, overwrite: bool = False
-) -> Path:
+) -> None:
     """Write the models, fit.json, candidates.csv, runs.csv and the plots, all or nothing: not
     where the folder exists and may not be replaced.
     """
@@ -253,7 +253,6 @@ def write_fit(
         scores = {name: _scores(points.reshape(-1, 2)) for name, points in simulated}
         save_scores(fresh, _scores(fit.real.points), scores)
         write_json(fresh / MARK, record, allow_nan=False)
-    return Path(folder)
 
 
 def _about(fit: Fit, record: Mapping[str, Any]) -> list[str]:

@@ -16,8 +16,7 @@ from sim2real_eval.metrics.findings import NOT_SIGNIFICANT
 from sim2real_eval.metrics.published import RankAgreement
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
-from sim2real_eval.study.pose_differences import PoseRanking
-from sim2real_eval.study.secondary_results import LEVEL, MetricTable
+from sim2real_eval.study.secondary_results import LEVEL, MetricTable, PoseRanking
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
 from .console import (
     NONE,
@@ -104,11 +103,7 @@ def tied_ranks(known: Uncertainty, model: DistanceUncertainty) -> str:
     return ','.join(f'{one[0]}' if len(one) == 1 else f'{one[0]}-{one[-1]}' for one in found)
 
 
-def uncertainty_table(
-    known: Mapping[str, Uncertainty],
-    *,
-    title: str = 'Uncertainty: models with tied ranks are not significantly different',
-) -> Table:
+def uncertainty_table(known: Mapping[str, Uncertainty]) -> Table:
     """Return a table of intervals, null quantiles and p-values, one block per scenario.
 
     The null distribution is that of identical sensors: its median, and its quantile at the level.
@@ -116,9 +111,8 @@ def uncertainty_table(
     closest. `known` has one block at least, by scenario or other label.
     """
     level = next(iter(known.values())).options.level
-    table = plain_table(title)
-    add_words(table, 'scenario')
-    add_words(table, 'model')
+    table = plain_table('Uncertainty: models with tied ranks are not significantly different')
+    add_words(table, 'scenario', 'model')
     add_numbers(table, 'tied\nranks', min_width=5)
     add_numbers(table, '\nVEPD', style='bold')
     add_numbers(table, f'true VEPD\n{level:.3g} level', f'null dist.\nmed. {level:.3g}')

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,7 +13,7 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.smoother.reference import horizontal_speed
 from sim_sensors.core.measurements import FloatArray
 from .palette import BLUE, REAL_COLOUR, TRUTH_COLOUR
-from .style import new_figure, save_png, tidy
+from .style import new_figure, tidy
 
 # 95 % of a normal distribution in one and in two dimensions, in deviations.
 _BAND = 1.95996
@@ -106,8 +104,3 @@ def _line(
     tidy(panel, grid=True)
     panel.plot(time, values, color=colour, linewidth=0.9, label=label)
     panel.set_ylabel(label_y, fontsize=9)
-
-
-def save_reference(path: str | Path, judged: JudgedRun, title: str) -> Path:
-    """Write the figure as PNG; see `reference_figure`."""
-    return save_png(reference_figure(judged, title), path)

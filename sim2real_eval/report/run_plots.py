@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.series_folder import REAL
@@ -60,11 +59,6 @@ def scores_figure(
     real_label : str
         What the runs that count as real are, such as `real` or a label of stand-ins.
 
-    Raises
-    ------
-    MetricError
-        When there is no model, or no real run.
-
     Examples
     --------
     >>> scores = [RunScore(rmse, 0.2, 0.3, 0.1, 300, 20.0) for rmse in (0.1, 0.2, 0.3)]
@@ -72,8 +66,6 @@ def scores_figure(
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['real (3)', 'ch_gauss (3)']
     """
-    if not sim or not real:
-        raise MetricError('no runs to plot; need real runs and at least one model')
     colours = {real_label: palette.REAL_COLOUR, **palette.model_colours(sim)}
     values = {
         name: np.array([float(getattr(score, axis.field)) for score in scores])
@@ -154,15 +146,11 @@ def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def save_scores(
-    folder: str | Path,
-    real: Sequence[RunScore],
-    sim: Mapping[str, Sequence[RunScore]],
-    *,
-    real_label: str = 'real',
+    folder: Path, real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]]
 ) -> list[Path]:
     """Write `rmse.png` and `entropy.png`; return their paths."""
     return [
-        style.save_png(scores_figure(real, sim, axis, real_label=real_label), Path(folder) / name)
+        style.save_png(scores_figure(real, sim, axis), folder / name)
         for name, axis in (('rmse.png', RMSE), ('entropy.png', ENTROPY))
     ]
 
@@ -191,15 +179,13 @@ def overlay_figure(
 
     Black is the truth of the real run, grey the estimate from real sensors, colour the estimate
     from simulated ones. A simulated run with a truth of its own (another drive, not the real truth
-    replayed) shows that truth dashed. MetricError when there is nothing to plot.
+    replayed) shows that truth dashed.
 
     The overlays are by label of the row, such as a scenario or a run. `speed_label` says for the
     axis what the speed is, `real_label` what the runs that count as real are, and `about` for the
     title judge and warm-up.
     """
     models = list(dict.fromkeys(model for overlay in overlays.values() for model in overlay.sim))
-    if not models:
-        raise MetricError('no runs to plot; need at least one overlay with one model')
     colours = palette.model_colours(models)
     # Many models are wrapped, so that the page keeps a readable width.
     columns = min(len(models), _ACROSS)

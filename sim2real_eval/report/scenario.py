@@ -185,8 +185,8 @@ def scenario_record(study: ScenarioStudy) -> dict[str, Any]:
     }
 
 
-def write_scenario(folder: str | Path, study: ScenarioStudy, *, overwrite: bool) -> Path:
-    """Write the folder whole, unless it exists and may not be replaced; return its path."""
+def write_scenario(folder: str | Path, study: ScenarioStudy, *, overwrite: bool) -> None:
+    """Write the folder whole, unless it exists and may not be replaced."""
     with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(
             fresh / 'measurements.csv',
@@ -201,7 +201,6 @@ def write_scenario(folder: str | Path, study: ScenarioStudy, *, overwrite: bool)
         write_csv(fresh / 'errors.csv', study.components, study.errors.tolist())
         write_json(fresh / MARK, scenario_record(study))
         style.save_png(scenario_figure(study), fresh / 'scenario.png')
-    return Path(folder)
 
 
 def _state(state: NavState) -> dict[str, list[float]]:

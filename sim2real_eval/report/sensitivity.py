@@ -21,12 +21,12 @@ from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.variants import STAND_IN
 from . import palette, style
+from .answer import MARK
 from .console import add_words, plain_table
-from .unseen import MARK
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.sensitivity.detection import Sensitivity
-    from sim2real_eval.benches.sensitivity.size_search import Detectable
+    from sim2real_eval.benches.sensitivity.power import Detectable
 
 _PLOT = 'sensitivity.png'
 _OWN_SENSORS = 'own'
@@ -172,7 +172,7 @@ def _answer(found: Sequence[Detectable], whole: Sensitivity, *, simulated: bool)
 
 def write_sensitivity(
     folder: str | Path, found: Sensitivity, record: Mapping[str, Any], *, overwrite: bool = False
-) -> Path:
+) -> None:
     """Write sensitivity.json, errors.csv and the plot, all or nothing."""
     with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         head = ('judge', 'error', 'unit', 'size', 'low', 'high', 'tried', 'power')
@@ -184,4 +184,3 @@ def write_sensitivity(
         write_csv(fresh / 'errors.csv', head, rows)
         style.save_png(sensitivity_figure(found), fresh / _PLOT)
         write_json(fresh / MARK, record, allow_nan=False)
-    return Path(folder)

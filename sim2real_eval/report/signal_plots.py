@@ -22,16 +22,14 @@ UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
 _QUANTITIES = ('angular_rate', 'specific_force', 'magnetic_field')
 
 
-def save_series_plots(folder: str | Path, comparison: SignalComparison) -> list[Path]:
-    """Write `signals_<quantity>.png` of the first model that has it; return the paths."""
-    written = []
+def save_series_plots(folder: Path, comparison: SignalComparison) -> None:
+    """Write `signals_<quantity>.png` of the first model that has it."""
     for quantity in _QUANTITIES:
         for model, found in comparison.prepared.items():
             if quantity in found:
                 figure = series_figure(found[quantity], model, comparison.names['real'][0])
-                written.append(style.save_png(figure, Path(folder) / f'signals_{quantity}.png'))
+                style.save_png(figure, folder / f'signals_{quantity}.png')
                 break
-    return written
 
 
 def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
@@ -86,20 +84,17 @@ PLOTS = ('yaw_error.png', 'psd_*.png', 'scatter.png', 'signals_*.png')
 """Globs of the plots that there may be."""
 
 
-def save_signal_plots(folder: str | Path, comparison: SignalComparison) -> list[Path]:
-    """Write those plots for which there are signals; return their paths."""
-    target = Path(folder)
+def save_signal_plots(folder: Path, comparison: SignalComparison) -> None:
+    """Write those plots for which there are signals."""
     found = [name for ready in comparison.prepared.values() for name in ready]
-    written = []
     if 'yaw' in found:
-        written.append(style.save_png(yaw_figure(comparison), target / 'yaw_error.png'))
+        style.save_png(yaw_figure(comparison), folder / 'yaw_error.png')
     for kind, name in _KINDS.items():
-        written.append(style.save_png(psd_figure(comparison, kind), target / f'psd_{name}.png'))
+        style.save_png(psd_figure(comparison, kind), folder / f'psd_{name}.png')
     if 'angular_rate' in found:
-        written.append(style.save_png(scatter_figure(comparison), target / 'scatter.png'))
+        style.save_png(scatter_figure(comparison), folder / 'scatter.png')
     if 'magnetic_field' in found:
-        written += save_series_plots(target, comparison)
-    return written
+        save_series_plots(folder, comparison)
 
 
 def _panels(

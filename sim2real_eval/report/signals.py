@@ -260,7 +260,7 @@ def write_signals(
     record: Mapping[str, Any],
     *,
     overwrite: bool = False,
-) -> Path:
+) -> None:
     """Write comparison.csv and .json, runs.csv, trend.csv, psd.csv and the plots, all or nothing:
     not where the folder exists and may not be replaced.
 
@@ -288,7 +288,6 @@ def write_signals(
         write_json(fresh / MARK, record)
         if comparison.rows:
             save_signal_plots(fresh, comparison)
-    return Path(folder)
 
 
 def _row(row: SignalRow) -> list[Field]:

@@ -16,16 +16,15 @@ from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
 from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.secondary_results import SideResults, side_results
+from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError
-from .answer import answer_lines
+from .answer import answer_lines, read_record, unseen
 from .console import MINUS, NONE, Column, DataTable, numeric
 from .page.page import study_page
 from .page.ranking import Standing, ranking, standings
 from .page.tables import by_scenario, overview
 from .ranking_tables import pair_lines
 from .study_plots import begin_plots
-from .unseen import read_record, unseen
 
 PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')
@@ -52,31 +51,24 @@ class StudyReport:
         return unseen(self.sensitivity, self.answer.view.judge)
 
 
-def study_report(
-    outcome: StudyOutcome,
-    *,
-    folder: str | Path | None = None,
-    standing: Sequence[Standing] | None = None,
-    side: SideResults | None = None,
-) -> StudyReport:
-    """Make the report of a study; what follows from the outcome is made when omitted.
+def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
+    """Make the report of a study.
 
     The study file in `folder` is shown. Sim2RealError when no judge has both a real and a
     simulated run.
     """
-    standing = standings(outcome) if standing is None else standing
+    standing = standings(outcome)
     if not standing:
         raise Sim2RealError('no runs to show; need at least one real and one simulated run')
-    side = side_results(outcome) if side is None else side
-    file = None if folder is None else Path(folder) / _STUDY_FILE
-    text = file.read_text(encoding='utf-8') if file is not None and file.is_file() else ''
+    file = Path(folder) / _STUDY_FILE
+    text = file.read_text(encoding='utf-8') if file.is_file() else ''
     answer, findings = study_answer(outcome), _findings(outcome, standing)
-    seen = None if folder is None else read_record(folder)
+    seen = read_record(folder)
     page = study_page(
         outcome,
         study_file=text,
         command=shlex.join(map(str, outcome.record.get('command') or [])),
-        side=side,
+        side=side_results(outcome),
         standing=standing,
         answer=answer_lines(answer, unseen(seen, answer.view.judge)),
         findings=findings,
@@ -120,7 +112,7 @@ def finish_study(
     `plots` waits for plots that were begun; by default they are drawn in this process.
     """
     folder = Path(folder)
-    report = study_report(outcome, folder=folder)
+    report = study_report(outcome, folder)
     write_report(report, folder / PAGE)
     lines = [f'{one.severity.name.lower()}: {one}\n' for one in report.findings]
     write_bytes(folder / FINDINGS, ''.join(lines).encode())

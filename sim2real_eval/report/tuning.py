@@ -19,7 +19,7 @@ from rich.text import Text
 from sim2real_eval.benches.tuning.gains import Gain
 from sim2real_eval.benches.tuning.options import RMS, TuneOptions, gain_text
 from sim2real_eval.benches.tuning.parameter_files import parameter_files
-from sim2real_eval.benches.tuning.tunable import Tunable
+from sim2real_eval.benches.tuning.parameters import Tunable
 from sim2real_eval.benches.tuning.tuning import Examined, Measure, Tuning
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import file_digest, fresh_folder, versions
@@ -234,7 +234,7 @@ def _finite(value: float | None) -> float | None:
 
 def write_tuning(
     folder: str | Path, tuning: Tuning, record: Mapping[str, Any], *, overwrite: bool = False
-) -> Path:
+) -> None:
     """Write the parameter files, tune.json, parameters.csv, measures.csv and the plot, all or
     nothing: not where the folder exists and may not be replaced.
     """
@@ -265,7 +265,6 @@ def write_tuning(
         )
         style.save_png(tuning_figure(tuning, level), fresh / 'tuning.png')
         write_json(fresh / MARK, record, allow_nan=False)
-    return Path(folder)
 
 
 def _older(record: Any) -> list[str]:

@@ -121,13 +121,12 @@ def wheel_record(study: WheelStudy) -> dict[str, Any]:
     }
 
 
-def write_wheels(folder: str | Path, study: WheelStudy, *, overwrite: bool) -> Path:
-    """Write the folder whole, unless it exists and may not be replaced; return its path."""
+def write_wheels(folder: str | Path, study: WheelStudy, *, overwrite: bool) -> None:
+    """Write the folder whole, unless it exists and may not be replaced."""
     with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(fresh / 'runs.csv', _COLUMNS, _rows(study))
         write_json(fresh / MARK, wheel_record(study))
         style.save_png(wheel_figure(study), fresh / 'wheels.png')
-    return Path(folder)
 
 
 def _of_drive(driven: Driven) -> dict[str, Any]:

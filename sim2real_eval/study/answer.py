@@ -13,8 +13,14 @@ from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from .outcome import StudyOutcome
-from .pose_differences import PoseRanking
-from .secondary_results import LEVEL, MetricTable, SideResults, side_results, study_uncertainty
+from .secondary_results import (
+    LEVEL,
+    MetricTable,
+    PoseRanking,
+    SideResults,
+    side_results,
+    study_uncertainty,
+)
 from .sensitivity import SensitivityTable
 
 Table = TypeVar('Table', MetricTable, SensitivityTable)

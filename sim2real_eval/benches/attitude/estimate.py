@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
 from sim2real_eval.benches import findings
-from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.common.findings import Finding, FindingKind
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
-from .events import NAMES, AttitudeEvents, AttitudeInput, events_of
+from .events import NAMES, AttitudeEvents
 from .filter import ACCELEROMETER, CAMERA, MAGNETOMETER, AttitudeError, filter_events, xi_matrices
 
 
@@ -49,28 +48,6 @@ class AttitudeEstimate:
         return np.asarray(4.0 * np.swapaxes(xi, 1, 2) @ self.covariance @ xi)
 
 
-def estimate_attitude(
-    given: AttitudeInput,
-    first: ArrayLike,
-    *,
-    gravity: float,
-    field: ArrayLike = (0.0, 0.0, 0.0),
-    settings: AttitudeSettings | None = None,
-) -> AttitudeEstimate:
-    """Run the filter over the sensors of one run, under `gravity`, m/s^2, and in the magnetic
-    field that it expects, `field` `(3,)` T, world.
-
-    `first` `(4,)` is the orientation at the first sample of the IMU, x y z w, body to world; off
-    by `settings.initial_std` about each axis. Raises AttitudeError when there are too few samples,
-    no noise is known, or the estimate is not finite.
-    """
-    settings = settings or AttitudeSettings()
-    events = events_of(given, settings)
-    return estimate_events(
-        events, first, gravity=gravity, field=field, initial_std=settings.initial_std
-    )
-
-
 def estimate_events(
     events: AttitudeEvents,
     first: ArrayLike,
@@ -79,9 +56,11 @@ def estimate_events(
     field: ArrayLike,
     initial_std: float,
 ) -> AttitudeEstimate:
-    """Run the filter over samples that are in their order already; see `estimate_attitude`.
+    """Run the filter over samples, under `gravity`, m/s^2, and in the magnetic field that it
+    expects, `field` `(3,)` T, world.
 
-    Raises AttitudeError when the estimate is not finite.
+    `first` `(4,)` is the orientation at the first sample of the IMU, x y z w, body to world; off
+    by `initial_std` about each axis. Raises AttitudeError when the estimate is not finite.
     """
     quaternion = rotations.conjugate(np.asarray(first, dtype=np.float64)[None])
     xi = xi_matrices(quaternion)[0]
@@ -230,7 +209,7 @@ def suspects(
     or more. What the user may do about it is said as well.
 
     `truth_at` takes stamps `(n,)` ns and returns true orientations `(n, 4)`, body to world; the
-    others are as for `estimate_attitude`.
+    others are as for `estimate_events`.
     """
     truth = truth_at(events.stamp_ns)
     # Samples with equal stamps are no time apart, in which nothing is measured.

@@ -210,7 +210,7 @@ def held_run(
     *,
     suspect: bool,
 ) -> AttitudeRun:
-    """Estimate one run and hold it against the truth; see `estimate_attitude`, `suspects`."""
+    """Estimate one run and hold it against the truth; see `estimate_events`, `suspects`."""
     events = events_of(given, settings)
     field = np.zeros(3) if given.mag is None else world.undisturbed_field
     estimate = estimate_events(

@@ -11,12 +11,10 @@ if TYPE_CHECKING:
     from .detection import Sensitivity, sensitivity
     from .injection import ERRORS, InjectedError
     from .options import SensitivityOptions
-    from .size_search import Detectable
+    from .power import Detectable
 
 __all__ = [
     'ERRORS', 'Detectable', 'InjectedError', 'Sensitivity', 'SensitivityOptions', 'sensitivity'
 ]  # fmt: skip
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(
-        __name__, __all__, 'detection', 'injection', 'options', 'size_search'
-    )
+    __getattr__, __dir__ = lazily(__name__, __all__, 'detection', 'injection', 'options', 'power')

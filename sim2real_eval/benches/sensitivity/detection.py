@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim2real_eval.benches import findings
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.options import MetricError
@@ -22,11 +23,9 @@ from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
-from . import findings
 from .injection import ERRORS, InjectedError
 from .options import SensitivityOptions
-from .power import Power, Trials, unpaired_runs
-from .size_search import Detectable, SizeSearch
+from .power import Detectable, Power, SizeSearch, Trials, unpaired_runs
 
 Begin = Callable[[int], Callable[[], None]]
 """Takes the number of tasks that come next and returns what is to be called after each."""

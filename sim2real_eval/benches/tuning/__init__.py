@@ -9,9 +9,9 @@ from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
     from .options import TuneOptions
-    from .tunable import Tunable
+    from .parameters import Tunable
     from .tuning import Tuning, tune
 
 __all__ = ['Tunable', 'TuneOptions', 'Tuning', 'tune']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'options', 'tunable', 'tuning')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'options', 'parameters', 'tuning')

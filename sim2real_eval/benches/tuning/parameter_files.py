@@ -15,8 +15,7 @@ import yaml
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.ros_parameters import declared, read_node_parameters
 from sim2real_eval.judge.setup import JudgeSetup, node_of
-from .node_parameters import thresholds
-from .parameters import DeclaredJudge, has_parameters
+from .parameters import DeclaredJudge, has_parameters, thresholds
 
 _WIDTH = 96
 

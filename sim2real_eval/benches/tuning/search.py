@@ -23,7 +23,7 @@ from sim2real_eval.common.workers import Workers
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .evaluations import evaluations_of
 from .gains import Gain, gain_of, score_of
-from .tunable import Tunable
+from .parameters import Tunable
 
 LEAST_GAIN = 0.002
 """Gain on held-out blocks below which a parameter is not worth a change: 0.2 % of an error."""

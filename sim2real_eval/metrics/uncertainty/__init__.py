@@ -3,15 +3,4 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sim_sensors.core.faces import lazily
-
-if TYPE_CHECKING:
-    from .assessment import uncertainty
-    from .motions import ScoredRuns
-    from .result import DistanceUncertainty, Uncertainty, UncertaintyOptions
-
-__all__ = ['DistanceUncertainty', 'ScoredRuns', 'Uncertainty', 'UncertaintyOptions', 'uncertainty']
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'result', 'motions', 'assessment')
+__all__: list[str] = []

@@ -19,16 +19,14 @@ from sim2real_eval.metrics.findings import (
     TOO_FEW_MOTIONS,
     WITHIN_REPEAT,
 )
-from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.published import SeriesVepd
 from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.measurements import FloatArray
 from . import permutation_test
 from .interval import MeanWasserstein, ResampledRuns, bounds
-from .motions import MotionDraws, ScoredRuns
+from .motions import MotionDraws, ScoredRuns, tails_of
 from .pairs import DrawnDistance, compare_pairs, rank_distribution, significance_groups
 from .result import DistanceUncertainty, PairUncertainty, Uncertainty, UncertaintyOptions
-from .tails import tails_of
 
 _PART = 5
 """Part of the resamples for intervals, which take them at twelve true distances."""
@@ -65,11 +63,6 @@ def uncertainty(
     Uncertainty
         With None for what so few motions cannot tell.
 
-    Raises
-    ------
-    MetricError
-        When there is no real run or no model, or a model has no run.
-
     Examples
     --------
     >>> rng = np.random.default_rng(1)
@@ -81,8 +74,6 @@ def uncertainty(
     [('close', False), ('far', True)]
     """
     options = options or UncertaintyOptions()
-    if not len(real) or not sims or not all(len(runs) for runs in sims.values()):
-        raise MetricError('no runs to compare; need at least one real and one simulated run')
     permutations = _permutations(real, sims, options, seed)
     distances = {
         model: MeanWasserstein.of(np.concatenate([real.values, runs.values]))
@@ -325,10 +316,7 @@ def uncertainty_by_scenario(
     *,
     seed: int = 0,
 ) -> dict[str, Uncertainty]:
-    """Return the `uncertainty` of each scenario that both sides have, and pooled (`all`).
-
-    Nothing to compare is a MetricError.
-    """
+    """Return the `uncertainty` of each scenario that both sides have, and pooled (`all`)."""
     found: dict[str, Uncertainty] = {}
     for scenario in dict.fromkeys(real.scenario):
         of_scenario = {model: runs.of_scenario(scenario) for model, runs in sims.items()}

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sim2real_eval.metrics.error_curves import default_segment, spectrum
 from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.scores import ResampledRun, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries, speed
@@ -63,26 +62,6 @@ class Evidence:
         return dataclasses.replace(
             self, runs=tuple(one for one in self.runs if one.run.group == group)
         )
-
-    def densities(self) -> tuple[FloatArray, dict[int, FloatArray]]:
-        """Return frequencies, Hz, and by place in `runs` the density of the speed error, m²/s.
-
-        Segments are as long as the shortest run allows, so that all have the same frequencies.
-        """
-        if not self.runs:
-            return np.zeros(0), {}
-        length = default_segment(min(len(one.error) for one in self.runs))
-        found: dict[int, FloatArray] = {}
-        frequency = np.zeros(0)
-        lengths: dict[int, list[int]] = {}
-        for place, one in enumerate(self.runs):
-            lengths.setdefault(len(one.error), []).append(place)
-        for places in lengths.values():
-            columns = np.stack([self.runs[place].error for place in places], axis=1)
-            result = spectrum(columns, self.rate, length)
-            frequency = result.frequency
-            found |= dict(zip(places, result.density.T, strict=True))
-        return frequency, found
 
 
 def gather(outcome: StudyOutcome, judge: str) -> Evidence:

@@ -24,7 +24,6 @@ from sim2real_eval.report.palette import ON_DARK, model_colours
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import told_failures
 from sim2real_eval.study.secondary_results import SideResults
-from sim_sensors.core.errors import Sim2RealError
 from .figure import Plot, Source, library
 from .ranking import Standing, standings
 from .section import SPEED, Chapter, JudgeSection, judge_section, ranking_view, side_sections
@@ -47,11 +46,9 @@ def study_page(
 
     It shows the text of the study file, the command that repeats the study and, where they are
     given, the answer, findings, other metrics and sensitivity. `standing`, from `standings`, is
-    made when omitted. Sim2RealError when no judge has both a real and a simulated run.
+    made when omitted; of one judge at least.
     """
     standing = standings(outcome) if standing is None else standing
-    if not standing:
-        raise Sim2RealError('no runs to show; need at least one real and one simulated run')
     record = outcome.record
     synthetic = bool(record.get('synthetic'))
     sources = _sources(outcome, standing[0])

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from sim2real_eval.metrics.error_curves import default_segment, error_spectra
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.console import NONE, decimal, p_value_text, span
 from sim2real_eval.report.palette import is_wide
@@ -123,16 +124,17 @@ def scores_plot(
 
 def spectra_plot(evidence: Evidence, sources: Mapping[str, Source]) -> Plot | None:
     """Return medians of the spectra of the speed error and where the middle 80 % of runs lie."""
-    frequency, densities = evidence.densities()
+    if not evidence.runs:
+        return None
+    errors = [one.error for one in evidence.runs]
+    densities = error_spectra(errors, evidence.rate)
+    length = default_segment(min(len(error) for error in errors))
+    frequency = np.fft.rfftfreq(length, 1.0 / evidence.rate)[1:].astype(np.float64)
+    models = np.array([one.run.key.model for one in evidence.runs])
     rows: dict[str, FloatArray] = {}
-    for name in _nearest_last([one.run.key.model for one in evidence.runs], sources):
-        mine = [
-            densities[place]
-            for place, one in enumerate(evidence.runs)
-            if one.run.key.model == name
-        ]
-        if mine and len(frequency) > 1:
-            rows[name] = np.quantile(np.stack(mine), (0.1, 0.5, 0.9), axis=0)
+    for name in _nearest_last(models.tolist(), sources):
+        if len(frequency) > 1:
+            rows[name] = np.quantile(densities[models == name], (0.1, 0.5, 0.9), axis=0)
     medians = [row[1][row[1] > 0.0] for row in rows.values()]
     top = max((float(median.max()) for median in medians if len(median)), default=0.0)
     if REAL not in rows or not top:

@@ -14,11 +14,11 @@ from sim2real_eval.common.findings import Finding, FindingKind, by_severity, mer
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study import findings
 from sim2real_eval.study.options import FitOptions
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.seeding import stream
-from . import findings
 from .evaluations import Evaluations, RealRuns, judge_real
 from .objective import METRICS
 from .search import default_budget, search
