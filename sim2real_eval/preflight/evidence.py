@@ -30,6 +30,7 @@ from sim_sensors.core.measurements import (
     blocks,
     by_blocks,
     column_of,
+    sum_by_blocks,
     time_spans,
 )
 from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
@@ -307,7 +308,7 @@ class Evidence:
     def up(self) -> FloatArray:
         """Where the mean specific force should point, (3,) m/s^2, in the frame of the IMU."""
         if self.ideal is not None:
-            return np.asarray(self.ideal.force.mean(axis=0))
+            return mean_row(self.ideal.force)
         transforms, frame = self.recording.transforms, '' if self.imu is None else self.imu.frame
         try:
             tree = FrameTree(transforms, assume_identity=not transforms)
@@ -360,6 +361,11 @@ class Evidence:
 
         measured: Any = east + 1j * north
         return Track(stamps, measured, at, float(stamps[-1] - stamps[0]), step)
+
+
+def mean_row(rows: FloatArray) -> FloatArray:
+    """Return the mean of rows, (n, k), whose pages need not be in memory together."""
+    return np.asarray(sum_by_blocks(np.asarray, rows) / len(rows))
 
 
 def block_means(time: FloatArray, values: FloatArray, length: float) -> FloatArray:

@@ -16,7 +16,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, ImuArray, by_blocks, sum_by_blocks
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
-from .evidence import SIGMAS, Delayed, Evidence, block_means, find_delay
+from .evidence import SIGMAS, Delayed, Evidence, block_means, find_delay, mean_row
 from .outcome import Measure
 from .positions import covariance
 from .velocities import plane
@@ -47,10 +47,10 @@ def _force(evidence: Evidence, imu: ImuArray) -> tuple[float, float]:
     gravity on one axis of the sensor, what is carried in a hand only on one of the world.
     """
     force = imu.linear_acceleration
-    means = [force.mean(axis=0)]
+    means = [mean_row(force)]
     if evidence.maker is not None and evidence.ideal is not None:
         turned = by_blocks(rotations.rotate, evidence.ideal.orientation, force)
-        means.append(turned.mean(axis=0))
+        means.append(mean_row(turned))
     size = max(float(np.linalg.norm(mean)) for mean in means)
     sizes = by_blocks(lambda rows: np.linalg.norm(rows, axis=1), force)
     return size, float(np.median(sizes))
@@ -89,7 +89,7 @@ def _vertical(evidence: Evidence) -> tuple[FloatArray, FloatArray] | None:
     up = evidence.up / np.linalg.norm(evidence.up)
     if 'gravity' in evidence.doubtful:
         return up, up
-    force = imu.linear_acceleration.mean(axis=0)
+    force = mean_row(imu.linear_acceleration)
     return force / np.linalg.norm(force), up
 
 
@@ -298,7 +298,7 @@ def force_scale(evidence: Evidence) -> Iterator[Measure]:
     if imu is None or 'gravity' in evidence.doubtful:
         return
     up = evidence.up
-    size = float(imu.linear_acceleration.mean(axis=0) @ up / np.linalg.norm(up))
+    size = float(mean_row(imu.linear_acceleration) @ up / np.linalg.norm(up))
     scale = size / float(np.linalg.norm(up))
     told = None
     if scale > 0.0 and abs(math.log(scale)) > _GRAVITY[0]:
@@ -317,7 +317,7 @@ def bias(evidence: Evidence) -> Iterator[Measure]:
     if imu is None or ideal is None or 'orientation' in evidence.doubtful:
         return
     error = by_blocks(np.subtract, imu.angular_velocity, ideal.rate)
-    mean = error.mean(axis=0)
+    mean = mean_row(error)
     size = float(np.linalg.norm(mean))
     # Vibration is gone in a second; what is left varies from one to the next.
     blocks = block_means(evidence.imu_time, error, _INDEPENDENT_S)

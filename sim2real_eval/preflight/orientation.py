@@ -11,7 +11,7 @@ import numpy as np
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, by_blocks, is_absent
 from . import findings
-from .evidence import Evidence
+from .evidence import Evidence, mean_row
 from .outcome import Measure
 
 _HEADING_DEG = (7.0, 20.0)
@@ -67,7 +67,7 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
             yield Measure(turn, _HEADING_DEG[0], told, 'imu heading', 'either')
     if 'gravity' not in evidence.doubtful:
         force = by_blocks(rotations.rotate, imu.orientation, imu.linear_acceleration)
-        up = force.mean(axis=0)
+        up = mean_row(force)
         cosine = float(up[2]) / max(float(np.linalg.norm(up)), 1e-9)
         tilt = math.degrees(math.acos(float(np.clip(cosine, -1.0, 1.0))))
         wrong = tilt > _TILT_DEG

@@ -243,6 +243,8 @@ _SLOW_SHARE = 0.5
 # Periods in a recording that the fit of frames, delay and lever arm may have removed.
 _LEAST_PERIODS = 6
 _LEAST_EPOCHS = 64
+# Two hours at 10 Hz say as much as a day, whose least squares take 0.5 GB.
+_MOST_EPOCHS = 1 << 16
 
 
 def independence(evidence: Evidence) -> Iterator[Measure]:
@@ -306,6 +308,7 @@ def _errors(evidence: Evidence) -> FloatArray | None:
     )
     if inside.sum() < _LEAST_EPOCHS:
         return None
+    inside &= np.cumsum(inside) <= _MOST_EPOCHS
     arm, _ = maker.mounting(fixes.frame)
 
     def known(some: FloatArray) -> FloatArray:

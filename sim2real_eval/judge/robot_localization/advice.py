@@ -17,6 +17,7 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
     TwistArray,
+    by_blocks,
 )
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings
@@ -204,15 +205,29 @@ def motion_advice(stamp_ns: IntArray, position: FloatArray, velocity: FloatArray
     A velocity that is not a number does not count.
     """
     notes: list[Finding] = []
-    speed = np.nan_to_num(np.linalg.norm(velocity, axis=1), nan=0.0, posinf=np.inf)
+    speed = by_blocks(
+        lambda rows: np.nan_to_num(np.linalg.norm(rows, axis=1), nan=0.0, posinf=np.inf), velocity
+    )
     if len(speed) and speed.max() > _FAST:
         first = (stamp_ns[np.argmax(speed > _FAST)] - stamp_ns[0]) * 1e-9
         notes.append(findings.TOO_FAST(limit=_FAST, first=first, speed=speed.max()))
     # What has diverged may be too far for a square, which is no jump of any size.
     with np.errstate(over='ignore', invalid='ignore'):
-        steps = np.linalg.norm(np.diff(position, axis=0), axis=1)
-    allowed = _JUMP_M + _FAST * np.diff(stamp_ns) * 1e-9
-    far = np.flatnonzero(np.isfinite(steps) & (steps > allowed))
+        steps = by_blocks(
+            lambda after, before: np.linalg.norm(after - before, axis=1),
+            position[1:],
+            position[:-1],
+        )
+    far = np.flatnonzero(
+        by_blocks(
+            lambda step, after, before: (
+                np.isfinite(step) & (step > _JUMP_M + _FAST * (after - before) * 1e-9)
+            ),
+            steps,
+            stamp_ns[1:],
+            stamp_ns[:-1],
+        )
+    )
     if len(far):
         at = (stamp_ns[far[0] + 1] - stamp_ns[0]) * 1e-9
         notes.append(findings.JUMPS(count=len(far), step=steps[far[0]], first=at))

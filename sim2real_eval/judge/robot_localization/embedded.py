@@ -245,8 +245,10 @@ def judge_prepared(
     if f and plane is not None:
         row = out.filtered[:f, 0]
         filtered = FilteredGps(
-            navsat_state, plane, config.base_link_frame, out.stamp_ns[row], out.filtered[:f, 1],
-            x[row, :3], pose_covariance[row, :3, :3],
+            navsat_state, plane, config.base_link_frame,
+            by_blocks(lambda chosen: out.stamp_ns[chosen], row), out.filtered[:f, 1],
+            by_blocks(lambda chosen: x[chosen, :3], row),
+            by_blocks(lambda chosen: pose_covariance[chosen, :3, :3], row),
         )  # fmt: skip
     run = JudgedRun(
         stamp_ns=out.stamp_ns[:n],
@@ -258,8 +260,8 @@ def judge_prepared(
         pose_covariance=pose_covariance,
         twist_covariance=out.twist_covariance[:n],
         gps_stamp_ns=inputs.navsat.stamp_ns[fix],
-        gps_position=out.gps_position[:g].copy(),
-        gps_covariance=out.gps_covariance[:g].copy(),
+        gps_position=by_blocks(np.copy, out.gps_position[:g]),
+        gps_covariance=by_blocks(np.copy, out.gps_covariance[:g]),
         parts=parts,
         notes=tuple(notes),
         corrections=corrections,
