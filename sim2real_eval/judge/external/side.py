@@ -19,9 +19,7 @@ from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from .follower import ODOMETRY, ExpectedJudge, PendingMessage, Published, rounded_up
-from .played import Wait, Work
 from .process import NODE_NAME, JudgeProcess, executable, filter_command, filter_node, node_folder
-from .publishers import alone
 from .senders import (
     FILTERED_TOPIC,
     Inbox,
@@ -31,6 +29,7 @@ from .senders import (
     coinciding_frames,
     filter_topics,
 )
+from .waits import Wait, Work, alone
 
 # Questions without an answer yet; the queues of services hold ten.
 _MOST_OPEN = 8
@@ -57,13 +56,7 @@ class Side:
     """
 
     def __init__(
-        self,
-        node: Node,
-        namespace: str,
-        setup: JudgeSetup,
-        recording: Recording,
-        *,
-        judge: str = 'judge_node',
+        self, node: Node, namespace: str, setup: JudgeSetup, recording: Recording, *, judge: str
     ) -> None:
         self._space = f'/{namespace.strip("/")}'
         self.name = f'{judge} in {self._space}'
@@ -88,7 +81,6 @@ class Side:
             self._frames, self._moved = coinciding
         self.run_on_ns = setup.case.clock.run_on_ns
         self._stack = contextlib.ExitStack()
-        self._processes: list[JudgeProcess] = []
 
     def __enter__(self) -> Side:
         try:
@@ -113,13 +105,9 @@ class Side:
         self._questions = Questions(node, closing, f'{space}/{NODE_NAME}')
         self._files = files
         command = filter_command(self._kind, files.path, space, self._setup, self._recording)
-        self._start(self.name, command)
-
-    def _start(self, name: str, command: Sequence[str]) -> None:
-        domain = self._node.context.get_domain_id()
-        process = JudgeProcess(name, command, {**os.environ, 'ROS_DOMAIN_ID': str(domain)})
-        self._processes.append(process)
-        process.started(self._stack)
+        domain = str(node.context.get_domain_id())
+        self._process = JudgeProcess(self.name, command, {**os.environ, 'ROS_DOMAIN_ID': domain})
+        self._process.started(closing)
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
@@ -130,9 +118,8 @@ class Side:
         return self._follower.grids.next_ns
 
     def check(self) -> None:
-        """Raise JudgeError when a node has ended."""
-        for process in self._processes:
-            process.check()
+        """Raise JudgeError when the node has ended."""
+        self._process.check()
 
     def begin(self, start_ns: int) -> int:
         """Set the timers for the run; return the first time of the clock."""
