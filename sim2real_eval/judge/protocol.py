@@ -28,9 +28,9 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry, entry_points, is_in_file, raised_at
 from sim_sensors.core.rotations import from_heading, rotate_back
+from sim_sensors.core.shipped import is_yaml
 from . import findings
 from .estimate import JudgedRun
-from .named_files import is_yaml
 
 
 class Judge(Protocol):

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.named_files import named_file
 from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.core.shipped import config_names
+from sim_sensors.core.shipped import config_names, named_file
 from sim_sensors.world.earth import EARTHS, TurningEarth, turns
 from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
 
