@@ -29,9 +29,9 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import IntArray, MessageArray
 from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.ros.node_settings import Datum
-from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.outputs import OUTPUTS
 from sim_sensors.ros.sensor_node import SensorNode
+from sim_sensors.ros.truth_topics import ODOMETRY_TOPIC
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.delivery import Channel
 
