@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, positive
 from sim_sensors.core.seeding import Streams
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -138,7 +138,7 @@ class AirSimGyroscope(Parameters):
         'rad/s',
         'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
     )
-    bias_time: float = parameter(500.0, 's', 'Scale of the drift, no correlation time.', above=0.0)
+    bias_time: float = positive(500.0, 's', 'Scale of the drift, no correlation time.')
     turn_on_bias: Axes = axes('rad/s', 'Bias of the first sample.', read_only=True)
 
 
@@ -154,7 +154,7 @@ class AirSimAccelerometer(Parameters):
         'm/s^2',
         'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
     )
-    bias_time: float = parameter(800.0, 's', 'Scale of the drift, no correlation time.', above=0.0)
+    bias_time: float = positive(800.0, 's', 'Scale of the drift, no correlation time.')
     turn_on_bias: Axes = axes('m/s^2', 'Bias of the first sample.', read_only=True)
 
 

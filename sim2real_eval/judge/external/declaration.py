@@ -13,7 +13,7 @@ from typing import Any
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, TF_TYPE
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
-from sim_sensors.core.parameters import Parameters, non_negative, parameter, rare
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive, rare
 
 _NAME = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
 
@@ -96,7 +96,7 @@ class StackReady(Parameters):
     lifecycle: str = parameter(
         '', '', 'Lifecycle node, such as /filter: it is configured and activated if necessary.'
     )
-    timeout: float = parameter(90.0, 's', 'Longest start.', above=0.0)
+    timeout: float = positive(90.0, 's', 'Longest start.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,8 +111,8 @@ class StackClock(Parameters):
         'have by default. real_time: at a rate.',
         choices=('lockstep', 'real_time'),
     )
-    rate: float = parameter(
-        1.0, '1', 'real_time: seconds of the recording per second.', above=0.0, maximum=1000.0
+    rate: float = positive(
+        1.0, '1', 'real_time: seconds of the recording per second.', maximum=1000.0
     )
     node: str = parameter(
         '', '', 'lockstep: the node that waits, such as /ekf_filter_node; empty: the only one.'
