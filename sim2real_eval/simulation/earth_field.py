@@ -10,7 +10,7 @@ import numpy as np
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, MagneticFieldArray
-from sim_sensors.world.fields import EarthField
+from sim_sensors.world.earth import EarthField
 from sim_sensors.world.world import World
 from . import spans
 from .twin_maker import TwinMaker

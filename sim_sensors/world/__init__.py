@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from .fields import EarthField, Gravity, normal_gravity
+    from .earth import EarthField, Gravity, normal_gravity
     from .geodesy import LocalFrame
     from .scene import Tags
     from .world import World, load_world

@@ -16,11 +16,10 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import Parameter, Parameters, parameter
+from sim_sensors.core.parameters import Parameter, Parameters, non_negative, parameter, positive
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.core.shipped import config_names, config_path
-from .earth import TurningEarth
-from .fields import EarthField, Gravity
+from .earth import EarthField, Gravity, TurningEarth
 from .geodesy import DEFAULT_ORIGIN, LocalFrame
 from .scene import Boxes, Dipoles, Landmarks, Tags, chessboard
 
@@ -111,11 +110,11 @@ class _Dipole(Parameters):
 class _Scattered(Parameters):
     """Magnets at random places in a box."""
 
-    count: int = parameter(0, '1', 'How many.', minimum=0.0, maximum=1e6)
+    count: int = non_negative(0, '1', 'How many.', maximum=1e6)
     low: Axes = axes('m', 'One corner of the box.')
     high: Axes = axes('m', 'The opposite corner.')
     moment: float = parameter(1.0, 'A m^2', 'Magnetic moment of each.')
-    seed: int = parameter(0, '1', 'Of the draw.', minimum=0.0)
+    seed: int = non_negative(0, '1', 'Of the draw.')
 
     def _check(self) -> None:
         if any(high < low for low, high in zip(self.low, self.high, strict=True)):
@@ -138,7 +137,7 @@ class _Chessboard(Parameters):
 
     rows: int = parameter(3, '1', 'Inner corners along its z axis.', minimum=1.0, maximum=1e3)
     columns: int = parameter(3, '1', 'Inner corners along its y axis.', minimum=1.0, maximum=1e3)
-    square: float = parameter(0.02, 'm', 'Edge of a square.', above=0.0)
+    square: float = positive(0.02, 'm', 'Edge of a square.')
     position: Axes = axes('m', 'Of the first corner.')
     rpy: Axes = axes('rad', 'Roll, pitch, yaw about fixed axes; the board is in its plane x = 0.')
     first_id: int = parameter(0, '1', 'Number of the first corner as landmark; others follow.')
@@ -158,7 +157,7 @@ class _Tag(Parameters):
     rpy: Axes = axes(
         'rad', 'Roll, pitch, yaw about fixed axes; z comes out of its face, y is up on it.'
     )
-    size: float = parameter(0.1651, 'm', 'Edge.', above=0.0)
+    size: float = positive(0.1651, 'm', 'Edge.')
 
 
 @dataclasses.dataclass(frozen=True)
