@@ -51,11 +51,8 @@ class Mountings:
     def of(self, frame: str, what: str = 'simulated sensor') -> tuple[FloatArray, FloatArray]:
         """Return where a frame is: position `(3,)` m and quaternion `(4,)`, sensor to body.
 
-        Raises
-        ------
-        JudgeError
-            When static transforms are given but do not connect the frame to the base; it names
-            `what` needs it.
+        Raises JudgeError when static transforms are given but do not connect the frame to the
+        base; it names `what` needs it.
         """
         rotation, translation = self.frames.lookup(self._base, frame, what)
         return translation, Rotation.from_matrix(rotation).as_quat()

@@ -35,10 +35,7 @@ def stack_inputs(
 ) -> Mapping[str, tuple[MessageType, MessageArray]]:
     """Return messages and their type by input; the initial pose is the first from `start_ns` on.
 
-    Raises
-    ------
-    JudgeError
-        When the recording lacks an input, or it cannot be sent as the declared type.
+    Raises JudgeError when the recording lacks an input, or it cannot be sent as the declared type.
     """
     found = {}
     array: MessageArray
