@@ -238,10 +238,6 @@ class Estimate:
             angular_velocity=np.full((n, 3), np.nan),
             pose_covariance=pose,
             twist_covariance=twist,
-            gps_stamp_ns=np.zeros(0, dtype=np.int64),
-            gps_position=np.zeros((0, 3)),
-            gps_covariance=np.zeros((0, 6, 6)),
-            parts=(),
             notes=tuple(notes),
             unknown=frozenset(unknown | ({'position'} if self.position is None else set())),
         )

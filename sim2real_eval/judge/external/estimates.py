@@ -128,11 +128,6 @@ def _of_body(
         angular_velocity=array.angular_velocity,
         pose_covariance=covariance,
         twist_covariance=array.twist_covariance,
-        gps_stamp_ns=np.zeros(0, dtype=np.int64),
-        gps_position=np.zeros((0, 3)),
-        gps_covariance=np.zeros((0, 6, 6)),
-        parts=(),
-        notes=(),
         unknown=frozenset(unknown),
     )
 
