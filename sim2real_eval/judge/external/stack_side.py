@@ -30,10 +30,10 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.measurements import MessageArray
 from .declaration import RosStack
-from .estimates import estimated_run
 from .follower import ArrayFeed, PendingMessage
 from .process import JudgeProcess, node_folder
 from .senders import Inbox, Questions, Senders, StaticFrames, interface
+from .stack_messages import estimated_run
 from .waits import Wait, Work
 
 # rclcpp takes the clock in a thread of its own, whose work no answer proves; see `Side`.
