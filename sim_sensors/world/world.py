@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.config_files import check_keys, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameter, Parameters, non_negative, parameter, positive
@@ -214,10 +214,7 @@ def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
 
     Raises ParameterError on the first thing that is wrong.
     """
-    known = [*_PARTS, 'dipole_radius', *_LISTS]
-    for key in mapping:
-        if key not in known:
-            raise ParameterError(where, str(key), not_among('unknown key', key, known))
+    check_keys(mapping, [*_PARTS, 'dipole_radius', *_LISTS], where)
     parts = {
         key: type(default).from_mapping(mapping[key], where, key) if key in mapping else default
         for key, default in _PARTS.items()
