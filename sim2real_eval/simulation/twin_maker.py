@@ -36,8 +36,7 @@ from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 from . import spans
 from .findings import ATTITUDE_DIFFERS, NOTHING_SEEN, PLACED_BY_MODEL, RATE_DIFFERS
-from .mounting import Mountings, Placed, with_places
-from .twin import Twin, TwinSensors, with_topic
+from .twin import Mountings, Placed, Twin, TwinSensors, with_places, with_topic
 
 # Time from the first sample of the magnetometer in which the field is measured.
 _FIELD_S = 2.0

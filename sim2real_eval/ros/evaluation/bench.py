@@ -21,9 +21,8 @@ from sim2real_eval.judge.external.waits import alone
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
-from sim2real_eval.simulation.mounting import Placed, with_places
 from sim2real_eval.simulation.spans import noise_free
-from sim2real_eval.simulation.twin import TwinSensors
+from sim2real_eval.simulation.twin import Placed, TwinSensors, with_places
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import IntArray, MessageArray
