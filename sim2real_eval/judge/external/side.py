@@ -81,6 +81,7 @@ class Side:
             self._frames, self._moved = coinciding
         self.run_on_ns = setup.case.clock.run_on_ns
         self._stack = contextlib.ExitStack()
+        self._processes: list[JudgeProcess] = []
 
     def __enter__(self) -> Side:
         try:
@@ -105,9 +106,13 @@ class Side:
         self._questions = Questions(node, closing, f'{space}/{NODE_NAME}')
         self._files = files
         command = filter_command(self._kind, files.path, space, self._setup, self._recording)
-        domain = str(node.context.get_domain_id())
-        self._process = JudgeProcess(self.name, command, {**os.environ, 'ROS_DOMAIN_ID': domain})
-        self._process.started(closing)
+        self._start(self.name, command)
+
+    def _start(self, name: str, command: Sequence[str]) -> None:
+        domain = self._node.context.get_domain_id()
+        process = JudgeProcess(name, command, {**os.environ, 'ROS_DOMAIN_ID': str(domain)})
+        self._processes.append(process)
+        process.started(self._stack)
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
@@ -118,8 +123,9 @@ class Side:
         return self._follower.grids.next_ns
 
     def check(self) -> None:
-        """Raise JudgeError when the node has ended."""
-        self._process.check()
+        """Raise JudgeError when a node has ended."""
+        for process in self._processes:
+            process.check()
 
     def begin(self, start_ns: int) -> int:
         """Set the timers for the run; return the first time of the clock."""
