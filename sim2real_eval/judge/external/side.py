@@ -56,7 +56,13 @@ class Side:
     """
 
     def __init__(
-        self, node: Node, namespace: str, setup: JudgeSetup, recording: Recording, *, judge: str
+        self,
+        node: Node,
+        namespace: str,
+        setup: JudgeSetup,
+        recording: Recording,
+        *,
+        judge: str = 'judge_node',
     ) -> None:
         self._space = f'/{namespace.strip("/")}'
         self.name = f'{judge} in {self._space}'
