@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 
 __all__ = ['EarthField', 'Gravity', 'LocalFrame', 'Tags', 'World', 'load_world', 'normal_gravity']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'world', 'geodesy', 'fields', 'scene')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'world', 'geodesy', 'earth', 'scene')
