@@ -13,7 +13,7 @@ import pytest
 from camera_examples import VGA, board, camera, cloud
 
 from sim_sensors.camera.camera import CameraModel
-from sim_sensors.camera.lines import LineArray
+from sim_sensors.camera.features import LineArray
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.scenarios import FigureEight, Standstill

@@ -16,7 +16,7 @@ from pygeomag import GeoMag
 from sim2real_eval.benches.world import default_area, default_height, things, world_map
 from sim2real_eval.report.world import strength_levels, world_figure
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.world.fields import EarthField, wmm_epoch
+from sim_sensors.world.earth import EarthField, wmm_epoch
 from sim_sensors.world.scene import Dipoles, chessboard
 from sim_sensors.world.world import World, load_world, world_names
 

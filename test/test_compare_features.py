@@ -19,7 +19,7 @@ from sim2real_eval.report.signals import signal_tables
 from sim2real_eval.signals.comparison import compare_runs
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
-from sim_sensors.camera.lines import LineArray, edges
+from sim_sensors.camera.features import LineArray, edges
 from sim_sensors.camera.pinhole import Distortion, Intrinsics
 from sim_sensors.camera.scene import Mismatches
 

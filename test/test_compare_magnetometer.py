@@ -18,9 +18,13 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.signals.comparison import compare_runs
 from sim2real_eval.signals.measured import run_signals
 from sim2real_eval.signals.options import LIGORIO_2015, SignalOptions
-from sim2real_eval.simulation.earth_field import early_field, maker_with_field
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
+from sim2real_eval.simulation.twin_maker import (
+    TwinMaker,
+    early_field,
+    maker_with_field,
+    synthetic_recording,
+)
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import Magnetometer, MagnetometerErrors, load_mag
 from sim_sensors.motion.spatial_scenarios import Swaying

@@ -12,8 +12,8 @@ import math
 import numpy as np
 import pytest
 
+from sim_sensors.gps.events import Jamming, Spoofing
 from sim_sensors.gps.gps import ConstantCovariance, GpsModel, simulate
-from sim_sensors.gps.interference import Jamming, Spoofing
 from sim_sensors.gps.position_noise import GaussianNoise
 from sim_sensors.motion.scenarios import Line, Standstill
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN

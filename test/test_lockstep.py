@@ -29,7 +29,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external import publishers, senders
+from sim2real_eval.judge.external import senders, waits
 from sim2real_eval.judge.external.follower import (
     PendingMessage,
     Published,
@@ -43,9 +43,9 @@ from sim2real_eval.judge.external.graph import (
     private_context,
 )
 from sim2real_eval.judge.external.process import executable
-from sim2real_eval.judge.external.publishers import alone, publishers_of
 from sim2real_eval.judge.external.senders import Senders, input_topics
 from sim2real_eval.judge.external.side import Side
+from sim2real_eval.judge.external.waits import alone, publishers_of
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode_transforms
@@ -284,7 +284,7 @@ def test_publishers_that_come_or_go_are_waited_for_and_those_that_stay_are_refus
     looks = iter(seen)
     node: Any = SimpleNamespace(get_publishers_info_by_topic=lambda _: next(looks, seen[-1]))
     # Each look takes ten seconds.
-    monkeypatch.setattr(publishers, 'time', SimpleNamespace(monotonic=count(0.0, 10.0).__next__))
+    monkeypatch.setattr(waits, 'time', SimpleNamespace(monotonic=count(0.0, 10.0).__next__))
     work = alone(node, '/topic', '/own', 'it must be one')
     with pytest.raises(JudgeError) if refused else contextlib.nullcontext() as found:
         for wait in work:

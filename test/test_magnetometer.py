@@ -29,7 +29,7 @@ from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.noise.processes import WhiteDensity, correlation_root
 from sim_sensors.sensor.catalogue import names
 from sim_sensors.sensor.delivery import Delivery
-from sim_sensors.world.fields import EarthField
+from sim_sensors.world.earth import EarthField
 from sim_sensors.world.scene import Dipoles
 from sim_sensors.world.world import World, load_world
 

@@ -16,14 +16,14 @@ from rclpy.serialization import serialize_message
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.motions import motion_of, truth_of
-from sim_sensors.ros.messages import messages_of
-from sim_sensors.ros.odometry_topic import odometry_array, odometry_of_bytes
+from sim_sensors.ros.messages import array_of, messages_of
+from sim_sensors.ros.truth_topics import odometry_of_bytes
 
 TRUTH = truth_of(motion_of('drive_half_sine', seed=3, run='run_1', duration=1.0, parameters={}))
 
 
 def test_messages_and_arrays_turn_into_each_other_without_loss() -> None:
-    back = odometry_array(list(messages_of(TRUTH)))
+    back = array_of(list(messages_of(TRUTH)))
     for field in dataclasses.fields(OdometryArray):
         one, other = getattr(back, field.name), getattr(TRUTH, field.name)
         assert (one == other) if isinstance(one, str) else one.tobytes() == other.tobytes()
@@ -59,7 +59,7 @@ def test_bytes_of_odometry_are_read_as_its_message_is(frame: str, child: str) ->
     little, big = serialize_message(message), big_endian(row)
     assert little[:2] == b'\x00\x01'
     assert len(little) == len(big)
-    for read in (odometry_of_bytes(little), odometry_of_bytes(big), odometry_array([message])):
+    for read in (odometry_of_bytes(little), odometry_of_bytes(big), array_of([message])):
         for field in dataclasses.fields(OdometryArray):
             one, other = getattr(read, field.name), getattr(row, field.name)
             assert (one == other) if isinstance(one, str) else one.tobytes() == other.tobytes()

@@ -20,12 +20,12 @@ from recording_examples import SUFFIX, drive, write_bags
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording import unpacking
+from sim2real_eval.recording import storage as storing
 from sim2real_eval.recording.mcap import check_checksums, read_messages
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.single_messages import typestore
-from sim2real_eval.recording.unpacking import zstandard
+from sim2real_eval.recording.storage import zstandard
 from sim2real_eval.recording.writing import Storage, write_recording
 
 
@@ -234,8 +234,8 @@ def test_compressed_bags_are_read_and_unpack_to_no_more_than_is_allowed(
     read = read_recording(bag)
     for topic, array in plain.messages.items():
         assert np.array_equal(read.messages[topic].stamp_ns, array.stamp_ns)
-    monkeypatch.setattr(unpacking, 'LARGEST', 200)
-    monkeypatch.setattr(unpacking, '_MOST_TIMES', 1)
+    monkeypatch.setattr(storing, 'LARGEST', 200)
+    monkeypatch.setattr(storing, '_MOST_TIMES', 1)
     with pytest.raises(RecordingError, match=problem):
         read_recording(bag)
 

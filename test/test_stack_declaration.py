@@ -11,8 +11,7 @@ import pytest
 
 from sim2real_eval import simulate
 from sim2real_eval.judge.external.declaration import ESTIMATES, RosStack, StackFrames, StackOutput
-from sim2real_eval.judge.external.estimates import estimated_run
-from sim2real_eval.judge.external.stack_inputs import stack_inputs
+from sim2real_eval.judge.external.stack_messages import estimated_run, stack_inputs
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.recording.cdr import encode, encode_transforms
 from sim2real_eval.recording.message_types import TF_TYPE, known_type

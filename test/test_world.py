@@ -17,7 +17,7 @@ from sim_sensors.core.shipped import config_path
 from sim_sensors.imu.imu import simulate
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.world.fields import EarthField, Gravity, normal_gravity, wmm_field
+from sim_sensors.world.earth import EarthField, Gravity, normal_gravity, wmm_field
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.scene import Landmarks, Tags, chessboard
 from sim_sensors.world.world import World, load_world, world_names

@@ -17,8 +17,8 @@ from sim2real_eval.recording.reading import Failure, Source
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
-from sim2real_eval.simulation.earth_field import maker_with_field
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin_maker import maker_with_field
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.world.world import World
 

@@ -13,7 +13,7 @@ import numpy as np
 from sim2real_eval.common.results import versions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.world.fields import wmm_epoch
+from sim_sensors.world.earth import wmm_epoch
 from sim_sensors.world.world import World
 
 Area = tuple[float, float, float, float]

@@ -118,7 +118,7 @@ def _check_out(out: str, *, overwrite: bool) -> None:
 
 def _at(world: World, year: float) -> World:
     """Return the world at another time."""
-    from sim_sensors.world.fields import EarthField
+    from sim_sensors.world.earth import EarthField
 
     if world.earth_field.model != 'wmm':
         raise ParameterError(

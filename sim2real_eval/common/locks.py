@@ -8,14 +8,16 @@ import errno
 import os
 import re
 import shutil
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
 from glob import escape
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from sim_sensors.core.errors import Sim2RealError
-from .interrupts import uninterrupted
 
 try:
     import fcntl
@@ -27,6 +29,7 @@ _HELD: dict[Path, int] = {}
 _DESCRIPTORS: set[int] = set()
 _TRIES = 1000  # of a folder that does not stay
 _OF_SYSTEMS_WITHOUT_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 
 
 def _let_go() -> None:
@@ -135,6 +138,30 @@ def _locked(lock: Path, target: Path, shown: str) -> int:
                 ) from None
             raise
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hear Ctrl-C and SIGTERM at the end of the block only, as their handlers would have then.
+
+    For steps that take milliseconds. Only the main thread is interrupted by signals; in others,
+    and for signals that Python does not handle, this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[tuple[int, FrameType | None]] = []
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in _INTERRUPTS}
+    handled = [number for number in _INTERRUPTS if callable(before[number])]
+    try:
+        for number in handled:
+            signal.signal(number, lambda *signalled: heard.append(signalled))
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, before[number])
+        for signalled in heard:
+            before[signalled[0]](*signalled)
 
 
 # Folders for what is not finished, which nobody but their maker removes while it lives.

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sim_sensors.core.errors import Sim2RealError
-from .interrupts import uninterrupted
-from .locks import Scratch, check_place, hold, left_scratches, remove_scratch
+from .locks import Scratch, check_place, hold, left_scratches, remove_scratch, uninterrupted
 
 # What may be written.
 

@@ -175,11 +175,11 @@ class JudgedRun:
     angular_velocity: FloatArray
     pose_covariance: FloatArray
     twist_covariance: FloatArray
-    gps_stamp_ns: IntArray
-    gps_position: FloatArray
-    gps_covariance: FloatArray
-    parts: tuple[PartCount, ...]
-    notes: tuple[Finding, ...]
+    gps_stamp_ns: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    gps_position: FloatArray = dataclasses.field(default_factory=lambda: np.zeros((0, 3)))
+    gps_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.zeros((0, 6, 6)))
+    parts: tuple[PartCount, ...] = ()
+    notes: tuple[Finding, ...] = ()
     corrections: Corrections = dataclasses.field(default_factory=Corrections.none)
     filtered_gps: FilteredGps | None = None
     about_axes: bool = False

@@ -28,9 +28,9 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry, entry_points, is_in_file, raised_at
 from sim_sensors.core.rotations import from_heading, rotate_back
+from sim_sensors.core.shipped import is_yaml
 from . import findings
 from .estimate import JudgedRun
-from .named_files import is_yaml
 
 
 class Judge(Protocol):
@@ -144,11 +144,8 @@ def takes_inputs(judge: str) -> bool:
 def load_judge(request: JudgeRequest) -> Judge:
     """Return the judge that is asked for.
 
-    Raises
-    ------
-    Sim2RealError
-        For an unknown name, options that do not go with it, wrong parameters, or a judge that
-        needs what is not installed.
+    Raises Sim2RealError for an unknown name, options that do not go with it, wrong parameters, or
+    a judge that needs what is not installed.
 
     Examples
     --------
@@ -212,10 +209,7 @@ class Estimate:
     def judged(self) -> JudgedRun:
         """Return the run, with NaN for what is not known.
 
-        Raises
-        ------
-        JudgeError
-            For wrong shapes, or times that do not increase.
+        Raises JudgeError for wrong shapes, or times that do not increase.
         """
         stamp_ns = np.asarray(self.stamp_ns)
         n = len(stamp_ns) if stamp_ns.ndim == 1 else -1
@@ -244,10 +238,6 @@ class Estimate:
             angular_velocity=np.full((n, 3), np.nan),
             pose_covariance=pose,
             twist_covariance=twist,
-            gps_stamp_ns=np.zeros(0, dtype=np.int64),
-            gps_position=np.zeros((0, 3)),
-            gps_covariance=np.zeros((0, 6, 6)),
-            parts=(),
             notes=tuple(notes),
             unknown=frozenset(unknown | ({'position'} if self.position is None else set())),
         )

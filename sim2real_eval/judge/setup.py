@@ -13,9 +13,8 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import ImuArray
-from sim_sensors.core.shipped import config_names
+from sim_sensors.core.shipped import config_names, named_file
 from .estimate import JudgedRun
-from .named_files import named_file
 from .protocol import JudgeRequest
 from .robot_localization.advice import has_no_attitude
 from .robot_localization.configuration import (

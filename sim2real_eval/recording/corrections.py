@@ -26,7 +26,7 @@ from sim_sensors.core.measurements import (
     blocks,
     by_blocks,
 )
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from .poses import with_velocities
 from .recording import Recording
 
@@ -88,11 +88,11 @@ class ImuCorrection(_Correction):
         'accelerometer: 180, 0, 0 if only the orientation has forward-right-down axes.',
     )
     heading: float = parameter(0.0, 'deg', 'Error of the published heading; taken off.')
-    acceleration_std: float | None = parameter(
-        None, 'm/s^2', 'Stated instead of the covariance.', minimum=0.0, optional=float
+    acceleration_std: float | None = non_negative(
+        None, 'm/s^2', 'Stated instead of the covariance.', optional=float
     )
-    rate_std: float | None = parameter(
-        None, 'rad/s', 'Stated instead of the covariance.', minimum=0.0, optional=float
+    rate_std: float | None = non_negative(
+        None, 'rad/s', 'Stated instead of the covariance.', optional=float
     )
 
     def applied(self, imu: ImuArray) -> ImuArray:
@@ -149,8 +149,8 @@ class FixCorrection(_Correction):
 
     delay: float = parameter(0.0, 's', 'How late the stamps are; taken off.')
     swapped: bool = parameter(False, '', 'Whether latitude and longitude are exchanged.')
-    std: float | None = parameter(
-        None, 'm', 'Stated for each axis instead of the covariance.', minimum=0.0, optional=float
+    std: float | None = non_negative(
+        None, 'm', 'Stated for each axis instead of the covariance.', optional=float
     )
 
     def applied(self, fixes: FixArray) -> FixArray:
@@ -199,8 +199,8 @@ class TruthCorrection(_Correction):
         'instead, as of a twist that is late.',
         choices=('body', 'world', 'positions'),
     )
-    position_scale: float = parameter(1.0, '1', 'Factor to m: 0.001 for mm.', above=0.0)
-    speed_scale: float = parameter(1.0, '1', 'Factor to m/s: 0.277778 for km/h.', above=0.0)
+    position_scale: float = positive(1.0, '1', 'Factor to m: 0.001 for mm.')
+    speed_scale: float = positive(1.0, '1', 'Factor to m/s: 0.277778 for km/h.')
     turn: float = parameter(
         0.0, 'deg', 'Yaw of the world axes against east and north; taken off the whole motion.'
     )

@@ -20,7 +20,7 @@ from sim2real_eval.common.errors import RecordingError
 from sim_sensors.core.measurements import BLOCK, Columns, MessageArray
 from .message_types import known_type
 from .recording import Content
-from .sqlite import check_file, opened
+from .storage import check_file, opened
 
 LOG_SUFFIX = '.tlog'
 STATE_LOG = 'state.tlog'

@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from sim2real_eval.common.errors import RecordingError
-from .unpacking import LARGEST, unpacked
+from .storage import LARGEST, unpacked
 
 _MAGIC = b'\x89MCAP0\r\n'
 _FOOTER, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = 0x02, 0x04, 0x05, 0x06, 0x0F

@@ -34,8 +34,7 @@ from .message_types import (
 from .poses import frame_pair, poses_between
 from .recording import ROLE_CLASSES, Content, StaticTransform
 from .single_messages import Decoded, typestore
-from .sqlite import check_file, databases, opened
-from .unpacking import LARGEST, check_unpacked_size, unpacked_message
+from .storage import LARGEST, check_file, check_unpacked_size, databases, opened, unpacked_message
 
 Wanted = Callable[[str, str], bool]
 

@@ -35,7 +35,7 @@ from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.runner import conclude
 from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.ros.diagnostics import Reporter
-from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
+from sim_sensors.ros.truth_topics import ODOMETRY_TOPIC
 from .evaluation.run import Pass, first_difference
 from .evaluation.study import Study
 from .evaluation.tally import Pace, Stop, Stopped, Tally

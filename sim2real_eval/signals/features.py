@@ -14,8 +14,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim_sensors.camera.features import FeatureArray
-from sim_sensors.camera.lines import LineArray, edges
+from sim_sensors.camera.features import FeatureArray, LineArray, edges
 from sim_sensors.camera.scene import Scene
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -49,8 +48,7 @@ class FeatureAgreement:
         errors beyond 6 deviations.
     line_angle_rmse, line_distance_rmse : float or None
         Root mean square errors, rad and px, of the lines through the ends of rows and columns of
-        the world's chessboards, mismatches apart, see `sim_sensors.camera.lines`; None where none
-        is in view.
+        the world's chessboards, mismatches apart, see `LineArray`; None where none is in view.
     """
 
     rmse: tuple[float, float]

@@ -15,9 +15,8 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_origin
-from sim2real_eval.simulation.earth_field import maker_with_field
-from sim2real_eval.simulation.mounting import Mountings
-from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.simulation.twin import Mountings
+from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import (
     Columns,

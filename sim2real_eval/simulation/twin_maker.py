@@ -17,19 +17,29 @@ from sim2real_eval.recording.truth import frame_remarks, truth_of_base, truth_or
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray, is_absent
+from sim_sensors.core import rotations
+from sim_sensors.core.measurements import (
+    FloatArray,
+    MagneticFieldArray,
+    MessageArray,
+    OdometryArray,
+    is_absent,
+)
 from sim_sensors.core.seeding import run_label
 from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import SensorKind, kinds
+from sim_sensors.world.earth import EarthField
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 from . import spans
 from .findings import ATTITUDE_DIFFERS, NOTHING_SEEN, PLACED_BY_MODEL, RATE_DIFFERS
-from .mounting import Mountings, Placed, with_places
-from .twin import Twin, TwinSensors, with_topic
+from .twin import Mountings, Placed, Twin, TwinSensors, with_places, with_topic
+
+# Time from the first sample of the magnetometer in which the field is measured.
+_FIELD_S = 2.0
 
 
 class TwinMaker:
@@ -181,12 +191,8 @@ class TwinMaker:
         """Return the motion that sensors of a kind measure: that of the truth, or as a noise-free
         sensor of that kind measured it.
 
-        Raises
-        ------
-        MotionError
-            When its messages are too few, disordered or not finite.
-        JudgeError
-            When static transforms are given but do not connect its frame to the base.
+        Raises MotionError when its messages are too few, disordered or not finite. Raises
+        JudgeError when static transforms are given but do not connect its frame to the base.
         """
         ideal = self._ideal.get(kind.name)
         if ideal is None or kind.ideal is None:
@@ -271,13 +277,7 @@ class TwinMaker:
     def mounting(
         self, frame: str, what: str = 'simulated sensor'
     ) -> tuple[FloatArray, FloatArray]:
-        """Return where a sensor is: position `(3,)` m and quaternion `(4,)`, sensor to body.
-
-        Raises
-        ------
-        JudgeError
-            When static transforms are given but do not connect the frame to the base.
-        """
+        """Return where a sensor is, and raise JudgeError, as `Mountings.of` does."""
         return self._mountings.of(frame, what)
 
     def _with_camera(self, recording: Recording, placed: Placed, labels: Any) -> Recording:
@@ -318,6 +318,40 @@ class TwinMaker:
         return (moved(child=child, base=self._base),)
 
 
+def early_field(maker: TwinMaker) -> FloatArray | None:
+    """Return the mean field, `(3,)` T, world, of the first two seconds, turned by the truth.
+
+    [Ligorio2015] does so, section 2.3.1. What is fixed to the body, such as hard iron, is in it,
+    and turns with the body from then on. A noise-free magnetometer, which has none, goes before
+    the real one. None: there is neither.
+
+    `maker`: of the recording.
+    """
+    mag = spans.noise_free(maker.real).get('mag', maker.real.mag)
+    if not isinstance(mag, MagneticFieldArray):
+        return None
+    early = mag.take(mag.stamp_ns - mag.stamp_ns[0] <= _FIELD_S * 1e9)
+    at = maker.motion.at((early.stamp_ns - maker.start_ns) * 1e-9).orientation
+    turn = maker.mounting(mag.frame)[1][None]
+    field = rotations.rotate(at, rotations.rotate(turn, early.magnetic_field))
+    return np.asarray(field.mean(axis=0))
+
+
+def maker_with_field(
+    recording: Recording, world: World | None, *, seed: int, base_frame: str = 'base_link'
+) -> TwinMaker:
+    """Return the maker of a recording's twins, in `world`; None: in one with its early field.
+
+    Raises Sim2RealError as `TwinMaker`.
+    """
+    maker = TwinMaker(recording, seed=seed, base_frame=base_frame, world=world)
+    field = early_field(maker) if world is None else None
+    if field is not None:
+        found = EarthField(model='constant', value=tuple(field.tolist()))
+        maker.world = dataclasses.replace(maker.world, earth_field=found)
+    return maker
+
+
 def median_rate(array: MessageArray | None) -> float | None:
     """Return the median rate, Hz, to three digits so that jitter does not make odd periods."""
     if array is None or len(array) < 2:
@@ -340,10 +374,7 @@ def synthetic_recording(
     The origin of the motion's coordinates lies at `origin`; `world` says what else surrounds the
     sensors, in those coordinates. What a motion has as `noise_free_imu` is in the recording too.
 
-    Raises
-    ------
-    Sim2RealError
-        When the motion is too short to be one.
+    Raises Sim2RealError when the motion is too short to be one.
 
     Examples
     --------

@@ -21,9 +21,8 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
-from sim2real_eval.simulation.earth_field import maker_with_field
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.world.world import World
 from .adapting import lacks_heading, true_heading
 from .covariances import one_sided_covariances

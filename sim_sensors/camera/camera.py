@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import parameter
+from sim_sensors.core.parameters import non_negative, parameter
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -63,26 +63,25 @@ class CameraModel(MountedModel):
         'rad', 'Roll, pitch, yaw of the camera in the body; with zeros it looks forward, upright.'
     )
     latency: float = latency()
-    noise_std: tuple[float, float] = parameter(
-        (0.5, 0.5), 'px', 'White noise of a feature in each frame, along u and v.', minimum=0.0
+    noise_std: tuple[float, float] = non_negative(
+        (0.5, 0.5), 'px', 'White noise of a feature in each frame, along u and v.'
     )
     missed: float = share(
         0.0, 'Share of the visible features that are not found, drawn in each frame.'
     )
-    row_time: float = parameter(
+    row_time: float = non_negative(
         0.0,
         's',
         'Rolling shutter: from the exposure of a row to that of the next one below, the first at '
         'the stamp; 0: global shutter.',
-        minimum=0.0,
         maximum=1.0,
     )
-    border: float = parameter(
-        0.0, 'px', 'Features nearer to the edge of the image are not found.', minimum=0.0
+    border: float = non_negative(
+        0.0, 'px', 'Features nearer to the edge of the image are not found.'
     )
-    nearest: float = parameter(0.0, 'm', 'Features at a smaller depth are not found.', minimum=0.0)
-    farthest: float = parameter(
-        0.0, 'm', 'Features at a larger depth are not found; 0: no limit.', minimum=0.0
+    nearest: float = non_negative(0.0, 'm', 'Features at a smaller depth are not found.')
+    farthest: float = non_negative(
+        0.0, 'm', 'Features at a larger depth are not found; 0: no limit.'
     )
     intrinsics: Intrinsics = dataclasses.field(default_factory=Intrinsics)
     mismatches: Mismatches = dataclasses.field(default_factory=Mismatches)
@@ -116,10 +115,7 @@ class CameraModel(MountedModel):
     ) -> CameraSensor:
         """Switch a camera on that sees that world, or nothing; see `SensorModel.start`.
 
-        Raises
-        ------
-        SensorError
-            When the scene has ids that do not fit.
+        Raises SensorError when the scene has ids that do not fit.
         """
         return CameraSensor(self, seed, run, sensor, Scene.of(world or World()))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.rotations import skew
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,17 +38,8 @@ class CameraPose:
         arm = turned @ offset
         # p_body = p - R l: a rotation by d moves the body by -d x (R l) = [R l]x d.
         change = np.eye(6)
-        change[:3, 3:] = skew_matrices(arm[None])[0]
+        change[:3, 3:] = skew(arm[None])[0]
         return CameraPose(self.position - arm, turned, change @ self.covariance @ change.T)
-
-
-def skew_matrices(vectors: FloatArray) -> FloatArray:
-    """Return the matrices [v]x `(n, 3, 3)` of vectors `(n, 3)`, with [v]x a = v x a."""
-    result = np.zeros((len(vectors), 3, 3))
-    result[:, 0, 1], result[:, 0, 2] = -vectors[:, 2], vectors[:, 1]
-    result[:, 1, 0], result[:, 1, 2] = vectors[:, 2], -vectors[:, 0]
-    result[:, 2, 0], result[:, 2, 1] = -vectors[:, 1], vectors[:, 0]
-    return result
 
 
 # Pose of a camera from points by the direct linear transformation, planar and general.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, set_array
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, parameter, positive
 
 # Lens distortion with five coefficients: radial k1, k2, k3 and tangential p1, p2.
 #
@@ -123,8 +123,8 @@ class Intrinsics(Parameters):
 
     width: int = parameter(640, 'px', 'Columns of the image.', minimum=1)
     height: int = parameter(480, 'px', 'Rows of the image.', minimum=1)
-    fx: float = parameter(500.0, 'px', 'Focal length along u.', above=0.0)
-    fy: float = parameter(500.0, 'px', 'Focal length along v.', above=0.0)
+    fx: float = positive(500.0, 'px', 'Focal length along u.')
+    fy: float = positive(500.0, 'px', 'Focal length along v.')
     cx: float = parameter(319.5, 'px', 'Principal point, u.')
     cy: float = parameter(239.5, 'px', 'Principal point, v.')
     skew: float = parameter(0.0, '1', 'Skew ratio: entry of the camera matrix divided by fx.')

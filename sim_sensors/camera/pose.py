@@ -11,7 +11,8 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
-from .dlt import PLANAR_MINIMUM, CameraPose, dlt_pose, is_planar, skew_matrices
+from sim_sensors.core.rotations import skew
+from .dlt import PLANAR_MINIMUM, CameraPose, dlt_pose, is_planar
 from .pinhole import Intrinsics
 
 # The pose that explains the pixels best: least squares of the reprojection error.
@@ -106,7 +107,7 @@ class _Sight:
         by_point[:, :, 2] = -rays / local[:, 2:]
         by_point = self.intrinsics.ray_jacobian(rays) @ by_point @ pose.rotation.T
         # Rotated by d, the point is seen at R^T (offset - d x offset).
-        jacobian = np.concatenate([-by_point, by_point @ skew_matrices(offset)], axis=2)
+        jacobian = np.concatenate([-by_point, by_point @ skew(offset)], axis=2)
         return residuals.reshape(-1), (jacobian / self.std[:, None]).reshape(-1, 6)
 
 

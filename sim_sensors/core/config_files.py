@@ -12,14 +12,14 @@ import csv
 import functools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from .errors import MotionError, ParameterError
+from .errors import MotionError, ParameterError, not_among
 from .measurements import FloatArray
 from .parameters import float_of
 
@@ -92,6 +92,23 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
         found = 'nothing' if content is None else f'a {type(content).__name__}'
         raise ParameterError(where, '', f'holds {found}; must be a mapping of parameters')
     return content
+
+
+def check_keys(
+    tree: Mapping[str, object], known: Sequence[str], where: str, prefix: str = ''
+) -> None:
+    """Refuse keys of a mapping that are unknown; `prefix` is what they have in messages."""
+    for key in tree:
+        if key not in known:
+            raise ParameterError(where, f'{prefix}{key}', not_among('unknown key', key, known))
+
+
+def branch(tree: Mapping[str, Any], key: str, where: str, full: str = '') -> Mapping[str, Any]:
+    """Return a mapping in a tree, empty where none is given; `full` is its key in messages."""
+    value = tree.get(key) or {}
+    if not isinstance(value, Mapping):
+        raise ParameterError(where, full or key, f'{value!r} is not allowed; must be a mapping')
+    return value
 
 
 def _say(error: yaml.YAMLError) -> str:

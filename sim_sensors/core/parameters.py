@@ -195,6 +195,11 @@ def non_negative(default: Any, unit: str, doc: str, **further: Any) -> Any:
     return parameter(default, unit, doc, minimum=0.0, **further)
 
 
+def positive(default: Any, unit: str, doc: str, **further: Any) -> Any:
+    """Declare a parameter whose numbers are above 0; see `parameter`."""
+    return parameter(default, unit, doc, above=0.0, **further)
+
+
 def rare(default: Any, unit: str, doc: str, **further: Any) -> Any:
     """Declare a parameter whose option only --help-all shows; see `parameter`."""
     return parameter(default, unit, doc, common=False, **further)
@@ -268,10 +273,7 @@ class Parameters:
         Nested sets are nested mappings, and missing keys take their default. `where` is the file
         or option that the mapping came from and `path` its dotted path in it, for messages.
 
-        Raises
-        ------
-        ParameterError
-            On the first thing that is wrong.
+        Raises ParameterError on the first thing that is wrong.
         """
         if not isinstance(mapping, Mapping):
             raise ParameterError(

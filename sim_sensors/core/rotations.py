@@ -54,6 +54,15 @@ def cross(a: FloatArray, b: FloatArray) -> FloatArray:
     return result
 
 
+def skew(vectors: FloatArray) -> FloatArray:
+    """Return the matrices [v]x `(n, 3, 3)` of vectors `(n, 3)`, with [v]x a = v x a."""
+    result = np.zeros((len(vectors), 3, 3))
+    result[:, 0, 1], result[:, 0, 2] = -vectors[:, 2], vectors[:, 1]
+    result[:, 1, 0], result[:, 1, 2] = vectors[:, 2], -vectors[:, 0]
+    result[:, 2, 0], result[:, 2, 1] = -vectors[:, 1], vectors[:, 0]
+    return result
+
+
 def conjugate(q: FloatArray) -> FloatArray:
     """Inverse rotation of unit quaternions `(n, 4)`."""
     return np.asarray(q * np.array([-1.0, -1.0, -1.0, 1.0]))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from .measurements import FloatArray
-from .parameters import Parameter, Parameters, parameter
+from .parameters import Parameter, Parameters, non_negative, parameter
 
 P = TypeVar('P', bound=Parameters)
 
@@ -67,7 +67,7 @@ def axes(unit: str, doc: str, default: float | Axes = 0.0, **bounds: Any) -> Any
 
 def share(default: float, doc: str) -> Any:
     """Declare a share of something, 0 to 1."""
-    return parameter(default, '1', doc, minimum=0.0, maximum=1.0)
+    return non_negative(default, '1', doc, maximum=1.0)
 
 
 LONGEST_DELAY = 1e6
@@ -92,7 +92,7 @@ def latency() -> Any:
     """Declare the constant part of the delay of the messages; the rest is `Delivery`."""
     doc = 'Time from the stamp to the arrival of the message.'
     # Who gives nanoseconds is told so, before they leave the 64 bits of a stamp.
-    return parameter(0.0, 's', doc, minimum=0.0, maximum=LONGEST_DELAY)
+    return non_negative(0.0, 's', doc, maximum=LONGEST_DELAY)
 
 
 @dataclasses.dataclass(frozen=True)

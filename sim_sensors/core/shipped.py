@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the shipped configuration files are, however the package was installed.
+"""Where configuration files are: shipped ones, however the package was installed, and given ones.
 
 Nothing heavy is imported here: help and completion of the command read it.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
-from .errors import Sim2RealError
+from .errors import Sim2RealError, UnknownNameError, not_among
 
 _SHARE = Path('share', 'sim2real_sensors', 'config')
 
@@ -44,6 +45,27 @@ def config_names(kind: str) -> list[str]:
     Raises Sim2RealError when there is no such folder.
     """
     return sorted(path.stem for path in config_path(kind).glob('*.yaml'))
+
+
+def is_yaml(text: str | Path) -> bool:
+    """Say whether a text is the path of a YAML file and not a name."""
+    return Path(text).suffix in ('.yaml', '.yml')
+
+
+def named_file(
+    given: str | Path, kind: str, known: Sequence[str], what: str, hint: str = ''
+) -> Path:
+    """Return the path of a YAML file that is given, or of a shipped one by its name.
+
+    UnknownNameError when nothing is shipped under a name; `known` are the names of the kind.
+    """
+    path = Path(given)
+    if is_yaml(path) or len(path.parts) != 1:
+        return path
+    if str(given) not in known:
+        problem = not_among(f'{str(given)!r} is unknown', given, known)
+        raise UnknownNameError(what, '', f'{problem}, or a path of a YAML file{hint}')
+    return config_path(kind, f'{given}.yaml')
 
 
 def _config_root() -> Path:

@@ -12,7 +12,7 @@ import numpy as np
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, RobotState, WheelRates
 from sim_sensors.motion.odometry import check_values
@@ -43,8 +43,8 @@ class PoseSensor(Parameters):
 class FollowSettings(Parameters):
     """Robot, controllers and what they know."""
 
-    control_rate: float = parameter(
-        20.0, 'Hz', 'Commands per second.', above=0.0, maximum=1e4,
+    control_rate: float = positive(
+        20.0, 'Hz', 'Commands per second.', maximum=1e4,
         read_only=True,
     )  # fmt: skip
     interpolation: str = parameter(

@@ -34,10 +34,7 @@ class ReferenceMotion:
     smooth. `twist` joins poses by a constant body twist (a geodesic of SE(2)): lines and circles
     are then exact whatever the spacing, and the speed jumps at the waypoints.
 
-    Raises
-    ------
-    MotionError
-        For another interpolation.
+    Raises MotionError for another interpolation.
     """
 
     def __init__(self, waypoints: Waypoints, interpolation: str = 'spline') -> None:

@@ -13,7 +13,7 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
 from sim_sensors.motion.planar import Pose, relative, twist_between, wrap
 from .reference import ReferenceMotion
@@ -185,9 +185,9 @@ class Pid(Parameters):
     u = |kp e + ki E + kd (e - e_old)|, E the sum of all e. The source gives no gains.
     """
 
-    kp: float = parameter(4.0, 'rad/s per unit', 'Of the error.', minimum=0.0)
-    ki: float = parameter(0.0, 'rad/s per unit', 'Of the sum of all errors.', minimum=0.0)
-    kd: float = parameter(0.0, 'rad/s per unit', 'Of its change.', minimum=0.0)
+    kp: float = non_negative(4.0, 'rad/s per unit', 'Of the error.')
+    ki: float = non_negative(0.0, 'rad/s per unit', 'Of the sum of all errors.')
+    kd: float = non_negative(0.0, 'rad/s per unit', 'Of its change.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +209,7 @@ class YawPid(TrackerModel):
 class DistancePid(Pid):
     """The same gains for an error in metres; weaker by default, as this loop disturbs the yaw."""
 
-    kp: float = parameter(0.5, 'rad/s per unit', 'Of the error.', minimum=0.0)
+    kp: float = non_negative(0.5, 'rad/s per unit', 'Of the error.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,11 +250,9 @@ class NonlinearTracker(TrackerModel):
 
     kind = 'nonlinear'
     tracker = _NonlinearTracker
-    bandwidth: float = parameter(2.0, 'rad/s', 'Natural frequency at the top speed.', above=0.0)
-    damping: float = parameter(0.8, '1', 'Damping ratio.', above=0.0)
-    least_bandwidth: float = parameter(
-        0.5, 'rad/s', 'Natural frequency of e_x and e at rest.', above=0.0
-    )
+    bandwidth: float = positive(2.0, 'rad/s', 'Natural frequency at the top speed.')
+    damping: float = positive(0.8, '1', 'Damping ratio.')
+    least_bandwidth: float = positive(0.5, 'rad/s', 'Natural frequency of e_x and e at rest.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,12 +270,12 @@ class LqrTracker(TrackerModel):
 
     kind = 'lqr'
     tracker = _LqrTracker
-    position_error: float = parameter(0.2, 'm', 'Tolerable e_x and e_y.', above=0.0)
-    yaw_error: float = parameter(0.1, 'rad', 'Tolerable e.', above=0.0)
-    speed_effort: float = parameter(0.2, 'm/s', 'Tolerable change of speed.', above=0.0)
-    yaw_rate_effort: float = parameter(0.1, 'rad/s', 'Tolerable change of yaw rate.', above=0.0)
-    least_speed: float = parameter(
-        0.1, 'm/s', 'Speed that is assumed when the reference is slower.', above=0.0
+    position_error: float = positive(0.2, 'm', 'Tolerable e_x and e_y.')
+    yaw_error: float = positive(0.1, 'rad', 'Tolerable e.')
+    speed_effort: float = positive(0.2, 'm/s', 'Tolerable change of speed.')
+    yaw_rate_effort: float = positive(0.1, 'rad/s', 'Tolerable change of yaw rate.')
+    least_speed: float = positive(
+        0.1, 'm/s', 'Speed that is assumed when the reference is slower.'
     )
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import parameter
+from sim_sensors.core.parameters import parameter, positive
 from sim_sensors.core.seeding import stream, streams
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.noise.processes import GaussMarkov, Process, White
@@ -62,16 +62,13 @@ class HectorNoise(UpstreamNoise):
 
     offset: Axes = axes('m', 'Constant error.')
     drift: Axes = axes('m', 'Deviation of the drift of the position.', minimum=0.0)
-    drift_frequency: float = parameter(
-        1.0 / 3600.0, 'Hz', 'One over the correlation time of that drift.', above=0.0
+    drift_frequency: float = positive(
+        1.0 / 3600.0, 'Hz', 'One over the correlation time of that drift.'
     )
     gaussian_noise: Axes = axes('m', 'Deviation of the noise of each fix.', minimum=0.0)
     velocity_drift: Axes = axes('m/s', 'Deviation of the drift of the velocity.', minimum=0.0)
-    velocity_drift_frequency: float = parameter(
-        1.0 / 3600.0,
-        'Hz',
-        'One over the correlation time of the drift of the velocity.',
-        above=0.0,
+    velocity_drift_frequency: float = positive(
+        1.0 / 3600.0, 'Hz', 'One over the correlation time of the drift of the velocity.'
     )
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -188,9 +185,7 @@ class Px4ClassicNoise(UpstreamNoise):
     time_constant: float = parameter(
         60.0, 's', 'Correlation time of the bias; must be >= 1.', minimum=1.0
     )
-    physics_rate: float = parameter(
-        250.0, 'Hz', 'Steps of the physics per second.', above=0.0, read_only=True
-    )
+    physics_rate: float = positive(250.0, 'Hz', 'Steps of the physics per second.', read_only=True)
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
         """Return the sum of noise and bias."""
@@ -243,21 +238,14 @@ class Px4MarkovNoise(UpstreamNoise):
 
     kind: ClassVar[str] = 'px4_markov'
 
-    coefficient: float = parameter(
-        0.93,
-        '1',
-        'Correlation of one fix with the next; must be < 1.',
-        above=0.0,
-        maximum=0.999999,
+    coefficient: float = positive(
+        0.93, '1', 'Correlation of one fix with the next; must be < 1.', maximum=0.999999
     )
     step_std: Axes = axes(
         'm', 'Deviation of what each fix adds.', (0.008, 0.008, 0.012), minimum=0.0
     )
-    model_rate: float = parameter(
-        30.0,
-        'Hz',
-        'Rate at which upstream runs, where both variants have the same law.',
-        above=0.0,
+    model_rate: float = positive(
+        30.0, 'Hz', 'Rate at which upstream runs, where both variants have the same law.'
     )
 
     @property

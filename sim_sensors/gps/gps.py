@@ -23,6 +23,7 @@ from sim_sensors.core.parameters import (
     VariedParameters,
     non_negative,
     parameter,
+    positive,
     variants,
 )
 from sim_sensors.core.registry import Registry
@@ -33,8 +34,8 @@ from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
+from .events import Jamming, Spoofing
 from .fix_states import FixStates, Outages, SilentChannel
-from .interference import Jamming, Spoofing
 from .position_noise import POSITION_NOISES, NoNoise, PositionNoise
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class HdopCovariance(PositionCovariance):
     type: str = _type('approximated')
     hdop_initial: float = non_negative(100.0, '1', 'HDOP at the first fix.', read_only=True)
     hdop_limit: float = non_negative(0.85, '1', 'HDOP after a long time.')
-    time_constant: float = parameter(12.4, 's', 'Time constant of the convergence.', above=0.0)
+    time_constant: float = positive(12.4, 's', 'Time constant of the convergence.')
     k: float = non_negative(0.02, 'm', 'Standard deviation east and north at HDOP 1 (RTK fix).')
     vertical_factor: float = non_negative(2.0, '1', 'Vertical over horizontal standard deviation.')
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter, variants
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, variants
 from sim_sensors.core.seeding import stream, streams
 from sim_sensors.core.shared_parameters import Axes, Upstream, axes, share
 from sim_sensors.noise.processes import GaussMarkov, Process, RandomWalk, Remembered, TurnOn, White
@@ -139,8 +139,8 @@ class GnssNoise(PositionNoise):
         5.0, '1', 'Of student_t: fewer make heavier tails; must be > 2.', above=2.0
     )
     outlier_share: float = share(0.05, 'Of contaminated: share of the fixes that are outliers.')
-    outlier_scale: float = parameter(
-        10.0, '1', 'Of contaminated: deviation of an outlier over white_std.', minimum=0.0
+    outlier_scale: float = non_negative(
+        10.0, '1', 'Of contaminated: deviation of an outlier over white_std.'
     )
     gauss_markov_std: Axes = axes('m', 'Stationary deviation of the wandering part.', minimum=0.0)
     gauss_markov_time: Axes = axes('s', 'Correlation time of that.', 100.0, above=0.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import parameter
+from sim_sensors.core.parameters import non_negative, parameter, positive
 from sim_sensors.core.seeding import stream, streams
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.noise.processes import GaussMarkov, Process, White
@@ -53,26 +53,20 @@ class RandomWalkNoise(PositionNoise):
 
     kind: ClassVar[str] = 'chrono_random_walk'
 
-    acceleration_std: float = parameter(
-        0.047, 'm/s^2', 'Acceleration drawn at each step of the walk, per axis.', minimum=0.0
+    acceleration_std: float = non_negative(
+        0.047, 'm/s^2', 'Acceleration drawn at each step of the walk, per axis.'
     )
-    model_rate: float = parameter(
-        100.0,
-        'Hz',
-        'Steps of the walk per second; not the rate of the GPS.',
-        above=0.0,
-        read_only=True,
+    model_rate: float = positive(
+        100.0, 'Hz', 'Steps of the walk per second; not the rate of the GPS.', read_only=True
     )
-    speed_limit: float = parameter(
-        0.016, 'm/s', 'Largest speed of the error, in 3-D; 0: no limit.', minimum=0.0
+    speed_limit: float = non_negative(
+        0.016, 'm/s', 'Largest speed of the error, in 3-D; 0: no limit.'
     )
-    acceleration_limit: float = parameter(
-        0.152, 'm/s^2', 'Largest acceleration of the error, per axis; 0: no limit.', minimum=0.0
+    acceleration_limit: float = non_negative(
+        0.152, 'm/s^2', 'Largest acceleration of the error, per axis; 0: no limit.'
     )
-    error_scale: float = parameter(
-        1.0, 'm', 'Scale E_max of the pull towards zero; not a bound.', above=0.0
-    )
-    pull: float = parameter(0.2, '1', 'Strength c of the pull towards zero.', minimum=0.0)
+    error_scale: float = positive(1.0, 'm', 'Scale E_max of the pull towards zero; not a bound.')
+    pull: float = non_negative(0.2, '1', 'Strength c of the pull towards zero.')
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
         """Return the walk at zero error and speed."""
@@ -163,11 +157,11 @@ class GeodeticNoise(PositionNoise):
     kind: ClassVar[str] = 'geodetic'
 
     latitude_bias: float = parameter(0.0, 'deg', 'Constant error of the latitude.')
-    latitude_std: float = parameter(0.0, 'deg', 'Deviation of each latitude.', minimum=0.0)
+    latitude_std: float = non_negative(0.0, 'deg', 'Deviation of each latitude.')
     longitude_bias: float = parameter(0.0, 'deg', 'Constant error of the longitude.')
-    longitude_std: float = parameter(0.0, 'deg', 'Deviation of each longitude.', minimum=0.0)
+    longitude_std: float = non_negative(0.0, 'deg', 'Deviation of each longitude.')
     altitude_bias: float = parameter(0.0, 'm', 'Constant error of the altitude.')
-    altitude_std: float = parameter(0.0, 'm', 'Deviation of each altitude.', minimum=0.0)
+    altitude_std: float = non_negative(0.0, 'm', 'Deviation of each altitude.')
 
     @property
     def is_angular(self) -> bool:
@@ -224,9 +218,7 @@ class GazeboPositionNoise(UpstreamNoise):
         'm', 'Deviation of the constant bias before it gets its sign.', minimum=0.0
     )
     dynamic_bias_std: Axes = axes('m/sqrt(s)', 'Driving density of the varying bias.', minimum=0.0)
-    dynamic_bias_time: float = parameter(
-        3600.0, 's', 'Correlation time of the varying bias.', above=0.0
-    )
+    dynamic_bias_time: float = positive(3600.0, 's', 'Correlation time of the varying bias.')
 
     @property
     def is_angular(self) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import parameter
+from sim_sensors.core.parameters import non_negative, parameter, positive
 from sim_sensors.core.seeding import Streams, streams
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -157,12 +157,8 @@ class ErrorChain(AxisParameters):
     gauss_markov_time: Axes = axes('s', 'Correlation time of that bias.', 100.0, above=0.0)
     random_walk: Axes = axes('{u}/s/sqrt(Hz)', 'Rate random walk K, from zero.', minimum=0.0)
     bias_instability: Axes = axes('{u}', 'Flicker B: Allan plateau divided by 0.664.', minimum=0.0)
-    bias_instability_from: float = parameter(
-        1.0, 's', 'Shortest averaging time of the plateau.', above=0.0
-    )
-    bias_instability_to: float = parameter(
-        10000.0, 's', 'Longest averaging time of the plateau.', above=0.0
-    )
+    bias_instability_from: float = positive(1.0, 's', 'Shortest averaging time of the plateau.')
+    bias_instability_to: float = positive(10000.0, 's', 'Longest averaging time of the plateau.')
     rate_ramp: Axes = axes('{u}/s', 'Drift R of the bias since switched on.')
     temperature_bias: Axes = axes('{u}/K', 'Bias per kelvin above the reference temperature.')
     supply_bias: Axes = axes('{u}/V', 'Bias per volt above the reference voltage.')
@@ -178,7 +174,7 @@ class ErrorChain(AxisParameters):
     quantisation_noise: Axes = axes(
         '{i}', 'White noise of the integral: the Q of an Allan plot, its slope -1.', minimum=0.0
     )
-    bandwidth: float = parameter(0.0, 'Hz', 'Where the low pass has -3 dB; 0: none.', minimum=0.0)
+    bandwidth: float = non_negative(0.0, 'Hz', 'Where the low pass has -3 dB; 0: none.')
     filter_order: int = parameter(
         2, '1', 'Order of the low pass: 1, or 2 (Butterworth).', minimum=1, maximum=2
     )
@@ -326,10 +322,7 @@ class ImuChain(ImuModel):
     ) -> ImuSensor:
         """Switch a sensor on; see `ImuModel.start`.
 
-        Raises
-        ------
-        SensorError
-            When the Earth rotates and its rate is in `constant_bias` too.
+        Raises SensorError when the Earth rotates and its rate is in `constant_bias` too.
         """
         if self.gyroscope.earth_in_bias and earth is not None and not earth.automatic:
             raise SensorError(

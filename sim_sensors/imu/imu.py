@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, ImuArray
-from sim_sensors.core.parameters import parameter
+from sim_sensors.core.parameters import parameter, positive
 from sim_sensors.core.seeding import Streams, streams
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -199,10 +199,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
     def calibrate(self) -> None:
         """Set the drift of the gyroscope to zero, from the next sample on.
 
-        Raises
-        ------
-        SensorError
-            When the model has no drift that can be set; hector_imu has.
+        Raises SensorError when the model has no drift that can be set; hector_imu has.
         """
         self.set_gyroscope_bias(np.zeros(3))
 
@@ -263,12 +260,11 @@ class SampledImu(UpstreamImu):
     the density std / sqrt(rate). `exact` keeps the density that the numbers have at `std_rate`.
     """
 
-    std_rate: float = parameter(
+    std_rate: float = positive(
         100.0,
         'Hz',
         'Rate at which a sample has the noise given per sample; at others the exact variant keeps '
         'the density, and as_upstream the deviation.',
-        above=0.0,
     )
 
     def deviation(self, std: ArrayLike) -> FloatArray:

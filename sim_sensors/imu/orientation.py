@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from sim_sensors.core.seeding import stream
 from sim_sensors.noise.processes import GaussMarkov
 
@@ -175,17 +175,13 @@ class Orientation(OrientationModel):
     yaw_std: float = non_negative(
         0.035, 'rad', 'Standard deviation of the rotation about the vertical.'
     )
-    roll_pitch_time_constant: float = parameter(
-        10.0, 's', 'Correlation time of the tilt error.', above=0.0
-    )
-    yaw_time_constant: float = parameter(
-        60.0, 's', 'Correlation time of the yaw error.', above=0.0
-    )
+    roll_pitch_time_constant: float = positive(10.0, 's', 'Correlation time of the tilt error.')
+    yaw_time_constant: float = positive(60.0, 's', 'Correlation time of the yaw error.')
 
     fusion_gain: float = non_negative(
         0.5, '1', 'Gain of the filter: how fast gravity corrects the tilt; 0: rates alone.'
     )
-    baseline: float = parameter(1.0, 'm', 'Distance of the two antennas, along x.', above=0.0)
+    baseline: float = positive(1.0, 'm', 'Distance of the two antennas, along x.')
     antenna_std: float = non_negative(
         0.01, 'm', 'Horizontal deviation of each antenna, north and east.'
     )

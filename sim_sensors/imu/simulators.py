@@ -13,7 +13,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, positive
 from sim_sensors.core.seeding import Streams
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -300,9 +300,7 @@ class RotorsErrors(AxisParameters):
     random_walk: float = non_negative(
         0.0, '{u}/s/sqrt(Hz)', 'Density that drives the Gauss-Markov bias.'
     )
-    bias_correlation_time: float = parameter(
-        1000.0, 's', 'Correlation time of that bias.', above=0.0
-    )
+    bias_correlation_time: float = positive(1000.0, 's', 'Correlation time of that bias.')
     turn_on_bias_sigma: float = non_negative(
         0.0, '{u}', 'Deviation of a constant drawn when switched on.'
     )

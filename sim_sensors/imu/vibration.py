@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, positive
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.noise.processes import GaussMarkov
@@ -35,7 +35,7 @@ class Vibration(Parameters):
 
     rotation_rate: float = non_negative(0.0, 'Hz', 'Turns of the engine per second; 0: none.')
     rotation_std: float = non_negative(0.0, 'Hz', 'Deviation of its wander.')
-    rotation_time: float = parameter(10.0, 's', 'Correlation time of its wander.', above=0.0)
+    rotation_time: float = positive(10.0, 's', 'Correlation time of its wander.')
     harmonics: tuple[float, ...] = non_negative(
         (), '1', 'Size of the multiples 1, 2, 3 ... of that rate over the amplitudes below.'
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from .planar import Pose, advance
 
 
@@ -54,8 +54,8 @@ class DifferentialDrive(Parameters):
     Without lag, limits, slip and noise the robot is perfect. All but the lag are off by default.
     """
 
-    wheel_radius: float = parameter(0.1, 'm', 'R, radius of the wheels.', above=0.0)
-    half_track: float = parameter(0.2, 'm', 'L, half the distance between the wheels.', above=0.0)
+    wheel_radius: float = positive(0.1, 'm', 'R, radius of the wheels.')
+    half_track: float = positive(0.2, 'm', 'L, half the distance between the wheels.')
     wheel_lag: float = non_negative(0.1, 's', 'Time constant of the wheel controllers; 0: none.')
     max_wheel_rate: float = non_negative(0.0, 'rad/s', 'Limit of the rate of a wheel; 0: none.')
     max_wheel_acceleration: float = non_negative(

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.measurements import ImuArray, OdometryArray
-from sim_sensors.core.parameters import parameter
+from sim_sensors.core.parameters import non_negative, parameter
 from .ideal import InertialMotion
 from .odometry import OdometryMotion
 from .scenarios import TimedMotion
@@ -191,9 +191,9 @@ class MjcfMotion(TimedMotion):
 
     file: str = parameter('', '', 'MJCF file.')
     site: str = parameter('imu', '', 'Site whose motion it is.')
-    gravity: float = parameter(9.80665, 'm/s^2', 'As in the world of the sensors.', minimum=0.0)
-    timestep: float = parameter(
-        0.0, 's', 'Step of the physics; 0: as in the file.', minimum=0.0, maximum=0.1
+    gravity: float = non_negative(9.80665, 'm/s^2', 'As in the world of the sensors.')
+    timestep: float = non_negative(
+        0.0, 's', 'Step of the physics; 0: as in the file.', maximum=0.1
     )
 
     @functools.cached_property

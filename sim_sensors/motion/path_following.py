@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import MotionError, not_among
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, positive
 from sim_sensors.core.seeding import stream
 from .paths import CirclePath, LinePath, PlanarPath, half_sine_path
 from .trajectory import LONGEST, Trajectory
@@ -51,7 +51,7 @@ class RunVariation(Parameters):
     steering_disturbance: float = non_negative(
         0.03, '1', 'Deviation of the wandering of the steering (of 1).'
     )
-    disturbance_time: float = parameter(0.5, 's', 'Correlation time of that wandering.', above=0.0)
+    disturbance_time: float = positive(0.5, 's', 'Correlation time of that wandering.')
 
 
 class PurePursuit:

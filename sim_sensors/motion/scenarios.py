@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from . import paths
 from .trajectory import LONGEST, Trajectory, times_within
 
@@ -23,7 +23,7 @@ Progress = tuple[FloatArray, FloatArray, FloatArray]
 class TimedMotion(Parameters):
     """Base of the motions that are parameter sets themselves."""
 
-    duration: float = parameter(20.0, 's', 'Duration of the motion.', above=0.0, maximum=LONGEST)
+    duration: float = positive(20.0, 's', 'Duration of the motion.', maximum=LONGEST)
 
     @property
     def start(self) -> float:
@@ -38,10 +38,7 @@ class TimedMotion(Parameters):
     def at(self, times: ArrayLike) -> Trajectory:
         """Return the motion at `times` `(n,)` s, in any order; every motion says how it moves.
 
-        Raises
-        ------
-        MotionError
-            When a time is outside 0 .. `duration`.
+        Raises MotionError when a time is outside 0 .. `duration`.
         """
         raise NotImplementedError
 
@@ -101,11 +98,11 @@ class Standstill(Scenario):
 class _Drive(Scenario):
     """A scenario that moves: its speed profile."""
 
-    speed: float = parameter(1.0, 'm/s', 'Speed after the ramp.', above=0.0)
-    ramp_time: float = parameter(
-        2.0, 's', 'Time from rest to full speed; 0 starts at full speed.', minimum=0.0
+    speed: float = positive(1.0, 'm/s', 'Speed after the ramp.')
+    ramp_time: float = non_negative(
+        2.0, 's', 'Time from rest to full speed; 0 starts at full speed.'
     )
-    rest_time: float = parameter(0.0, 's', 'Time at rest before the ramp.', minimum=0.0)
+    rest_time: float = non_negative(0.0, 's', 'Time at rest before the ramp.')
     stop: bool = parameter(False, '', 'Ramp down to rest at the end.')
 
     def progress(self, times: FloatArray) -> Progress:
@@ -161,7 +158,7 @@ class Circle(_Drive):
     """
 
     kind = 'circle'
-    radius: float = parameter(3.0, 'm', 'Radius; to the left.', above=0.0)
+    radius: float = positive(3.0, 'm', 'Radius; to the left.')
     clockwise: bool = parameter(False, '', 'Turn right instead of left.')
 
     @functools.cached_property
@@ -180,7 +177,7 @@ class HalfSine(_Drive):
     """
 
     kind = 'half_sine'
-    length: float = parameter(15.0, 'm', 'Distance between the zeros.', above=0.0)
+    length: float = positive(15.0, 'm', 'Distance between the zeros.')
     amplitude: float = parameter(2.0, 'm', 'Height of the wave; negative to the right.')
 
     @functools.cached_property
@@ -197,8 +194,8 @@ class FigureEight(_Drive):
     """
 
     kind = 'figure_eight'
-    length: float = parameter(8.0, 'm', 'Extent along x.', above=0.0)
-    width: float = parameter(4.0, 'm', 'Extent along y.', above=0.0)
+    length: float = positive(8.0, 'm', 'Extent along x.')
+    width: float = positive(4.0, 'm', 'Extent along y.')
 
     @functools.cached_property
     def path(self) -> paths.PlanarPath:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import non_negative, parameter
+from sim_sensors.core.parameters import non_negative, parameter, positive
 from sim_sensors.core.seeding import stream
 from .mujoco_motion import PhysicalMotion, load_mujoco, ride, spec_of, with_sensors
 from .path_following import CONTROL_RATE, RunVariation, prepare_run
@@ -44,22 +44,20 @@ class SprungCar(AckermannVehicle):
     box), and the friction of tyres on dry ground.
     """
 
-    track: float = parameter(0.30, 'm', 'Distance of left and right wheels.', above=0.0)
-    wheel_mass: float = parameter(0.25, 'kg', 'Of one wheel.', above=0.0)
+    track: float = positive(0.30, 'm', 'Distance of left and right wheels.')
+    wheel_mass: float = positive(0.25, 'kg', 'Of one wheel.')
     ride_frequency: float = parameter(
         3.0, 'Hz', 'Of the body on its springs.', above=0.1, maximum=30.0
     )
-    ride_damping: float = parameter(
-        0.4, '1', 'Damping ratio of the body on its springs.', above=0.0, maximum=2.0
+    ride_damping: float = positive(
+        0.4, '1', 'Damping ratio of the body on its springs.', maximum=2.0
     )
-    body_height: float = parameter(0.10, 'm', 'Height of the box that is the body.', above=0.0)
-    tyre_stiffness: float = parameter(
-        4400.0, 'N/m', 'Vertical, of one tyre.', above=0.0, maximum=1e6
-    )
+    body_height: float = positive(0.10, 'm', 'Height of the box that is the body.')
+    tyre_stiffness: float = positive(4400.0, 'N/m', 'Vertical, of one tyre.', maximum=1e6)
     tyre_damping: float = non_negative(0.0, 'N s/m', 'Vertical, of one tyre.', maximum=1e4)
     tyre_friction: float = non_negative(0.9, '1', 'Coefficient of friction of the tyres.')
     road: str = parameter(SMOOTH, '', 'Roughness of the ground.', choices=ROADS)
-    timestep: float = parameter(0.002, 's', 'Step of the physics.', above=0.0, maximum=0.005)
+    timestep: float = positive(0.002, 's', 'Step of the physics.', maximum=0.005)
 
     def __post_init__(self) -> None:
         super().__post_init__()

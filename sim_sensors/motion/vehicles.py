@@ -25,7 +25,7 @@ import numpy as np
 
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, positive
 from .trajectory import Trajectory
 
 _State = tuple[float, float, float, float, float, float, float]
@@ -81,20 +81,20 @@ class AckermannVehicle(Parameters):
     The motor never brakes below rest: the speed stays >= 0.
     """
 
-    mass: float = parameter(5.76436, 'kg', 'Mass.', above=0.0)
+    mass: float = positive(5.76436, 'kg', 'Mass.')
     cg_to_front: float = non_negative(
         0.268377, 'm', 'From the centre of gravity to the front axle.'
     )
     cg_to_rear: float = non_negative(0.196863, 'm', 'From the rear axle to the centre of gravity.')
     max_steer: float = non_negative(0.436332, 'rad', 'Largest steering angle.', maximum=1.5)
-    wheel_radius: float = parameter(0.08451952624, 'm', 'Wheel radius.', above=0.0)
-    gear_ratio: float = parameter(1.0 / 3.0, '1', 'gamma: wheel rate over motor rate.', above=0.0)
+    wheel_radius: float = positive(0.08451952624, 'm', 'Wheel radius.')
+    gear_ratio: float = positive(1.0 / 3.0, '1', 'gamma: wheel rate over motor rate.')
     stall_torque: float = non_negative(0.3, 'N m', 'tau_0 of the motor.')
-    no_load_rate: float = parameter(30.0, 'rad/s', 'omega_0 of the motor.', above=0.0)
+    no_load_rate: float = positive(30.0, 'rad/s', 'omega_0 of the motor.')
     linear_resistance: float = non_negative(1e-4, 'N m s', 'c_1 at the motor.')
     constant_resistance: float = non_negative(0.02, 'N m', 'c_0 at the motor.')
-    motor_lag: float = parameter(0.1, 's', 'Time constant of the motor controller.', above=0.0)
-    steering_lag: float = parameter(0.05, 's', 'tau of the steering servo.', above=0.0)
+    motor_lag: float = positive(0.1, 's', 'Time constant of the motor controller.')
+    steering_lag: float = positive(0.05, 's', 'tau of the steering servo.')
 
     @property
     def wheelbase(self) -> float:

@@ -23,6 +23,8 @@ from .sampling import ahead_of_time
 from .trajectory import LONGEST, Trajectory, times_within
 
 _GAP_FACTOR = 2.5
+# m/s: of a robot, and of one that is not at rest.
+_FASTEST, _SLOWEST = 60.0, 0.3
 Plane = tuple[FloatArray, FloatArray]
 """Components of vectors in a plane, `(n,)` each."""
 
@@ -81,18 +83,16 @@ def repaired_waypoints(
     heading: ArrayLike | None = None,
     *,
     where: str = 'waypoints',
-    max_speed: float = 60.0,
-    least_speed: float = 0.3,
 ) -> Waypoints:
     """Return waypoints without what no robot can follow, moved to the origin.
 
     Left out: points with values that are not finite, single ones with a time ahead of that of the
     next three or more, those with the time of one before or an earlier one, and single points that
-    stick out (both steps to it faster than `max_speed`, the step past it not). A jump that stays,
-    and a gap of more than 2.5 times the median interval, are kept and noted.
+    stick out (both steps to it faster than 60 m/s, the step past it not). A jump that stays, and a
+    gap of more than 2.5 times the median interval, are kept and noted.
 
-    Columns are `(n,)`, s, m and rad; without heading it is the course over ground, see `course`,
-    for which `least_speed` counts. Speeds are in m/s; `where` is for messages.
+    Columns are `(n,)`, s, m and rad; without heading it is the course over ground, see `course`.
+    `where` is for messages.
 
     Raises MotionError on wrong shapes, or when fewer than two points are left.
     """
@@ -117,14 +117,14 @@ def repaired_waypoints(
     latest = np.maximum.accumulate(np.concatenate([[-np.inf], table[:-1, 0]]))
     keep(np.logical_not(table[:, 0] < latest), 'their time goes back')
     keep(np.greater(np.diff(table[:, 0], prepend=-np.inf), 0.0), 'at the time of the one before')
-    keep(~_sticking_out(table, max_speed), f'faster than {max_speed:g} m/s from and to there')
+    keep(~_sticking_out(table), f'faster than {_FASTEST:g} m/s from and to there')
     if len(table) < 2:
         raise MotionError(f'{where}: {len(table)} waypoints left; must be >= 2')
     if (span := table[-1, 0] - table[0, 0]) > LONGEST:
         raise MotionError(f'{where}: lasts {span:g} s; must be at most {LONGEST:g} s')
     steps = np.diff(table[:, 0])
     speeds = np.hypot(np.diff(table[:, 1]), np.diff(table[:, 2])) / steps
-    for index in np.flatnonzero(speeds > max_speed)[:3]:
+    for index in np.flatnonzero(speeds > _FASTEST)[:3]:
         text = 'a jump of the waypoints at {time:.2f} s asks for {speed:.3g} m/s; kept'
         notes.append(Remark(text, time=table[index, 0] - table[0, 0], speed=speeds[index]))
     gaps = steps > _GAP_FACTOR * float(np.median(steps))
@@ -136,25 +136,23 @@ def repaired_waypoints(
         time_of = table[np.argmax(steps), 0] - table[0, 0]
         notes.append(Remark(text, gaps=int(gaps.sum()), longest=steps.max(), time=time_of))
     if heading is None:
-        angle = course(table[:, 0], table[:, 1], table[:, 2], least_speed=least_speed)
+        angle = course(table[:, 0], table[:, 1], table[:, 2])
         table = np.column_stack([table, angle])
     return _moved(table, tuple(notes))
 
 
-def course(
-    time: FloatArray, x: FloatArray, y: FloatArray, *, least_speed: float = 0.3
-) -> FloatArray:
+def course(time: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
     """Return the course over ground, rad, unwrapped, from central differences.
 
     At the ends it is that of the circle through the end point that has the course of the next
     point: exact on lines and on circles, where a one-sided difference is half a step behind.
 
-    Slower than `least_speed` the course of the latest faster point is held (of the first one,
+    Slower than 0.3 m/s the course of the latest faster point is held (of the first one,
     before it; 0 where there is none): at rest the differences are noise. A robot that drives
     backward has this course but not this heading.
     """
     vx, vy = np.gradient(x, time), np.gradient(y, time)
-    is_moving = np.hypot(vx, vy) >= least_speed
+    is_moving = np.hypot(vx, vy) >= _SLOWEST
     moving = np.flatnonzero(is_moving)
     if not len(moving):
         return np.zeros_like(x)
@@ -188,11 +186,11 @@ def read_waypoints(path: str | Path) -> Waypoints:
     )
 
 
-def _sticking_out(table: FloatArray, max_speed: float) -> NDArray[np.bool_]:
+def _sticking_out(table: FloatArray) -> NDArray[np.bool_]:
     out = np.zeros(len(table), dtype=np.bool_)
-    fast = np.hypot(np.diff(table[:, 1]), np.diff(table[:, 2])) > max_speed * np.diff(table[:, 0])
+    fast = np.hypot(np.diff(table[:, 1]), np.diff(table[:, 2])) > _FASTEST * np.diff(table[:, 0])
     past = table[2:] - table[:-2]
-    out[1:-1] = fast[:-1] & fast[1:] & (np.hypot(past[:, 1], past[:, 2]) <= max_speed * past[:, 0])
+    out[1:-1] = fast[:-1] & fast[1:] & (np.hypot(past[:, 1], past[:, 2]) <= _FASTEST * past[:, 0])
     return out
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from .processes import Remembered, per_axis
 
 
@@ -213,9 +213,7 @@ class Temperature(Parameters):
     )
     initial: float = parameter(25.0, 'degC', 'When switched on.', minimum=-273.15)
     final: float = parameter(25.0, 'degC', 'After warming up.', minimum=-273.15)
-    time: float = parameter(
-        600.0, 's', 'Length of the ramp or time constant of the warm-up.', above=0.0
-    )
+    time: float = positive(600.0, 's', 'Length of the ramp or time constant of the warm-up.')
     reference: float = parameter(
         25.0, 'degC', 'Where the terms of temperature vanish.', minimum=-273.15
     )
@@ -239,10 +237,10 @@ class Supply(Parameters):
         choices=('constant', 'ramp'),
         read_only=True,
     )
-    initial: float = parameter(3.3, 'V', 'When switched on.', minimum=0.0)
-    final: float = parameter(3.3, 'V', 'At the end of the ramp.', minimum=0.0)
-    time: float = parameter(3600.0, 's', 'Length of the ramp.', above=0.0)
-    reference: float = parameter(3.3, 'V', 'Where the terms of the supply vanish.', minimum=0.0)
+    initial: float = non_negative(3.3, 'V', 'When switched on.')
+    final: float = non_negative(3.3, 'V', 'At the end of the ramp.')
+    time: float = positive(3600.0, 's', 'Length of the ramp.')
+    reference: float = non_negative(3.3, 'V', 'Where the terms of the supply vanish.')
 
     def start(self) -> Excess:
         """Return the voltage, above its reference, of a sensor that is switched on now."""

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.seeding import run_label
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.following.reference import INTERPOLATIONS
@@ -102,9 +102,7 @@ class ImuSettings(SensorSettings):
 
     noise_free: NoiseFreeSettings = dataclasses.field(default_factory=NoiseFreeSettings)
 
-    gravity: float = parameter(
-        STANDARD_GRAVITY, 'm/s^2', 'Gravity of the simulated world.', minimum=0.0
-    )
+    gravity: float = non_negative(STANDARD_GRAVITY, 'm/s^2', 'Gravity of the simulated world.')
 
     def surroundings(self) -> dict[str, Any]:
         """Return the gravity that it measures."""

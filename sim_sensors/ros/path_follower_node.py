@@ -27,9 +27,9 @@ from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repaired_way
 from .diagnostics import News, Reporter, diagnostic, several_publishers
 from .messages import stamp_ns, twist_message, vector_message
 from .node_settings import PathFollowerSettings
-from .odometry_topic import odometry_of_bytes, subscribe_odometry
 from .parameters import NodeParameters
 from .running import on_backward_jump, run
+from .truth_topics import odometry_of_bytes, subscribe_odometry
 
 _DEPTH = 10
 

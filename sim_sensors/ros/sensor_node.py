@@ -30,11 +30,16 @@ from sim_sensors.sensor.catalogue import KINDS, SensorKind
 from sim_sensors.world.world import World, load_world
 from .diagnostics import Reporter, SensorHealth
 from .node_settings import SensorSettings, WorldSettings
-from .noise_free_topic import live_noise_free, queued_noise_free, subscribe_noise_free
-from .odometry_topic import odometry_of_bytes, subscribe_odometry
 from .outputs import OUTPUTS
 from .parameters import NodeParameters
 from .running import on_backward_jump, run
+from .truth_topics import (
+    live_noise_free,
+    odometry_of_bytes,
+    queued_noise_free,
+    subscribe_noise_free,
+    subscribe_odometry,
+)
 
 # Odometry that is taken before other callbacks get their turn.
 _AT_ONCE = 200

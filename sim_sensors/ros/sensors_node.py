@@ -12,11 +12,11 @@ from rclpy.node import Node
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.sensor.catalogue import KINDS
-from .odometry_topic import ODOMETRY_TOPIC
 from .outputs import OUTPUTS
 from .parameters import NodeParameters
 from .running import run
 from .sensor_node import SensorNode
+from .truth_topics import ODOMETRY_TOPIC
 
 _NAME = 'sensors_node'
 

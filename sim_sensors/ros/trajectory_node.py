@@ -34,9 +34,9 @@ from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from .messages import messages_of
 from .node_settings import TrajectorySettings
-from .odometry_topic import ODOMETRY_TOPIC
 from .parameters import NodeParameters
 from .running import Awaited, run
+from .truth_topics import ODOMETRY_TOPIC
 
 _DELIVERY = Duration(seconds=2)
 # A reliable reader that is held up for seconds misses nothing.

@@ -19,7 +19,13 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, IntArray, PoseArray
-from sim_sensors.core.parameters import Parameters, VariedParameters, non_negative, parameter
+from sim_sensors.core.parameters import (
+    Parameters,
+    VariedParameters,
+    non_negative,
+    parameter,
+    positive,
+)
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import (
@@ -62,8 +68,8 @@ class VisionModel(SensorModel, VariedParameters):
         'Rotation of the camera in the body, whose x comes out of the lens: roll, pitch, yaw '
         'about fixed axes.',
     )
-    field_of_view: tuple[float, float] = parameter(
-        _FIELD_OF_VIEW, 'rad', 'Across and up.', above=0.0, maximum=3.1
+    field_of_view: tuple[float, float] = positive(
+        _FIELD_OF_VIEW, 'rad', 'Across and up.', maximum=3.1
     )
     max_range: float = non_negative(
         10.0, 'm', 'Distance from which on tags are too small to be found.'
@@ -91,10 +97,7 @@ class VisionModel(SensorModel, VariedParameters):
     def start(self, seed: int, run: str, sensor: str = 'vision', *, world: World) -> VisionSensor:
         """Switch the camera on where that world has its tags; see `SensorModel.start`.
 
-        Raises
-        ------
-        SensorError
-            When the world has no tags.
+        Raises SensorError when the world has no tags.
         """
         return VisionSensor(self, seed, run, sensor, world)
 

@@ -18,7 +18,7 @@ import numpy as np
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, parameter, variants
+from sim_sensors.core.parameters import Parameters, parameter, positive, variants
 from sim_sensors.motion.drive_kinematics import (
     derivatives_of_modules,
     steps_of_modules,
@@ -85,7 +85,7 @@ def derivatives_of_steered(
 
 
 def _length(default: float, doc: str) -> Any:
-    return parameter(default, 'm', doc, above=0.0)
+    return positive(default, 'm', doc)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,7 @@ class WheelDrive(Parameters, abc.ABC):
     names: ClassVar[tuple[str, ...]]
     """Joints: the wheels, then the steering."""
 
-    wheel_radius: float = parameter(0.1, 'm', 'Radius of the wheels.', above=0.0)
+    wheel_radius: float = positive(0.1, 'm', 'Radius of the wheels.')
 
     @abc.abstractmethod
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -204,7 +204,7 @@ class SwerveWheels(WheelDrive):
         for place in ('front_left', 'front_right', 'rear_left', 'rear_right')
     )
 
-    wheel_radius: float = parameter(0.0508, 'm', 'Radius of the wheels.', above=0.0)
+    wheel_radius: float = positive(0.0508, 'm', 'Radius of the wheels.')
     module_x: tuple[float, float, float, float] = parameter(
         (0.27, 0.27, -0.27, -0.27),
         'm',

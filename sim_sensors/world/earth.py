@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotation and curvature of the Earth, as an inertial sensor in a local frame feels them."""
+"""The Earth: its gravity, magnetic field, rotation and curvature, as sensors feel them."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_sensors.core import rotations
+from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.motion.trajectory import Trajectory
-from .geodesy import WGS84_A, WGS84_E2, LocalFrame
+from .geodesy import STANDARD_GRAVITY, WGS84_A, WGS84_E2, WGS84_F, LocalFrame
 
 EARTH_RATE = 7.292115e-5
 """rad/s, WGS84 [NIMA2000]: 15.04 degrees an hour."""
@@ -104,3 +108,143 @@ class TurningEarth:
             + 2.0 * rotations.cross(turn, motion.velocity)
             - self.gradient * motion.position,
         )
+
+
+# WGS84 [NIMA2000], tables 3.1, 3.3 and 3.4: normal gravity at the equator (m/s^2), Somigliana's
+# constant, and m = omega^2 a^2 b / GM.
+_EQUATOR = 9.7803253359
+_K = 0.00193185265241
+_M = 0.00344978650684
+
+
+def normal_gravity(latitude_deg: ArrayLike, altitude_m: ArrayLike = 0.0) -> FloatArray:
+    """Return the magnitude of WGS84's normal gravity, m/s^2, with the shape of the arguments.
+
+    On the ellipsoid it is Somigliana's closed formula; above it the second-order series in
+    height, which at 10 km is within 1e-5 m/s^2 of the exact field of the ellipsoid. Source:
+    [NIMA2000], equations 4-1 and 4-3.
+
+    Parameters
+    ----------
+    latitude_deg : float or array
+        WGS84 latitude, degrees.
+    altitude_m : float or array
+        Height above the ellipsoid, m.
+
+    Examples
+    --------
+    >>> round(float(normal_gravity(45.0, 0.0)), 4)
+    9.8062
+    """
+    sin2 = np.sin(np.radians(np.asarray(latitude_deg, dtype=np.float64))) ** 2
+    h = np.asarray(altitude_m, dtype=np.float64) / WGS84_A
+    on_ellipsoid = _EQUATOR * (1.0 + _K * sin2) / np.sqrt(1.0 - WGS84_E2 * sin2)
+    series = 1.0 - 2.0 * (1.0 + WGS84_F + _M - 2.0 * WGS84_F * sin2) * h + 3.0 * h * h
+    return np.asarray(on_ellipsoid * series)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gravity(Parameters):
+    """Which gravity the world has; along -z of its frame, the same everywhere in it.
+
+    Over the extent of a local frame it changes by 3e-6 m/s^2 per metre of height, and by up to
+    8e-6 m/s^2 per kilometre north or south, which no IMU here resolves.
+    """
+
+    model: str = parameter(
+        'standard',
+        '',
+        'standard: 9.80665 m/s^2; normal: that of WGS84 at the latitude and height of the origin; '
+        'constant: value.',
+        choices=('standard', 'normal', 'constant'),
+    )
+    value: float = non_negative(STANDARD_GRAVITY, 'm/s^2', 'Gravity of the model constant.')
+    earth: str = parameter(
+        'auto',
+        '',
+        'rotating: IMUs feel the rotation of the Earth and its curvature; auto: they do so in '
+        'records of 10 minutes and more, where their gyroscope declares a bias below 15.04 deg/h.',
+        choices=EARTHS,
+    )
+
+    def at(self, frame: LocalFrame) -> float:
+        """Return the gravity at the origin of `frame`, m/s^2."""
+        if self.model == 'normal':
+            return float(normal_gravity(frame.latitude_deg, frame.altitude_m))
+        return self.value if self.model == 'constant' else STANDARD_GRAVITY
+
+
+# First year of each set of coefficients in pygeomag; each serves five years. 2015 was revised.
+_EPOCHS = {2010: '2010', 2015: '2015v2', 2020: '2020', 2025: '2025'}
+_LAST = 2030.0
+# m above the ellipsoid; the WMM holds from 1 km below the surface to 850 km (its report, 2025).
+_LOWEST, _HIGHEST = -1e3, 850e3
+
+
+def wmm_epoch(year: float) -> str:
+    """Return which World Magnetic Model is in force at a decimal year: 2010, 2015v2, 2020 or 2025.
+
+    Raises ParameterError when there are none: years are 2010 to 2030.
+    """
+    if not min(_EPOCHS) <= year <= _LAST:
+        raise ParameterError(
+            'World Magnetic Model', 'year', f'{year!r} is not allowed; must be 2010 to 2030'
+        )
+    return _EPOCHS[max(first for first in _EPOCHS if first <= year)]
+
+
+@functools.lru_cache(maxsize=64)
+def wmm_field(frame: LocalFrame, year: float) -> tuple[float, float, float]:
+    """Return the field of the World Magnetic Model at the origin of `frame`: east, north, up, T.
+
+    Coefficients are those in force at that time; see `wmm_epoch`.
+    The origin is -1 to 850 km above the ellipsoid, the decimal year 2010 to 2030.
+
+    Raises SensorError when pygeomag, which holds the model, is not installed. Raises
+    ParameterError when the time or the height is outside the model.
+    """
+    epoch = wmm_epoch(year)
+    if not _LOWEST <= frame.altitude_m <= _HIGHEST:
+        raise ParameterError(
+            'World Magnetic Model',
+            'altitude_m',
+            f'{frame.altitude_m!r} is not allowed; must be -1000 to 850000 [m]',
+        )
+    try:
+        from pygeomag import GeoMag
+    except ModuleNotFoundError:
+        raise SensorError(
+            "the Earth's field 'wmm' needs pygeomag, which is not installed; pip install "
+            "pygeomag, or give the world's earth_field the model constant"
+        ) from None
+    model = GeoMag(coefficients_file=f'wmm/WMM_{epoch}.COF')
+    # Kilometres in, nanotesla out: x north, y east, z down.
+    found = model.calculate(
+        glat=frame.latitude_deg, glon=frame.longitude_deg, alt=frame.altitude_m / 1000.0, time=year
+    )
+    return found.y * 1e-9, found.x * 1e-9, -found.z * 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class EarthField(Parameters):
+    """Which field the Earth has; the same everywhere in a local frame.
+
+    The real one changes by about 1e-8 T per kilometre, below the noise of any magnetometer here.
+    """
+
+    model: str = parameter(
+        'wmm',
+        '',
+        'wmm: World Magnetic Model at the origin of the frame and at the year; constant: value.',
+        choices=('wmm', 'constant'),
+    )
+    year: float = parameter(
+        2026.0, 'a', 'Time of the WMM as decimal year.', minimum=2010.0, maximum=2030.0
+    )
+    value: tuple[float, float, float] = parameter(
+        (0.0, 2.0e-5, -4.5e-5), 'T', 'East, north, up of the model constant.'
+    )
+
+    def at(self, frame: LocalFrame) -> FloatArray:
+        """Return the field at the origin of `frame`, `(3,)` T, east north up; see `wmm_field`."""
+        return np.array(wmm_field(frame, self.year) if self.model == 'wmm' else self.value)

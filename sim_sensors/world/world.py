@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.config_files import check_keys, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import Parameter, Parameters, parameter
+from sim_sensors.core.parameters import Parameter, Parameters, non_negative, parameter, positive
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.core.shipped import config_names, config_path
-from .earth import TurningEarth
-from .fields import EarthField, Gravity
+from .earth import EarthField, Gravity, TurningEarth
 from .geodesy import DEFAULT_ORIGIN, LocalFrame
 from .scene import Boxes, Dipoles, Landmarks, Tags, chessboard
 
@@ -80,10 +79,8 @@ class World:
     def undisturbed_field(self) -> FloatArray:
         """Magnetic field of the Earth alone, `(3,)` T, east north up.
 
-        Raises
-        ------
-        SensorError, ParameterError
-            When the World Magnetic Model is asked for and not there, or does not reach so far.
+        Raises SensorError or ParameterError when the World Magnetic Model is asked for and not
+        there, or does not reach so far.
         """
         return self.earth_field.at(self.frame)
 
@@ -111,11 +108,11 @@ class _Dipole(Parameters):
 class _Scattered(Parameters):
     """Magnets at random places in a box."""
 
-    count: int = parameter(0, '1', 'How many.', minimum=0.0, maximum=1e6)
+    count: int = non_negative(0, '1', 'How many.', maximum=1e6)
     low: Axes = axes('m', 'One corner of the box.')
     high: Axes = axes('m', 'The opposite corner.')
     moment: float = parameter(1.0, 'A m^2', 'Magnetic moment of each.')
-    seed: int = parameter(0, '1', 'Of the draw.', minimum=0.0)
+    seed: int = non_negative(0, '1', 'Of the draw.')
 
     def _check(self) -> None:
         if any(high < low for low, high in zip(self.low, self.high, strict=True)):
@@ -138,7 +135,7 @@ class _Chessboard(Parameters):
 
     rows: int = parameter(3, '1', 'Inner corners along its z axis.', minimum=1.0, maximum=1e3)
     columns: int = parameter(3, '1', 'Inner corners along its y axis.', minimum=1.0, maximum=1e3)
-    square: float = parameter(0.02, 'm', 'Edge of a square.', above=0.0)
+    square: float = positive(0.02, 'm', 'Edge of a square.')
     position: Axes = axes('m', 'Of the first corner.')
     rpy: Axes = axes('rad', 'Roll, pitch, yaw about fixed axes; the board is in its plane x = 0.')
     first_id: int = parameter(0, '1', 'Number of the first corner as landmark; others follow.')
@@ -158,7 +155,7 @@ class _Tag(Parameters):
     rpy: Axes = axes(
         'rad', 'Roll, pitch, yaw about fixed axes; z comes out of its face, y is up on it.'
     )
-    size: float = parameter(0.1651, 'm', 'Edge.', above=0.0)
+    size: float = positive(0.1651, 'm', 'Edge.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,10 +190,7 @@ def world_names() -> list[str]:
 def load_world(name_or_path: str | Path) -> World:
     """Return a world by the name of a preset or by the path of a YAML file.
 
-    Raises
-    ------
-    ParameterError
-        When there is no such preset, or the file is unreadable or wrong.
+    Raises ParameterError when there is no such preset, or the file is unreadable or wrong.
 
     Examples
     --------
@@ -220,10 +214,7 @@ def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
 
     Raises ParameterError on the first thing that is wrong.
     """
-    known = [*_PARTS, 'dipole_radius', *_LISTS]
-    for key in mapping:
-        if key not in known:
-            raise ParameterError(where, str(key), not_among('unknown key', key, known))
+    check_keys(mapping, [*_PARTS, 'dipole_radius', *_LISTS], where)
     parts = {
         key: type(default).from_mapping(mapping[key], where, key) if key in mapping else default
         for key, default in _PARTS.items()

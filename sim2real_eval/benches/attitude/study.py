@@ -16,7 +16,7 @@ from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.simulation.earth_field import maker_with_field
+from sim2real_eval.simulation.twin_maker import maker_with_field
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.core import rotations

@@ -9,10 +9,9 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import ClassVar
 
-from sim2real_eval.judge.named_files import named_file
 from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.judge.setup import JudgeSetup
-from sim_sensors.core.shipped import config_names
+from sim_sensors.core.shipped import config_names, named_file
 from .declaration import RosStack
 
 __all__: list[str] = []

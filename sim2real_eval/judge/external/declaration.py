@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, TF_TYPE
-from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.config_files import branch, check_keys, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
-from sim_sensors.core.parameters import Parameters, non_negative, parameter, rare
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive, rare
 
 _NAME = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
 
@@ -96,7 +96,7 @@ class StackReady(Parameters):
     lifecycle: str = parameter(
         '', '', 'Lifecycle node, such as /filter: it is configured and activated if necessary.'
     )
-    timeout: float = parameter(90.0, 's', 'Longest start.', above=0.0)
+    timeout: float = positive(90.0, 's', 'Longest start.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,8 +111,8 @@ class StackClock(Parameters):
         'have by default. real_time: at a rate.',
         choices=('lockstep', 'real_time'),
     )
-    rate: float = parameter(
-        1.0, '1', 'real_time: seconds of the recording per second.', above=0.0, maximum=1000.0
+    rate: float = positive(
+        1.0, '1', 'real_time: seconds of the recording per second.', maximum=1000.0
     )
     node: str = parameter(
         '', '', 'lockstep: the node that waits, such as /ekf_filter_node; empty: the only one.'
@@ -177,12 +177,10 @@ class RosStack(Parameters):
     def from_mapping(cls, mapping: Mapping[str, object], where: str, path: str = '') -> RosStack:
         """Build from a plain mapping; see `Parameters.from_mapping`."""
         known = [*cls.declared(), *cls._nested(), 'inputs', 'parameters']
-        for name in mapping:
-            if name not in known:
-                raise ParameterError(where, str(name), not_among('unknown key', name, known))
+        check_keys(mapping, known, where)
         rest = {name: value for name, value in mapping.items() if name not in known[-2:]}
         built = super().from_mapping(rest, where, path)
-        inputs = _mapping(mapping, 'inputs', where)
+        inputs = branch(mapping, 'inputs', where)
         found = {
             str(name): StackInput.from_mapping(
                 {'topic': value} if isinstance(value, str) else value, where, f'inputs.{name}'
@@ -190,7 +188,7 @@ class RosStack(Parameters):
             for name, value in inputs.items()
         }
         stack = dataclasses.replace(
-            built, inputs=found, parameters=_mapping(mapping, 'parameters', where)
+            built, inputs=found, parameters=branch(mapping, 'parameters', where)
         )
         stack._complete(where)
         return stack
@@ -245,10 +243,3 @@ class RosStack(Parameters):
                 raise ParameterError(where, key, f'cannot be split into words: {error}') from None
             if given and not words:
                 raise ParameterError(where, key, f'{given!r} is not allowed; must name a program')
-
-
-def _mapping(mapping: Mapping[str, object], key: str, where: str) -> dict[str, Any]:
-    value = mapping.get(key) or {}
-    if not isinstance(value, dict):
-        raise ParameterError(where, key, f'{value!r} is not allowed; must be a mapping')
-    return value

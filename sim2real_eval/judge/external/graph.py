@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import rclpy
 from rclpy.context import Context
@@ -27,11 +27,10 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording.recording import Recording
-from .follower import Feed, RecordedFeed
-from .played import Played, Work
+from .follower import Feed, PendingMessage, RecordedFeed
 from .process import executable, filter_node
-from .publishers import alone
 from .side import Side
+from .waits import Work, alone
 
 # Ports of higher domains lie among those that Linux gives to whoever asks for any.
 _DOMAINS = range(1, 102)
@@ -147,6 +146,49 @@ _TIMEOUT_S = 20.0
 _START_TIMEOUT_S = 90.0
 _POLL_S = 0.05
 _AGAIN_S = 0.5
+
+
+class Played(Protocol):
+    """A judge on the graph; at each time its methods are called in the order of their lines."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+
+    @property
+    def run_on_ns(self) -> int:
+        """How long the clock goes on after the last message."""
+
+    def begin(self, start_ns: int) -> int:
+        """Prepare for a run; return the first time of the clock."""
+
+    def ready(self) -> Work:
+        """Wait until it has begun; the clock stands."""
+
+    @property
+    def next_ns(self) -> int:
+        """Time at which something is due next."""
+
+    def deliver(self, deliveries: Sequence[PendingMessage]) -> Work:
+        """Take what has arrived."""
+
+    def step(self, now_ns: int) -> bool:
+        """Say whether the node has something to do at this time."""
+
+    def settle(self) -> Work:
+        """Wait until the node has dealt with all that was sent."""
+
+    def answer(self, now_ns: int) -> Work:
+        """Wait until the node has done what is due; the clock has been set."""
+
+    def idle(self) -> Work:
+        """Let the node see the clock at a time at which it has nothing to do."""
+
+    def after(self, now_ns: int) -> None:
+        """Finish the step."""
+
+    def check(self) -> None:
+        """Raise JudgeError when a node has ended."""
 
 
 class Conductor:

@@ -19,8 +19,7 @@ import numpy as np
 import yaml
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.interrupts import uninterrupted
-from sim2real_eval.common.locks import Scratch, left_scratches, remove_scratch
+from sim2real_eval.common.locks import Scratch, left_scratches, remove_scratch, uninterrupted
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.ros_parameters import declared, read_node_parameters
 from sim2real_eval.judge.setup import JudgeSetup, node_of

@@ -32,8 +32,7 @@ from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, known_type
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import MessageArray, OdometryArray
-from .played import Wait, Work
-from .publishers import publishers_of
+from .waits import Wait, Work, publishers_of
 
 # Humble has them under the older name.
 _EVENTS = import_module(

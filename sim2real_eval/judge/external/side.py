@@ -19,9 +19,7 @@ from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from .follower import ODOMETRY, ExpectedJudge, PendingMessage, Published, rounded_up
-from .played import Wait, Work
 from .process import NODE_NAME, JudgeProcess, executable, filter_command, filter_node, node_folder
-from .publishers import alone
 from .senders import (
     FILTERED_TOPIC,
     Inbox,
@@ -31,6 +29,7 @@ from .senders import (
     coinciding_frames,
     filter_topics,
 )
+from .waits import Wait, Work, alone
 
 # Questions without an answer yet; the queues of services hold ten.
 _MOST_OPEN = 8

@@ -24,7 +24,7 @@ from sim_sensors.core.measurements import FloatArray
 from .declaration import INITIAL_POSE, RosStack
 from .follower import ArrayFeed
 from .graph import Conductor, judging_node
-from .stack_inputs import stack_inputs
+from .stack_messages import stack_inputs
 from .stack_side import StackSide
 
 # After the last message of a replay in real time, an estimate may still be under way; one that

@@ -30,11 +30,11 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.measurements import MessageArray
 from .declaration import RosStack
-from .estimates import estimated_run
 from .follower import ArrayFeed, PendingMessage
-from .played import Wait, Work
 from .process import JudgeProcess, node_folder
 from .senders import Inbox, Questions, Senders, StaticFrames, interface
+from .stack_messages import estimated_run
+from .waits import Wait, Work
 
 # rclcpp takes the clock in a thread of its own, whose work no answer proves; see `Side`.
 _ANSWERS_AFTER_CLOCK = 3

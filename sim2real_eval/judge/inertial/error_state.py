@@ -19,6 +19,7 @@ from sim2real_eval.judge import findings
 from sim2real_eval.judge.estimate import Corrections, JudgedRun, PartCount
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.rotations import skew
 from .alignment import FirstAttitude, first_attitude
 from .front_end import InertialInputs, inertial_inputs
 from .loop import InertialEvents, Taken, run, sensitivities
@@ -39,14 +40,6 @@ _P, _V, _A, _G, _F = (
     slice(first, first + 3)
     for first in (POSITION, VELOCITY, ATTITUDE, GYROSCOPE_BIAS, ACCELEROMETER_BIAS)
 )
-
-
-def skew(vectors: FloatArray) -> FloatArray:
-    """Return the matrices [a] with [a] b = a x b, (n, 3, 3), of vectors, (n, 3)."""
-    x, y, z = vectors.T
-    zero = np.zeros_like(x)
-    rows = np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1)
-    return rows.reshape(-1, 3, 3)
 
 
 def judged_run(

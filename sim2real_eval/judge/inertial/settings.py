@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.named_files import named_file
 from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.measurements import IntArray
-from sim_sensors.core.parameters import Parameters, parameter
-from sim_sensors.core.shipped import config_names
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
+from sim_sensors.core.shipped import config_names, named_file
 from sim_sensors.world.earth import EARTHS, TurningEarth, turns
 from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
 
@@ -37,31 +36,24 @@ class Start(Parameters):
     heading_deviation: float = parameter(
         0.1, 'rad', 'Of a heading given, or of one without covariance.', minimum=1e-4
     )
-    course_speed: float = parameter(
-        0.5, 'm/s', 'Speed from which on the course counts.', above=0.0
-    )
+    course_speed: float = positive(0.5, 'm/s', 'Speed from which on the course counts.')
     course_deviation: float = parameter(
         0.05, 'rad', 'Angle between course and heading (slip, mounting).', minimum=1e-4
     )
-    time: float = parameter(
-        1.0,
-        's',
-        'Time in which the IMU is levelled and the fixes give the first velocity.',
-        above=0.0,
+    time: float = positive(
+        1.0, 's', 'Time in which the IMU is levelled and the fixes give the first velocity.'
     )
     speed_deviation: float = parameter(
         30.0, 'm/s', 'Of the first velocity, before any fix tells it.', minimum=0.1
     )
-    still_speed: float = parameter(
-        0.2, 'm/s', 'Speed of the fixes below which the vehicle counts as standing.', minimum=0.0
+    still_speed: float = non_negative(
+        0.2, 'm/s', 'Speed of the fixes below which the vehicle counts as standing.'
     )
     moving_tilt_deviation: float = parameter(
         0.1, 'rad', 'Of roll and pitch when levelled in motion.', minimum=1e-4
     )
-    gyroscope_bias_deviation: float = parameter(0.01, 'rad/s', 'Of the first bias.', minimum=0.0)
-    accelerometer_bias_deviation: float = parameter(
-        0.2, 'm/s^2', 'Of the first bias.', minimum=0.0
-    )
+    gyroscope_bias_deviation: float = non_negative(0.01, 'rad/s', 'Of the first bias.')
+    accelerometer_bias_deviation: float = non_negative(0.2, 'm/s^2', 'Of the first bias.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,12 +67,11 @@ class Smoother(Parameters):
         'cauchy, hardly, and already those within count a little less.',
         choices=('none', 'huber', 'cauchy'),
     )
-    loss_width: float = parameter(
+    loss_width: float = positive(
         3.0,
         '1',
         'Mahalanobis distance of a fix from the solution at which the loss sets in. In three '
         'dimensions 3 per cent of all fixes are beyond 3 by chance.',
-        above=0.0,
     )
     iterations: int = parameter(
         100, '1', 'Most that Levenberg and Marquardt may take.', minimum=1, maximum=10000
@@ -101,13 +92,11 @@ class InertialSettings(Parameters):
     accelerometer_noise: float = parameter(
         0.05, 'm/s^2/sqrt(Hz)', 'White noise, vibration included.', minimum=1e-9
     )
-    gyroscope_bias_walk: float = parameter(
-        1e-4, 'rad/s/sqrt(s)', 'Random walk of the bias.', minimum=0.0
+    gyroscope_bias_walk: float = non_negative(1e-4, 'rad/s/sqrt(s)', 'Random walk of the bias.')
+    accelerometer_bias_walk: float = non_negative(
+        0.01, 'm/s^2/sqrt(s)', 'Random walk of the bias.'
     )
-    accelerometer_bias_walk: float = parameter(
-        0.01, 'm/s^2/sqrt(s)', 'Random walk of the bias.', minimum=0.0
-    )
-    gravity: float = parameter(STANDARD_GRAVITY, 'm/s^2', 'Of the place.', above=0.0)
+    gravity: float = positive(STANDARD_GRAVITY, 'm/s^2', 'Of the place.')
     earth: str = parameter(
         'auto',
         '',
@@ -121,36 +110,30 @@ class InertialSettings(Parameters):
     least_fix_deviation: tuple[float, float, float] = parameter(
         (0.01, 0.01, 0.02), 'm', 'No fix is taken to be better (east, north, up).', minimum=1e-4
     )
-    gate: float = parameter(
+    gate: float = non_negative(
         5.0,
         '1',
         'Mahalanobis distance from which on a fix is refused; 0: none is. In three dimensions a '
         'distance of 5 comes by chance once in 65000 fixes.',
-        minimum=0.0,
     )
-    gate_timeout: float = parameter(
-        5.0, 's', 'After so long without an accepted fix the next one is taken.', minimum=0.0
+    gate_timeout: float = non_negative(
+        5.0, 's', 'After so long without an accepted fix the next one is taken.'
     )
-    output_frequency: float = parameter(
-        35.0, 'Hz', 'Estimates per second.', above=0.0, maximum=1e4
-    )
+    output_frequency: float = positive(35.0, 'Hz', 'Estimates per second.', maximum=1e4)
     longest_gap: float = parameter(
         0.1, 's', 'A longer gap between IMU messages is bridged by a line.', minimum=1e-3
     )
-    gap_rate: float = parameter(0.3, 'rad/s', 'Error of the line in a gap.', minimum=0.0)
-    gap_acceleration: float = parameter(1.0, 'm/s^2', 'Error of the line in a gap.', minimum=0.0)
-    lateral_deviation: float = parameter(
+    gap_rate: float = non_negative(0.3, 'rad/s', 'Error of the line in a gap.')
+    gap_acceleration: float = non_negative(1.0, 'm/s^2', 'Error of the line in a gap.')
+    lateral_deviation: float = non_negative(
         0.0,
         'm/s',
         'When > 0, base_link is held to move along its x axis: deviation of its lateral speed.',
-        minimum=0.0,
     )
-    vertical_deviation: float = parameter(
-        0.0, 'm/s', 'When > 0, the same of its speed along its z axis.', minimum=0.0
+    vertical_deviation: float = non_negative(
+        0.0, 'm/s', 'When > 0, the same of its speed along its z axis.'
     )
-    vehicle_frequency: float = parameter(
-        10.0, 'Hz', 'How often these two hold it.', above=0.0, maximum=1e3
-    )
+    vehicle_frequency: float = positive(10.0, 'Hz', 'How often these two hold it.', maximum=1e3)
     base_link_frame: str = parameter('base_link', '', 'Frame whose motion is estimated.')
     start: Start = dataclasses.field(default_factory=Start)
     smoother: Smoother = dataclasses.field(default_factory=Smoother)
@@ -169,10 +152,7 @@ class InertialSettings(Parameters):
     def load(cls, name_or_path: str | Path = 'default') -> tuple[InertialSettings, Path]:
         """Read shipped settings by name, or a YAML file; return them and the file's path.
 
-        Raises
-        ------
-        ParameterError
-            When there are no such settings, or the file is wrong.
+        Raises ParameterError when there are no such settings, or the file is wrong.
         """
         hint = ''
         if str(name_or_path) in config_names('judge'):
@@ -217,10 +197,7 @@ class InertialJudge(abc.ABC):
     ) -> Made:
         """Return the judge with shipped settings by name, those of a file, or the default ones.
 
-        Raises
-        ------
-        ParameterError
-            When there are no such settings, or the file is wrong.
+        Raises ParameterError when there are no such settings, or the file is wrong.
         """
         parameters, path = InertialSettings.load('default' if config is None else config)
         name = cls.kind if config is None else f'{cls.kind} ({config})'

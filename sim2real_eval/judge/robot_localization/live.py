@@ -127,11 +127,8 @@ class LiveJudge:
     def receive(self, name: str, array: MessageArray) -> None:
         """Take messages of an input, such as odom0.
 
-        Raises
-        ------
-        JudgeError
-            When nothing connects their frame to base_link or the world (they are then left out),
-            or when they are of another type than the input.
+        Raises JudgeError when nothing connects their frame to base_link or the world (they are
+        then left out), or when they are of another type than the input.
         """
         first, own = self._layout.of[name]
         if not own:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.recording.frames import TransformFile
-from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.config_files import branch, check_keys, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from .configuration import FRONT_ENDS, FilterConfig, NavsatConfig, topic_name
 from .state import next_tick
@@ -189,10 +189,7 @@ class ReplayOptions:
     def from_file(cls, path: str | Path) -> ReplayOptions:
         """Read a `case.yaml`; a file that it names is relative to its folder.
 
-        Raises
-        ------
-        Sim2RealError
-            For an unreadable file, an unknown key or a wrong value.
+        Raises Sim2RealError for an unreadable file, an unknown key or a wrong value.
         """
         where = str(path)
         tree = read_yaml_mapping(Path(path))
@@ -201,31 +198,31 @@ class ReplayOptions:
             raise ParameterError(
                 where, 'node', f'{node!r} is not allowed; must be ekf_node or ukf_node'
             )
-        _refuse_others(tree, _KEYS, where)
-        inputs = _mapping(tree, 'inputs', where)
+        check_keys(tree, _KEYS, where)
+        inputs = branch(tree, 'inputs', where)
         topics = [
             _topic(
-                _mapping(inputs, file, where, f'inputs.{file}'), 'topic', where, f'inputs.{file}.'
+                branch(inputs, file, where, f'inputs.{file}'), 'topic', where, f'inputs.{file}.'
             )
             for file in inputs
         ]
-        navsat = _mapping(tree, 'navsat', where)
-        _refuse_others(navsat, ('fix', 'imu'), where, 'navsat.')
+        navsat = branch(tree, 'navsat', where)
+        check_keys(navsat, ('fix', 'imu'), where, 'navsat.')
         fix, heading = (
             _topic(navsat, key, where, 'navsat.') if navsat.get(key) else ''
             for key in ('fix', 'imu')
         )
-        renamed = _mapping(tree, 'topics', where)
+        renamed = branch(tree, 'topics', where)
         transforms = _text(tree, 'transforms', where, 'a file')
         return cls(
-            clock=_clock(_mapping(tree, 'clock', where), where),
+            clock=_clock(branch(tree, 'clock', where), where),
             topics=tuple(topics),
             unscented=node == 'ukf_node',
             fix=fix,
             heading=heading,
             correct=corrections(_list(tree, 'correct', where), where, 'correct'),
-            latency_ns=latency_ns(_mapping(tree, 'latency', where), where, 'latency'),
-            covariance=_factors(_mapping(tree, 'covariance', where), where),
+            latency_ns=latency_ns(branch(tree, 'latency', where), where, 'latency'),
+            covariance=_factors(branch(tree, 'covariance', where), where),
             transforms=TransformFile.from_file(Path(path).parent / transforms)
             if transforms
             else None,
@@ -247,14 +244,6 @@ class ReplayOptions:
             'covariance': dict(sorted(self.covariance.items())),
             'transforms': None if self.transforms is None else self.transforms.settings(),
         }
-
-
-def _refuse_others(
-    tree: Mapping[str, Any], known: tuple[str, ...], where: str, prefix: str = ''
-) -> None:
-    for key in tree:
-        if key not in known:
-            raise ParameterError(where, f'{prefix}{key}', not_among('unknown key', key, known))
 
 
 def _topic(tree: Mapping[str, Any], key: str, where: str, prefix: str) -> str:
@@ -279,23 +268,12 @@ def _list(tree: Mapping[str, Any], key: str, where: str) -> list[Any]:
     return value or []
 
 
-def _mapping(
-    tree: Mapping[str, Any], key: str, where: str, full: str | None = None
-) -> Mapping[str, Any]:
-    """Return a mapping of a tree, empty where none is given; `full` is its key in messages."""
-    value = tree.get(key) or {}
-    if not isinstance(value, Mapping):
-        full = key if full is None else full
-        raise ParameterError(where, full, f'{value!r} is not allowed; must be a mapping')
-    return value
-
-
 def _clock(tree: Mapping[str, Any], where: str) -> Clock:
     names = dict(
         zip(_CLOCK_KEYS, (field.name for field in dataclasses.fields(Clock)), strict=True)
     )
     times = {key: value for key, value in tree.items() if key != 'hz'}
-    _refuse_others(times, _CLOCK_KEYS, where, 'clock.')
+    check_keys(times, _CLOCK_KEYS, where, 'clock.')
     for key, value in times.items():
         least = 1 if key.endswith('period_ns') else 0
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**62:

@@ -16,12 +16,13 @@ from sim2real_eval.common.results import version
 from sim2real_eval.judge import findings
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.inertial.alignment import first_attitude
-from sim2real_eval.judge.inertial.error_state import output_times, skew
+from sim2real_eval.judge.inertial.error_state import output_times
 from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
 from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.rotations import skew
 from .chain import Steps, cut
 from .factor_graph import INTEGRATION_DENSITY, ImuMotion, Nodes, imu_densities, load_gtsam, solve
 
@@ -63,12 +64,8 @@ class SmootherJudge(InertialJudge):
         From the first fix to the last IMU message, each estimate stamped with its own time; the
         world is east-north-up about the first fix. Arguments are those of `InertialJudge.judge`.
 
-        Raises
-        ------
-        JudgeError
-            Without gtsam, when the recording lacks what is needed, or when there is no solution.
-        RecordingError
-            When the recording has no imu or no gps.
+        Raises JudgeError without gtsam, when the recording lacks what is needed, or when there is
+        no solution. Raises RecordingError when the recording has no imu or no gps.
         """
         load_gtsam()
         settings = self.parameters

@@ -17,21 +17,20 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 
-from sim2real_eval.judge.external.publishers import alone
+from sim2real_eval.judge.external.waits import alone
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
-from sim2real_eval.simulation.mounting import Placed, with_places
 from sim2real_eval.simulation.spans import noise_free
-from sim2real_eval.simulation.twin import TwinSensors
+from sim2real_eval.simulation.twin import Placed, TwinSensors, with_places
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import IntArray, MessageArray
 from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.ros.node_settings import Datum
-from sim_sensors.ros.odometry_topic import ODOMETRY_TOPIC
 from sim_sensors.ros.outputs import OUTPUTS
 from sim_sensors.ros.sensor_node import SensorNode
+from sim_sensors.ros.truth_topics import ODOMETRY_TOPIC
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.delivery import Channel
 

@@ -30,7 +30,7 @@ from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.recordings import of_sources
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors.core.errors import ParameterError, Sim2RealError
-from sim_sensors.core.parameters import parameter
+from sim_sensors.core.parameters import non_negative, parameter
 from sim_sensors.ros.parameters import NodeParameters
 
 
@@ -53,11 +53,10 @@ class EvaluationSettings(ComparedSensors):
     out: str = parameter('', '', 'Folder to write.')
     overwrite: bool = parameter(False, '', 'Replace an older result in it.')
     scenario: str = parameter('', '', 'Scenario label of all recordings; empty: their own.')
-    rate_factor: float = parameter(
+    rate_factor: float = non_negative(
         0.0,
         '1',
         'Seconds of a run per second of wall time; 0: as fast as all keep up.',
-        minimum=0.0,
         maximum=1e3,
     )
 

@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who publishes a topic: found, or waited for until it is one node alone."""
+"""What a run waits for: anything that becomes true, and that one node alone publishes a topic."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
 
 from rclpy.node import Node
 
 from sim2real_eval.common.errors import JudgeError
-from .played import Wait, Work
 
 # DDS gives a participant that was killed up 20 s after its last word.
 _GOING_S = 25.0
+
+
+class Wait(NamedTuple):
+    """Something to wait for: asked for again and again until it is true."""
+
+    met: Callable[[], bool]
+    what: str
+    """For the message when it never is."""
+
+
+Work = Generator[Wait, None, None]
+"""Work that says what it waits for; the Conductor lets several go on side by side."""
 
 
 def publishers_of(node: Node, topic: str) -> list[str]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topic of the true motion, and how nodes listen to it."""
+"""Topics of the truth, its motion and noise-free sensors, and how nodes listen to them."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 from nav_msgs.msg import Odometry
@@ -15,13 +16,18 @@ from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import OdometryArray
-from .messages import stamp_ns
+from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.core.shared_parameters import mounting_quaternion
+from sim_sensors.live.samples import LiveNoiseFree
+from sim_sensors.motion.ideal import Mounting
+from sim_sensors.sensor.catalogue import SensorKind
+from .messages import array_of
+from .node_settings import SensorSettings
 
 ODOMETRY_TOPIC = 'ground_truth/odometry'
 """Relative name of the topic of the true motion."""
 
-# Enough for a second of ten times real time.
+# A second of ten times real time, or of a physics engine.
 _DEPTH = 1000
 
 
@@ -38,23 +44,45 @@ def subscribe_odometry(node: Node, callback: Callable[[bytes], None]) -> Subscri
     )
 
 
-def odometry_array(messages: Sequence[Odometry]) -> OdometryArray:
-    """Return nav_msgs/Odometry messages, at least one, as an array; frames are the first's."""
-    stamps = [stamp_ns(message.header.stamp) for message in messages]
-    poses = [message.pose.pose for message in messages]
-    twists = [message.twist.twist for message in messages]
-    return OdometryArray(
-        stamp_ns=np.array(stamps, dtype=np.int64),
-        arrival_ns=np.array(stamps, dtype=np.int64),
-        frame=messages[0].header.frame_id,
-        child_frame=messages[0].child_frame_id,
-        position=np.array([[p.position.x, p.position.y, p.position.z] for p in poses]),
-        orientation=np.array([[getattr(p.orientation, one) for one in 'xyzw'] for p in poses]),
-        linear_velocity=np.array([[t.linear.x, t.linear.y, t.linear.z] for t in twists]),
-        angular_velocity=np.array([[t.angular.x, t.angular.y, t.angular.z] for t in twists]),
-        pose_covariance=np.array([m.pose.covariance for m in messages]).reshape(-1, 6, 6),
-        twist_covariance=np.array([m.twist.covariance for m in messages]).reshape(-1, 6, 6),
+def live_noise_free(
+    kind: SensorKind[Any, Any],
+    settings: SensorSettings,
+    surroundings: Callable[[], dict[str, Any]],
+) -> LiveNoiseFree | None:
+    """Return what takes the messages of a noise-free sensor; None where none is asked for.
+
+    `surroundings` gives what `start` of a model of the kind takes of the world.
+    """
+    told = getattr(settings, 'noise_free', None)
+    if told is None or not told.enabled or kind.ideal is None:
+        return None
+    place = Mounting(told.lever_arm, mounting_quaternion(told.mounting_rpy)[0])
+    return LiveNoiseFree.of(kind, place, surroundings)
+
+
+def subscribe_noise_free(
+    node: Node,
+    kind: SensorKind[Any, Any],
+    message_type: Any,
+    callback: Callable[[MessageArray], None],
+) -> Subscription:
+    """Subscribe to the noise-free sensor of a kind; the callback gets each message as one row."""
+    return node.create_subscription(
+        message_type,
+        kind.ideal_topic,
+        lambda message: callback(array_of([message])),
+        QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT),
+        qos_overriding_options=QoSOverridingOptions.with_default_policies(),
     )
+
+
+def queued_noise_free(subscription: Subscription, message_type: Any) -> list[MessageArray]:
+    """Return what more waits in the subscription, one row each."""
+    found: list[MessageArray] = []
+    with subscription.handle as handle:
+        while len(found) < _DEPTH and (taken := handle.take_message(message_type, False)):
+            found.append(array_of([taken[0]]))
+    return found
 
 
 # Odometry straight from its bytes: a seventh of the time that a message object takes.
@@ -71,7 +99,7 @@ _LENGTH = struct.Struct('<I')
 
 
 def odometry_of_bytes(data: bytes) -> OdometryArray:
-    """Return a serialized nav_msgs/Odometry as one row, the same that `odometry_array` gives.
+    """Return a serialized nav_msgs/Odometry as one row, the same that `array_of` gives.
 
     An encoding that no known middleware sends goes the long way, through the message object. Bytes
     that are no nav_msgs/Odometry, cut short, say, raise MotionError.
@@ -79,7 +107,7 @@ def odometry_of_bytes(data: bytes) -> OdometryArray:
     try:
         if data[:2] == _CDR_LE:
             return _of_little_endian(data)
-        return odometry_array([deserialize_message(data, Odometry)])
+        return cast(OdometryArray, array_of([deserialize_message(data, Odometry)]))
     except (struct.error, ValueError, RuntimeError) as error:
         raise MotionError(
             f'odometry: {len(data)} bytes that are no nav_msgs/Odometry ({error})'
