@@ -144,8 +144,11 @@ def takes_inputs(judge: str) -> bool:
 def load_judge(request: JudgeRequest) -> Judge:
     """Return the judge that is asked for.
 
-    Raises Sim2RealError for an unknown name, options that do not go with it, wrong parameters, or
-    a judge that needs what is not installed.
+    Raises
+    ------
+    Sim2RealError
+        For an unknown name, options that do not go with it, wrong parameters, or a judge that
+        needs what is not installed.
 
     Examples
     --------
@@ -209,7 +212,10 @@ class Estimate:
     def judged(self) -> JudgedRun:
         """Return the run, with NaN for what is not known.
 
-        Raises JudgeError for wrong shapes, or times that do not increase.
+        Raises
+        ------
+        JudgeError
+            For wrong shapes, or times that do not increase.
         """
         stamp_ns = np.asarray(self.stamp_ns)
         n = len(stamp_ns) if stamp_ns.ndim == 1 else -1

@@ -57,8 +57,10 @@ class FrameTree:
     def lookup(self, target: str, source: str, user: str) -> tuple[FloatArray, FloatArray]:
         """Return rotation (3, 3) and position (3,) of frame `source` in frame `target`.
 
-        Raises JudgeError when nothing connects the frames, naming both and the `user`, who needs
-        them.
+        Raises
+        ------
+        JudgeError
+            When nothing connects the frames, naming both and the `user`, who needs them.
         """
         target, source = target.strip('/'), source.strip('/')
         known: dict[str, tuple[FloatArray, FloatArray]] = {target: (np.eye(3), np.zeros(3))}

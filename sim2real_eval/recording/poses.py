@@ -41,7 +41,10 @@ def truth_of_poses(path: Path, content: Content, chosen: dict[str, str | None]) 
     `content` gets its messages and `chosen` the topic, which is returned; it is empty where the
     truth is none or holds velocities.
 
-    Raises RecordingError when the truth is a file that is not there, or not a trajectory.
+    Raises
+    ------
+    RecordingError
+        When the truth is a file that is not there, or not a trajectory.
     """
     topic = DEFAULT_TOPICS['truth']
     name = chosen.get('truth') or ''

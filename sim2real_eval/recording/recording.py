@@ -259,8 +259,10 @@ class Recording:
     def require(self, role: str) -> MessageArray:
         """Return the messages of `role`.
 
-        Raises RecordingError when the recording does not have them; names the topics that it does
-        have.
+        Raises
+        ------
+        RecordingError
+            When the recording does not have them; names the topics that it does have.
         """
         if role in self.roles:
             return self.messages[self.roles[role]]

@@ -58,7 +58,10 @@ def common_span(recording: Recording, truth: OdometryArray) -> tuple[int, int]:
 
     Without those sensors they are those of the truth.
 
-    Raises RecordingError when one measured at another time.
+    Raises
+    ------
+    RecordingError
+        When one measured at another time.
     """
     start_ns, end_ns = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
     for kind, array in noise_free(recording).items():

@@ -191,8 +191,12 @@ class TwinMaker:
         """Return the motion that sensors of a kind measure: that of the truth, or as a noise-free
         sensor of that kind measured it.
 
-        Raises MotionError when its messages are too few, disordered or not finite. Raises
-        JudgeError when static transforms are given but do not connect its frame to the base.
+        Raises
+        ------
+        MotionError
+            When its messages are too few, disordered or not finite.
+        JudgeError
+            When static transforms are given but do not connect its frame to the base.
         """
         ideal = self._ideal.get(kind.name)
         if ideal is None or kind.ideal is None:
@@ -374,7 +378,10 @@ def synthetic_recording(
     The origin of the motion's coordinates lies at `origin`; `world` says what else surrounds the
     sensors, in those coordinates. What a motion has as `noise_free_imu` is in the recording too.
 
-    Raises Sim2RealError when the motion is too short to be one.
+    Raises
+    ------
+    Sim2RealError
+        When the motion is too short to be one.
 
     Examples
     --------

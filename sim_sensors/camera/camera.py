@@ -115,7 +115,10 @@ class CameraModel(MountedModel):
     ) -> CameraSensor:
         """Switch a camera on that sees that world, or nothing; see `SensorModel.start`.
 
-        Raises SensorError when the scene has ids that do not fit.
+        Raises
+        ------
+        SensorError
+            When the scene has ids that do not fit.
         """
         return CameraSensor(self, seed, run, sensor, Scene.of(world or World()))
 

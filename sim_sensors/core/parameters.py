@@ -273,7 +273,10 @@ class Parameters:
         Nested sets are nested mappings, and missing keys take their default. `where` is the file
         or option that the mapping came from and `path` its dotted path in it, for messages.
 
-        Raises ParameterError on the first thing that is wrong.
+        Raises
+        ------
+        ParameterError
+            On the first thing that is wrong.
         """
         if not isinstance(mapping, Mapping):
             raise ParameterError(

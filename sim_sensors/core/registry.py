@@ -111,9 +111,12 @@ class Registry(Generic[T]):
         `where` is the file or option that gave the name and `key` the key in it, for messages, by
         default what is asked for; a relative path is relative to `folder`, by default the current.
 
-        Raises UnknownNameError for a name that nothing has, with the nearest one. Raises
-        ParameterError when the file or the package cannot be imported, or holds another kind of
-        thing.
+        Raises
+        ------
+        UnknownNameError
+            For a name that nothing has, with the nearest one.
+        ParameterError
+            When the file or the package cannot be imported, or holds another kind of thing.
         """
         where = where or self.what
         if self._in_files and name.endswith('.py'):

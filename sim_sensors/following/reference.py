@@ -34,7 +34,10 @@ class ReferenceMotion:
     smooth. `twist` joins poses by a constant body twist (a geodesic of SE(2)): lines and circles
     are then exact whatever the spacing, and the speed jumps at the waypoints.
 
-    Raises MotionError for another interpolation.
+    Raises
+    ------
+    MotionError
+        For another interpolation.
     """
 
     def __init__(self, waypoints: Waypoints, interpolation: str = 'spline') -> None:

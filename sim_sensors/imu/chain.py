@@ -322,7 +322,10 @@ class ImuChain(ImuModel):
     ) -> ImuSensor:
         """Switch a sensor on; see `ImuModel.start`.
 
-        Raises SensorError when the Earth rotates and its rate is in `constant_bias` too.
+        Raises
+        ------
+        SensorError
+            When the Earth rotates and its rate is in `constant_bias` too.
         """
         if self.gyroscope.earth_in_bias and earth is not None and not earth.automatic:
             raise SensorError(

@@ -199,7 +199,10 @@ class ImuSensor(Sensor[ImuMeasurement]):
     def calibrate(self) -> None:
         """Set the drift of the gyroscope to zero, from the next sample on.
 
-        Raises SensorError when the model has no drift that can be set; hector_imu has.
+        Raises
+        ------
+        SensorError
+            When the model has no drift that can be set; hector_imu has.
         """
         self.set_gyroscope_bias(np.zeros(3))
 

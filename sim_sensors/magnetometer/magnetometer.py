@@ -86,8 +86,10 @@ class Magnetometer(MountedModel):
     ) -> MagnetometerSensor:
         """Switch on a sensor that measures the field of that world; see `SensorModel.start`.
 
-        Raises SensorError or ParameterError when the world has no field; see
-        `World.undisturbed_field`.
+        Raises
+        ------
+        SensorError, ParameterError
+            When the world has no field; see `World.undisturbed_field`.
         """
         return MagnetometerSensor(self, seed, run, sensor, world)
 

@@ -62,7 +62,10 @@ def sample_motion(
     `rate`, Hz, is that of the sensor, `start_ns` its first stamp (None: the first whole nanosecond
     not before the start of the motion), `origin_ns` the stamp of motion time 0.
 
-    Raises MotionError when `start_ns` is outside the motion.
+    Raises
+    ------
+    MotionError
+        When `start_ns` is outside the motion.
     """
     blocks = sample_blocks(motion, rate, start_ns=start_ns, origin_ns=origin_ns, size=MOST_SAMPLES)
     return next(blocks)

@@ -38,7 +38,10 @@ class TimedMotion(Parameters):
     def at(self, times: ArrayLike) -> Trajectory:
         """Return the motion at `times` `(n,)` s, in any order; every motion says how it moves.
 
-        Raises MotionError when a time is outside 0 .. `duration`.
+        Raises
+        ------
+        MotionError
+            When a time is outside 0 .. `duration`.
         """
         raise NotImplementedError
 

@@ -37,7 +37,10 @@ class Motion(Protocol):
     def at(self, times: ArrayLike) -> Trajectory:
         """Motion at `times` `(n,)` s, in any order; each row depends on its own time only.
 
-        Raises MotionError when a time is not finite or lies outside `start` .. `end`.
+        Raises
+        ------
+        MotionError
+            When a time is not finite or lies outside `start` .. `end`.
         """
         ...
 
@@ -199,8 +202,10 @@ class Trajectory:
         every returned derivative is the exact derivative of what is returned above it.
         Error for samples h apart of a smooth motion: O(h^6) in position, O(h^4) in acceleration.
 
-        Raises MotionError when a time is outside `start` .. `end`, or the samples do not increase
-        in time.
+        Raises
+        ------
+        MotionError
+            When a time is outside `start` .. `end`, or the samples do not increase in time.
         """
         if len(self) == 0:
             raise MotionError('trajectory: has no samples; at least 1 is needed to interpolate')

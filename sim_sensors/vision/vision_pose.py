@@ -97,7 +97,10 @@ class VisionModel(SensorModel, VariedParameters):
     def start(self, seed: int, run: str, sensor: str = 'vision', *, world: World) -> VisionSensor:
         """Switch the camera on where that world has its tags; see `SensorModel.start`.
 
-        Raises SensorError when the world has no tags.
+        Raises
+        ------
+        SensorError
+            When the world has no tags.
         """
         return VisionSensor(self, seed, run, sensor, world)
 

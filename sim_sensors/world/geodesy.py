@@ -59,8 +59,10 @@ class LocalFrame(Parameters):
         """Return latitude (deg), longitude (deg) and ellipsoidal altitude (m), each `(n,)`, of
         positions in this frame, `(n, 3)` m.
 
-        Raises MotionError when a position is not finite or so far away that it has no geodetic
-        coordinates.
+        Raises
+        ------
+        MotionError
+            When a position is not finite or so far away that it has no geodetic coordinates.
         """
         points = np.asarray(enu, dtype=np.float64).reshape(-1, 3)
         longitude, latitude, altitude = _transformer(self).transform(

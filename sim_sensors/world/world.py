@@ -79,8 +79,10 @@ class World:
     def undisturbed_field(self) -> FloatArray:
         """Magnetic field of the Earth alone, `(3,)` T, east north up.
 
-        Raises SensorError or ParameterError when the World Magnetic Model is asked for and not
-        there, or does not reach so far.
+        Raises
+        ------
+        SensorError, ParameterError
+            When the World Magnetic Model is asked for and not there, or does not reach so far.
         """
         return self.earth_field.at(self.frame)
 
@@ -190,7 +192,10 @@ def world_names() -> list[str]:
 def load_world(name_or_path: str | Path) -> World:
     """Return a world by the name of a preset or by the path of a YAML file.
 
-    Raises ParameterError when there is no such preset, or the file is unreadable or wrong.
+    Raises
+    ------
+    ParameterError
+        When there is no such preset, or the file is unreadable or wrong.
 
     Examples
     --------

@@ -152,7 +152,10 @@ class InertialSettings(Parameters):
     def load(cls, name_or_path: str | Path = 'default') -> tuple[InertialSettings, Path]:
         """Read shipped settings by name, or a YAML file; return them and the file's path.
 
-        Raises ParameterError when there are no such settings, or the file is wrong.
+        Raises
+        ------
+        ParameterError
+            When there are no such settings, or the file is wrong.
         """
         hint = ''
         if str(name_or_path) in config_names('judge'):
@@ -197,7 +200,10 @@ class InertialJudge(abc.ABC):
     ) -> Made:
         """Return the judge with shipped settings by name, those of a file, or the default ones.
 
-        Raises ParameterError when there are no such settings, or the file is wrong.
+        Raises
+        ------
+        ParameterError
+            When there are no such settings, or the file is wrong.
         """
         parameters, path = InertialSettings.load('default' if config is None else config)
         name = cls.kind if config is None else f'{cls.kind} ({config})'

@@ -133,8 +133,10 @@ class FilterConfig:
 
         Arguments `node` and `strictly` are those of `read_node_parameters`.
 
-        Raises ParameterError for an unreadable file, an unknown or unsupported parameter, or a
-        wrong value.
+        Raises
+        ------
+        ParameterError
+            For an unreadable file, an unknown or unsupported parameter, or a wrong value.
         """
         node = node or ('ukf_filter_node' if unscented else 'ekf_filter_node')
         parameters = read_node_parameters(path, node, strictly=strictly)
@@ -143,7 +145,10 @@ class FilterConfig:
     def renamed(self, topics: Mapping[str, str]) -> FilterConfig:
         """Return a copy whose inputs subscribe to other topics, given by input.
 
-        Raises ParameterError for an input that is not configured.
+        Raises
+        ------
+        ParameterError
+            For an input that is not configured.
         """
         names = [source.name for source in self.sources]
         for name in topics:
@@ -322,8 +327,10 @@ class NavsatConfig:
     def from_file(cls, path: str | Path, node: str = 'navsat_transform') -> NavsatConfig:
         """Read a navsat_transform_node parameter file.
 
-        Raises ParameterError for an unreadable file, an unknown or unsupported parameter, or a
-        wrong value.
+        Raises
+        ------
+        ParameterError
+            For an unreadable file, an unknown or unsupported parameter, or a wrong value.
         """
         p = read_node_parameters(path, node)
         p.only('publish_tf', True, 'navsat_transform_node publishes (0, 0, 0) without it')

@@ -127,8 +127,11 @@ class LiveJudge:
     def receive(self, name: str, array: MessageArray) -> None:
         """Take messages of an input, such as odom0.
 
-        Raises JudgeError when nothing connects their frame to base_link or the world (they are
-        then left out), or when they are of another type than the input.
+        Raises
+        ------
+        JudgeError
+            When nothing connects their frame to base_link or the world (they are then left out),
+            or when they are of another type than the input.
         """
         first, own = self._layout.of[name]
         if not own:

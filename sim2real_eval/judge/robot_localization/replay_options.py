@@ -189,7 +189,10 @@ class ReplayOptions:
     def from_file(cls, path: str | Path) -> ReplayOptions:
         """Read a `case.yaml`; a file that it names is relative to its folder.
 
-        Raises Sim2RealError for an unreadable file, an unknown key or a wrong value.
+        Raises
+        ------
+        Sim2RealError
+            For an unreadable file, an unknown key or a wrong value.
         """
         where = str(path)
         tree = read_yaml_mapping(Path(path))

@@ -64,8 +64,12 @@ class SmootherJudge(InertialJudge):
         From the first fix to the last IMU message, each estimate stamped with its own time; the
         world is east-north-up about the first fix. Arguments are those of `InertialJudge.judge`.
 
-        Raises JudgeError without gtsam, when the recording lacks what is needed, or when there is
-        no solution. Raises RecordingError when the recording has no imu or no gps.
+        Raises
+        ------
+        JudgeError
+            Without gtsam, when the recording lacks what is needed, or when there is no solution.
+        RecordingError
+            When the recording has no imu or no gps.
         """
         load_gtsam()
         settings = self.parameters
