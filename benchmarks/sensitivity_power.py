@@ -32,7 +32,7 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
-from sim2real_eval.study.run_plan import Judging, RunPlan
+from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim_sensors import load_imu
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shipped import config_path
@@ -81,22 +81,26 @@ def revealed(
             one = dataclasses.replace(one, origin=StandIn(drive, sensors))
         plan = RunPlan(one.read(), (sensors,), Judging(judge.setup, StudyOptions(
             seed=seed, repetitions=2)))  # fmt: skip
-        first, second = (plan.recording(run) for run in plan.twins)
-        without.append(scored(plan, judge, first))
+        first, second = plan.twins
+        without.append(scored(plan, first, judge, plan.recording(first)))
         for side, (error, size) in zip(sides, sizes, strict=True):
             rng = stream(seed, 'benchmark', one.name, error.name)
-            side.append(scored(plan, judge, error.change(second, size, rng)))
+            wrong = error.change(plan.recording(second), size, rng)
+            side.append(scored(plan, second, judge, wrong))
     names = [one.name for one in drives]
     labels = permute_labels(names, names, UncertaintyOptions().resamples, seed)
     distances = [MeanWasserstein.of(np.array([*without, *side])) for side in sides]
     return [distance_p_values([one], labels).single[0] <= LEVEL for one in distances]
 
 
-def scored(plan: RunPlan, judge: StudyJudge, recording: Recording) -> tuple[float, float]:
+def scored(
+    plan: RunPlan, run: PlannedRun, judge: StudyJudge, recording: Recording
+) -> tuple[float, float]:
     """Return RMSE and difference of entropies of a simulated run."""
-    score = plan.vepd_score(judge.setup.judge(
+    judged = judge.setup.judge(
         recording, start_ns=plan.maker.start_ns, start_heading=plan.start_heading
-    ))  # fmt: skip
+    )
+    score = plan.vepd_score(run, judged)
     return score.rmse, score.entropy_difference
 
 

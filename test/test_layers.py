@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import ast
 import graphlib
+import importlib
+import importlib.util
+from pathlib import Path
 
 import grimp
 import pytest
@@ -33,3 +37,29 @@ def test_only_what_starts_a_program_imports_the_roots(graph: grimp.ImportGraph) 
             for module in graph.find_modules_that_directly_import(root)
             if module.split('.')[0] == root
         }
+
+
+def test_scripts_beside_the_packages_import_what_is_there(repository: Path) -> None:
+    """Benchmarks and drawings that no other test runs would be found broken by who needs them."""
+    missing = []
+    scripts = [*repository.glob('benchmarks/*.py'), *repository.glob('docs/images/*.py')]
+    assert len(scripts) > 30
+    for script in scripts:
+        for node in ast.walk(ast.parse(script.read_text(encoding='utf-8'))):
+            if isinstance(node, ast.ImportFrom) and (node.module or '').split('.')[0] in ROOTS:
+                missing += [
+                    f'{script.name}: {node.module}.{alias.name}'
+                    for alias in node.names
+                    if not _is_there(str(node.module), alias.name)
+                ]
+    assert missing == []
+
+
+def _is_there(module: str, name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(
+            importlib.util.find_spec(f'{module}.{name}')
+        )
+    except ModuleNotFoundError as error:
+        # ROS and extras are not everywhere.
+        return str(error.name).split('.')[0] not in ROOTS

@@ -21,7 +21,8 @@ from matplotlib.axes import Axes
 
 from sim2real_eval.characterization.recovered_parameters import simulated_standstill
 from sim2real_eval.recording.gazebo_log import read_gazebo_log
-from sim2real_eval.report.style import BLUE, GREEN, VERMILION, new_figure, save_png, tidy
+from sim2real_eval.report.palette import BLUE, GREEN, VERMILION
+from sim2real_eval.report.style import new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray, ImuArray, OdometryArray
 from sim_sensors.imu.imu import load_imu
 
@@ -85,15 +86,15 @@ def draw_gyroscope(axes: Axes, folder: Path) -> None:
     """Draw Allan deviations of Gazebo's gyroscope and of gz_imu with other seeds."""
     imu = read_gazebo_log(folder).messages['/gazebo/imu']
     assert isinstance(imu, ImuArray)
-    for variant, colour in (('exact', GREEN), ('as_upstream', BLUE)):
-        model = dataclasses.replace(load_imu('gz_imu'), rate=RATE, variant=variant)
+    for name, colour in (('gz_imu', GREEN), ('gz_imu:as_upstream', BLUE)):
+        model = dataclasses.replace(load_imu(name), rate=RATE)
         curves = []
         for seed in range(SEEDS):
             values = simulated_standstill(model, len(imu), seed=seed)[:, :3]
             taus, deviation = allan(values)
             curves.append(deviation)
         low, high = np.min(curves, axis=0), np.max(curves, axis=0)
-        label = f'gz_imu, {variant}, {SEEDS} seeds'
+        label = f'{name}, {SEEDS} seeds'
         axes.fill_between(taus, low, high, color=colour, alpha=0.3, label=label, linewidth=0)
     taus, deviation = allan(imu.angular_velocity)
     axes.loglog(taus, deviation, color='black', label='Gazebo')

@@ -14,7 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import rankdata
 
-from sim2real_eval.report.style import BLUE, REAL_COLOUR, VERMILION, new_figure, save_png, tidy
+from sim2real_eval.report.palette import BLUE, REAL_COLOUR, VERMILION
+from sim2real_eval.report.style import new_figure, save_png, tidy
 
 HERE = Path(__file__).resolve().parent
 FIGURES = HERE.parents[1] / 'benchmarks' / 'results' / 'vepd_predicts.json'
