@@ -17,10 +17,16 @@ export SIM2REAL_REFERENCE ?= $(abspath ../shared/reference)
 # a fresh machine would then fail where this one passes.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 unexport AMENT_PREFIX_PATH COLCON_PREFIX_PATH CMAKE_PREFIX_PATH
+# Byte code is kept, also where a container says otherwise: each process of the tests would compile
+# all sources again, and each worker the tests.
+unexport PYTHONDONTWRITEBYTECODE
 # Plots are drawn into files, and as many threads as workers must not fight over the cores.
 export MPLBACKEND := Agg
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+# colcon brings colorama, with which numba colours, without any colour, what it says to itself while
+# it compiles, for a thirtieth of the time.
+export NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING := 1
 # What is compiled here is compiled once: where the command `sim2real` of this tree looks for it,
 # and also for what colcon makes of these sources.
 export NUMBA_CACHE_DIR ?= $(abspath sim_sensors/__pycache__)
@@ -29,13 +35,15 @@ BIN := $(VENV)/bin
 SETUP_FILES := setup.py setup.cfg pyproject.toml
 # Doubly quiet: errors only. Warnings about mirrors and the like are the machine's own business.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
+# What a target says comes when it has ended, where make can do that.
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 
 .DEFAULT_GOAL := help
 # One step at a time, whatever -j says; `make test` alone knows which may run beside each other.
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
-.PHONY: help demo test lint format unit docs oldest colcon constraints bench validation fuzz clean
+.PHONY: help demo test suite lint format unit docs oldest colcon constraints bench validation fuzz clean
 
 help: ## show this list
 	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
@@ -44,10 +52,13 @@ help: ## show this list
 demo: $(VENV)/.installed ## set up and run the small built-in study, plots included
 	$(BIN)/sim2real demo --out $(DEMO_OUT) $(DEMO_ARGS)
 
-# The suite fills two cores, the others one each; what each of these says comes when it has ended.
+# The suite waits for other processes a seventh of its time, which the others fill. It alone says at
+# once what it has to say.
 test: $(VENV)/.installed-docs $(VENV)/.installed-ros ## set up and run linters, type check, docs, colcon build and colcon test, tests
-	@$(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) TOGETHER=1 lint docs colcon
-	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory --jobs=3 $(SYNC:%=%=target) TOGETHER=1 suite colcon lint docs
+
+suite:
+	@$(MAKE) --no-print-directory $(SYNC:%=%=none) unit
 
 lint: $(VENV)/.installed-test ## ruff, mypy and the order of imports
 	$(BIN)/ruff check .

@@ -118,6 +118,7 @@ def test_one_broken_recording_spoils_no_other(bag: Path, tmp_path: Path, capsys:
     assert (tmp_path / 'o' / 'circle_1_open_loop').is_dir()
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_the_progress_bars_reach_their_ends_past_a_broken_recording(
     bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +190,7 @@ def test_driven_recordings_have_whatever_sensors_simulate_gives_them(
     assert np.median(off) < 0.5
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_without_recorded_fixes_a_drive_lies_where_its_world_does(
     tmp_path: Path, capsys: Capture
 ) -> None:

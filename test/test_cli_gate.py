@@ -174,6 +174,7 @@ def test_labels_may_hold_anything(capsys: Capture, tmp_path: Path) -> None:
     assert '<b>&"\ufffd]]>é line' in names
 
 
+@pytest.mark.usefixtures('blank_pictures')
 def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: Path) -> None:
     paths = []
     for number in (1, 2):

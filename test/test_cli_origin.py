@@ -15,6 +15,7 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.world.geodesy import LocalFrame
 
 Capture = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures('blank_pictures')
 SYDNEY = LocalFrame(-33.8568, 151.2153, 24.0)
 TEXT = '--origin=-33.8568,151.2153,24'
 EXACT = ('--gps', 'baseline', '--imu', 'ideal')

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from pathlib import Path
@@ -18,6 +19,8 @@ from sim2real_eval.recording.writing import write_recording
 Capture = pytest.CaptureFixture[str]
 
 
+# Building it takes ten times as long as parsing.
+PARSER = functools.cache(build_parser)
 DIGITS = 400 * '9'
 # Lines of recording.yaml: none is a number that a robot has.
 ABSURD = {
@@ -217,7 +220,7 @@ def test_no_words_make_a_traceback(words: list[str], verb: str) -> None:
     """Whatever follows a verb, parsing ends in a value or in exit status 2 (0 with --help)."""
     arguments = [verb, *words] if verb else words
     try:
-        build_parser().parse_args(arguments)
+        PARSER().parse_args(arguments)
     except SystemExit as stop:
         status = stop.code
     else:
@@ -231,8 +234,8 @@ def test_numbers_of_any_length_are_taken_or_refused(number: int, flag: str) -> N
     arguments = ['vepd', '--real', 'x', '--out', 'y', f'{flag}={number}']
     # Integers have 64 bits, as in ROS.
     if (flag == '--jobs') <= number < 2**63:
-        assert getattr(build_parser().parse_args(arguments), flag[2:]) == number
+        assert getattr(PARSER().parse_args(arguments), flag[2:]) == number
     else:
         with pytest.raises(SystemExit) as stop:
-            build_parser().parse_args(arguments)
+            PARSER().parse_args(arguments)
         assert stop.value.code == 2
