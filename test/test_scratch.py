@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import wasserstein_distance
 
+from sim2real_eval.signals.agreement import agreement, unwrap, wasserstein, wrap
 from sim_sensors.core import measurements, scratch
 from sim_sensors.core.measurements import by_blocks
 
@@ -118,3 +120,17 @@ def test_room_for_zeros_is_asked_for_before_they_are_filled(
 ) -> None:
     monkeypatch.setattr(os, 'posix_fallocate', _no_room, raising=False)
     assert not is_mapped(scratch.zeros((2000, 3)))
+
+
+@pytest.mark.parametrize('lengths', [(400, 400), (700, 150), (3, 500)])
+def test_what_is_taken_a_block_at_a_time_is_that_of_all_at_once(lengths: tuple[int, int]) -> None:
+    """Distances with equal values in both, turns without jumps, and agreement."""
+    rng = np.random.default_rng(5)
+    first, second = (rng.normal(size=n).round(1) + n / 900 for n in lengths)
+    assert wasserstein([first], [second]) == pytest.approx(wasserstein_distance(first, second))
+    turned = np.cumsum(2.0 * rng.normal(size=lengths[0]))
+    np.testing.assert_allclose(unwrap(wrap(turned)), np.unwrap(wrap(turned)), atol=1e-12)
+    other = turned + rng.normal(size=len(turned))
+    found = agreement(turned, other, other - turned)
+    assert found.correlation == pytest.approx(np.corrcoef(turned, other)[0, 1], abs=1e-12)
+    assert found.rmse == pytest.approx(np.sqrt(np.mean((other - turned) ** 2)))

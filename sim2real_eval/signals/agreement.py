@@ -15,8 +15,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim_sensors.core.measurements import FloatArray, IntArray, by_blocks
-from sim_sensors.core.scratch import joined
+from sim_sensors.core.measurements import (
+    FloatArray,
+    IntArray,
+    blocks,
+    by_blocks,
+    sum_by_blocks,
+    time_spans,
+)
+from sim_sensors.core.scratch import joined, zeros
 from .options import SignalComparisonError
 
 
@@ -36,18 +43,30 @@ class SeriesAgreement:
 
 def agreement(values: FloatArray, reference: FloatArray, error: FloatArray) -> SeriesAgreement:
     """Return the agreement of two series `(n,)`; `error` is their difference, angles wrapped."""
-    spread = float(np.std(values) * np.std(reference))
-    scale = float(np.max(np.abs(values)) * np.max(np.abs(reference)))
+    count = len(error)
+    own, other = (float(sum_by_blocks(np.asarray, one)) / count for one in (values, reference))
+
+    def products(value: FloatArray, true: FloatArray, error: FloatArray) -> FloatArray:
+        value, true = value - own, true - other
+        return np.stack([value**2, true**2, value * true, error**2, error], axis=1)
+
+    powers = sum_by_blocks(products, values, reference, error) / count
+    spread = float(np.sqrt(powers[0] * powers[1]))
+    scale = _largest(values) * _largest(reference)
     correlation = None
     # A constant's standard deviation is rounding, not 0.
     if spread > 1e-15 * scale:
-        correlation = float(np.clip(np.corrcoef(values, reference)[0, 1], -1.0, 1.0))
+        correlation = float(np.clip(powers[2] / spread, -1.0, 1.0))
     return SeriesAgreement(
-        rmse=float(np.sqrt(np.mean(error**2))),
-        mean=float(np.mean(error)),
+        rmse=float(np.sqrt(powers[3])),
+        mean=float(powers[4]),
         correlation=correlation,
-        samples=len(error),
+        samples=count,
     )
+
+
+def _largest(values: FloatArray) -> float:
+    return max(float(np.max(values)), -float(np.min(values)))
 
 
 def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
@@ -81,6 +100,17 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
     from scipy.ndimage import median_filter
 
     return np.asarray(median_filter(np.asarray(values), size=window, mode='nearest'))
+
+
+def unwrap(angle: FloatArray) -> FloatArray:
+    """Return angles, (n,) rad, without jumps of whole turns; see `numpy.unwrap`."""
+    found = zeros(angle.shape)
+    for part in blocks(len(angle)):
+        before = max(part.start - 1, 0)
+        rows = angle[before : part.stop].copy()
+        rows[: part.start - before] = found[before : part.start]
+        found[before : part.stop] = np.unwrap(rows)
+    return found
 
 
 def wrap(angle: ArrayLike) -> FloatArray:
@@ -163,43 +193,46 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
     2.0
     """
     one, other = _Distribution.of(first), _Distribution.of(second)
-    both = np.concatenate([one.values, other.values])
-    # Which joins what is in order already.
-    order = np.argsort(both, kind='stable')
-    values = by_blocks(both.__getitem__, order)
-    del both
-    # Of equal values those before the last have another gap, over no distance.
-    below = np.cumsum(order < len(one.values))
-    del order
-    gaps = by_blocks(
-        lambda own, number: np.abs(one.share(own) - other.share(number - own)),
-        below[:-1],
-        np.arange(1, len(values)),
-    )
-    return float(gaps @ np.diff(values))
+    total, gap, end = 0.0, 0.0, min(one.values[0], other.values[0])
+    for own, theirs in time_spans([one.values, other.values]):
+        both = np.concatenate([one.values[own], other.values[theirs]])
+        if not len(both):
+            continue
+        # Which joins what is in order already.
+        order = np.argsort(both, kind='stable')
+        values = both[order]
+        # Of equal values those before the last have another gap, over no distance.
+        below = own.start + np.cumsum(order < own.stop - own.start)
+        number = own.start + theirs.start + np.arange(1, len(values) + 1)
+        gaps = np.abs(one.share(below) - other.share(number - below))
+        total += gap * (values[0] - end) + float(gaps[:-1] @ np.diff(values))
+        gap, end = gaps[-1], values[-1]
+    return float(total)
 
 
 class _Distribution(NamedTuple):
     """Sorted values, (n,), of runs that count alike, and their weights from the first on added up,
-    (n + 1,).
+    (n + 1,); None where all weigh the same.
     """
 
     values: FloatArray
-    weights: FloatArray
+    weights: FloatArray | None
 
     @classmethod
     def of(cls, runs: Sequence[FloatArray]) -> _Distribution:
         values = np.concatenate(runs)
-        weights = np.concatenate([np.full(len(run), 1 / len(run)) for run in runs])
-        if len({len(run) for run in runs}) > 1:
-            order = np.argsort(values)
-            values, weights = values[order], weights[order]
-        else:
+        if len({len(run) for run in runs}) == 1:
             values.sort()
+            return cls(joined(values), None)
+        weights = np.concatenate([np.full(len(run), 1 / len(run)) for run in runs])
+        order = np.argsort(values)
+        values, weights = values[order], weights[order]
         return cls(joined(values), joined(np.zeros(1), np.cumsum(weights)))
 
     def share(self, count: IntArray) -> FloatArray:
         """Return the share of so many of the lowest values."""
+        if self.weights is None:
+            return np.asarray(count / len(self.values))
         return np.asarray(self.weights[count] / self.weights[-1])
 
 

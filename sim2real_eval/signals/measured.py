@@ -34,7 +34,7 @@ from sim_sensors.imu.kinematics import ExactKinematics
 from sim_sensors.motion.sampling import seconds
 from sim_sensors.world.world import World
 from . import findings
-from .agreement import SeriesAgreement, agreement, grid, median_rate, resample, wrap
+from .agreement import SeriesAgreement, agreement, grid, median_rate, resample, unwrap, wrap
 from .features import FeatureAgreement, feature_agreement
 from .lag import Lag, find_lag
 from .options import SignalComparisonError, SignalOptions
@@ -226,7 +226,7 @@ def _imu(
     oriented = bool(published.all()) and options.yaw == 'auto'
     if oriented:
         back = rotations.conjugate(turn[None, :])
-        yaw = np.unwrap(
+        yaw = unwrap(
             by_blocks(lambda q: rotations.heading(rotations.multiply(q, back)), imu.orientation)
         )
         # The nearest of all that differ by whole turns.
@@ -237,8 +237,12 @@ def _imu(
             lambda rates: rotations.rotate(np.broadcast_to(turn, (len(rates), 4)), rates)[:, 2],
             imu.angular_velocity,
         )
-        steps = 0.5 * (rate[1:] + rate[:-1]) * np.diff(stamps)
-        yaw = start + np.concatenate([[0.0], np.cumsum(steps)])
+        steps = by_blocks(
+            lambda after, before, end, begin: 0.5 * (after + before) * (end - begin),
+            rate[1:], rate[:-1], stamps[1:], stamps[:-1],
+        )  # fmt: skip
+        yaw = joined(np.zeros(1), np.cumsum(steps))
+        yaw = by_blocks(lambda turned: start + turned, yaw)
         if not no_rate:
             notes.append(findings.YAW_INTEGRATED())
     quantities = QUANTITIES[:3]
@@ -280,7 +284,7 @@ def _ideal_at(maker: TwinMaker, kinematics: ExactKinematics, times: FloatArray) 
         one = kinematics.ideal_measurement(truth, np.empty(0))
         found.add(_Ideal(one.rate, one.force, rotations.heading(truth.orientation)[:, None]))
     all_of = found.joined()
-    return dataclasses.replace(all_of, yaw=joined(np.unwrap(all_of.yaw, axis=0)))
+    return dataclasses.replace(all_of, yaw=unwrap(all_of.yaw[:, 0])[:, None])
 
 
 def _position(

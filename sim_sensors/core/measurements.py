@@ -143,24 +143,24 @@ def is_absent(covariance: FloatArray) -> NDArray[np.bool_]:
     return by_blocks(lambda rows: rows[:, 0, 0] == -1.0, covariance)
 
 
-def span_ends(times: Sequence[IntArray]) -> IntArray:
+def span_ends(times: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return where to cut several arrays of times, which never decrease, into some blocks each."""
     cuts = (one[BLOCK::BLOCK] for one in times)
     return np.unique(np.concatenate([np.zeros(0, np.int64), *cuts]))
 
 
-def time_spans(times: Sequence[IntArray], ends: IntArray | None = None) -> Iterator[list[slice]]:
+def time_spans(times: Sequence[NDArray[Any]], ends: ArrayLike | None = None) -> Iterator[Any]:
     """Yield a slice of each of several arrays of times for one span of time after the other.
 
-    The times of each array never decrease. A span goes up to one of the `ends`, that included,
-    (k,); by default so that some blocks are in it. The last one is what is left.
+    Times never decrease. A span goes up to one of the `ends`, (k,), that included; by default so
+    that some blocks are in it. The last one is what is left.
 
     Examples
     --------
     >>> list(time_spans([np.array([1, 2, 2, 3]), np.array([2])], np.array([2])))
     [[slice(0, 3, None), slice(0, 1, None)], [slice(3, 4, None), slice(1, 1, None)]]
     """
-    edges = span_ends(times) if ends is None else ends
+    edges = span_ends(times) if ends is None else np.asarray(ends)
     cuts = [[0, *np.searchsorted(one, edges, side='right').tolist(), len(one)] for one in times]
     for k in range(len(edges) + 1):
         yield [slice(cut[k], cut[k + 1]) for cut in cuts]
