@@ -191,7 +191,7 @@ def study_record(folder: Path) -> Path:
 def told(path: Path) -> None:
     """Read the record of a study, hold it against a limit, and make its page."""
     judge_result(GatedResult.read(path), GateOptions(max_vepd=0.5))
-    study_report(StudyOutcome.read(path))
+    study_report(StudyOutcome.read(path), path.parent)
 
 
 def serialised(recording: Recording, folder: Path) -> dict[str, Path]:

@@ -84,6 +84,7 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
     assert outcome.status == 0
     record = json.loads(outcome.out)
     written = json.loads((out / 'study.json').read_text(encoding='utf-8'))
+    assert len(written.pop('sha256')) == 64
     judged, options = written.pop('runs'), written.pop('uncertainty')
     assert all(options.items() <= known['options'].items() for known in record['uncertainty'])
     assert {key: record[key] for key in written} == written

@@ -19,7 +19,7 @@ def test_no_changed_input_breaks_a_reader() -> None:
     """Always the same inputs, as far as a machine comes within a minute."""
     counts, problems = fuzz(60.0, seed=17)
     assert problems == []
-    assert len(counts) > 25
+    assert len(counts) > 20
 
 
 @pytest.mark.parametrize(

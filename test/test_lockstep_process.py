@@ -358,6 +358,7 @@ def test_parallel_jobs_have_graphs_of_their_own(bags: list[Path], tmp_path: Path
     of_nodes, of_embedded = (json.loads(found.pop('study.json')) for found in (nodes, embedded))
     assert of_nodes['judges'][0].pop('judge') == 'judge_node'
     assert of_embedded['judges'][0].pop('judge') == 'embedded'
+    assert of_nodes.pop('sha256') != of_embedded.pop('sha256')
     words = of_nodes.pop('command')
     assert [one for one in words if one not in ('--judge', 'judge_node')] == of_embedded.pop(
         'command'
