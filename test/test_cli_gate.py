@@ -34,7 +34,9 @@ def test_the_limit_decides(capsys: Capture, tmp_path: Path) -> None:
     assert len(failed.out.splitlines()) == 1
     passed = gate(capsys, result, '--max-vepd', 0.05, '--models', 'good')
     assert passed.status == 0
-    assert passed.out.startswith('PASS: 3 numbers within the limits; the nearest to one is good')
+    assert passed.out.startswith(
+        'PASS: 3 numbers within the limits; the closest to its limit is good'
+    )
 
 
 @pytest.mark.parametrize('by', ['estimate', 'low', 'high'])
@@ -195,6 +197,7 @@ def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: P
         ('empty --max-vepd 1', 'empty/study.json: cannot be read'),
         ('text.json --max-vepd 1', 'text.json: is not the record of a study'),
         ('list.json --max-vepd 1', 'list.json: is not the record of a study'),
+        ('deep.json --max-vepd 1', 'deep.json: is not the record of a study'),
         ('nan.json --max-vepd 1', 'nan.json: holds no distances'),
         ('r --max-vepd -1', "'-1' must be a number >= 0"),
         ('r --max-vepd nan', "'nan' must be a number"),
@@ -222,6 +225,7 @@ def test_wrong_lines(
     (tmp_path / 'empty').mkdir()
     (tmp_path / 'text.json').write_text('no', encoding='utf-8')
     (tmp_path / 'list.json').write_text('[]', encoding='utf-8')
+    (tmp_path / 'deep.json').write_text('[' * 100_000, encoding='utf-8')
     record = json.loads((tmp_path / 'r' / 'study.json').read_text(encoding='utf-8'))
     record['runs'][0]['values']['rmse'] = float('nan')
     del record['sha256']

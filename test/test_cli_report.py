@@ -81,8 +81,10 @@ def test_code_that_a_result_names_runs_only_when_asked(capsys: Capture, study: P
     record = json.loads((study / 'study.json').read_text('utf-8'))
     record['more_metrics'] = ['theirs.py:Theirs']
     (study / 'study.json').write_text(json.dumps(record), 'utf-8')
-    check_refused(capsys, 'was changed since it was written', 'report', study)
+    check_refused(capsys, 'has another sha256 than its content', 'report', study)
     del record['sha256']
+    (study / 'study.json').write_text(json.dumps(record), 'utf-8')
+    check_refused(capsys, 'has no sha256 of its content', 'report', study)
     (study / 'study.json').write_text(json.dumps(sealed(record)), 'utf-8')
     outcome = call(capsys, 'report', study)
     assert outcome.status == 0

@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 from pathlib import Path
 
+import conftest
 import grimp
 import pytest
 
@@ -53,6 +54,12 @@ def test_scripts_beside_the_packages_import_what_is_there(repository: Path) -> N
                     if not _is_there(str(node.module), alias.name)
                 ]
     assert missing == []
+
+
+def test_files_that_the_suite_runs_first_are_there(repository: Path) -> None:
+    """One that is renamed would lose its place without a word."""
+    names = [*conftest._COMPILING, *conftest._MEANWHILE, *conftest._WAITING]
+    assert [one for one in names if not (repository / 'test' / f'{one}.py').is_file()] == []
 
 
 def _is_there(module: str, name: str) -> bool:

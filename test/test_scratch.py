@@ -128,6 +128,11 @@ def test_what_is_taken_a_block_at_a_time_is_that_of_all_at_once(lengths: tuple[i
     rng = np.random.default_rng(5)
     first, second = (rng.normal(size=n).round(1) + n / 900 for n in lengths)
     assert wasserstein([first], [second]) == pytest.approx(wasserstein_distance(first, second))
+    both, shorter = np.concatenate([first, second]), second[: len(second) // 3]
+    weights = [np.full(len(one), 1 / len(one)) for one in (first, second)]
+    assert wasserstein([first, second], [shorter]) == pytest.approx(
+        wasserstein_distance(both, shorter, np.concatenate(weights))
+    )
     turned = np.cumsum(2.0 * rng.normal(size=lengths[0]))
     np.testing.assert_allclose(unwrap(wrap(turned)), np.unwrap(wrap(turned)), atol=1e-12)
     other = turned + rng.normal(size=len(turned))

@@ -185,6 +185,6 @@ def _is_another(folder: Path, plan: StudyPlan) -> bool:
         old = json.loads((folder / MARK).read_text(encoding='utf-8'))
         if tuple(old['command'][:2]) != _COMMAND:
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise Sim2RealError(f'{folder}: exists and is no demo; choose another --out') from None
     return change(old, json.loads(json.dumps(plan.record))) is not None

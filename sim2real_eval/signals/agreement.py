@@ -51,7 +51,7 @@ def agreement(values: FloatArray, reference: FloatArray, error: FloatArray) -> S
         return np.stack([value**2, true**2, value * true, error**2, error], axis=1)
 
     powers = sum_by_blocks(products, values, reference, error) / count
-    spread = float(np.sqrt(powers[0] * powers[1]))
+    spread = float(np.sqrt(powers[0]) * np.sqrt(powers[1]))
     scale = _largest(values) * _largest(reference)
     correlation = None
     # A constant's standard deviation is rounding, not 0.
@@ -107,9 +107,9 @@ def unwrap(angle: FloatArray) -> FloatArray:
     found = zeros(angle.shape)
     for part in blocks(len(angle)):
         before = max(part.start - 1, 0)
-        rows = angle[before : part.stop].copy()
-        rows[: part.start - before] = found[before : part.start]
-        found[before : part.stop] = np.unwrap(rows)
+        rows = angle[before : part.stop]
+        turned = found[before] - rows[0] if before < part.start else 0.0
+        found[part] = (np.unwrap(rows) + turned)[part.start - before :]
     return found
 
 

@@ -148,7 +148,7 @@ def _check_same(folder: Path, plan: StudyPlan) -> None:
     try:
         old = json.loads((folder / MARK).read_text(encoding='utf-8'))
         assert isinstance(old, dict)
-    except (ValueError, AssertionError):
+    except (ValueError, AssertionError, RecursionError):
         raise Sim2RealError(
             f'{folder / MARK}: is no study; choose another --out or give --overwrite'
         ) from None

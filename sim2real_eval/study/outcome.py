@@ -141,7 +141,7 @@ def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest_of(record: Mapping[str, Any]) -> str:
-    # However its text is laid out: git may change the ends of lines.
+    # Whatever its spaces and ends of lines, which git may change; the order of keys counts.
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()
 
 
@@ -197,7 +197,11 @@ class StudyOutcome:
             record = json.loads(path.read_text(encoding='utf-8'))
             state, digest = record['state'], record.pop(_DIGEST, None)
             if state == _FINISHED and digest != _digest_of(record):
-                raise Sim2RealError(f'{path}: was changed since it was written: sha256 differs')
+                found = 'has another sha256 than' if digest else 'has no sha256 of'
+                raise Sim2RealError(
+                    f'{path}: {found} its content: changed by hand, damaged, or of a version '
+                    'before 1.0.0; give the command of the study again'
+                )
             runs = tuple(
                 StudyRun.from_mapping(RunKey(*(one[name] for name in RunKey._fields)), one)
                 for one in record.pop('runs', [])
@@ -207,7 +211,7 @@ class StudyOutcome:
                 f'{path}: cannot be read: {error.strerror}; must be a folder that `sim2real '
                 'study`, `vepd` or `demo` wrote'
             ) from None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Sim2RealError(f'{path}: is not the record of a study') from None
         if state != _FINISHED:
             raise Sim2RealError(f'{folder}: the study is not finished; give its command again')

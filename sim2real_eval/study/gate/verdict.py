@@ -118,7 +118,7 @@ class GateVerdict:
                 held, key=lambda one: one.vepd or 0.0 if one.increase is None else one.increase
             )
             sentences.append(
-                f'{numbers} within the limits; the nearest to one is '
+                f'{numbers} within the limits; the closest to its limit is '
                 f'{nearest.cell}: {nearest.told(self.options)}{_over(nearest)}'
             )
         sentences += self.notes
