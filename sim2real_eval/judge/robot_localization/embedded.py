@@ -24,6 +24,7 @@ from sim_sensors.core.measurements import (
     IntArray,
     TwistArray,
     by_blocks,
+    rows_of,
 )
 from .advice import (
     datum_advice,
@@ -246,9 +247,8 @@ def judge_prepared(
         row = out.filtered[:f, 0]
         filtered = FilteredGps(
             navsat_state, plane, config.base_link_frame,
-            by_blocks(lambda chosen: out.stamp_ns[chosen], row), out.filtered[:f, 1],
-            by_blocks(lambda chosen: x[chosen, :3], row),
-            by_blocks(lambda chosen: pose_covariance[chosen, :3, :3], row),
+            rows_of(out.stamp_ns, row), out.filtered[:f, 1],
+            rows_of(x[:, :3], row), rows_of(pose_covariance[:, :3, :3], row),
         )  # fmt: skip
     run = JudgedRun(
         stamp_ns=out.stamp_ns[:n],
