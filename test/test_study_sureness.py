@@ -111,8 +111,8 @@ def test_files_and_terminal_of_a_study_tell_how_sure_it_is(tmp_path: Path, capsy
 
 def test_columns_are_written_as_rows_of_fields_are(tmp_path: Path) -> None:
     one = np.random.default_rng(0).normal(size=50) * 10.0 ** np.arange(-25, 25)
-    columns = [[*one.tolist(), float('nan'), -0.0, float('inf')], [1.0, 2.5e-300]]
-    rows = list(itertools.zip_longest(*columns))
+    columns = [np.array([*one, np.nan, -0.0, np.inf]), np.array([1.0, 2.5e-300])]
+    rows = list(itertools.zip_longest(*(column.tolist() for column in columns)))
     quick = write_columns(tmp_path / 'a.csv', ('x', 'y'), columns)
     slow = write_csv(tmp_path / 'b.csv', ('x', 'y'), rows)
     assert quick.read_bytes() == slow.read_bytes()

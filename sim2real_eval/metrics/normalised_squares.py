@@ -91,7 +91,7 @@ def nees(
     """
     inside = np.flatnonzero(judged.finite & within(truth, judged.stamp_ns))
     return nees_at(
-        judged, inside, truth_at(truth, judged.stamp_ns[inside]), axes, turns, alignment
+        judged, inside, truth_at(truth, rows_of(judged.stamp_ns, inside)), axes, turns, alignment
     )
 
 
@@ -132,15 +132,17 @@ def nees_at(
         squared, inside,
         true.position, true.orientation, true.linear_velocity, true.angular_velocity,
     )  # fmt: skip
-    stamps, shares = judged.stamp_ns[inside], (independent or own_turn, independent, False, False)
+    stamps, shares = (
+        rows_of(judged.stamp_ns, inside),
+        (independent or own_turn, independent, False, False),
+    )
     found = []
     for number, name in enumerate(QUANTITIES):
         mine = column_of(squares, number)
-        sound = ~np.isnan(mine)
-        freedom = np.full(int(sound.sum()), len(kept[number]))
-        found.append(
-            Squares(f'NEES {name}', stamps[sound], mine[sound], freedom, True, shares[number])
-        )
+        sound = by_blocks(lambda some: ~np.isnan(some), mine)
+        freedom = np.broadcast_to(np.int64(len(kept[number])), int(sound.sum()))
+        chosen = rows_of(stamps, sound), rows_of(mine, sound)
+        found.append(Squares(f'NEES {name}', *chosen, freedom, True, shares[number]))
     return found
 
 

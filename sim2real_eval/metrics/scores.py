@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.scratch import release
 from . import findings
 from .options import MetricError, MetricOptions
 from .series import VelocitySeries
@@ -153,12 +154,15 @@ def resample(series: VelocitySeries, options: MetricOptions | None = None) -> Re
     kernel = np.ones(window) / window
     se_time = np.convolve(series.se_time, kernel, 'valid')
     se_vel = np.convolve(series.se_vel, kernel, 'valid')
-    return ResampledRun(
+    run = ResampledRun(
         time=time,
         gt_vel=np.interp(time, series.gt_time, series.gt_vel),
         se_vel=np.interp(time, se_time, se_vel),
         duration=duration,
     )
+    # One run is scored in many ways, each of which looks at other speeds of it.
+    release()
+    return run
 
 
 def score_run(series: VelocitySeries, options: MetricOptions | None = None) -> RunScore:

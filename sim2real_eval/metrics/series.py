@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray, by_blocks
 from sim_sensors.core.parameters import LARGEST
+from sim_sensors.core.scratch import joined
 from . import findings
 from .options import SPEED_COMPONENTS, MetricError
 
@@ -72,23 +73,26 @@ class VelocitySeries:
             n, m = len(getattr(self, time)), len(getattr(self, velocity))
             if n != m:
                 raise self._error(f'{time} has {n} values and {velocity} {m}; must be as many')
-            backwards = np.flatnonzero(np.diff(getattr(self, time)) < 0)
+            times = getattr(self, time)
+            backwards = np.flatnonzero(by_blocks(np.greater, times[:-1], times[1:]))
             if len(backwards):
-                before, after = getattr(self, time)[backwards[0] : backwards[0] + 2]
+                before, after = times[backwards[0] : backwards[0] + 2]
                 raise self._error(
                     f'{time} goes back from {before:g} s to {after:g} s; must not decrease'
                 )
 
     def _checked(self, column: str, values: ArrayLike) -> FloatArray:
-        array: FloatArray = np.array(values, dtype=np.float64)
+        array: FloatArray = np.asarray(values, dtype=np.float64)
         if array.ndim != 1 or len(array) == 0:
             raise self._error(f'{column} has shape {array.shape}; must be (n,) with n >= 1')
-        wrong = np.flatnonzero(~(np.abs(array) <= LARGEST))
+        wrong = np.flatnonzero(by_blocks(lambda some: ~(np.abs(some) <= LARGEST), array))
         if len(wrong):
             value = array[wrong[0]]
             raise self._error(
                 f'{column}[{wrong[0]}] is {value:g}; must be finite, at most {LARGEST:g} in size'
             )
+        # What is given may be changed later.
+        array = joined(array)
         array.flags.writeable = False
         return array
 
@@ -103,7 +107,7 @@ class VelocitySeries:
     def shifted(self, se_seconds: float, gt_seconds: float) -> VelocitySeries:
         """Return the series with these seconds subtracted from the times."""
         return dataclasses.replace(
-            self, se_time=self.se_time - se_seconds, gt_time=self.gt_time - gt_seconds
+            self, se_time=_less(self.se_time, se_seconds), gt_time=_less(self.gt_time, gt_seconds)
         )
 
     def after(self, seconds: float, *, window: int = 2) -> VelocitySeries:
@@ -122,11 +126,15 @@ class VelocitySeries:
         gt = max(int(np.searchsorted(self.gt_time, seconds, side='right')) - 1, 0)
         return dataclasses.replace(
             self,
-            se_time=self.se_time[se:] - seconds,
+            se_time=_less(self.se_time[se:], seconds),
             se_vel=self.se_vel[se:],
-            gt_time=self.gt_time[gt:] - seconds,
+            gt_time=_less(self.gt_time[gt:], seconds),
             gt_vel=self.gt_vel[gt:],
         )
+
+
+def _less(times: FloatArray, seconds: float) -> FloatArray:
+    return by_blocks(lambda some: some - seconds, times)
 
 
 class ReadSeries(NamedTuple):
@@ -150,8 +158,7 @@ def write_series(path: str | Path, series: VelocitySeries) -> Path:
     0.1,1.1,0.2,1.2
     <BLANKLINE>
     """
-    columns = [getattr(series, column).tolist() for column in COLUMNS]
-    return write_columns(path, COLUMNS, columns)
+    return write_columns(path, COLUMNS, [getattr(series, column) for column in COLUMNS])
 
 
 def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
@@ -331,7 +338,7 @@ def _turned(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
             f'orientation has {len(quaternion)} rows and linear_velocity_body {len(velocity)}; '
             'must be as many'
         )
-    norms = np.linalg.norm(quaternion, axis=1)
+    norms = by_blocks(lambda some: np.linalg.norm(some, axis=1), quaternion)
     if np.any(norms < 1e-6):
         index = int(np.flatnonzero(norms < 1e-6)[0])
         raise MetricError(f'orientation[{index}] has norm zero; must be a quaternion x y z w')
@@ -340,22 +347,23 @@ def _turned(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
     # A process that only draws what was made here does without.
     from scipy.spatial.transform import Rotation
 
-    return np.asarray(Rotation.from_quat(quaternion).apply(velocity))
+    return by_blocks(lambda q, v: Rotation.from_quat(q).apply(v), quaternion, velocity)
 
 
 def _of_world(velocity: FloatArray, world: FloatArray, component: str) -> FloatArray:
     if component == 'horizontal':
-        return np.asarray(np.hypot(world[:, 0], world[:, 1]))
-    column = {'forward': velocity[:, 0], 'x': world[:, 0], 'y': world[:, 1]}[component]
-    return np.array(column)
+        return by_blocks(lambda rows: np.hypot(rows[:, 0], rows[:, 1]), world)
+    vectors, column = {'forward': (velocity, 0), 'x': (world, 0), 'y': (world, 1)}[component]
+    return by_blocks(lambda rows: np.array(rows[:, column]), vectors)
 
 
 def _array(values: ArrayLike, width: int, name: str) -> FloatArray:
     array: FloatArray = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != width:
         raise MetricError(f'{name} has shape {array.shape}; must be (n, {width})')
-    if not np.all(np.isfinite(array)):
-        index = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+    wrong = np.flatnonzero(by_blocks(lambda rows: ~np.isfinite(rows).all(axis=1), array))
+    if len(wrong):
+        index = int(wrong[0])
         raise MetricError(f'{name}[{index}] is {array[index].tolist()}; must be finite')
     return array
 
@@ -376,10 +384,14 @@ def velocity_series(
         raise MetricError(f'{name or "run"}: the judge published no estimate')
     if told := judged.diverged:
         raise MetricError(f'{name or "run"}: the judge failed, not the recording: {told[0]}')
+
+    def seconds(stamp_ns: IntArray) -> FloatArray:
+        return np.asarray((stamp_ns - origin_ns) * 1e-9)
+
     return VelocitySeries(
-        se_time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
+        se_time=by_blocks(seconds, judged.stamp_ns),
         se_vel=speed(judged.linear_velocity, judged.orientation, component),
-        gt_time=np.asarray((truth.stamp_ns - origin_ns) * 1e-9),
+        gt_time=by_blocks(seconds, truth.stamp_ns),
         gt_vel=speed(truth.linear_velocity, truth.orientation, component),
         name=name,
     )

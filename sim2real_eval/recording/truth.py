@@ -7,12 +7,13 @@ import dataclasses
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray, by_blocks
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from .findings import LOW_PASSED, TRUTH_NOT_ENU
 from .frames import FrameTree
@@ -51,23 +52,30 @@ def truth_at(truth: OdometryArray, stamps: IntArray) -> OdometryArray:
 
     Linear in position and velocities, by the shortest rotation in orientation.
     """
-    at = (stamps - truth.stamp_ns[0]) * 1e-9
-    time = (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9
-
-    after = np.clip(np.searchsorted(time, at), 1, len(time) - 1)
-    before = after - 1
-    share = ((at - time[before]) / (time[after] - time[before]))[:, None]
+    at, time = (
+        by_blocks(lambda some: (some - truth.stamp_ns[0]) * 1e-9, each)
+        for each in (stamps, truth.stamp_ns)
+    )
+    before = by_blocks(lambda some: np.clip(np.searchsorted(time, some), 1, len(time) - 1) - 1, at)
+    share = by_blocks(
+        lambda some, row: ((some - time[row]) / (time[row + 1] - time[row]))[:, None], at, before
+    )
 
     def interpolated(values: FloatArray) -> FloatArray:
-        return np.asarray(values[before] + share * (values[after] - values[before]))
+        return by_blocks(
+            lambda row, part: values[row] + part * (values[row + 1] - values[row]), before, share
+        )
 
-    first = truth.orientation[before]
-    turned = share * rotations.between(first, truth.orientation[after])
+    def turned(row: NDArray[np.intp], part: FloatArray) -> FloatArray:
+        first = truth.orientation[row]
+        turn = part * rotations.between(first, truth.orientation[row + 1])
+        return rotations.multiply(first, rotations.exp(turn))
+
     return dataclasses.replace(
-        truth.take(np.zeros(len(stamps), dtype=np.int64)),
+        truth.take(np.broadcast_to(np.int64(0), len(stamps))),
         stamp_ns=stamps,
         position=interpolated(truth.position),
-        orientation=rotations.multiply(first, rotations.exp(turned)),
+        orientation=by_blocks(turned, before, share),
         linear_velocity=interpolated(truth.linear_velocity),
         angular_velocity=interpolated(truth.angular_velocity),
     )

@@ -19,7 +19,9 @@ from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import RunKey
 from sim2real_eval.study.secondary_results import side_results
+from .page.figure import thinned
 from .page.ranking import Standing, standings
 from .ranking_tables import RankLines, metric_lines
 
@@ -126,12 +128,19 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overla
         order = np.argsort([run.score.rmse for run in real], kind='stable')
         chosen = real[int(order[(len(real) - 1) // 2])].key
         sim = {
-            run.key.model: outcome.series(run.key)
+            run.key.model: _drawn(outcome, run.key)
             for run in outcome.runs
             if not run.is_real
             and (run.key.judge, run.key.recording) == (chosen.judge, chosen.recording)
             and run.key.repetition == 1
         }
         if sim:
-            overlays[chosen.recording] = outcome.series(chosen), sim
+            overlays[chosen.recording] = _drawn(outcome, chosen), sim
     return overlays
+
+
+def _drawn(outcome: StudyOutcome, key: RunKey) -> VelocitySeries:
+    """Return what a plot of a few inches can show of a run."""
+    whole = outcome.series(key)
+    estimate = thinned(whole.se_time, whole.se_vel)
+    return VelocitySeries(*estimate, *thinned(whole.gt_time, whole.gt_vel), whole.name)

@@ -14,6 +14,7 @@ from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.metrics.consistency import inside_share, judged_world, known_axes, planar
 from sim2real_eval.metrics.error_curves import correlation_time
+from sim2real_eval.metrics.judged_world import within
 from sim2real_eval.metrics.normalised_squares import QUANTITIES, Squares, nees_at, nis
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import resample
@@ -21,9 +22,16 @@ from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_at
 from sim2real_eval.signals.agreement import wrap
-from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.measurements import (
+    FloatArray,
+    OdometryArray,
+    blocks,
+    by_blocks,
+    column_of,
+    rows_of,
+)
 from sim_sensors.core.rotations import between, heading
-from sim_sensors.core.scratch import release
+from sim_sensors.core.scratch import release, zeros
 from .run import EstimateSignals
 
 _PROBABILITY = 0.95
@@ -59,27 +67,32 @@ def observe(
     assert isinstance(truth, OdometryArray)
     origin_ns = int(truth.stamp_ns[0])
     world, _, alignment = judged_world(judge, recording, truth, judged)
-    inside = np.flatnonzero(
-        (judged.stamp_ns >= world.stamp_ns[0]) & (judged.stamp_ns <= world.stamp_ns[-1])
+    inside = np.flatnonzero(within(world, judged.stamp_ns))
+    true = truth_at(world, rows_of(judged.stamp_ns, inside))
+    true_position = zeros(judged.position.shape)
+    for part in blocks(len(true_position)):
+        true_position[part] = np.nan
+    for part in blocks(len(inside)):
+        true_position[inside[part]] = true.position[part]
+    time, true_time = (
+        by_blocks(lambda some: (some - origin_ns) * 1e-9, stamps)
+        for stamps in (judged.stamp_ns, truth.stamp_ns)
     )
-    true = truth_at(world, judged.stamp_ns[inside])
-    true_position = np.full(judged.position.shape, np.nan)
-    true_position[inside] = true.position
     signals = EstimateSignals(
-        time=np.asarray((judged.stamp_ns - origin_ns) * 1e-9),
+        time=time,
         position=judged.position,
         true_position=true_position,
         orientation=judged.orientation,
         velocity=judged.linear_velocity,
-        position_sigma=_sigma(judged.pose_covariance),
-        velocity_sigma=_sigma(judged.twist_covariance),
-        true_time=np.asarray((truth.stamp_ns - origin_ns) * 1e-9),
+        position_sigma=by_blocks(_sigma, judged.pose_covariance),
+        velocity_sigma=by_blocks(_sigma, judged.twist_covariance),
+        true_time=true_time,
         true_velocity=truth.linear_velocity,
         true_orientation=truth.orientation,
     )
     since_ns = origin_ns + round(metric.warmup * 1e9)
     late = true.stamp_ns >= since_ns
-    inside, true = inside[late], true.take(late)
+    inside, true = rows_of(inside, late), true.take(late)
     values = _speed_values(series, metric)
     innovations = nis(judged, two_d=planar(judge))
     values |= _nis_values(judged, recording, innovations, since_ns)
@@ -112,31 +125,42 @@ def _speed_values(series: VelocitySeries, metric: MetricOptions) -> dict[str, fl
 def _error_values(
     signals: EstimateSignals, kept: NDArray[np.intp], true: OdometryArray
 ) -> dict[str, float]:
-    position = (signals.position[kept] - true.position)[:, :2]
-    velocity = (signals.velocity[kept] - true.linear_velocity)[:, :2]
-    turned = between(true.orientation, signals.orientation[kept])
-    yaw = wrap(heading(signals.orientation[kept]) - heading(true.orientation))
+    def squares(
+        some: NDArray[np.intp], position: FloatArray, orientation: FloatArray, velocity: FloatArray
+    ) -> FloatArray:
+        estimate = signals.orientation[some]
+        turned = between(orientation, estimate)
+        return np.stack([
+            _squares((signals.position[some] - position)[:, :2]),
+            _squares(turned),
+            wrap(heading(estimate) - heading(orientation)) ** 2,
+            _squares((signals.velocity[some] - velocity)[:, :2]),
+            _squares(signals.position_sigma[some, :2]),
+            _squares(signals.velocity_sigma[some, :2]),
+        ], axis=1)  # fmt: skip
+
+    found = by_blocks(squares, kept, true.position, true.orientation, true.linear_velocity)
+    position, turned, yaw, velocity, stated_position, stated_velocity = (
+        float(np.sqrt(np.mean(column_of(found, number)))) for number in range(6)
+    )
+    end = signals.position[kept[-1], :2] - true.position[-1, :2]
     values = {
-        'position_rmse': _rms(position),
-        'position_end': float(np.hypot(*position[-1])),
-        'orientation_rmse': _rms(turned),
-        'yaw_rmse': float(np.sqrt(np.mean(yaw**2))),
-        'velocity_rmse': _rms(velocity),
+        'position_rmse': position,
+        'position_end': float(np.hypot(*end)),
+        'orientation_rmse': turned,
+        'yaw_rmse': yaw,
+        'velocity_rmse': velocity,
     }
-    for name, sigma in (
-        ('position', signals.position_sigma),
-        ('velocity', signals.velocity_sigma),
-    ):
-        if values[f'{name}_rmse'] > 0.0:
-            values[f'{name}_covariance_consistency'] = (
-                _rms(sigma[kept, :2]) / values[f'{name}_rmse']
-            )
+    if position > 0.0:
+        values['position_covariance_consistency'] = stated_position / position
+    if velocity > 0.0:
+        values['velocity_covariance_consistency'] = stated_velocity / velocity
     return values
 
 
-def _rms(vectors: FloatArray) -> float:
-    """Root mean squared length of (n, k) vectors."""
-    return float(np.sqrt(np.mean(np.sum(vectors**2, axis=1))))
+def _squares(vectors: FloatArray) -> FloatArray:
+    """Squared lengths, (n,), of vectors, (n, k)."""
+    return np.asarray(np.sum(vectors**2, axis=1))
 
 
 def _nis_values(

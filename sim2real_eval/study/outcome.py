@@ -8,22 +8,25 @@ import functools
 import hashlib
 import io
 import json
+import math
 import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sim2real_eval.common.tables import write_bytes
+from sim2real_eval.common.tables import new_file, write_bytes
 from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries, all_speeds
 from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, blocks
+from sim_sensors.core.scratch import LARGE, Rows
 from .run import EstimateSignals, RunKey, StudyRun
 
 RUNS = 'runs'
@@ -32,6 +35,7 @@ RUNS = 'runs'
 _TRUTH = 'truth.npz'
 _ABOUT = 'about'
 _KEPT = 500
+_LARGEST_KEPT = 1 << 23
 _OF_TRUTH = ('true_time', 'true_velocity', 'true_orientation')
 
 
@@ -43,24 +47,28 @@ class RunStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        # Signals of a run by its key; Sim2RealError when a file is missing or broken. Tables,
-        # metrics and page all look at the same runs: about 100 MB of them stay.
-        self.signals = functools.lru_cache(maxsize=_KEPT)(self._signals)
+        self._kept_signals = functools.lru_cache(maxsize=_KEPT)(self._signals)
         self._truth = functools.lru_cache(maxsize=_KEPT)(
             lambda place: self._arrays(f'{place}/{_TRUTH}', *_OF_TRUTH)
         )
 
     def save(self, run: StudyRun, signals: EstimateSignals) -> None:
-        """Write a run and its signals."""
-        self.write(encoded(run, signals))
+        """Write a run and its signals; the file of the run last."""
+        for name, arrays in _members(run, signals).items():
+            if self._is_missing(name):
+                with new_file(self._folder / name) as file:
+                    _pack(file, arrays)
 
     def write(self, files: Iterable[tuple[str, bytes]]) -> None:
-        """Write what `encoded` returned; the file of the run last."""
+        """Write what `encoded` returned."""
         for name, data in files:
-            path = self._folder / name
-            # After a power cut an older one may be shorter, or empty.
-            if path.name != _TRUTH or _size(path) != len(data):
-                write_bytes(path, data)
+            if self._is_missing(name):
+                write_bytes(self._folder / name, data)
+
+    def _is_missing(self, name: str) -> bool:
+        # All runs of a recording bring its truth. After a power cut it may be cut off, or empty.
+        path = self._folder / name
+        return path.name != _TRUTH or not zipfile.is_zipfile(path)
 
     def run(self, key: RunKey) -> StudyRun | None:
         """Return a run; None when it is not there, or not whole."""
@@ -70,6 +78,13 @@ class RunStore:
         except Sim2RealError:
             return None
         return StudyRun.from_mapping(key, about)
+
+    def signals(self, key: RunKey) -> EstimateSignals:
+        """Return the signals of a run; Sim2RealError when a file is missing or broken."""
+        # Tables, metrics and page all look at the same runs: about 100 MB of short ones stay.
+        path = self._folder / _name(key)
+        is_long = path.exists() and path.stat().st_size > _LARGEST_KEPT
+        return (self._signals if is_long else self._kept_signals)(key)
 
     def _signals(self, key: RunKey) -> EstimateSignals:
         names = [field.name for field in dataclasses.fields(EstimateSignals)]
@@ -87,33 +102,61 @@ class RunStore:
         path = self._folder / name
         try:
             with np.load(path, allow_pickle=False) as found:
-                return {each: found[each] for each in wanted}
+                return {each: _unpacked(found, each) for each in wanted}
         except OSError as error:
             raise Sim2RealError(f'{path}: cannot be read: {error.strerror or error}') from None
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise Sim2RealError(f'{path}: is broken: {error}; run the study again') from None
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else -1
-
-
 def encoded(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes]]:
     """Return the files of a run: names relative to the folder of the study, and contents."""
+    found = []
+    for name, arrays in _members(run, signals).items():
+        buffer = io.BytesIO()
+        _pack(buffer, arrays)
+        found.append((name, buffer.getvalue()))
+    return found
+
+
+def _members(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, NDArray[Any]]]:
+    """Return the arrays of each file of a run by their names."""
     text = json.dumps(run.to_mapping(), ensure_ascii=False, allow_nan=False).encode()
     arrays = {field.name: getattr(signals, field.name) for field in dataclasses.fields(signals)}
     truth = {name: arrays.pop(name) for name in _OF_TRUTH}
-    return [
-        (f'{_place(run.key)}/{_TRUTH}', _packed(truth)),
-        (_name(run.key), _packed({_ABOUT: np.frombuffer(text, dtype=np.uint8), **arrays})),
-    ]
+    return {
+        f'{_place(run.key)}/{_TRUTH}': truth,
+        _name(run.key): {_ABOUT: np.frombuffer(text, dtype=np.uint8), **arrays},
+    }
 
 
-def _packed(arrays: dict[str, Any]) -> bytes:
-    buffer = io.BytesIO()
+def _pack(file: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
     # Not compressed: noise hardly is, and the members carry no time of day.
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    with zipfile.ZipFile(file, 'w') as archive:
+        for name, values in arrays.items():
+            with archive.open(zipfile.ZipInfo(f'{name}.npy'), 'w', force_zip64=True) as member:
+                header = np.lib.format.header_data_from_array_1_0(values)
+                np.lib.format.write_array_header_1_0(member, {**header, 'fortran_order': False})
+                for part in blocks(len(values)):
+                    member.write(np.ascontiguousarray(values[part]).data)
+
+
+def _unpacked(found: Any, name: str) -> NDArray[Any]:
+    """Return an array of an opened npz file, as a file of its own where it is large."""
+    about = found.zip.getinfo(f'{name}.npy')
+    if about.file_size < LARGE:
+        return np.asarray(found[name])
+    with found.zip.open(about) as member:
+        if np.lib.format.read_magic(member) != (1, 0):
+            raise ValueError(f'{name} is of another version')
+        shape, by_columns, kind = np.lib.format.read_array_header_1_0(member)
+        row = math.prod(shape[1:]) * kind.itemsize
+        if by_columns or not row:
+            return np.asarray(found[name])
+        rows = Rows(np.zeros((0, *shape[1:]), kind))
+        while data := member.read(max(LARGE // row, 1) * row):
+            rows.append(np.frombuffer(data, kind).reshape(-1, *shape[1:]))
+    return rows.joined()
 
 
 def _place(key: RunKey) -> str:

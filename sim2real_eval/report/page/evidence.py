@@ -14,7 +14,7 @@ from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, by_blocks, column_of, rows_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -95,13 +95,19 @@ def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySerie
     """Return the speeds of a run without estimates that are no numbers; MetricError when none is
     left.
     """
-    sound = np.all(np.isfinite(signals.velocity), axis=1)
-    sound &= np.all(np.isfinite(signals.orientation), axis=1)
+    sound = by_blocks(
+        lambda *rows: np.isfinite(np.hstack(rows)).all(axis=1),
+        signals.velocity,
+        signals.orientation,
+    )
     if not sound.any() or not len(signals.true_time):
         raise MetricError(f'{name}: no estimate is a number')
+    velocity, orientation = (
+        rows_of(each, sound) for each in (signals.velocity, signals.orientation)
+    )
     return VelocitySeries(
-        se_time=signals.time[sound],
-        se_vel=speed(signals.velocity[sound], signals.orientation[sound], component),
+        se_time=rows_of(signals.time, sound),
+        se_vel=speed(velocity, orientation, component),
         gt_time=signals.true_time,
         gt_vel=speed(signals.true_velocity, signals.true_orientation, component),
         name=name,
@@ -128,25 +134,34 @@ def _representative(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunK
 def _covariance_consistency(
     signals: EstimateSignals, warmup: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    counted = signals.time >= warmup
-    true_velocity = np.stack(
-        [np.interp(signals.time, signals.true_time, axis) for axis in signals.true_velocity.T[:2]],
-        axis=1,
-    )
-    position = (signals.position - signals.true_position)[counted, :2]
-    velocity = signals.velocity[counted, :2] - true_velocity[counted]
-    return (
-        _root_mean_squares(signals.position_sigma[counted, :2], position),
-        _root_mean_squares(signals.velocity_sigma[counted, :2], velocity),
-    )
+    counted = slice(int(np.searchsorted(signals.time, warmup)), None)
+    true = [column_of(signals.true_velocity, axis) for axis in (0, 1)]
+
+    def squares(*rows: FloatArray) -> FloatArray:
+        time, position, true_position, velocity, *stated = rows
+        true_velocity = np.stack(
+            [np.interp(time, signals.true_time, axis) for axis in true], axis=1
+        )
+        found = (*stated, position - true_position, velocity[:, :2] - true_velocity)
+        return np.stack([np.sum(np.square(each[:, :2]), axis=1) for each in found], axis=1)
+
+    found = by_blocks(
+        squares,
+        *(
+            each[counted]
+            for each in (
+                signals.time, signals.position, signals.true_position, signals.velocity,
+                signals.position_sigma, signals.velocity_sigma,
+            )
+        ),
+    )  # fmt: skip
+    return _root_means(found, (0, 2)), _root_means(found, (1, 3))
 
 
-def _root_mean_squares(stated: FloatArray, error: FloatArray) -> tuple[float, float]:
-    known = np.all(np.isfinite(stated) & np.isfinite(error), axis=1)
+def _root_means(squares: FloatArray, columns: tuple[int, int]) -> tuple[float, float]:
+    stated, error = (column_of(squares, number) for number in columns)
+    known = by_blocks(lambda *rows: np.isfinite(np.stack(rows)).all(axis=0), stated, error)
     if not known.any():
         return float('nan'), float('nan')
-    first, second = (
-        float(np.sqrt(np.mean(np.sum(np.square(values[known]), axis=1))))
-        for values in (stated, error)
-    )
+    first, second = (float(np.sqrt(np.mean(rows_of(each, known)))) for each in (stated, error))
     return first, second

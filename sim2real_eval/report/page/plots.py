@@ -16,7 +16,7 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.console import NONE, decimal, p_value_text, span
 from sim2real_eval.report.palette import is_wide
 from sim2real_eval.study.outcome import StudyOutcome
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, by_blocks
 from .evidence import Evidence, RunEvidence
 from .figure import TRUTH, Plot, Source
 from .ranking import Standing, differs
@@ -204,15 +204,20 @@ def _track(run: RunEvidence) -> tuple[FloatArray, FloatArray] | None:
     signals = run.signals
     if signals is None:
         return None
-    known = np.all(np.isfinite(signals.true_position[:, :2]), axis=1)
-    known &= np.all(np.isfinite(signals.position[:, :2]), axis=1)
-    if not known.any():
-        return None
-    step = max(1, int(np.ceil(known.sum() / _TRACK)))
-    truth, estimate = (
-        positions[known, :2] for positions in (signals.true_position, signals.position)
+    known = np.flatnonzero(
+        by_blocks(
+            lambda *rows: np.isfinite(np.stack(rows)[..., :2]).all(axis=(0, 2)),
+            signals.true_position,
+            signals.position,
+        )
     )
-    return (estimate - truth[0])[::step], (truth - truth[0])[::step]
+    if not len(known):
+        return None
+    step = max(1, int(np.ceil(len(known) / _TRACK)))
+    truth, estimate = (
+        positions[known[::step], :2] for positions in (signals.true_position, signals.position)
+    )
+    return estimate - truth[0], truth - truth[0]
 
 
 def consistency_plot(
