@@ -23,6 +23,7 @@ from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study import outcome as outcomes
 from sim2real_eval.study import recordings
 from sim2real_eval.study.covariances import one_sided_covariances
 from sim2real_eval.study.options import StudyOptions
@@ -31,6 +32,7 @@ from sim2real_eval.study.recordings import StandIn, StudyRecording
 from sim2real_eval.study.run import Losses, RunKey, StudyFailure, scored_runs
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.runner import run_study
+from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion import motion_of
@@ -172,6 +174,40 @@ def test_what_is_read_back_is_what_was_scored(study: Path) -> None:
     assert len(series) == len(outcome.runs)
     found = sorted(score_run(one).rmse for one in series.values())
     assert found == sorted(run.values['rmse'] for run in outcome.runs)
+
+
+@pytest.mark.parametrize('piece', [outcomes.LARGE, 1000])
+def test_signals_come_back_to_the_bit_and_damage_is_found_whatever_is_read_at_once(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    read = StudyOutcome.read(study)
+    run = next(one for one in read.runs if not one.is_real)
+    given = read.signals(run.key)
+    monkeypatch.setattr(outcomes, 'LARGE', piece)
+    outcomes.RunStore(tmp_path).save(run, given)
+    for field in dataclasses.fields(given):
+        found = getattr(outcomes.RunStore(tmp_path).signals(run.key), field.name)
+        np.testing.assert_array_equal(found, getattr(given, field.name), field.name)
+    path = next(tmp_path.glob('runs/*/*/[!t]*.npz'))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(Sim2RealError, match='is broken'):
+        outcomes.RunStore(tmp_path).signals(run.key)
+
+
+def test_a_truth_that_a_power_cut_left_unfinished_is_written_again(
+    study: Path, tmp_path: Path
+) -> None:
+    read = StudyOutcome.read(study)
+    store = outcomes.RunStore(tmp_path)
+    store.save(read.runs[0], read.signals(read.runs[0].key))
+    (truth,) = tmp_path.glob('runs/*/*/truth.npz')
+    whole = truth.read_bytes()
+    for left in (whole[:-1], bytes(len(whole)), b''):
+        truth.write_bytes(left)
+        store.save(read.runs[0], read.signals(read.runs[0].key))
+        assert truth.read_bytes() == whole
 
 
 def test_conditions_touch_the_fixes_of_real_and_simulated_runs_alike(study: Path) -> None:

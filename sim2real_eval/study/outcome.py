@@ -156,7 +156,10 @@ def _unpacked(found: Any, name: str) -> NDArray[Any]:
         rows = Rows(np.zeros((0, *shape[1:]), kind))
         while data := member.read(max(LARGE // row, 1) * row):
             rows.append(np.frombuffer(data, kind).reshape(-1, *shape[1:]))
-    return rows.joined()
+    values = rows.joined()
+    if values.shape != shape:
+        raise ValueError(f'{name} has {len(values)} rows, not as many as it says')
+    return values
 
 
 def _place(key: RunKey) -> str:
