@@ -74,7 +74,7 @@ format: $(VENV)/.installed-test ## let ruff format the sources and fix what it c
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# For two cores three workers: tests that start processes wait for them a tenth of the time.
+# Three workers on two cores: a tenth of the time a test only waits for a process that it started.
 unit: $(VENV)/.installed-test $(VENV)/.installed-ros ## the test suite; narrow it with ARGS='test/test_x.py -k name'
 	$(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder --durations=10 $(ARGS)
 

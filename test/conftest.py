@@ -47,7 +47,7 @@ _COMPILING = (
     'test_judge_textbook_unscented',
     'test_lockstep',
 )
-# Need no judge of these, and give the other workers to do meanwhile; the longest first.
+# These need none of the compiled judges: other workers run them meanwhile, the longest first.
 _MEANWHILE = (
     'test_cli_inertial',
     'test_preintegration',

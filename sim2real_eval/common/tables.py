@@ -81,7 +81,7 @@ def write_rows(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[
 def write_columns(
     path: str | Path, header: Sequence[str], columns: Sequence[NDArray[np.float64]]
 ) -> Path:
-    """Write columns as `write_csv` would, several times faster.
+    """Write columns, arrays (n,), as `write_csv` would, several times faster.
 
     Shorter columns end in empty fields.
     """

@@ -91,7 +91,7 @@ class VelocitySeries:
             raise self._error(
                 f'{column}[{wrong[0]}] is {value:g}; must be finite, at most {LARGEST:g} in size'
             )
-        # What is given may be changed later.
+        # A copy: the caller may change its array later.
         array = joined(array)
         array.flags.writeable = False
         return array
@@ -347,7 +347,7 @@ def _turned(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
     # A process that only draws what was made here does without.
     from scipy.spatial.transform import Rotation
 
-    return by_blocks(lambda q, v: Rotation.from_quat(q).apply(v), quaternion, velocity)
+    return by_blocks(lambda q, v: Rotation.from_quat(q).apply(np.array(v)), quaternion, velocity)
 
 
 def _of_world(velocity: FloatArray, world: FloatArray, component: str) -> FloatArray:

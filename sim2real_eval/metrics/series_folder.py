@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,15 +122,19 @@ def _files(
     )
 
 
+_Key = tuple[str, str, int]
+
+
 def write_series_folder(
     folder: str | Path,
-    series: Mapping[tuple[str, str, int], VelocitySeries],
+    series: Mapping[_Key, VelocitySeries] | Iterable[tuple[_Key, VelocitySeries]],
     *,
     published_names: bool = False,
 ) -> Path:
     """Write series in the published layout; the folder holds these series and no others.
 
-    `series` are by `(source, scenario, run)`, see `SeriesKey`; source `real` is the real set. With
+    `series` are by `(source, scenario, run)`, see `SeriesKey`, or pairs of both, of which then one
+    is in memory at a time; source `real` is the real set. With
     `published_names` folders have the names of the published data (`chWalk_results`, `path`) where
     there is one, so that the paper's scripts find the files.
 
@@ -143,7 +147,8 @@ def write_series_folder(
     with new_folder(target, lambda: _layout_only(target)) as fresh:
         for part in ('Real', 'Sim'):
             (fresh / part).mkdir(parents=True)
-        for (source, scenario, run), one in series.items():
+        pairs = series.items() if isinstance(series, Mapping) else series
+        for (source, scenario, run), one in pairs:
             write_series(fresh / _file_name(source, scenario, run, published_names), one)
     return target
 

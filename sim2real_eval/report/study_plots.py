@@ -142,5 +142,7 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overla
 def _drawn(outcome: StudyOutcome, key: RunKey) -> VelocitySeries:
     """Return what a plot of a few inches can show of a run."""
     whole = outcome.series(key)
-    estimate = thinned(whole.se_time, whole.se_vel)
+    # Beyond the truth a judge only predicts.
+    known = slice(max(1, int(np.searchsorted(whole.se_time, whole.gt_time[-1], side='right'))))
+    estimate = thinned(whole.se_time[known], whole.se_vel[known])
     return VelocitySeries(*estimate, *thinned(whole.gt_time, whole.gt_vel), whole.name)

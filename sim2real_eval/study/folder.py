@@ -116,11 +116,11 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
     for judge in outcome.judges:
         write_series_folder(
             folder / 'series' / judge,
-            {
-                SeriesKey(run.key.model, run.scenario, number): outcome.series(run.key)
+            (
+                (SeriesKey(run.key.model, run.scenario, number), outcome.series(run.key))
                 for run, number in zip(outcome.runs, numbers, strict=True)
                 if run.key.judge == judge
-            },
+            ),
         )
     side_results(outcome).write(folder)
     runs = [{**run.key._asdict(), **run.to_mapping()} for run in outcome.runs]

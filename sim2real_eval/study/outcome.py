@@ -26,7 +26,7 @@ from sim2real_eval.metrics.series import VelocitySeries, all_speeds
 from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, blocks
-from sim_sensors.core.scratch import LARGE, Rows
+from sim_sensors.core.scratch import LARGE, release, zeros
 from .run import EstimateSignals, RunKey, StudyRun
 
 RUNS = 'runs'
@@ -34,8 +34,8 @@ RUNS = 'runs'
 
 _TRUTH = 'truth.npz'
 _ABOUT = 'about'
-_KEPT = 500
-_LARGEST_KEPT = 1 << 23
+_KEPT = 250
+_LARGEST_KEPT = 1 << 19
 _OF_TRUTH = ('true_time', 'true_velocity', 'true_orientation')
 
 
@@ -47,33 +47,28 @@ class RunStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._kept_signals = functools.lru_cache(maxsize=_KEPT)(self._signals)
-        self._truth = functools.lru_cache(maxsize=_KEPT)(
-            lambda place: self._arrays(f'{place}/{_TRUTH}', *_OF_TRUTH)
-        )
+        self._kept = functools.lru_cache(maxsize=_KEPT)(self._arrays)
+        self._truths: set[str] = set()
 
     def save(self, run: StudyRun, signals: EstimateSignals) -> None:
         """Write a run and its signals; the file of the run last."""
         for name, arrays in _members(run, signals).items():
-            if self._is_missing(name):
+            if name not in self._truths:
                 with new_file(self._folder / name) as file:
                     _pack(file, arrays)
+            # All runs of a recording bring it. One that is there may be of a power cut.
+            if arrays.keys() == set(_OF_TRUTH):
+                self._truths.add(name)
 
     def write(self, files: Iterable[tuple[str, bytes]]) -> None:
         """Write what `encoded` returned."""
         for name, data in files:
-            if self._is_missing(name):
-                write_bytes(self._folder / name, data)
-
-    def _is_missing(self, name: str) -> bool:
-        # All runs of a recording bring its truth. After a power cut it may be cut off, or empty.
-        path = self._folder / name
-        return path.name != _TRUTH or not zipfile.is_zipfile(path)
+            write_bytes(self._folder / name, data)
 
     def run(self, key: RunKey) -> StudyRun | None:
         """Return a run; None when it is not there, or not whole."""
         try:
-            self._truth(_place(key))
+            self._truth(key)
             about = json.loads(self._arrays(_name(key), _ABOUT)[_ABOUT].tobytes())
         except Sim2RealError:
             return None
@@ -81,15 +76,20 @@ class RunStore:
 
     def signals(self, key: RunKey) -> EstimateSignals:
         """Return the signals of a run; Sim2RealError when a file is missing or broken."""
-        # Tables, metrics and page all look at the same runs: about 100 MB of short ones stay.
-        path = self._folder / _name(key)
-        is_long = path.exists() and path.stat().st_size > _LARGEST_KEPT
-        return (self._signals if is_long else self._kept_signals)(key)
-
-    def _signals(self, key: RunKey) -> EstimateSignals:
         names = [field.name for field in dataclasses.fields(EstimateSignals)]
         own = [name for name in names if name not in _OF_TRUTH]
-        return EstimateSignals(**self._arrays(_name(key), *own), **self._truth(_place(key)))
+        return EstimateSignals(**self._looked_at(_name(key), *own), **self._truth(key))
+
+    def _truth(self, key: RunKey) -> dict[str, Any]:
+        return self._looked_at(f'{_place(key)}/{_TRUTH}', *_OF_TRUTH)
+
+    def _looked_at(self, name: str, *wanted: str) -> dict[str, Any]:
+        # Tables, metrics and page all look at the same runs: some 100 MB of short ones stay.
+        try:
+            is_long = (self._folder / name).stat().st_size > _LARGEST_KEPT
+        except OSError:
+            is_long = True  # and cannot be read either
+        return (self._arrays if is_long else self._kept)(name, *wanted)
 
     def discard(self, key: RunKey) -> None:
         """Remove a run; with the last one of a recording also the truth that they shared."""
@@ -105,7 +105,7 @@ class RunStore:
                 return {each: _unpacked(found, each) for each in wanted}
         except OSError as error:
             raise Sim2RealError(f'{path}: cannot be read: {error.strerror or error}') from None
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
             raise Sim2RealError(f'{path}: is broken: {error}; run the study again') from None
 
 
@@ -150,15 +150,15 @@ def _unpacked(found: Any, name: str) -> NDArray[Any]:
         if np.lib.format.read_magic(member) != (1, 0):
             raise ValueError(f'{name} is of another version')
         shape, by_columns, kind = np.lib.format.read_array_header_1_0(member)
-        row = math.prod(shape[1:]) * kind.itemsize
-        if by_columns or not row:
+        size = math.prod(shape) * kind.itemsize
+        if by_columns or kind.hasobject or about.file_size - member.tell() != size:
+            # Of another writer, or damaged, which numpy says.
             return np.asarray(found[name])
-        rows = Rows(np.zeros((0, *shape[1:]), kind))
-        while data := member.read(max(LARGE // row, 1) * row):
-            rows.append(np.frombuffer(data, kind).reshape(-1, *shape[1:]))
-    values = rows.joined()
-    if values.shape != shape:
-        raise ValueError(f'{name} has {len(values)} rows, not as many as it says')
+        values = zeros(shape, kind)
+        bytes_of = values.reshape(-1).view(np.uint8)
+        for start in range(0, size, LARGE):
+            bytes_of[start : start + LARGE] = np.frombuffer(member.read(LARGE), np.uint8)
+            release()
     return values
 
 
