@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 
 from sim2real_eval.signals.comparison import SignalComparison
 from sim2real_eval.signals.prepared import PreparedQuantity
+from sim_sensors.core.measurements import by_blocks
 from sim_sensors.core.scratch import release
 from . import palette, style
 
@@ -123,7 +124,7 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
     # As even as they go: five panels are three and two, not four and one.
     columns = math.ceil(len(panels) / rows)
     largest = [
-        max(float(np.abs(run.even.error).max()) for run in ready.runs(side))
+        max(float(by_blocks(np.abs, run.even.error).max()) for run in ready.runs(side))
         for _, ready, side in panels
     ]
     # A panel without any error fits every scale.

@@ -19,6 +19,7 @@ from sim2real_eval.common.tables import Field, format_field, write_csv, write_js
 from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.features import AXES, FeatureRow
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
+from sim_sensors.core.measurements import blocks
 from .console import add_numbers, plain_table, rounded, short_number
 from .signal_plots import PLOTS, UNITS, save_signal_plots
 
@@ -320,9 +321,11 @@ def _trends(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:
         step = max(1, round(ready.rate / _TREND_RATE))
         trend = one.trend(ready.trend_window(comparison.options))[:, 0]
         columns = (one.even.time, one.even.error[:, 0], trend)
-        names = (format_field(each) for each in (model, name, quantity.name, quantity.unit))
-        numbers = (column[::step].tolist() for column in columns)
-        yield from zip(*map(repeat, names), *numbers, strict=False)
+        names = [format_field(each) for each in (model, name, quantity.name, quantity.unit)]
+        thin = [column[::step] for column in columns]
+        for part in blocks(len(trend[::step])):
+            numbers = (column[part].tolist() for column in thin)
+            yield from zip(*map(repeat, names), *numbers, strict=False)
 
 
 def _densities(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:

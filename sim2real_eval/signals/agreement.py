@@ -99,7 +99,12 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
     # Here: a study asks this module for less, and need not load it.
     from scipy.ndimage import median_filter
 
-    return np.asarray(median_filter(np.asarray(values), size=window, mode='nearest'))
+    found, half = zeros(values.shape), window // 2
+    for part in blocks(len(values)):
+        first = max(part.start - half, 0)
+        around = median_filter(values[first : part.stop + half], size=window, mode='nearest')
+        found[part] = around[part.start - first : part.stop - first]
+    return found
 
 
 def unwrap(angle: FloatArray) -> FloatArray:

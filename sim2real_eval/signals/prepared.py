@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
-from sim_sensors.core.measurements import FloatArray, by_blocks
+from sim_sensors.core.measurements import FloatArray, by_blocks, column_of
 from . import agreement, findings
 from .lag import find_lag
 from .measured import Measured, Quantity, SensorSignals
@@ -35,8 +35,12 @@ class PreparedRun:
 
     def trend(self, window: int) -> FloatArray:
         """Return the running median of the size of the error, `(m, k)`; see `median_trend`."""
-        size = np.abs(self.even.error)
-        return np.stack([agreement.median_trend(column, window) for column in size.T], axis=1)
+        sizes = by_blocks(np.abs, self.even.error)
+        trends = [
+            agreement.median_trend(column_of(sizes, number), window)
+            for number in range(sizes.shape[1])
+        ]
+        return by_blocks(lambda *parts: np.stack(parts, axis=1), *trends)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
