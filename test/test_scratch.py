@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from sim2real_eval.signals.agreement import agreement, unwrap, wasserstein, wrap
+from sim2real_eval.signals.agreement import agreement, median_trend, unwrap, wasserstein, wrap
 from sim_sensors.core import measurements, scratch
 from sim_sensors.core.measurements import by_blocks
 
@@ -139,3 +139,14 @@ def test_what_is_taken_a_block_at_a_time_is_that_of_all_at_once(lengths: tuple[i
     found = agreement(turned, other, other - turned)
     assert found.correlation == pytest.approx(np.corrcoef(turned, other)[0, 1], abs=1e-12)
     assert found.rmse == pytest.approx(np.sqrt(np.mean((other - turned) ** 2)))
+
+
+@pytest.mark.parametrize('window', [1, 3, 31, 33, 101, 299])
+def test_median_is_that_of_all_samples_whatever_is_looked_at_at_once(
+    window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measurements, 'BLOCK', 32)
+    values, half = np.random.default_rng(5).normal(size=300), window // 2
+    filled = np.pad(values, half, mode='edge')
+    expected = np.median(np.lib.stride_tricks.sliding_window_view(filled, window), axis=1)
+    assert np.array_equal(median_trend(values, window), expected)

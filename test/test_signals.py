@@ -34,7 +34,6 @@ from sim2real_eval.signals.agreement import (
 )
 from sim2real_eval.signals.lag import find_lag
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
-from sim_sensors.core import measurements
 from sim_sensors.core.seeding import stream
 
 
@@ -49,17 +48,6 @@ def noise(label: str, *shape: int) -> np.ndarray:
 def test_median_leaves_a_ramp(window: int) -> None:
     ramp = 0.25 * np.arange(300) - 7.0
     assert np.array_equal(median_trend(ramp, window), ramp)
-
-
-@pytest.mark.parametrize('window', [1, 3, 31, 33, 101, 299])
-def test_median_is_that_of_all_samples_whatever_is_looked_at_at_once(
-    window: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measurements, 'BLOCK', 32)
-    values, half = noise('median', 300), window // 2
-    filled = np.pad(values, half, mode='edge')
-    expected = np.median(np.lib.stride_tricks.sliding_window_view(filled, window), axis=1)
-    assert np.array_equal(median_trend(values, window), expected)
 
 
 @given(st.integers(1, 20), st.integers(0, 150), st.sampled_from([-1e6, 3.0]))
