@@ -23,7 +23,6 @@ from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study import outcome as outcomes
 from sim2real_eval.study import recordings
 from sim2real_eval.study.covariances import one_sided_covariances
 from sim2real_eval.study.options import StudyOptions
@@ -32,8 +31,6 @@ from sim2real_eval.study.recordings import StandIn, StudyRecording
 from sim2real_eval.study.run import Losses, RunKey, StudyFailure, scored_runs
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.runner import run_study
-from sim_sensors.core import measurements, scratch
-from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion import motion_of
@@ -146,20 +143,21 @@ def test_a_covariance_that_one_side_alone_states_is_told() -> None:
     assert codes == [False, True]
 
 
-CONDITIONS = {
-    'conditions': [
-        {'label': 'open_sky'},
-        {'label': 'slow', 'gps_rate': 2.0},
-        {'label': 'tunnel', 'outages': [[1.0, 3.0]]},
-    ]
-}
-
-
 @pytest.fixture(scope='module')
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a finished study with two conditions."""
     folder = tmp_path_factory.mktemp('study')
-    run_study(small_plan(folder, CONDITIONS), folder / 'out')
+    plan = small_plan(
+        folder,
+        {
+            'conditions': [
+                {'label': 'open_sky'},
+                {'label': 'slow', 'gps_rate': 2.0},
+                {'label': 'tunnel', 'outages': [[1.0, 3.0]]},
+            ]
+        },
+    )
+    run_study(plan, folder / 'out')
     return folder / 'out'
 
 
@@ -174,57 +172,6 @@ def test_what_is_read_back_is_what_was_scored(study: Path) -> None:
     assert len(series) == len(outcome.runs)
     found = sorted(score_run(one).rmse for one in series.values())
     assert found == sorted(run.values['rmse'] for run in outcome.runs)
-
-
-@pytest.mark.parametrize('piece', [outcomes.LARGE, 1000])
-def test_signals_come_back_to_the_bit_and_damage_is_found_whatever_is_read_at_once(
-    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
-) -> None:
-    read = StudyOutcome.read(study)
-    run = next(one for one in read.runs if not one.is_real)
-    given = read.signals(run.key)
-    for module in (outcomes, scratch):
-        monkeypatch.setattr(module, 'LARGE', piece)
-    monkeypatch.setattr(measurements, 'BLOCK', piece)
-    outcomes.RunStore(tmp_path).save(run, given)
-    for field in dataclasses.fields(given):
-        found = getattr(outcomes.RunStore(tmp_path).signals(run.key), field.name)
-        np.testing.assert_array_equal(found, getattr(given, field.name), field.name)
-    path = next(tmp_path.glob('runs/*/*/[!t]*.npz'))
-    whole = path.read_bytes()
-    entry = whole.rindex(b'PK\x01\x02')
-    # A number; how a member is compressed; whether it is encrypted.
-    for place, flipped in ((len(whole) // 2, 1), (entry + 10, 2), (entry + 8, 1)):
-        data = bytearray(whole)
-        data[place] ^= flipped
-        path.write_bytes(data)
-        with pytest.raises(Sim2RealError, match='is broken'):
-            outcomes.RunStore(tmp_path).signals(run.key)
-
-
-def test_values_of_a_study_do_not_depend_on_the_size_of_blocks(
-    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measurements, 'BLOCK', 64)
-    monkeypatch.setattr(scratch, 'LARGE', 1000)
-    again = run_study(small_plan(tmp_path, CONDITIONS), tmp_path / 'out')
-    for one, other in zip(again.runs, StudyOutcome.read(study).runs, strict=True):
-        assert one.key == other.key
-        # Means of blocks are rounded otherwise.
-        assert one.values == pytest.approx(other.values, rel=1e-9, abs=1e-12)
-
-
-def test_a_truth_that_a_power_cut_left_unfinished_is_written_again(
-    study: Path, tmp_path: Path
-) -> None:
-    read = StudyOutcome.read(study)
-    outcomes.RunStore(tmp_path).save(read.runs[0], read.signals(read.runs[0].key))
-    (truth,) = tmp_path.glob('runs/*/*/truth.npz')
-    whole = truth.read_bytes()
-    for left in (whole[:-1], whole[:500] + bytes(500) + whole[1000:], bytes(len(whole)), b''):
-        truth.write_bytes(left)
-        outcomes.RunStore(tmp_path).save(read.runs[0], read.signals(read.runs[0].key))
-        assert truth.read_bytes() == whole
 
 
 def test_conditions_touch_the_fixes_of_real_and_simulated_runs_alike(study: Path) -> None:
