@@ -320,15 +320,11 @@ def speed(
             + ', '.join(SPEED_COMPONENTS)
         )
     velocity = _array(linear_velocity_body, 3, 'linear_velocity_body')
-    world = velocity if component == 'forward' else _turned(velocity, orientation)
-    return _of_world(velocity, world, component)
-
-
-def all_speeds(linear_velocity_body: ArrayLike, orientation: ArrayLike) -> dict[str, FloatArray]:
-    """Return what `speed` does for every component, by component, turning the velocity once."""
-    velocity = _array(linear_velocity_body, 3, 'linear_velocity_body')
-    world = _turned(velocity, orientation)
-    return {name: _of_world(velocity, world, name) for name in SPEED_COMPONENTS}
+    vectors = velocity if component == 'forward' else _turned(velocity, orientation)
+    if component == 'horizontal':
+        return by_blocks(lambda rows: np.hypot(rows[:, 0], rows[:, 1]), vectors)
+    column = {'forward': 0, 'x': 0, 'y': 1}[component]
+    return by_blocks(lambda rows: np.array(rows[:, column]), vectors)
 
 
 def _turned(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
@@ -347,14 +343,8 @@ def _turned(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
     # A process that only draws what was made here does without.
     from scipy.spatial.transform import Rotation
 
+    # A copy, as scipy takes nothing that is read-only.
     return by_blocks(lambda q, v: Rotation.from_quat(q).apply(np.array(v)), quaternion, velocity)
-
-
-def _of_world(velocity: FloatArray, world: FloatArray, component: str) -> FloatArray:
-    if component == 'horizontal':
-        return by_blocks(lambda rows: np.hypot(rows[:, 0], rows[:, 1]), world)
-    vectors, column = {'forward': (velocity, 0), 'x': (world, 0), 'y': (world, 1)}[component]
-    return by_blocks(lambda rows: np.array(rows[:, column]), vectors)
 
 
 def _array(values: ArrayLike, width: int, name: str) -> FloatArray:

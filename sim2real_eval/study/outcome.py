@@ -22,7 +22,7 @@ from sim2real_eval.common.tables import new_file, write_bytes
 from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, resample
-from sim2real_eval.metrics.series import VelocitySeries, all_speeds
+from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, blocks
@@ -53,11 +53,12 @@ class RunStore:
     def save(self, run: StudyRun, signals: EstimateSignals) -> None:
         """Write a run and its signals; the file of the run last."""
         for name, arrays in _members(run, signals).items():
-            if name not in self._truths:
-                with new_file(self._folder / name) as file:
-                    _pack(file, arrays)
-            # All runs of a recording bring it. One that is there may be of a power cut.
-            if arrays.keys() == set(_OF_TRUTH):
+            if name in self._truths:
+                continue
+            with new_file(self._folder / name) as file:
+                _pack(file, arrays)
+            # All runs of a recording bring it. One of before may be of a power cut.
+            if name.endswith(f'/{_TRUTH}'):
                 self._truths.add(name)
 
     def write(self, files: Iterable[tuple[str, bytes]]) -> None:
@@ -131,6 +132,7 @@ def _members(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, NDA
 
 
 def _pack(file: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write what `numpy.savez` would, a block at a time."""
     # Not compressed: noise hardly is, and the members carry no time of day.
     with zipfile.ZipFile(file, 'w') as archive:
         for name, values in arrays.items():
@@ -335,9 +337,10 @@ class StudyOutcome:
 
     def series(self, key: RunKey) -> VelocitySeries:
         """Return what was scored of a run: the component of the study, warm-up left out."""
-        whole = speed_series(self.signals(key), f'{key.recording} ({key.model})')
+        name = f'{key.recording} ({key.model})'
+        whole = speed_series(self.signals(key), self.record['component'], name)
         options = MetricOptions.from_mapping(self.record['metric'], 'metric')
-        return prepare(whole[self.record['component']], options)
+        return prepare(whole, options)
 
     def mean_rmse(
         self, judge: str, group: str | None = None, name: str = 'forward_rmse'
@@ -369,20 +372,15 @@ class StudyOutcome:
         return vepd_table(found.pop(REAL), found)
 
 
-def speed_series(signals: EstimateSignals, name: str = '') -> dict[str, VelocitySeries]:
-    """Return estimated and true speed, whole, by component (`sim2real_eval.metrics.speed`)."""
-    estimated = all_speeds(signals.velocity, signals.orientation)
-    true = all_speeds(signals.true_velocity, signals.true_orientation)
-    return {
-        component: VelocitySeries(
-            se_time=signals.time,
-            se_vel=estimated[component],
-            gt_time=signals.true_time,
-            gt_vel=true[component],
-            name=name,
-        )
-        for component in estimated
-    }
+def speed_series(signals: EstimateSignals, component: str, name: str = '') -> VelocitySeries:
+    """Return estimated and true speed, whole (`sim2real_eval.metrics.speed`)."""
+    return VelocitySeries(
+        se_time=signals.time,
+        se_vel=speed(signals.velocity, signals.orientation, component),
+        gt_time=signals.true_time,
+        gt_vel=speed(signals.true_velocity, signals.true_orientation, component),
+        name=name,
+    )
 
 
 def speed_error(signals: EstimateSignals, component: str, options: MetricOptions) -> FloatArray:
@@ -390,5 +388,5 @@ def speed_error(signals: EstimateSignals, component: str, options: MetricOptions
 
     Raises MetricError, SeriesError as `sim2real_eval.metrics.score_run`.
     """
-    run = resample(speed_series(signals)[component], options)
+    run = resample(speed_series(signals, component), options)
     return run.se_vel - run.gt_vel

@@ -137,7 +137,8 @@ def _scored(
     for runs in outcome.by_model(judge, group).values():
         for run in runs:
             name = f'{run.key.recording} ({run.key.model})'
-            series = speed_series(outcome.signals(run.key), name)
+            signals = outcome.signals(run.key)
+            series = {each: speed_series(signals, each, name) for each in SPEED_COMPONENTS}
             for number, way in enumerate(ways):
                 try:
                     scores[number][run.key] = score_run(series[way.component], way.options)
