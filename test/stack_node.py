@@ -28,7 +28,8 @@ class Counter(LifecycleNode):  # type: ignore[misc]
         self.publisher = self.create_publisher(TwistStamped, 'speed', 10)
         # Reliable, and deep: a busy machine must lose none.
         self.create_subscription(NavSatFix, 'fix', self.on_fix, 100)
-        return TransitionCallbackReturn.SUCCESS
+        broken = self.declare_parameter('broken', False).value
+        return TransitionCallbackReturn.FAILURE if broken else TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start to count."""

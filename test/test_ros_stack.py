@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import runpy
 import shutil
+import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ pytest.importorskip('rclpy', reason='no ROS')
 import numpy as np
 import rclpy
 from live_examples import curve
+from rclpy.task import Future
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
@@ -27,6 +29,7 @@ from sim2real_eval.judge.external.declaration import RosStack
 from sim2real_eval.judge.external.graph import free_domain
 from sim2real_eval.judge.external.stack import _SESSIONS, RosStackJudge
 from sim2real_eval.judge.external.stack_side import StackSide, stack_command
+from sim2real_eval.judge.external.waits import answered
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.robot_localization.replay_options import Options
 from sim2real_eval.judge.setup import JudgeSetup
@@ -183,6 +186,29 @@ def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
         _SESSIONS.pop(judge.where).close()
 
 
+def test_a_service_is_asked_again_until_it_answers() -> None:
+    """What is lost is repeated, and all that came through is dealt with before it ends."""
+    asked: list[Future] = []
+
+    class Service:
+        def call_async(self, request: int) -> Future:
+            asked.append(Future())
+            return asked[-1]
+
+    work = answered(Service(), 0, 'an answer')
+    wait = next(work)
+    until = time.monotonic() + 30.0
+    while len(asked) < 3 and time.monotonic() < until:
+        assert not wait.met()
+    asked[1].set_result('to the second')
+    assert not wait.met()
+    asked[2].set_result('to the third')
+    assert wait.met()
+    with pytest.raises(StopIteration) as ended:
+        next(work)
+    assert ended.value.value == 'to the third'
+
+
 def test_a_fix_without_an_answer_and_a_slow_replay_are_noticed(
     tmp_path: Path, run: Recording
 ) -> None:
@@ -211,11 +237,12 @@ def test_parameters_reach_nodes_in_namespaces_too(tmp_path: Path) -> None:
 
 
 def test_what_does_not_start_is_said_in_one_line(tmp_path: Path, run: Recording) -> None:
-    for command, said in (
-        ('python3 -c "print(1); raise SystemExit(3)"', 'stack ended with status 3: 1'),
-        ('no_such_program', 'stack: cannot start no_such_program'),
+    for declared, said in (
+        ({'command': 'python3 -c "print(1); raise SystemExit(3)"'}, 'ended with status 3: 1'),
+        ({'command': 'no_such_program'}, 'cannot start no_such_program'),
+        ({'parameters': {'broken': True}}, '/counter does not leave the state unconfigured'),
     ):
-        with pytest.raises(JudgeError, match=said):
-            judge_of(tmp_path, {**COUNTER, 'command': command}).judge(run)
+        with pytest.raises(JudgeError, match=f'stack:? {said}'):
+            judge_of(tmp_path, {**COUNTER, **declared}).judge(run)
     with pytest.raises(JudgeError, match=r'inputs\.gsp: is not in the recording .*gps'):
         judge_of(tmp_path, {**COUNTER, 'inputs': {'gsp': 'fix'}, 'output': {}}).judge(run)

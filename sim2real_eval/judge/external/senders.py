@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -32,7 +31,7 @@ from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, known_type
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import MessageArray, OdometryArray
-from .waits import Wait, Work, publishers_of
+from .waits import Wait, Work, answered, publishers_of
 
 # Humble has them under the older name.
 _EVENTS = import_module(
@@ -190,8 +189,6 @@ class Inbox:
 
 # Questions to a node whose answers prove that it has dealt with what was sent before.
 
-_AGAIN_S = 0.5
-
 
 class Questions:
     """A client of a service that every node has, and of judge_node's `~/status`.
@@ -231,28 +228,14 @@ class Questions:
     def matched(self) -> Work:
         """Wait until the node answers; what is asked before both sides know each other is lost."""
         yield Wait(self._ask.service_is_ready, 'its services')
-        yield from self._until_answered(self._ask, GetParameters.Request(), [])
+        yield from answered(self._ask, GetParameters.Request(), 'an answer')
 
     def status(self, reached: Callable[[dict[str, Any]], bool], what: str) -> Work:
         """Wait until judge_node's status is such."""
-        answers: list[Any] = []
-        while not (answers and reached(dict(json.loads(answers[-1].message)))):
-            yield from self._until_answered(self._status, Trigger.Request(), answers, what)
-
-    def _until_answered(
-        self, client: Any, request: Any, answers: list[Any], what: str = 'an answer'
-    ) -> Work:
-        """Ask, and ask again where a question or an answer seems lost."""
-        future, asked = client.call_async(request), time.monotonic()
-
-        def answered() -> bool:
-            nonlocal future, asked
-            if not future.done() and time.monotonic() > asked + _AGAIN_S:
-                future, asked = client.call_async(request), time.monotonic()
-            return bool(future.done())
-
-        yield Wait(answered, what)
-        answers.append(future.result())
+        status: dict[str, Any] | None = None
+        while status is None or not reached(status):
+            answer = yield from answered(self._status, Trigger.Request(), what)
+            status = dict(json.loads(answer.message))
 
 
 def coinciding_frames(

@@ -34,7 +34,7 @@ from .follower import ArrayFeed, PendingMessage
 from .process import JudgeProcess, node_folder
 from .senders import Inbox, Questions, Senders, StaticFrames, interface
 from .stack_messages import estimated_run
-from .waits import Wait, Work
+from .waits import Wait, Work, answered
 
 # rclcpp takes the clock in a thread of its own, whose work no answer proves; see `Side`.
 _ANSWERS_AFTER_CLOCK = 3
@@ -219,18 +219,21 @@ class StackSide:
                 lambda: ask.service_is_ready() and change.service_is_ready(),
                 f'the lifecycle services of {name}',
             )
-            state = ''
-            while state != 'active':
-                answer = ask.call_async(states.Request())
-                yield Wait(answer.done, f'the state of {name}')
-                state = answer.result().current_state.label
+            refused = ''
+            while True:
+                answer = yield from answered(ask, states.Request(), f'the state of {name}')
+                state = answer.current_state.label
+                if state == 'active':
+                    return
+                if state in (refused, 'finalized'):
+                    raise JudgeError(f'{self.name}: {name} does not leave the state {state}')
                 if state in _LIFECYCLE_STEPS:
                     request = changes.Request()
                     request.transition.id = _LIFECYCLE_STEPS[state]
-                    done = change.call_async(request)
-                    yield Wait(done.done, f'a transition of {name} from {state}')
-                    if not done.result().success:
-                        raise JudgeError(f'{self.name}: {name} does not leave the state {state}')
+                    what = f'a transition of {name} from {state}'
+                    done = yield from answered(change, request, what)
+                    # A request that was sent twice is refused, too: the state tells.
+                    refused = '' if done.success else state
 
     def reset(self) -> Work:
         """Call the service that resets the estimator, unless it has just been started."""
@@ -243,8 +246,7 @@ class StackSide:
         client = self._node.create_client(kind, name)
         try:
             yield Wait(client.service_is_ready, f'reset {name}')
-            answer = client.call_async(kind.Request())
-            yield Wait(answer.done, f'an answer of reset {name}')
+            yield from answered(client, kind.Request(), f'an answer of reset {name}')
         finally:
             self._node.destroy_client(client)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run waits for: anything that becomes true, and that one node alone publishes a topic."""
+"""What a run waits for: anything that becomes true, an answer, a topic with one publisher."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sim2real_eval.common.errors import JudgeError
 
 # DDS gives a participant that was killed up 20 s after its last word.
 _GOING_S = 25.0
+_AGAIN_S = 0.5
 
 
 class Wait(NamedTuple):
@@ -25,6 +26,29 @@ class Wait(NamedTuple):
 
 Work = Generator[Wait, None, None]
 """Work that says what it waits for; the Conductor lets several go on side by side."""
+
+
+def answered(client: Any, request: Any, what: str) -> Generator[Wait, None, Any]:
+    """Ask a service until an answer comes; return that to the last request.
+
+    A request or an answer is lost while one side does not know the other, whatever
+    `service_is_ready` says. Where the node was only slow every request is dealt with before this
+    ends, so that none takes effect later.
+    """
+    asked = [client.call_async(request)]
+    due = time.monotonic() + _AGAIN_S
+
+    def met() -> bool:
+        nonlocal due
+        if any(future.done() for future in asked):
+            return bool(asked[-1].done())
+        if time.monotonic() > due:
+            asked.append(client.call_async(request))
+            due = time.monotonic() + _AGAIN_S * 2 ** len(asked)
+        return False
+
+    yield Wait(met, what)
+    return asked[-1].result()
 
 
 def publishers_of(node: Node, topic: str) -> list[str]:
