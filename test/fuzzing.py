@@ -24,7 +24,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -34,6 +34,7 @@ from sim_sensors.core.errors import Sim2RealError
 
 LONGEST_S = 10.0
 LARGEST_BYTES = 1 << 30
+_HEARTBEAT_S = 30.0
 
 _NUMBERS = (
     *(b'0', b'-1', b'1e300', b'-1e308', b'1e-300', b'.inf', b'.nan', b'nan', b'1_000', b'0x10'),
@@ -135,8 +136,16 @@ def prepared() -> Iterator[list[Target]]:
         yield targets(Path(folder))
 
 
-def fuzz(seconds: float, seed: int, keep: Path | None = None) -> tuple[Counter[str], list[str]]:
-    """Change inputs for a time; return how many of each kind, and what was wrong, each once."""
+def fuzz(
+    seconds: float,
+    seed: int,
+    keep: Path | None = None,
+    progress: Callable[[str], None] = lambda told: None,
+) -> tuple[Counter[str], list[str]]:
+    """Change inputs for a time; return how many of each kind, and what was wrong, each once.
+
+    `progress` is told every half minute how many cases there were.
+    """
     counts, problems = Counter[str](), dict[str, str]()
     before = signal.signal(signal.SIGVTALRM, _on_alarm)
     try:
@@ -144,7 +153,8 @@ def fuzz(seconds: float, seed: int, keep: Path | None = None) -> tuple[Counter[s
             for one in known:
                 # What is compiled and imported at the first call is no reader's time.
                 one.read(one.seeds[0])
-            deadline = time.monotonic() + seconds
+            shown = time.monotonic()
+            deadline = shown + seconds
             # A sequence for each: which comes next depends on time.
             rngs = {one.name: random.Random(f'{seed} {one.name}') for one in known}
             spent = dict.fromkeys([one.name for one in known], 0.0)
@@ -164,7 +174,14 @@ def fuzz(seconds: float, seed: int, keep: Path | None = None) -> tuple[Counter[s
                         problems[mark] = f'{target.name}: {problem}'
                         if keep is not None:
                             _keep(place, keep / mark)
-                spent[target.name] += time.monotonic() - began
+                ended = time.monotonic()
+                spent[target.name] += ended - began
+                if ended > shown + _HEARTBEAT_S:
+                    shown = ended
+                    progress(
+                        f'{sum(counts.values()):,} cases, {len(problems)} defects, '
+                        f'{deadline - ended:.0f} s to go'
+                    )
     finally:
         signal.signal(signal.SIGVTALRM, before)
     return counts, list(problems.values())
@@ -184,7 +201,12 @@ def main() -> int:
     parser.add_argument('--seconds', type=float, default=60.0)
     parser.add_argument('--seed', type=int, default=int(time.time()))
     options = parser.parse_args()
-    counts, problems = fuzz(options.seconds, options.seed, Path('fuzz_found'))
+    counts, problems = fuzz(
+        options.seconds,
+        options.seed,
+        Path('fuzz_found'),
+        lambda told: print(told, file=sys.stderr, flush=True),
+    )
     for problem in problems:
         print(f'{problem}\n')
     print(f'seed {options.seed}: {sum(counts.values())} cases, {len(problems)} defects; ', end='')
