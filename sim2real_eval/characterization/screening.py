@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from scipy.stats import norm
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray, by_blocks
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
-from sim_sensors.core.scratch import release
+from sim_sensors.core.scratch import zeros
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .signals import SignalFileError, Signals, quantity_of, unit_of
@@ -130,9 +131,12 @@ def _block_medians(values: FloatArray, rate: float) -> FloatArray:
     count = len(values) // size
     if count == 0:
         return np.full(len(values), np.median(values))
-    medians = np.median(values[: count * size].reshape(count, size), axis=1)
-    numbers = np.arange(len(values))
-    return by_blocks(lambda some: medians[np.minimum(some // size, count - 1)], numbers)
+    windows = values[: count * size].reshape(count, size)
+    medians = by_blocks(lambda rows: np.median(rows, axis=1), windows)
+    found = zeros(values.shape)
+    found[: count * size].reshape(count, size)[:] = medians[:, None]
+    found[count * size :] = medians[-1]
+    return found
 
 
 def _noise(values: FloatArray) -> float:
@@ -225,10 +229,12 @@ def longest_standstill(
         still = passed
 
     if signals.motion is not None:
-        speed, turn = signals.motion[: size * count].reshape(count, size, 2).transpose(2, 0, 1)
-        keep(speed.max(axis=1), options.speed_limit, 'the true speed', 'm/s')
+        motion = signals.motion[: size * count].reshape(count, size, 2)
+        speed = by_blocks(lambda rows: rows[:, :, 0].max(axis=1), motion)
+        keep(speed, options.speed_limit, 'the true speed', 'm/s')
         # One that is measured, too, is noisy: not the largest.
-        keep(np.median(turn, axis=1), options.turn_limit, 'the true rate of turn', 'rad/s')
+        turn = by_blocks(lambda rows: np.median(rows[:, :, 1], axis=1), motion)
+        keep(turn, options.turn_limit, 'the true rate of turn', 'rad/s')
     limits = {
         'gyroscope': (options.rate_noise, options.rate_limit),
         'accelerometer': (options.acceleration_noise, options.acceleration_limit),
@@ -265,17 +271,22 @@ def windows_of(
         cut = signals.column(axis)[: size * count].reshape(count, size)
         quantity = quantity_of(axis)
         steps[quantity] = float(np.hypot(steps.get(quantity, 0.0), resolution(cut.ravel())))
-        centre = np.median(cut, axis=1)
+        centre = by_blocks(lambda rows: np.median(rows, axis=1), cut)
         means.setdefault(quantity, []).append(centre)
-        # Without the furthest fiftieth: a lone outlier is no motion.
-        squares = np.partition((cut - centre[:, None]) ** 2, last, axis=1)[:, : last + 1]
-        noises[quantity] = noises.get(quantity, np.zeros(count)) + squares.mean(axis=1)
-        release()
+        squares = by_blocks(partial(_mean_square, last=last), cut, centre)
+        noises[quantity] = noises.get(quantity, np.zeros(count)) + squares
     return (
         {quantity: np.sqrt(noise) for quantity, noise in noises.items()},
         {quantity: np.stack(columns, axis=1) for quantity, columns in means.items()},
         steps,
     )
+
+
+def _mean_square(windows: FloatArray, centre: FloatArray, last: int) -> FloatArray:
+    """Return that about the centre, `(count,)`, of all but what is after the `last` nearest."""
+    # Without the furthest fiftieth: a lone outlier is no motion.
+    squares = np.partition((windows - centre[:, None]) ** 2, last, axis=1)[:, : last + 1]
+    return np.asarray(squares.mean(axis=1))
 
 
 def noise_floor(noise: FloatArray, step: float) -> float:

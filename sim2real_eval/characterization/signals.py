@@ -21,6 +21,7 @@ from sim_sensors.core.measurements import (
     by_blocks,
     column_of,
     is_absent,
+    rows_of,
 )
 from sim_sensors.core.scratch import joined
 from sim_sensors.motion.sampling import ahead_of_time
@@ -160,9 +161,12 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     if not known.any():
         return None
     origin = truth.stamp_ns[0]
-    at, there = stamp_ns - origin, truth.stamp_ns[known] - origin
-    speeds = [np.interp(at, there, norm[known]) for norm in norms]
-    return by_blocks(lambda *each: np.stack(each, axis=1), *speeds)
+    there, *norms = (rows_of(each, known) for each in (truth.stamp_ns, *norms))
+    there = by_blocks(lambda each: (each - origin).astype(np.float64), there)
+    return by_blocks(
+        lambda at: np.stack([np.interp(at - origin, there, norm) for norm in norms], axis=1),
+        stamp_ns,
+    )
 
 
 LONGEST_FILLED = 5
@@ -192,7 +196,10 @@ def evenly_spaced(signals: Signals) -> Signals:
     if ahead.any():
         notes.append(findings.AHEAD(count=ahead.sum()))
         stamps, values = (by_blocks(_chosen, each, ~ahead) for each in (stamps, values))
-    fresh = np.concatenate([[True], stamps[1:] > np.maximum.accumulate(stamps)[:-1]])
+    fresh = joined(
+        np.ones(1, np.bool_),
+        by_blocks(np.greater, stamps[1:], joined(np.maximum.accumulate(stamps))[:-1]),
+    )
     if not fresh.all():
         notes.append(findings.REPEATED(count=(~fresh).sum()))
         stamps, values = (by_blocks(_chosen, each, fresh) for each in (stamps, values))
