@@ -144,7 +144,8 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
             step = max(1, len(run.even.time) // _LINE_POINTS)
             error = np.degrees(np.abs(run.even.error[::step, 0]))
             trend = np.degrees(run.trend(window)[::step, 0])
-            time = run.even.time[::step]
+            time = run.even.time[::step].copy()
+            release()
             panel.plot(time, error, color=colours[label], linewidth=0.5, alpha=0.45)
             panel.plot(time, trend, color=dark, linewidth=1.1, alpha=1.0 if len(runs) < 4 else 0.7)
         title = f'{label} ({len(runs)} run{"s" if len(runs) > 1 else ""})'
@@ -188,14 +189,16 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         }
     units = {row.signal: _unit(row.unit) for row in comparison.rows}
     for label, side, ready in comparison.sides():
-        drawn, rows = {label: ready.density(kind, side)}, ready.shown
+        rows = ready.shown
+        drawn = {label: ready.density(kind, side)[rows]}
         if side == 'real' and kind == 'signal':
-            drawn[_TRUTH] = ready.density('true', side)
+            drawn[_TRUTH] = ready.density('true', side)[rows]
+        release()
         for column, signal in enumerate(ready.quantity.labels()):
             for name, density in drawn.items():
                 if not np.any(density[:, column] > 0.0):
                     continue  # no error at all has no place on a logarithmic axis
-                panels[signal].loglog(ready.frequency[rows], density[rows, column], **styles[name])
+                panels[signal].loglog(ready.frequency[rows], density[:, column], **styles[name])
     for signal, panel in panels.items():
         unit = f'({units[signal]})' if '/' in units[signal] else units[signal]
         panel.set_title(f'{signal} [{unit}²/Hz]', fontsize=9)

@@ -20,6 +20,7 @@ from sim_sensors.core.measurements import (
     IntArray,
     blocks,
     by_blocks,
+    rows_of,
     sum_by_blocks,
     time_spans,
 )
@@ -130,8 +131,10 @@ def wrap(angle: ArrayLike) -> FloatArray:
 
 def median_rate(time: FloatArray) -> float:
     """Return the median rate, Hz, of samples at `time` `(n,)` s; equal stamps do not count."""
-    steps = np.diff(time)
-    steps = steps[steps > 0.0]
+    steps = by_blocks(np.subtract, time[1:], time[:-1]) if len(time) > 1 else time[1:]
+    later = by_blocks(lambda each: each > 0.0, steps)
+    if not later.all():
+        steps = rows_of(steps, later)
     return float(1.0 / np.median(steps)) if len(steps) else 0.0
 
 

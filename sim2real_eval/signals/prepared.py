@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
-from sim_sensors.core.measurements import FloatArray, by_blocks, column_of
+from sim_sensors.core.measurements import FloatArray, by_blocks, column_of, rows_of
 from . import agreement, findings
 from .lag import find_lag
 from .measured import Measured, Quantity, SensorSignals
@@ -208,7 +208,7 @@ def pairs_of(
 def _pair(
     ours: Measured, theirs: Measured, offset: float, options: SignalOptions
 ) -> Measured | None:
-    time = ours.time + offset
+    time = by_blocks(lambda each: each + offset, ours.time)
     lag = None
     if options.align != 'none':
         rate = min(agreement.median_rate(time), agreement.median_rate(theirs.time))
@@ -221,10 +221,11 @@ def _pair(
             options.max_lag,
         )
         if lag is not None and options.align == 'apply':
-            time = time - lag.seconds
+            late = lag.seconds
+            time = by_blocks(lambda each: each - late, time)
     low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
     slower = min(time, theirs.time, key=agreement.median_rate)
-    at = slower[(slower >= low) & (slower <= high)]
+    at = rows_of(slower, by_blocks(lambda each: (each >= low) & (each <= high), slower))
     if len(at) < _LEAST_IN_PAIR:
         return None
     measured = agreement.resample(time, ours.measured, at)
