@@ -21,7 +21,9 @@ from sim_sensors.core.measurements import (
     by_blocks,
     column_of,
     is_absent,
+    lengths_of,
     rows_of,
+    steps_of,
 )
 from sim_sensors.core.scratch import joined
 from sim_sensors.motion.sampling import ahead_of_time
@@ -153,10 +155,7 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
         return None
     truth = recording.messages[recording.roles['truth']]
     assert isinstance(truth, OdometryArray)
-    norms = [
-        by_blocks(lambda rows: np.linalg.norm(rows, axis=1), vectors)
-        for vectors in (truth.linear_velocity, truth.angular_velocity)
-    ]
+    norms = [lengths_of(vectors) for vectors in (truth.linear_velocity, truth.angular_velocity)]
     known = by_blocks(lambda *each: np.asarray(np.isfinite(each).all(axis=0)), *norms)
     if not known.any():
         return None
@@ -205,7 +204,7 @@ def evenly_spaced(signals: Signals) -> Signals:
         stamps, values = (by_blocks(_chosen, each, fresh) for each in (stamps, values))
     if len(stamps) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(stamps))
-    steps = by_blocks(np.subtract, stamps[1:], stamps[:-1])
+    steps = steps_of(stamps)
     period = float(np.median(steps))
     missing = _missing(steps, period)
     cuts = np.flatnonzero(missing > LONGEST_FILLED)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, by_blocks, lengths_of
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings
@@ -160,9 +160,9 @@ def _true_speed(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     truth = recording.truth
     if truth is None:
         return None
-    speed = np.linalg.norm(truth.linear_velocity, axis=1)
+    speed = lengths_of(truth.linear_velocity)
     origin = truth.stamp_ns[0]
-    at, known = stamp_ns - origin, truth.stamp_ns - origin
+    at, known = (by_blocks(lambda each: each - origin, one) for one in (stamp_ns, truth.stamp_ns))
     # Beyond the truth nothing is known.
     return np.asarray(np.interp(at, known, speed, left=np.inf, right=np.inf), np.float64)
 

@@ -20,7 +20,13 @@ from numpy.typing import ArrayLike
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray, by_blocks
+from sim_sensors.core.measurements import (
+    FloatArray,
+    IntArray,
+    OdometryArray,
+    by_blocks,
+    lengths_of,
+)
 from sim_sensors.core.parameters import LARGEST
 from sim_sensors.core.scratch import joined
 from . import findings
@@ -334,7 +340,7 @@ def _turned(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
             f'orientation has {len(quaternion)} rows and linear_velocity_body {len(velocity)}; '
             'must be as many'
         )
-    norms = by_blocks(lambda some: np.linalg.norm(some, axis=1), quaternion)
+    norms = lengths_of(quaternion)
     if np.any(norms < 1e-6):
         index = int(np.flatnonzero(norms < 1e-6)[0])
         raise MetricError(f'orientation[{index}] has norm zero; must be a quaternion x y z w')

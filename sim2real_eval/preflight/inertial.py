@@ -13,7 +13,13 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, ImuArray, by_blocks, sum_by_blocks
+from sim_sensors.core.measurements import (
+    FloatArray,
+    ImuArray,
+    by_blocks,
+    lengths_of,
+    sum_by_blocks,
+)
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .evidence import SIGMAS, Delayed, Evidence, block_means, find_delay, mean_row
@@ -52,7 +58,7 @@ def _force(evidence: Evidence, imu: ImuArray) -> tuple[float, float]:
         turned = by_blocks(rotations.rotate, evidence.ideal.orientation, force)
         means.append(mean_row(turned))
     size = max(float(np.linalg.norm(mean)) for mean in means)
-    sizes = by_blocks(lambda rows: np.linalg.norm(rows, axis=1), force)
+    sizes = lengths_of(force)
     return size, float(np.median(sizes))
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES
@@ -15,9 +17,13 @@ from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
     ImuArray,
+    IntArray,
     MessageArray,
     by_blocks,
     column_of,
+    lengths_of,
+    rows_of,
+    steps_of,
 )
 from sim_sensors.motion.ideal import InertialMotion, SurveyedMotion
 from sim_sensors.world.geodesy import LocalFrame
@@ -106,10 +112,11 @@ def duration(evidence: Evidence) -> Iterator[Measure]:
 def rates(evidence: Evidence) -> Iterator[Measure]:
     """The median rate of each role is enough for the motion of a vehicle."""
     for role, topic, array in _roles(evidence):
-        steps = np.diff(array.stamp_ns)
-        if not (steps > 0).any():
+        steps = steps_of(array.stamp_ns)
+        forward = by_blocks(lambda each: each > 0, steps)
+        if not forward.any():
             continue
-        rate = 1e9 / float(np.median(steps[steps > 0]))
+        rate = 1e9 / float(np.median(rows_of(steps, forward)))
         slow = findings.SLOW(topic, rate=rate, role=role) if rate < _RATES[role] else None
         evidence.doubtful |= {f'slow {role}'} if slow else set()
         yield Measure(rate, _RATES[role], slow, role, 'least')
@@ -118,7 +125,7 @@ def rates(evidence: Evidence) -> Iterator[Measure]:
 def gaps(evidence: Evidence) -> Iterator[Measure]:
     """The longest time without a message of each role."""
     for role, topic, array in _roles(evidence):
-        steps = np.diff(array.stamp_ns) * 1e-9
+        steps = by_blocks(lambda each: each * 1e-9, steps_of(array.stamp_ns))
         if not len(steps):
             continue
         longest = int(np.argmax(steps))
@@ -160,12 +167,17 @@ def clocks(evidence: Evidence) -> Iterator[Measure]:
     yield from _repairs(evidence, _DRIVER, 0.0)
     yield from _other_clocks(evidence)
     for role, topic, array in _roles(evidence):
-        steps = np.diff(array.stamp_ns)
+        steps = steps_of(array.stamp_ns)
         if role == 'truth' or len(steps) < 16:
             continue
-        share = float(np.mean((steps < 0.2 * np.mean(steps)) & (steps > 0)))
+        at_once = partial(_is_between, low=0, high=0.2 * np.mean(steps))
+        share = float(np.mean(by_blocks(at_once, steps)))
         told = findings.UNEVEN(topic, share=share) if share > _UNEVEN else None
         yield Measure(share, _UNEVEN, told, f'{role} intervals')
+
+
+def _is_between(values: IntArray, low: float, high: float) -> NDArray[np.bool_]:
+    return (values > low) & (values < high)
 
 
 def _other_clocks(evidence: Evidence) -> Iterator[Measure]:
@@ -205,7 +217,7 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
     imu, fixes, truth = evidence.imu, evidence.fixes, evidence.truth
     if truth is not None:
         time, at = _longest_equal(truth.position, truth)
-        speed = float(np.median(np.linalg.norm(truth.linear_velocity[at], axis=1)))
+        speed = float(np.median(lengths_of(truth.linear_velocity[at])))
         moves = speed > _START_SPEED or _moves(evidence, *truth.stamp_ns[at][[0, -1]])
         # Whatever is held against it meanwhile is a symptom, and so is the step at its end.
         symptoms = {'steps', 'orientation', 'range', 'slow truth'}
@@ -245,9 +257,10 @@ def _moves(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
     """Return whether fixes or rates say that the vehicle moves: means of four parts of the time
     are 5 m apart and farther than stated, or means of a second vary by 0.1 rad/s.
     """
+    within = partial(_is_between, low=first_ns - 1, high=last_ns + 1)
     imu, fixes = evidence.imu, evidence.fixes
     if fixes is not None:
-        some = fixes.take((fixes.stamp_ns >= first_ns) & (fixes.stamp_ns <= last_ns))
+        some = fixes.take(by_blocks(within, fixes.stamp_ns))
         if len(some) >= 8:
             frame = LocalFrame(float(some.latitude[0]), float(some.longitude[0]), 0.0)
             places = frame.to_enu(some.latitude, some.longitude, np.zeros(len(some)))[:, :2]
@@ -257,10 +270,11 @@ def _moves(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
                 return True
     if imu is None:
         return False
-    inside = (imu.stamp_ns >= first_ns) & (imu.stamp_ns <= last_ns)
+    inside = by_blocks(within, imu.stamp_ns)
     if inside.sum() < 8:
         return False
-    rates = block_means(evidence.imu_time[inside], imu.angular_velocity[inside], 1.0)
+    time, rate = (rows_of(each, inside) for each in (evidence.imu_time, imu.angular_velocity))
+    rates = block_means(time, rate, 1.0)
     return float(rates.std(axis=0).max()) > _TURNS
 
 

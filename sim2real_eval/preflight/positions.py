@@ -13,11 +13,11 @@ from scipy.special import fdtri
 
 from sim2real_eval.recording.corrections import TruthCorrection
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, by_blocks
+from sim_sensors.core.measurements import FloatArray, by_blocks, lengths_of
 from . import findings
 from .evidence import SIGMAS, Delayed, Evidence, Track
 from .outcome import Measure
-from .velocities import SCALE, SPEED_SCALE, intervals, plain, plane, sizes, speed_ratio, velocities
+from .velocities import SCALE, SPEED_SCALE, intervals, plain, plane, speed_ratio, velocities
 
 # 5 % of the speed appears as lateral velocity at 3 deg, 17 % at 10 deg.
 _TURN_DEG = (3.0, 10.0)
@@ -140,12 +140,13 @@ def jumps(evidence: Evidence) -> Iterator[Measure]:
         if found is not None:
             _, moved, _, world = found
             left = by_blocks(
-                lambda one, other, time: sizes((one - other) * time[:, None]), moved, world, steps
-            )
+                lambda one, other, time: lengths_of((one - other) * time[:, None]),
+                moved, world, steps,
+            )  # fmt: skip
         else:
             usual = usual[1:] & usual[:-1]
             left = by_blocks(
-                lambda *each: sizes(np.diff(each, n=2, axis=0)[0]),
+                lambda *each: lengths_of(np.diff(each, n=2, axis=0)[0]),
                 truth.position[:-2], truth.position[1:-1], truth.position[2:],
             )  # fmt: skip
         count, largest, limit = _outliers(left[usual], _JUMP_M)

@@ -20,6 +20,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     blocks,
     by_blocks,
+    lengths_of,
     sum_by_blocks,
 )
 from . import findings
@@ -71,7 +72,7 @@ def speed_ratio(evidence: Evidence) -> float | None:
     if found is None:
         return None
     _, moved, own, _ = found
-    recorded, speed = (by_blocks(sizes, each) for each in (own, moved))
+    recorded, speed = (lengths_of(each) for each in (own, moved))
     fast = speed > max(0.5 * float(np.quantile(speed, 0.8)), _SLOWEST)
     if fast.sum() < 4:
         fast = (recorded > max(0.5 * float(np.quantile(recorded, 0.8)), _MOVES)) & (speed > 0.0)
@@ -80,11 +81,6 @@ def speed_ratio(evidence: Evidence) -> float | None:
     ratios = by_blocks(lambda one, other, some: one[some] / other[some], recorded, speed, fast)
     ratio = float(np.median(ratios))
     return ratio if ratio > 0.0 else None
-
-
-def sizes(vectors: FloatArray) -> FloatArray:
-    """Return the lengths of vectors, (n,)."""
-    return np.asarray(np.linalg.norm(vectors, axis=1))
 
 
 def plain(factor: float) -> float:
@@ -127,8 +123,8 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     topic = evidence.topic('truth')
     course = _course_range(truth)
     first = np.broadcast_to(truth.orientation[:1], truth.orientation.shape)
-    turned = by_blocks(lambda *both: sizes(rotations.between(*both)), first, truth.orientation)
-    most = math.degrees(float(turned.max()))
+    turns = by_blocks(rotations.between, first, truth.orientation)
+    most = math.degrees(float(lengths_of(turns).max()))
     if most < 0.5 and course > 30.0:
         yield Measure(most, None, findings.NO_HEADING(topic, turn=most, course=course), 'truth')
         evidence.doubtful.add('orientation')
@@ -186,6 +182,6 @@ def _usual(chosen: NDArray[np.bool_], *vectors: FloatArray) -> float:
     change.
     """
     lengths = by_blocks(
-        lambda some, *each: sizes(functools.reduce(np.subtract, each)[some]), chosen, *vectors
+        lambda some, *each: lengths_of(functools.reduce(np.subtract, each)[some]), chosen, *vectors
     )
     return float(np.median(lengths))

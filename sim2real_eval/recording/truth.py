@@ -13,7 +13,14 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray, by_blocks
+from sim_sensors.core.measurements import (
+    FixArray,
+    FloatArray,
+    IntArray,
+    OdometryArray,
+    by_blocks,
+    column_of,
+)
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from .findings import LOW_PASSED, TRUTH_NOT_ENU
 from .frames import FrameTree
@@ -92,8 +99,10 @@ def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
     if fixes is None or not len(fixes):
         return DEFAULT_ORIGIN
     first = int(fixes.stamp_ns[0])
+    after = int(np.searchsorted(truth.stamp_ns, first))
+    near = slice(max(after - 1, 0), after + 1)
     offset = np.array(
-        [np.interp(first, truth.stamp_ns, truth.position[:, axis]) for axis in range(3)]
+        [np.interp(first, truth.stamp_ns[near], truth.position[near, axis]) for axis in range(3)]
     )
     fix = [fixes.latitude[:1], fixes.longitude[:1], fixes.altitude[:1]]
     # The axes of the frame at the fix are turned against those at the origin by distance / Earth
@@ -123,7 +132,11 @@ def frame_remarks(
         return ()
     measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)[:, :2]
     true = np.stack(
-        [np.interp(fixes.stamp_ns, truth.stamp_ns, truth.position[:, i]) for i in (0, 1)], axis=1
+        [
+            np.interp(fixes.stamp_ns, truth.stamp_ns, column_of(truth.position, axis))
+            for axis in (0, 1)
+        ],
+        axis=1,
     )
     measured = measured - measured.mean(axis=0)
     true = true - true.mean(axis=0)

@@ -21,6 +21,7 @@ from sim_sensors.core.measurements import (
     blocks,
     by_blocks,
     rows_of,
+    steps_of,
     sum_by_blocks,
     time_spans,
 )
@@ -131,7 +132,7 @@ def wrap(angle: ArrayLike) -> FloatArray:
 
 def median_rate(time: FloatArray) -> float:
     """Return the median rate, Hz, of samples at `time` `(n,)` s; equal stamps do not count."""
-    steps = by_blocks(np.subtract, time[1:], time[:-1]) if len(time) > 1 else time[1:]
+    steps = steps_of(time)
     later = by_blocks(lambda each: each > 0.0, steps)
     if not later.all():
         steps = rows_of(steps, later)

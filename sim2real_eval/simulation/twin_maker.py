@@ -24,6 +24,7 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
     is_absent,
+    steps_of,
 )
 from sim_sensors.core.seeding import run_label
 from sim_sensors.motion.ideal import Mounting
@@ -360,7 +361,7 @@ def median_rate(array: MessageArray | None) -> float | None:
     """Return the median rate, Hz, to three digits so that jitter does not make odd periods."""
     if array is None or len(array) < 2:
         return None
-    return float(f'{1e9 / float(np.median(np.diff(array.stamp_ns))):.3g}')
+    return float(f'{1e9 / float(np.median(steps_of(array.stamp_ns))):.3g}')
 
 
 def synthetic_recording(

@@ -109,6 +109,28 @@ def by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) -> N
     return rows.joined()
 
 
+def steps_of(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the differences of rows, (n, ...), from one to the next, a block at a time.
+
+    Examples
+    --------
+    >>> steps_of(np.array([1, 2, 4]))
+    array([1, 2])
+    """
+    return by_blocks(np.subtract, values[1:], values[:-1])
+
+
+def lengths_of(vectors: NDArray[Any]) -> FloatArray:
+    """Return the lengths of vectors (n, k), (n,), a block at a time.
+
+    Examples
+    --------
+    >>> lengths_of(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    array([5., 1.])
+    """
+    return by_blocks(lambda rows: np.linalg.norm(rows, axis=1), vectors)
+
+
 def sum_by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) -> Any:
     """Return the sum over rows of `function(*values)`, a block at a time.
 
