@@ -237,14 +237,18 @@ def evenly_spaced(signals: Signals) -> Signals:
     if jitter.std() > 0.01e9 / rate:
         size, most = jitter.std() * 1e-6, np.abs(jitter).max() * 1e-6
         notes.append(findings.JITTER(size=size, most=most, rate=rate))
-    width = len(signals.axes)
+    motion, width = None, len(signals.axes)
+    if signals.motion is not None:
+        # Apart in memory, so that who reads the one does not read both.
+        motion = by_blocks(lambda rows: rows[:, width:].astype(np.float64), values)
+        values = by_blocks(lambda rows: rows[:, :width], values)
     return dataclasses.replace(
         signals,
-        values=values[:, :width],
+        values=values,
         stamp_ns=None,
         rate=rate,
         notes=(*signals.notes, *notes),
-        motion=None if signals.motion is None else np.asarray(values[:, width:], np.float64),
+        motion=motion,
     )
 
 
