@@ -14,11 +14,7 @@ import numpy as np
 import pytest
 
 from sim2real_eval.api import simulate
-from sim2real_eval.characterization.screening import (
-    StandstillOptions,
-    longest_standstill,
-    screen,
-)
+from sim2real_eval.characterization.screening import StandstillOptions, longest_standstill, screen
 from sim2real_eval.characterization.signals import evenly_spaced, signals_of
 from sim2real_eval.cli.main import main as sim2real
 from sim2real_eval.judge import JudgedRun, JudgeRequest, load_judge
@@ -45,8 +41,8 @@ runpy.run_path(sys.argv[0], run_name='__main__')
 """
 # A message of a bag has 324 bytes; if each keeps its covariances, a message takes 312 and an
 # estimate 1800. Seen are 12 to 145, of which 20 change from run to run. `vepd` has as many
-# estimates, and draws: 270, where it took 1020 with the signals of a run in memory. `allan` takes 23,
-# and 76 where the true motion lies between the samples in memory.
+# estimates, and draws: 270, where it took 1020 with the signals of a run in memory. `allan` takes
+# 23, and 76 where the true motion lies between the samples.
 MOST_BYTES = {'vepd': 500, 'allan': 60}
 
 
