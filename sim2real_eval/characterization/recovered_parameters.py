@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.measurements import FloatArray, column_of
+from sim_sensors.core.measurements import FloatArray, column_of, seconds
 from sim_sensors.core.scratch import release, zeros
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import ImuModel
-from sim_sensors.motion.sampling import SampleGrid, seconds
+from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.motion.scenarios import Standstill
 from .allan import AllanCurve, allan_curve
 from .analysis import RecordingResult, combined_terms

@@ -20,13 +20,7 @@ from numpy.typing import ArrayLike
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import (
-    FloatArray,
-    IntArray,
-    OdometryArray,
-    by_blocks,
-    lengths_of,
-)
+from sim_sensors.core.measurements import FloatArray, OdometryArray, by_blocks, lengths_of, seconds
 from sim_sensors.core.parameters import LARGEST
 from sim_sensors.core.scratch import joined
 from . import findings
@@ -381,13 +375,10 @@ def velocity_series(
     if told := judged.diverged:
         raise MetricError(f'{name or "run"}: the judge failed, not the recording: {told[0]}')
 
-    def seconds(stamp_ns: IntArray) -> FloatArray:
-        return np.asarray((stamp_ns - origin_ns) * 1e-9)
-
     return VelocitySeries(
-        se_time=by_blocks(seconds, judged.stamp_ns),
+        se_time=seconds(judged.stamp_ns, origin_ns),
         se_vel=speed(judged.linear_velocity, judged.orientation, component),
-        gt_time=by_blocks(seconds, truth.stamp_ns),
+        gt_time=seconds(truth.stamp_ns, origin_ns),
         gt_vel=speed(truth.linear_velocity, truth.orientation, component),
         name=name,
     )

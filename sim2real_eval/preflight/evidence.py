@@ -30,6 +30,7 @@ from sim_sensors.core.measurements import (
     blocks,
     by_blocks,
     column_of,
+    seconds,
     sum_by_blocks,
     time_spans,
 )
@@ -271,7 +272,7 @@ class Evidence:
         """Times of the IMU, s since the truth began."""
         assert self.imu is not None
         start = self.imu.stamp_ns[0] if self.maker is None else self.maker.start_ns
-        return by_blocks(lambda stamps: (stamps - start) * 1e-9, self.imu.stamp_ns)
+        return seconds(self.imu.stamp_ns, start)
 
     @cached_property
     def ideal(self) -> IdealMeasurement | None:
@@ -339,8 +340,7 @@ class Evidence:
         frame = frame_at_first(fixes)
         east, north, _ = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude).T
         start = truth.stamp_ns[0]
-        time = by_blocks(lambda stamps: (stamps - start) * 1e-9, truth.stamp_ns)
-        stamps = np.asarray((fixes.stamp_ns - start) * 1e-9)
+        time, stamps = (seconds(one.stamp_ns, start) for one in (truth, fixes))
         period = float(np.median(np.diff(stamps)))
         step = min(max(round(_WINDOW_S / max(period, 1e-3)), 1), len(stamps) // 2)
         assert self.maker is not None

@@ -20,6 +20,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     by_blocks,
     column_of,
+    seconds,
 )
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from .findings import LOW_PASSED, TRUTH_NOT_ENU
@@ -59,10 +60,7 @@ def truth_at(truth: OdometryArray, stamps: IntArray) -> OdometryArray:
 
     Linear in position and velocities, by the shortest rotation in orientation.
     """
-    at, time = (
-        by_blocks(lambda some: (some - truth.stamp_ns[0]) * 1e-9, each)
-        for each in (stamps, truth.stamp_ns)
-    )
+    at, time = (seconds(each, truth.stamp_ns[0]) for each in (stamps, truth.stamp_ns))
     before = by_blocks(lambda some: np.clip(np.searchsorted(time, some), 1, len(time) - 1) - 1, at)
     share = by_blocks(
         lambda some, row: ((some - time[row]) / (time[row + 1] - time[row]))[:, None], at, before

@@ -28,10 +28,10 @@ from sim_sensors.core.measurements import (
     by_blocks,
     column_of,
     is_absent,
+    seconds,
 )
 from sim_sensors.core.scratch import joined, release
 from sim_sensors.imu.kinematics import ExactKinematics
-from sim_sensors.motion.sampling import seconds
 from sim_sensors.world.world import World
 from . import findings
 from .agreement import SeriesAgreement, agreement, grid, median_rate, resample, unwrap, wrap
@@ -207,7 +207,7 @@ def _imu(
     options: SignalOptions,
     notes: list[Finding],
 ) -> list[Measured]:
-    stamps = by_blocks(lambda some: seconds(some, maker.start_ns), imu.stamp_ns)
+    stamps = seconds(imu.stamp_ns, maker.start_ns)
     arm, turn = mountings.of(imu.frame)
     place = [arm.tolist(), Rotation.from_quat(turn).as_euler('xyz').tolist(), options.gravity]
     at_stamps = _ideal(maker, place, stamps)

@@ -29,6 +29,7 @@ from sim_sensors.core.measurements import (
     by_blocks,
     column_of,
     rows_of,
+    seconds,
 )
 from sim_sensors.core.rotations import between, heading
 from sim_sensors.core.scratch import release, zeros
@@ -74,10 +75,7 @@ def observe(
         true_position[part] = np.nan
     for part in blocks(len(inside)):
         true_position[inside[part]] = true.position[part]
-    time, true_time = (
-        by_blocks(lambda some: (some - origin_ns) * 1e-9, stamps)
-        for stamps in (judged.stamp_ns, truth.stamp_ns)
-    )
+    time, true_time = (seconds(one.stamp_ns, origin_ns) for one in (judged, truth))
     signals = EstimateSignals(
         time=time,
         position=judged.position,

@@ -120,6 +120,21 @@ def steps_of(values: NDArray[Any]) -> NDArray[Any]:
     return by_blocks(np.subtract, values[1:], values[:-1])
 
 
+def seconds(stamp_ns: IntArray, origin_ns: int) -> FloatArray:
+    """Return seconds since `origin_ns`, (n,), a block at a time.
+
+    The difference is taken in integers, so that stamps of the present epoch keep their
+    nanoseconds.
+
+    Examples
+    --------
+    >>> seconds(np.array([1_700_000_000_000_000_001]), 1_700_000_000_000_000_000)
+    array([1.e-09])
+    """
+    origin = np.int64(origin_ns)
+    return by_blocks(lambda stamps: (stamps - origin) * 1e-9, np.asarray(stamp_ns, np.int64))
+
+
 def lengths_of(vectors: NDArray[Any]) -> FloatArray:
     """Return the lengths of vectors (n, k), (n,), a block at a time.
 

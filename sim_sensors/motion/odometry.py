@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError, Remark
-from sim_sensors.core.measurements import FloatArray, OdometryArray, by_blocks
+from sim_sensors.core.measurements import FloatArray, OdometryArray, by_blocks, seconds
 from sim_sensors.core.scratch import joined
 from .trajectory import (
     Cubic,
@@ -109,8 +109,7 @@ class OdometryMotion:
             raise MotionError(f'velocity {velocity!r} is not allowed; must be one of {allowed}')
         _check(odometry)
         self._odometry = odometry
-        origin = np.int64(origin_ns)
-        self._time = by_blocks(lambda stamps: (stamps - origin) * 1e-9, odometry.stamp_ns)
+        self._time = seconds(odometry.stamp_ns, origin_ns)
         self.start, self.end = float(self._time[0]), float(self._time[-1])
         self._interval = by_blocks(lambda steps: steps * 1e-9, _differences(odometry.stamp_ns))[
             :, None

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.core import scratch
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import BLOCK, RELEASED, FloatArray, IntArray
+from sim_sensors.core.measurements import BLOCK, RELEASED, FloatArray, IntArray, seconds
 
 if TYPE_CHECKING:
     from .trajectory import Motion
@@ -44,14 +44,6 @@ class SampleGrid:
         guess = int((end_ns - self.start_ns) * self.rate / 1e9)
         near = self.stamps(max(guess - 1, 0), guess + 3)
         return max(guess - 1, 0) + int((near <= end_ns).sum())
-
-
-def seconds(stamp_ns: IntArray, origin_ns: int) -> FloatArray:
-    """Return float seconds since `origin_ns`; the difference is taken in integers, so that stamps
-    of the present epoch keep their nanoseconds.
-    """
-    elapsed = np.asarray(stamp_ns, dtype=np.int64) - np.int64(origin_ns)
-    return np.asarray(elapsed * 1e-9, dtype=np.float64)
 
 
 def sample_motion(
