@@ -144,7 +144,8 @@ def fuzz(
 ) -> tuple[Counter[str], list[str]]:
     """Change inputs for a time; return how many of each kind, and what was wrong, each once.
 
-    `progress` is told every half minute how many cases there were.
+    `progress` is told every half minute how many cases and defects there were, and how long it
+    still takes.
     """
     counts, problems = Counter[str](), dict[str, str]()
     before = signal.signal(signal.SIGVTALRM, _on_alarm)
@@ -180,7 +181,7 @@ def fuzz(
                     shown = ended
                     progress(
                         f'{sum(counts.values()):,} cases, {len(problems)} defects, '
-                        f'{deadline - ended:.0f} s to go'
+                        f'{max(deadline - ended, 0.0):.0f} s to go'
                     )
     finally:
         signal.signal(signal.SIGVTALRM, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 
 import rclpy
 from geometry_msgs.msg import TwistStamped
@@ -21,6 +22,7 @@ class Counter(LifecycleNode):  # type: ignore[misc]
         super().__init__('counter')
         self.count = 0
         self.skip = self.declare_parameter('skip', -1).value
+        self.broken = self.declare_parameter('broken', '').value
         self.create_service(Empty, 'start_anew', self.on_reset)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -28,11 +30,15 @@ class Counter(LifecycleNode):  # type: ignore[misc]
         self.publisher = self.create_publisher(TwistStamped, 'speed', 10)
         # Reliable, and deep: a busy machine must lose none.
         self.create_subscription(NavSatFix, 'fix', self.on_fix, 100)
-        broken = self.declare_parameter('broken', False).value
-        return TransitionCallbackReturn.FAILURE if broken else TransitionCallbackReturn.SUCCESS
+        if self.broken == 'slow':
+            time.sleep(1.3)
+        failed = self.broken == 'configure'
+        return TransitionCallbackReturn.FAILURE if failed else TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start to count."""
+        if self.broken == 'activate':
+            raise RuntimeError('as asked for')
         return TransitionCallbackReturn.SUCCESS
 
     def on_fix(self, fix: NavSatFix) -> None:

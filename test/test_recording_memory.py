@@ -135,10 +135,16 @@ def vepd(recording: Recording, folder: Path) -> None:
 
 
 def without_motion_and_outliers(recording: Recording) -> None:
-    """Do to an IMU what comes before its Allan variance."""
-    even = evenly_spaced(signals_of(recording))
+    """Do to an IMU, of which one sample is missing, what comes before its Allan variance."""
+    imu = recording.imu
+    assert imu is not None
+    kept = imu.take(imu.stamp_ns != imu.stamp_ns[1000])
+    messages = {**recording.messages, recording.roles['imu']: kept}
+    even = evenly_spaced(signals_of(dataclasses.replace(recording, messages=messages)))
     assert even.rate is not None
-    options = StandstillOptions(speed_limit=100.0, turn_limit=10.0, rate_noise=10.0)
+    options = StandstillOptions(
+        window=0.05, speed_limit=100.0, turn_limit=10.0, rate_noise=10.0, noise_ratio=1e3
+    )
     longest_standstill(even, even.rate, options)
     screen(even.column('gyroscope_x'), even.rate)
 

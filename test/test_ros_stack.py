@@ -25,6 +25,7 @@ from rclpy.task import Future
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.judge.external import waits
 from sim2real_eval.judge.external.declaration import RosStack
 from sim2real_eval.judge.external.graph import free_domain
 from sim2real_eval.judge.external.stack import _SESSIONS, RosStackJudge
@@ -186,8 +187,9 @@ def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
         _SESSIONS.pop(judge.where).close()
 
 
-def test_a_service_is_asked_again_until_it_answers() -> None:
+def test_a_service_is_asked_again_until_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is lost is repeated, and all that came through is dealt with before it ends."""
+    monkeypatch.setattr(waits, 'AGAIN_S', 0.01)
     asked: list[Future] = []
 
     class Service:
@@ -201,7 +203,9 @@ def test_a_service_is_asked_again_until_it_answers() -> None:
     while len(asked) < 3 and time.monotonic() < until:
         assert not wait.met()
     asked[1].set_result('to the second')
+    time.sleep(0.2)
     assert not wait.met()
+    assert len(asked) == 3
     asked[2].set_result('to the third')
     assert wait.met()
     with pytest.raises(StopIteration) as ended:
@@ -212,7 +216,9 @@ def test_a_service_is_asked_again_until_it_answers() -> None:
 def test_a_fix_without_an_answer_and_a_slow_replay_are_noticed(
     tmp_path: Path, run: Recording
 ) -> None:
-    lossy = {**COUNTER, 'parameters': {'skip': 3}, 'reset': '', 'repeats': 1}
+    # A node that is slow to configure itself is asked to do so once.
+    told = {'skip': 3, 'broken': 'slow'}
+    lossy = {**COUNTER, 'parameters': told, 'reset': '', 'repeats': 1}
     found = judge_of(tmp_path, lossy).judge(run)
     fixes = len(run.require('gps'))
     assert codes(found)['external.unanswered'] == {'missing': 1, 'count': fixes}
@@ -240,7 +246,8 @@ def test_what_does_not_start_is_said_in_one_line(tmp_path: Path, run: Recording)
     for declared, said in (
         ({'command': 'python3 -c "print(1); raise SystemExit(3)"'}, 'ended with status 3: 1'),
         ({'command': 'no_such_program'}, 'cannot start no_such_program'),
-        ({'parameters': {'broken': True}}, '/counter does not leave the state unconfigured'),
+        ({'parameters': {'broken': 'configure'}}, '/counter does not leave .* unconfigured'),
+        ({'parameters': {'broken': 'activate'}}, '/counter does not leave .* inactive'),
     ):
         with pytest.raises(JudgeError, match=f'stack:? {said}'):
             judge_of(tmp_path, {**COUNTER, **declared}).judge(run)

@@ -298,6 +298,23 @@ def test_first_fix_lies_at_the_true_position_of_its_stamp(away: tuple[float, ...
     np.testing.assert_allclose(there, 0.0, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ('stamp', 'there'), [(-1, 0.0), (5, 0.5), (10, 5.0), (15, 5.5), (21, 6.0)]
+)
+def test_the_origin_is_that_of_the_whole_truth(stamp: int, there: float) -> None:
+    """Before it, between samples, at two of one stamp, of which the last counts, and after it."""
+    real = recorded(Circle(duration=6.0))
+    assert real.gps is not None
+    assert real.truth is not None
+    position = np.array([[0.0], [1.0], [5.0], [6.0]]) * np.ones(3)
+    truth = dataclasses.replace(
+        real.truth.take(slice(0, 4)), stamp_ns=np.array([0, 10, 10, 20]), position=position
+    )
+    fixes = dataclasses.replace(real.gps.take(slice(0, 1)), stamp_ns=np.array([stamp]))
+    found = positions(fixes, truth_origin(truth, fixes))[0]
+    np.testing.assert_allclose(found, there, atol=1e-6)
+
+
 def test_without_fixes_the_default_origin_is_taken() -> None:
     truth = truth_of(Circle(duration=6.0))
     assert truth_origin(truth, None) == DEFAULT_ORIGIN

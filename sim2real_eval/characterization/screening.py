@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from sim2real_eval.common.findings import Finding
-from sim_sensors.core.measurements import FloatArray, by_blocks
+from sim_sensors.core import measurements
+from sim_sensors.core.measurements import FloatArray, blocks, by_blocks
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.scratch import zeros
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
@@ -132,11 +133,17 @@ def _block_medians(values: FloatArray, rate: float) -> FloatArray:
     if count == 0:
         return np.full(len(values), np.median(values))
     windows = values[: count * size].reshape(count, size)
-    medians = by_blocks(lambda rows: np.median(rows, axis=1), windows)
     found = zeros(values.shape)
-    found[: count * size].reshape(count, size)[:] = medians[:, None]
-    found[count * size :] = medians[-1]
+    filled = found[: count * size].reshape(count, size)
+    for part in blocks(count, _windows_at_once(size)):
+        filled[part] = np.median(windows[part], axis=1, keepdims=True)
+    found[count * size :] = filled[-1, 0]
     return found
+
+
+def _windows_at_once(size: int) -> int:
+    """Return how many windows of so many samples are worked on at a time."""
+    return max(measurements.BLOCK // size, 1)
 
 
 def _noise(values: FloatArray) -> float:
@@ -230,10 +237,11 @@ def longest_standstill(
 
     if signals.motion is not None:
         motion = signals.motion[: size * count].reshape(count, size, 2)
-        speed = by_blocks(lambda rows: rows[:, :, 0].max(axis=1), motion)
+        some = _windows_at_once(size)
+        speed = by_blocks(lambda rows: rows[:, :, 0].max(axis=1), motion, size=some)
         keep(speed, options.speed_limit, 'the true speed', 'm/s')
         # One that is measured, too, is noisy: not the largest.
-        turn = by_blocks(lambda rows: np.median(rows[:, :, 1], axis=1), motion)
+        turn = by_blocks(lambda rows: np.median(rows[:, :, 1], axis=1), motion, size=some)
         keep(turn, options.turn_limit, 'the true rate of turn', 'rad/s')
     limits = {
         'gyroscope': (options.rate_noise, options.rate_limit),
@@ -266,14 +274,14 @@ def windows_of(
     noises: dict[str, FloatArray] = {}
     means: dict[str, list[FloatArray]] = {}
     steps: dict[str, float] = {}
-    last = size - 1 - size // 50
+    last, some = size - 1 - size // 50, _windows_at_once(size)
     for axis in signals.axes:
         cut = signals.column(axis)[: size * count].reshape(count, size)
         quantity = quantity_of(axis)
         steps[quantity] = float(np.hypot(steps.get(quantity, 0.0), resolution(cut.ravel())))
-        centre = by_blocks(lambda rows: np.median(rows, axis=1), cut)
+        centre = by_blocks(lambda rows: np.median(rows, axis=1), cut, size=some)
         means.setdefault(quantity, []).append(centre)
-        squares = by_blocks(partial(_mean_square, last=last), cut, centre)
+        squares = by_blocks(partial(_mean_square, last=last), cut, centre, size=some)
         noises[quantity] = noises.get(quantity, np.zeros(count)) + squares
     return (
         {quantity: np.sqrt(noise) for quantity, noise in noises.items()},
@@ -283,7 +291,9 @@ def windows_of(
 
 
 def _mean_square(windows: FloatArray, centre: FloatArray, last: int) -> FloatArray:
-    """Return that about the centre, `(count,)`, of all but what is after the `last` nearest."""
+    """Return the mean square about the centre of each window, `(count,)`, without its furthest
+    samples: those after the `last` nearest.
+    """
     # Without the furthest fiftieth: a lone outlier is no motion.
     squares = np.partition((windows - centre[:, None]) ** 2, last, axis=1)[:, : last + 1]
     return np.asarray(squares.mean(axis=1))

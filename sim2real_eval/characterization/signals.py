@@ -194,14 +194,14 @@ def evenly_spaced(signals: Signals) -> Signals:
     ahead = ahead_of_time(stamps)
     if ahead.any():
         notes.append(findings.AHEAD(count=ahead.sum()))
-        stamps, values = (by_blocks(_chosen, each, ~ahead) for each in (stamps, values))
+        stamps, values = (rows_of(each, ~ahead) for each in (stamps, values))
     fresh = joined(
         np.ones(1, np.bool_),
         by_blocks(np.greater, stamps[1:], joined(np.maximum.accumulate(stamps))[:-1]),
     )
     if not fresh.all():
         notes.append(findings.REPEATED(count=(~fresh).sum()))
-        stamps, values = (by_blocks(_chosen, each, fresh) for each in (stamps, values))
+        stamps, values = (rows_of(each, fresh) for each in (stamps, values))
     if len(stamps) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(stamps))
     steps = steps_of(stamps)
@@ -221,9 +221,13 @@ def evenly_spaced(signals: Signals) -> Signals:
         count = int(holes.sum())
         share = count / (len(stamps) + count)
         notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
-        place = np.arange(len(stamps)) + np.concatenate([[0], np.cumsum(holes)])
-        grid = np.arange(place[-1] + 1)
-        values = np.stack([np.interp(grid, place, column) for column in values.T], axis=1)
+        place = joined(np.arange(len(stamps)) + np.concatenate([[0], np.cumsum(holes)]))
+        known = by_blocks(lambda each: each.astype(np.float64), place)
+        columns = [column_of(values, number) for number in range(values.shape[1])]
+        values = by_blocks(
+            lambda at: np.stack([np.interp(at, known, column) for column in columns], axis=1),
+            joined(np.arange(place[-1] + 1)),
+        )
     else:
         place = joined(np.arange(len(stamps)))
     if len(values) < _FEWEST:
@@ -239,7 +243,7 @@ def evenly_spaced(signals: Signals) -> Signals:
         notes.append(findings.JITTER(size=size, most=most, rate=rate))
     motion, width = None, len(signals.axes)
     if signals.motion is not None:
-        # Apart in memory, so that who reads the one does not read both.
+        # Separate arrays: reading one does not load the other.
         motion = by_blocks(lambda rows: rows[:, width:].astype(np.float64), values)
         values = by_blocks(lambda rows: rows[:, :width], values)
     return dataclasses.replace(
@@ -250,10 +254,6 @@ def evenly_spaced(signals: Signals) -> Signals:
         notes=(*signals.notes, *notes),
         motion=motion,
     )
-
-
-def _chosen(rows: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[Any]:
-    return np.asarray(rows[chosen])
 
 
 def _too_few(signals: Signals, count: int) -> SignalFileError:

@@ -162,7 +162,10 @@ def _true_speed(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
         return None
     speed = lengths_of(truth.linear_velocity)
     origin = truth.stamp_ns[0]
-    at, known = (by_blocks(lambda each: each - origin, one) for one in (stamp_ns, truth.stamp_ns))
+    at, known = (
+        by_blocks(lambda each: (each - origin).astype(np.float64), one)
+        for one in (stamp_ns, truth.stamp_ns)
+    )
     # Beyond the truth nothing is known.
     return np.asarray(np.interp(at, known, speed, left=np.inf, right=np.inf), np.float64)
 

@@ -170,14 +170,14 @@ def clocks(evidence: Evidence) -> Iterator[Measure]:
         steps = steps_of(array.stamp_ns)
         if role == 'truth' or len(steps) < 16:
             continue
-        at_once = partial(_is_between, low=0, high=0.2 * np.mean(steps))
-        share = float(np.mean(by_blocks(at_once, steps)))
+        burst = 0.2 * float(np.mean(steps))
+        share = float(np.mean(by_blocks(partial(_follows_at_once, burst=burst), steps)))
         told = findings.UNEVEN(topic, share=share) if share > _UNEVEN else None
         yield Measure(share, _UNEVEN, told, f'{role} intervals')
 
 
-def _is_between(values: IntArray, low: float, high: float) -> NDArray[np.bool_]:
-    return (values > low) & (values < high)
+def _follows_at_once(steps: IntArray, burst: float) -> NDArray[np.bool_]:
+    return (steps < burst) & (steps > 0)
 
 
 def _other_clocks(evidence: Evidence) -> Iterator[Measure]:
@@ -257,7 +257,10 @@ def _moves(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
     """Return whether fixes or rates say that the vehicle moves: means of four parts of the time
     are 5 m apart and farther than stated, or means of a second vary by 0.1 rad/s.
     """
-    within = partial(_is_between, low=first_ns - 1, high=last_ns + 1)
+
+    def within(stamps: IntArray) -> NDArray[np.bool_]:
+        return (stamps >= first_ns) & (stamps <= last_ns)
+
     imu, fixes = evidence.imu, evidence.fixes
     if fixes is not None:
         some = fixes.take(by_blocks(within, fixes.stamp_ns))

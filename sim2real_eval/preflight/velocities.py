@@ -21,6 +21,7 @@ from sim_sensors.core.measurements import (
     blocks,
     by_blocks,
     lengths_of,
+    steps_of,
     sum_by_blocks,
 )
 from . import findings
@@ -59,9 +60,7 @@ def velocities(evidence: Evidence) -> tuple[FloatArray, FloatArray, FloatArray, 
 
 def intervals(truth: OdometryArray) -> FloatArray:
     """Return the time from each sample to the next, s."""
-    return by_blocks(
-        lambda after, before: (after - before) * 1e-9, truth.stamp_ns[1:], truth.stamp_ns[:-1]
-    )
+    return by_blocks(lambda steps: steps * 1e-9, steps_of(truth.stamp_ns))
 
 
 def speed_ratio(evidence: Evidence) -> float | None:
@@ -123,8 +122,8 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     topic = evidence.topic('truth')
     course = _course_range(truth)
     first = np.broadcast_to(truth.orientation[:1], truth.orientation.shape)
-    turns = by_blocks(rotations.between, first, truth.orientation)
-    most = math.degrees(float(lengths_of(turns).max()))
+    turns = by_blocks(lambda *both: lengths_of(rotations.between(*both)), first, truth.orientation)
+    most = math.degrees(float(turns.max()))
     if most < 0.5 and course > 30.0:
         yield Measure(most, None, findings.NO_HEADING(topic, turn=most, course=course), 'truth')
         evidence.doubtful.add('orientation')

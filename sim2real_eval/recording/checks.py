@@ -31,6 +31,8 @@ from sim_sensors.core.measurements import (
     PoseArray,
     by_blocks,
     is_absent,
+    rows_of,
+    steps_of,
 )
 from sim_sensors.core.parameters import LARGEST
 from sim_sensors.motion.sampling import ahead_of_time
@@ -319,14 +321,14 @@ def _check_first_twist(state: _Topic) -> None:
 
 def _remark_gaps(state: _Topic) -> None:
     stamp = state.array.stamp_ns
-    steps, starts = np.diff(stamp), stamp[:-1]
-    forward = steps > 0
+    steps, starts = steps_of(stamp), stamp[:-1]
+    forward = by_blocks(lambda each: each > 0, steps)
     if not forward.all():
-        steps, starts = steps[forward], starts[forward]
+        steps, starts = rows_of(steps, forward), rows_of(starts, forward)
     if len(steps) < 3:
         return
     period = float(np.median(steps))
-    gaps = steps > GAP_FACTOR * period
+    gaps = by_blocks(lambda each: each > GAP_FACTOR * period, steps)
     if gaps.any():
         longest = int(np.argmax(steps))
         after = float(starts[longest] - stamp[0]) * 1e-9

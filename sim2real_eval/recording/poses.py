@@ -20,6 +20,7 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
     PoseArray,
+    seconds,
 )
 from sim_sensors.core.parameters import number_of
 from sim_sensors.core.rotations import rotate_back
@@ -122,7 +123,7 @@ def with_velocities(where: str, topic: str, truth: OdometryArray) -> tuple[Odome
         motion = OdometryMotion(truth, origin_ns=origin_ns, velocity='position')
     except MotionError as error:
         raise RecordingError(f'{where}: {topic}: {error}') from None
-    found = motion.at((truth.stamp_ns - np.int64(origin_ns)) * 1e-9)
+    found = motion.at(seconds(truth.stamp_ns, origin_ns))
     rate = 1e9 / float(np.median(np.diff(truth.stamp_ns)))
     made = dataclasses.replace(
         truth,

@@ -97,7 +97,8 @@ def truth_origin(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
     if fixes is None or not len(fixes):
         return DEFAULT_ORIGIN
     first = int(fixes.stamp_ns[0])
-    after = int(np.searchsorted(truth.stamp_ns, first))
+    # Only the neighbours: numpy would copy all stamps. Of equal stamps the last counts.
+    after = int(np.searchsorted(truth.stamp_ns, first, side='right'))
     near = slice(max(after - 1, 0), after + 1)
     offset = np.array(
         [np.interp(first, truth.stamp_ns[near], truth.position[near, axis]) for axis in range(3)]
@@ -129,13 +130,9 @@ def frame_remarks(
     if len(fixes) < 3:
         return ()
     measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)[:, :2]
-    true = np.stack(
-        [
-            np.interp(fixes.stamp_ns, truth.stamp_ns, column_of(truth.position, axis))
-            for axis in (0, 1)
-        ],
-        axis=1,
-    )
+    known = by_blocks(lambda each: each.astype(np.float64), truth.stamp_ns)
+    columns = [column_of(truth.position, axis) for axis in (0, 1)]
+    true = np.stack([np.interp(fixes.stamp_ns, known, one) for one in columns], axis=1)
     measured = measured - measured.mean(axis=0)
     true = true - true.mean(axis=0)
     if np.hypot(*np.ptp(true, axis=0)) < _LEAST_EXTENT_M:

@@ -69,25 +69,31 @@ RELEASED = 8
 """Blocks after which memory is given back: to do so takes as long as some blocks."""
 
 
-def blocks(count: int) -> Iterator[slice]:
+def blocks(count: int, size: int | None = None) -> Iterator[slice]:
     """Yield where blocks of rows are; what was looked at in one takes no memory in the next.
 
-    The rest is part of the last one: products of few rows are rounded otherwise.
+    They have `size` rows, by default `BLOCK`. The rest is part of the last one: products of few
+    rows are rounded otherwise.
 
     Examples
     --------
     >>> list(blocks(3))
     [slice(0, 3, None)]
     """
-    last = max(count // BLOCK - 1, 0)
+    size = size or BLOCK
+    last = max(count // size - 1, 0)
     for number in range(last + 1):
-        yield slice(number * BLOCK, count if number == last else (number + 1) * BLOCK)
+        yield slice(number * size, count if number == last else (number + 1) * size)
         if number % RELEASED == RELEASED - 1 or number == last:
             scratch.release()
 
 
-def by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) -> NDArray[Any]:
+def by_blocks(
+    function: Callable[..., NDArray[Any]], *values: NDArray[Any], size: int | None = None
+) -> NDArray[Any]:
     """Return `function(*values)` of rows that do not depend on each other, a block at a time.
+
+    A block has `size` rows, by default `BLOCK`.
 
     Examples
     --------
@@ -98,10 +104,10 @@ def by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) -> N
     if all(map(is_steady, values)):
         first = function(*(each[:1] for each in values))
         return np.broadcast_to(first, (count, *first.shape[1:]))
-    if count <= BLOCK:
+    if count <= (size or BLOCK):
         return np.asarray(function(*values))
     rows: scratch.Rows | None = None
-    for part in blocks(count):
+    for part in blocks(count, size):
         found = function(*(each[part] for each in values))
         rows = rows or scratch.Rows(found)
         rows.append(found)

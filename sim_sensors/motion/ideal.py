@@ -24,6 +24,7 @@ from sim_sensors.core.measurements import (
     ImuArray,
     IntArray,
     MagneticFieldArray,
+    seconds,
 )
 from .trajectory import Motion, Trajectory, cubic, cubic_between, parabola, times_within
 
@@ -57,7 +58,7 @@ class _Stream:
         if not np.isfinite(values).all():
             index = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
             raise MotionError(f'{what}: message {index} has values that are not finite')
-        self._time = (stamp_ns - np.int64(origin_ns)) * 1e-9
+        self._time = seconds(stamp_ns, origin_ns)
         self._interval = (np.diff(stamp_ns) * 1e-9)[:, None]
         self._values = values
         h, step = self._interval, np.diff(values, axis=0)

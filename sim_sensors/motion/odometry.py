@@ -14,7 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError, Remark
-from sim_sensors.core.measurements import FloatArray, OdometryArray, by_blocks, seconds
+from sim_sensors.core.measurements import (
+    FloatArray,
+    OdometryArray,
+    by_blocks,
+    lengths_of,
+    seconds,
+    steps_of,
+)
 from sim_sensors.core.scratch import joined
 from .trajectory import (
     Cubic,
@@ -111,7 +118,7 @@ class OdometryMotion:
         self._odometry = odometry
         self._time = seconds(odometry.stamp_ns, origin_ns)
         self.start, self.end = float(self._time[0]), float(self._time[-1])
-        self._interval = by_blocks(lambda steps: steps * 1e-9, _differences(odometry.stamp_ns))[
+        self._interval = by_blocks(lambda steps: steps * 1e-9, steps_of(odometry.stamp_ns))[
             :, None
         ]
         self._position = odometry.position
@@ -155,7 +162,7 @@ class OdometryMotion:
 
     @property
     def _displacement(self) -> FloatArray:
-        return by_blocks(np.divide, _differences(self._odometry.position), self._interval)
+        return by_blocks(np.divide, steps_of(self._odometry.position), self._interval)
 
     @property
     def _mean_rate(self) -> FloatArray:
@@ -231,11 +238,7 @@ def _rows(terms: Cubic, selection: Any) -> Cubic:
 
 
 def _steps(values: FloatArray) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
-    return _differences(values), (values[2:3] - values[:1], values[-1:] - values[-3:-2])
-
-
-def _differences(values: NDArray[Any]) -> NDArray[Any]:
-    return by_blocks(np.subtract, values[1:], values[:-1])
+    return steps_of(values), (values[2:3] - values[:1], values[-1:] - values[-3:-2])
 
 
 def _normalised(q: FloatArray) -> FloatArray:
@@ -246,7 +249,7 @@ def _normalised(q: FloatArray) -> FloatArray:
 def _check(odometry: OdometryArray) -> None:
     if len(odometry) < 3:
         raise MotionError(f'odometry has {len(odometry)} samples; at least 3 are needed')
-    backward = np.flatnonzero(np.diff(odometry.stamp_ns) <= 0)
+    backward = np.flatnonzero(by_blocks(lambda steps: steps <= 0, steps_of(odometry.stamp_ns)))
     if len(backward):
         index = int(backward[0]) + 1
         raise MotionError(
@@ -265,7 +268,7 @@ def check_values(odometry: OdometryArray) -> None:
         bad = np.flatnonzero(by_blocks(lambda rows: ~np.isfinite(rows).all(axis=1), values))
         if len(bad):
             raise MotionError(f'odometry: {name} of sample {bad[0]} is not finite')
-    norm = by_blocks(lambda q: np.linalg.norm(q, axis=1), odometry.orientation)
+    norm = lengths_of(odometry.orientation)
     bad = np.flatnonzero(norm < 1e-6)
     if len(bad):
         raise MotionError(f'odometry: orientation of sample {bad[0]} is no rotation (norm 0)')

@@ -34,7 +34,7 @@ from .follower import ArrayFeed, PendingMessage
 from .process import JudgeProcess, node_folder
 from .senders import Inbox, Questions, Senders, StaticFrames, interface
 from .stack_messages import estimated_run
-from .waits import Wait, Work, answered
+from .waits import AGAIN_S, Wait, Work, answered
 
 # rclcpp takes the clock in a thread of its own, whose work no answer proves; see `Side`.
 _ANSWERS_AFTER_CLOCK = 3
@@ -78,6 +78,12 @@ def _with(values: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _ended_or_paused(done: Any, what: str) -> Wait:
+    """Wait for an answer, or for a time after which it may be lost."""
+    end = time.monotonic() + AGAIN_S
+    return Wait(lambda: (done is not None and done.done()) or time.monotonic() > end, what)
+
+
 class StackSide:
     """A declared estimator, from entering to leaving a `with` block, for the Conductor.
 
@@ -94,6 +100,7 @@ class StackSide:
         self._topics: dict[str, tuple[str, str]] = {}
         self._transforms: tuple[StaticTransform, ...] = ()
         self._fresh = False
+        self._resetting: Any = None
 
     def __enter__(self) -> StackSide:
         return self
@@ -184,6 +191,9 @@ class StackSide:
             if service:
                 name = _absolute(service)
                 yield Wait(partial(self._offers, name), f'{key} {name}')
+        if stack.reset and self._resetting is None:
+            self._resetting = self._client_of_reset(_absolute(stack.reset))
+            yield Wait(self._resetting.service_is_ready, f'reset {stack.reset}')
         for taker, one in stack.inputs.items():
             yield Wait(
                 partial(self._senders.heard, [taker]),
@@ -202,6 +212,14 @@ class StackSide:
         self._began = time.monotonic()
         self._until = self._began + stack.time_limit
 
+    def _client_of_reset(self, name: str) -> Any:
+        """Return a client that the service knows long before it is first called."""
+        known = dict(self._node.get_service_names_and_types())
+        kind = Trigger if 'std_srvs/srv/Trigger' in known.get(name, ()) else Empty
+        client = self._node.create_client(kind, name)
+        self._closing.callback(self._node.destroy_client, client)
+        return client
+
     def _offers(self, service: str) -> bool:
         return service in dict(self._node.get_service_names_and_types())
 
@@ -219,36 +237,39 @@ class StackSide:
                 lambda: ask.service_is_ready() and change.service_is_ready(),
                 f'the lifecycle services of {name}',
             )
-            refused = ''
+            end = time.monotonic() + self._stack.ready.timeout
+            left, done, unchanged = '', None, 0
             while True:
+                # Before the state is asked for, which then is the one after it.
+                ended = done is not None and done.done()
                 answer = yield from answered(ask, states.Request(), f'the state of {name}')
                 state = answer.current_state.label
                 if state == 'active':
                     return
-                if state in (refused, 'finalized'):
-                    raise JudgeError(f'{self.name}: {name} does not leave the state {state}')
-                if state in _LIFECYCLE_STEPS:
+                if done is not None and ended:
+                    # Of two requests, of which the first was late and not lost, one is refused.
+                    refused = not done.result().success
+                    if refused and _LIFECYCLE_STEPS.get(state, 0) <= _LIFECYCLE_STEPS[left]:
+                        raise JudgeError(f'{self.name}: {name} does not leave the state {left}')
+                    done = None
+                if state == 'finalized' or time.monotonic() > end:
+                    raise JudgeError(f'{self.name}: {name} is {state}; must become active')
+                # A node has dealt with a request before it answers the second question after it.
+                unchanged = unchanged + 1 if state == left else 0
+                if state in _LIFECYCLE_STEPS and (done is None or unchanged > 1):
                     request = changes.Request()
                     request.transition.id = _LIFECYCLE_STEPS[state]
-                    what = f'a transition of {name} from {state}'
-                    done = yield from answered(change, request, what)
-                    # A request that was sent twice is refused, too: the state tells.
-                    refused = '' if done.success else state
+                    left, done, unchanged = state, change.call_async(request), 0
+                yield _ended_or_paused(done, f'a transition of {name} from {left}')
 
     def reset(self) -> Work:
         """Call the service that resets the estimator, unless it has just been started."""
         if self._fresh:
             self._fresh = False
             return
-        name = _absolute(self._stack.reset)
-        known = dict(self._node.get_service_names_and_types())
-        kind = Trigger if 'std_srvs/srv/Trigger' in known.get(name, ()) else Empty
-        client = self._node.create_client(kind, name)
-        try:
-            yield Wait(client.service_is_ready, f'reset {name}')
-            yield from answered(client, kind.Request(), f'an answer of reset {name}')
-        finally:
-            self._node.destroy_client(client)
+        assert self._resetting is not None
+        answer = self._resetting.call_async(self._resetting.srv_type.Request())
+        yield Wait(answer.done, f'an answer of reset {_absolute(self._stack.reset)}')
 
     @property
     def next_ns(self) -> int:

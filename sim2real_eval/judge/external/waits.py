@@ -13,7 +13,8 @@ from sim2real_eval.common.errors import JudgeError
 
 # DDS gives a participant that was killed up 20 s after its last word.
 _GOING_S = 25.0
-_AGAIN_S = 0.5
+AGAIN_S = 0.5
+"""Pause after which something that was asked may be lost."""
 
 
 class Wait(NamedTuple):
@@ -29,14 +30,14 @@ Work = Generator[Wait, None, None]
 
 
 def answered(client: Any, request: Any, what: str) -> Generator[Wait, None, Any]:
-    """Ask a service until an answer comes; return that to the last request.
+    """Ask a service until it answers; return the answer to the last request.
 
     A request or an answer is lost while one side does not know the other, whatever
-    `service_is_ready` says. Where the node was only slow every request is dealt with before this
-    ends, so that none takes effect later.
+    `service_is_ready` says. So a request may be repeated: it must change nothing. The pause
+    doubles, since a service keeps few requests, and each is dealt with before this ends.
     """
     asked = [client.call_async(request)]
-    due = time.monotonic() + _AGAIN_S
+    due = time.monotonic() + AGAIN_S
 
     def met() -> bool:
         nonlocal due
@@ -44,7 +45,7 @@ def answered(client: Any, request: Any, what: str) -> Generator[Wait, None, Any]
             return bool(asked[-1].done())
         if time.monotonic() > due:
             asked.append(client.call_async(request))
-            due = time.monotonic() + _AGAIN_S * 2 ** len(asked)
+            due = time.monotonic() + AGAIN_S * 2 ** len(asked)
         return False
 
     yield Wait(met, what)
