@@ -26,7 +26,8 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.signals import lag
 from sim2real_eval.signals.comparison import compare_signals
 from sim_sensors.core import scratch
-from sim_sensors.core.measurements import Columns, ImuArray, is_steady
+from sim_sensors.core.blocks import is_steady
+from sim_sensors.core.measurements import Columns, ImuArray
 from sim_sensors.core.shipped import config_path
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion import motion_of
@@ -34,8 +35,8 @@ from sim_sensors.motion import motion_of
 SMALL, LARGE = 20_000, 120_000
 _SMALLER = """
 import runpy, sys
-from sim_sensors.core import measurements, scratch
-measurements.BLOCK, scratch.LARGE = 1024, 1 << 16  # of which a recording has many
+from sim_sensors.core import blocks, scratch
+blocks.BLOCK, scratch.LARGE = 1024, 1 << 16  # of which a recording has many
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name='__main__')
 """

@@ -15,14 +15,15 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from sim2real_eval.signals.agreement import agreement, median_trend, unwrap, wasserstein, wrap
-from sim_sensors.core import measurements, scratch
-from sim_sensors.core.measurements import by_blocks
+from sim_sensors.core import blocks as core_blocks
+from sim_sensors.core import scratch
+from sim_sensors.core.blocks import by_blocks
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scratch, 'LARGE', 4096)
-    monkeypatch.setattr(measurements, 'BLOCK', 100)
+    monkeypatch.setattr(core_blocks, 'BLOCK', 100)
 
 
 def grown(parts: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
@@ -63,9 +64,9 @@ def test_blocks_of_one_or_several_arrays_are_the_whole() -> None:
     assert is_mapped(found)
     np.testing.assert_array_equal(found, 2.0 * first)
     steady = by_blocks(np.negative, second)
-    assert measurements.is_steady(steady)
-    assert [part.stop for part in measurements.blocks(250)] == [100, 250]
-    assert [part.stop for part in measurements.blocks(0)] == [0]
+    assert core_blocks.is_steady(steady)
+    assert [part.stop for part in core_blocks.blocks(250)] == [100, 250]
+    assert [part.stop for part in core_blocks.blocks(0)] == [0]
 
 
 def _no_room(*_: object, **__: object) -> Any:
@@ -145,7 +146,7 @@ def test_what_is_taken_a_block_at_a_time_is_that_of_all_at_once(lengths: tuple[i
 def test_median_is_that_of_all_samples_whatever_is_looked_at_at_once(
     window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measurements, 'BLOCK', 32)
+    monkeypatch.setattr(core_blocks, 'BLOCK', 32)
     values, half = np.random.default_rng(5).normal(size=300), window // 2
     filled = np.pad(values, half, mode='edge')
     expected = np.median(np.lib.stride_tricks.sliding_window_view(filled, window), axis=1)

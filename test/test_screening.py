@@ -20,7 +20,7 @@ from sim2real_eval.characterization.screening import (
     windows_of,
 )
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals, evenly_spaced
-from sim_sensors.core import measurements
+from sim_sensors.core import blocks as core_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
@@ -192,7 +192,7 @@ def test_windows_are_those_of_all_at_once_however_many_are_looked_at(
     given = signals(at_rest(90))
     column = given.column('gyroscope_x')
     whole = windows_of(given, 100, 90), screen(column, 100.0, factor=3.0)
-    monkeypatch.setattr(measurements, 'BLOCK', 700)
+    monkeypatch.setattr(core_blocks, 'BLOCK', 700)
     parts = windows_of(given, 100, 90), screen(column, 100.0, factor=3.0)
     for quantity in ('gyroscope', 'accelerometer'):
         for one, other in zip(whole[0][:2], parts[0][:2], strict=True):

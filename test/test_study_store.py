@@ -13,7 +13,8 @@ from study_file_examples import small_plan
 from sim2real_eval.study import outcome as outcomes
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.runner import run_study
-from sim_sensors.core import measurements, scratch
+from sim_sensors.core import blocks as core_blocks
+from sim_sensors.core import scratch
 from sim_sensors.core.errors import Sim2RealError
 
 pytestmark = pytest.mark.usefixtures('blank_pictures')
@@ -36,7 +37,7 @@ def test_signals_come_back_to_the_bit_and_damage_is_found_whatever_is_read_at_on
     given = read.signals(run.key)
     for module in (outcomes, scratch):
         monkeypatch.setattr(module, 'LARGE', piece)
-    monkeypatch.setattr(measurements, 'BLOCK', piece)
+    monkeypatch.setattr(core_blocks, 'BLOCK', piece)
     outcomes.RunStore(tmp_path).save(run, given)
     for field in dataclasses.fields(given):
         found = getattr(outcomes.RunStore(tmp_path).signals(run.key), field.name)
@@ -56,7 +57,7 @@ def test_signals_come_back_to_the_bit_and_damage_is_found_whatever_is_read_at_on
 def test_values_of_a_study_do_not_depend_on_the_size_of_blocks(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measurements, 'BLOCK', 64)
+    monkeypatch.setattr(core_blocks, 'BLOCK', 64)
     monkeypatch.setattr(scratch, 'LARGE', 1000)
     again = run_study(small_plan(tmp_path), tmp_path / 'out')
     for one, other in zip(again.runs, StudyOutcome.read(study).runs, strict=True):

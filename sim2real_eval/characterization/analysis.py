@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
-from sim_sensors.core.measurements import FloatArray, by_blocks
+from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.measurements import FloatArray
 from . import allan, findings
 from .allan_covariance import degrees_of_freedom
 from .allan_fit import FEWEST_FITTED, AllanFit, model_variance

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from sim_sensors.core.blocks import column_of, seconds
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.measurements import FloatArray, column_of, seconds
+from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.scratch import release, zeros
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import ImuModel

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from sim2real_eval.common.findings import Finding
-from sim_sensors.core import measurements
-from sim_sensors.core.measurements import FloatArray, blocks, by_blocks
+from sim_sensors.core.blocks import blocks, by_blocks, rows_at_once
+from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.scratch import zeros
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
@@ -135,15 +135,10 @@ def _block_medians(values: FloatArray, rate: float) -> FloatArray:
     windows = values[: count * size].reshape(count, size)
     found = zeros(values.shape)
     filled = found[: count * size].reshape(count, size)
-    for part in blocks(count, _windows_at_once(size)):
+    for part in blocks(count, rows_at_once(size)):
         filled[part] = np.median(windows[part], axis=1, keepdims=True)
     found[count * size :] = filled[-1, 0]
     return found
-
-
-def _windows_at_once(size: int) -> int:
-    """Return how many windows of so many samples are worked on at a time."""
-    return max(measurements.BLOCK // size, 1)
 
 
 def _noise(values: FloatArray) -> float:
@@ -237,7 +232,7 @@ def longest_standstill(
 
     if signals.motion is not None:
         motion = signals.motion[: size * count].reshape(count, size, 2)
-        some = _windows_at_once(size)
+        some = rows_at_once(size)
         speed = by_blocks(lambda rows: rows[:, :, 0].max(axis=1), motion, size=some)
         keep(speed, options.speed_limit, 'the true speed', 'm/s')
         # One that is measured, too, is noisy: not the largest.
@@ -274,7 +269,7 @@ def windows_of(
     noises: dict[str, FloatArray] = {}
     means: dict[str, list[FloatArray]] = {}
     steps: dict[str, float] = {}
-    last, some = size - 1 - size // 50, _windows_at_once(size)
+    last, some = size - 1 - size // 50, rows_at_once(size)
     for axis in signals.axes:
         cut = signals.column(axis)[: size * count].reshape(count, size)
         quantity = quantity_of(axis)

@@ -12,19 +12,9 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.blocks import by_blocks, column_of, lengths_of, rows_of, steps_of
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import (
-    FloatArray,
-    ImuArray,
-    IntArray,
-    OdometryArray,
-    by_blocks,
-    column_of,
-    is_absent,
-    lengths_of,
-    rows_of,
-    steps_of,
-)
+from sim_sensors.core.measurements import FloatArray, ImuArray, IntArray, OdometryArray, is_absent
 from sim_sensors.core.scratch import joined
 from sim_sensors.motion.sampling import ahead_of_time
 from . import findings

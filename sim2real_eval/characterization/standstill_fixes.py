@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, by_blocks, lengths_of
+from sim_sensors.core.blocks import by_blocks, lengths_of
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings

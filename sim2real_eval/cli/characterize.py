@@ -164,7 +164,7 @@ def _drive(recordings: list[Recording]) -> str:
     """Return the recording on which models can be compared: with truth, and moving."""
     import shlex
 
-    from sim_sensors.core.measurements import lengths_of
+    from sim_sensors.core.blocks import lengths_of
 
     for recording in recordings:
         truth = recording.truth

@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.core.measurements import blocks
+from sim_sensors.core.blocks import blocks
 
 Field = str | int | float | bool | None | np.integer | np.floating | np.bool_
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, FindingKind, to_records
 from sim2real_eval.common.tables import write_csv, write_rows
-from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, blocks, by_blocks
+from sim_sensors.core.blocks import blocks, by_blocks
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from .findings import DIVERGED
 from .robot_localization.fixes import FilteredGps, no_fixes
 from .robot_localization.parts import PartName

@@ -28,7 +28,8 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_of_base
-from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray, by_blocks
+from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from . import findings
 from .error_curves import effective_samples
 from .judged_world import WorldFrameTruth, truth_in_world

@@ -21,7 +21,8 @@ from sim2real_eval.recording.truth import (
     turn_between,
     valid_fixes,
 )
-from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray, by_blocks
+from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import from_heading, heading, multiply, rotate
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings

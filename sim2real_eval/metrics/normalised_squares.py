@@ -13,14 +13,8 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
 from sim2real_eval.recording.truth import truth_at
-from sim_sensors.core.measurements import (
-    FloatArray,
-    IntArray,
-    OdometryArray,
-    by_blocks,
-    column_of,
-    rows_of,
-)
+from sim_sensors.core.blocks import by_blocks, column_of, rows_of
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import conjugate, log, multiply
 from .judged_world import Alignment, within
 

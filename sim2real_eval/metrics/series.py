@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
+from sim_sensors.core.blocks import by_blocks, lengths_of, seconds
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray, OdometryArray, by_blocks, lengths_of, seconds
+from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import LARGEST
 from sim_sensors.core.scratch import joined
 from . import findings

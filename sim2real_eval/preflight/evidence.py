@@ -18,21 +18,23 @@ from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.truth import frame_at_first, valid_fixes
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
-from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import (
+from sim_sensors.core.blocks import (
     BLOCK,
-    Columns,
-    FixArray,
-    FloatArray,
-    ImuArray,
-    MessageArray,
-    OdometryArray,
     blocks,
     by_blocks,
     column_of,
     seconds,
     sum_by_blocks,
     time_spans,
+)
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import (
+    Columns,
+    FixArray,
+    FloatArray,
+    ImuArray,
+    MessageArray,
+    OdometryArray,
 )
 from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
 from sim_sensors.motion.trajectory import Motion

@@ -13,13 +13,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import (
-    FloatArray,
-    ImuArray,
-    by_blocks,
-    lengths_of,
-    sum_by_blocks,
-)
+from sim_sensors.core.blocks import by_blocks, lengths_of, sum_by_blocks
+from sim_sensors.core.measurements import FloatArray, ImuArray
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .evidence import SIGMAS, Delayed, Evidence, block_means, find_delay, mean_row

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, by_blocks, is_absent
+from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.measurements import FloatArray, is_absent
 from . import findings
 from .evidence import Evidence, mean_row
 from .outcome import Measure

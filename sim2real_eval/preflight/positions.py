@@ -13,7 +13,8 @@ from scipy.special import fdtri
 
 from sim2real_eval.recording.corrections import TruthCorrection
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, by_blocks, lengths_of
+from sim_sensors.core.blocks import by_blocks, lengths_of
+from sim_sensors.core.measurements import FloatArray
 from . import findings
 from .evidence import SIGMAS, Delayed, Evidence, Track
 from .outcome import Measure

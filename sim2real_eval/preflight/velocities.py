@@ -15,15 +15,8 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import (
-    FloatArray,
-    OdometryArray,
-    blocks,
-    by_blocks,
-    lengths_of,
-    steps_of,
-    sum_by_blocks,
-)
+from sim_sensors.core.blocks import blocks, by_blocks, lengths_of, steps_of, sum_by_blocks
+from sim_sensors.core.measurements import FloatArray, OdometryArray
 from . import findings
 from .evidence import Evidence
 from .outcome import Measure

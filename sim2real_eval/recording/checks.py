@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding, FindingKind
 from sim_sensors.camera.features import FeatureArray
+from sim_sensors.core.blocks import by_blocks, rows_of, steps_of
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -29,10 +30,7 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
     PoseArray,
-    by_blocks,
     is_absent,
-    rows_of,
-    steps_of,
 )
 from sim_sensors.core.parameters import LARGEST
 from sim_sensors.motion.sampling import ahead_of_time

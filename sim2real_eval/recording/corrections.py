@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
+from sim_sensors.core.blocks import blocks, by_blocks
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import (
     Columns,
@@ -23,8 +24,6 @@ from sim_sensors.core.measurements import (
     ImuArray,
     MessageArray,
     OdometryArray,
-    blocks,
-    by_blocks,
 )
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from .poses import with_velocities

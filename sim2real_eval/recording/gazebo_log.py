@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
-from sim_sensors.core.measurements import BLOCK, Columns, MessageArray
+from sim_sensors.core.blocks import BLOCK
+from sim_sensors.core.measurements import Columns, MessageArray
 from .message_types import known_type
 from .recording import Content
 from .storage import check_file, opened

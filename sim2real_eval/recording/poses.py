@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
+from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import (
     FloatArray,
@@ -20,7 +21,6 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
     PoseArray,
-    seconds,
 )
 from sim_sensors.core.parameters import number_of
 from sim_sensors.core.rotations import rotate_back

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.common.errors import RecordingError
-from sim_sensors.core.measurements import BLOCK
+from sim_sensors.core.blocks import BLOCK
 from . import findings
 from .cdr import Decoder, decode_transforms
 from .checks import MAXIMUM_BROKEN

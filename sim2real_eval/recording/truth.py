@@ -13,15 +13,8 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import (
-    FixArray,
-    FloatArray,
-    IntArray,
-    OdometryArray,
-    by_blocks,
-    column_of,
-    seconds,
-)
+from sim_sensors.core.blocks import by_blocks, column_of, seconds
+from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from .findings import LOW_PASSED, TRUTH_NOT_ENU
 from .frames import FrameTree

@@ -17,7 +17,8 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.results import new_folder, recover
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.core.measurements import IntArray, time_spans
+from sim_sensors.core.blocks import time_spans
+from sim_sensors.core.measurements import IntArray
 from .cdr import Encoded, encode_transforms
 from .csv_folder import DEFAULT_FILES, write_camera_info, write_features
 from .csv_table import write_table

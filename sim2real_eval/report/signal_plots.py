@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from sim2real_eval.signals.comparison import SignalComparison
 from sim2real_eval.signals.prepared import PreparedQuantity
-from sim_sensors.core.measurements import by_blocks
+from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.scratch import release
 from . import palette, style
 

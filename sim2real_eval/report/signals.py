@@ -19,7 +19,7 @@ from sim2real_eval.common.tables import Field, format_field, write_csv, write_js
 from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.features import AXES, FeatureRow
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
-from sim_sensors.core.measurements import blocks
+from sim_sensors.core.blocks import blocks
 from .console import add_numbers, plain_table, rounded, short_number
 from .signal_plots import PLOTS, UNITS, save_signal_plots
 

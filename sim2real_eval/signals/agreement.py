@@ -15,16 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim_sensors.core.measurements import (
-    FloatArray,
-    IntArray,
-    blocks,
-    by_blocks,
-    rows_of,
-    steps_of,
-    sum_by_blocks,
-    time_spans,
-)
+from sim_sensors.core.blocks import blocks, by_blocks, rows_of, steps_of, sum_by_blocks, time_spans
+from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.scratch import joined, zeros
 from .options import SignalComparisonError
 

@@ -12,7 +12,7 @@ import numpy as np
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings, to_records
 from sim2real_eval.metrics.uncertainty import permutation_test
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.measurements import column_of
+from sim_sensors.core.blocks import column_of
 from sim_sensors.core.scratch import joined, release
 from .agreement import (
     ErrorDistance,

@@ -17,7 +17,8 @@ from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.camera.features import FeatureArray, LineArray, edges
 from sim_sensors.camera.scene import Scene
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FloatArray, IntArray, seconds
+from sim_sensors.core.blocks import seconds
+from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.world import World
 
 AXES = ('u', 'v')

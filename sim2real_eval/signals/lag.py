@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from sim_sensors.core.measurements import FloatArray, IntArray, blocks, by_blocks
+from sim_sensors.core.blocks import blocks, by_blocks
+from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.scratch import joined, release
 
 _LEAST_CORRELATION = 0.5

@@ -18,17 +18,14 @@ from sim2real_eval.recording.truth import truth_origin
 from sim2real_eval.simulation.twin import Mountings
 from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.core import rotations
+from sim_sensors.core.blocks import blocks, by_blocks, column_of, seconds
 from sim_sensors.core.measurements import (
     Columns,
     FixArray,
     FloatArray,
     ImuArray,
     MagneticFieldArray,
-    blocks,
-    by_blocks,
-    column_of,
     is_absent,
-    seconds,
 )
 from sim_sensors.core.scratch import joined, release
 from sim_sensors.imu.kinematics import ExactKinematics

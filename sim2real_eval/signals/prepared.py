@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
-from sim_sensors.core.measurements import FloatArray, by_blocks, column_of, rows_of
+from sim_sensors.core.blocks import by_blocks, column_of, rows_of
+from sim_sensors.core.measurements import FloatArray
 from . import agreement, findings
 from .lag import find_lag
 from .measured import Measured, Quantity, SensorSignals

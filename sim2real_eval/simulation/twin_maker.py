@@ -18,13 +18,13 @@ from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core import rotations
+from sim_sensors.core.blocks import steps_of
 from sim_sensors.core.measurements import (
     FloatArray,
     MagneticFieldArray,
     MessageArray,
     OdometryArray,
     is_absent,
-    steps_of,
 )
 from sim_sensors.core.seeding import run_label
 from sim_sensors.motion.ideal import Mounting

@@ -22,15 +22,8 @@ from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_at
 from sim2real_eval.signals.agreement import wrap
-from sim_sensors.core.measurements import (
-    FloatArray,
-    OdometryArray,
-    blocks,
-    by_blocks,
-    column_of,
-    rows_of,
-    seconds,
-)
+from sim_sensors.core.blocks import blocks, by_blocks, column_of, rows_of, seconds
+from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.rotations import between, heading
 from sim_sensors.core.scratch import release, zeros
 from .run import EstimateSignals

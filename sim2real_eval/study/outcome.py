@@ -24,8 +24,9 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim2real_eval.metrics.series_folder import REAL
+from sim_sensors.core.blocks import blocks
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray, blocks
+from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.scratch import LARGE, release, zeros
 from .run import EstimateSignals, RunKey, StudyRun
 

@@ -11,13 +11,13 @@ that is seen n times (`numpy.broadcast_to`), which takes no memory and cannot be
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import scratch
+from .blocks import blocks, by_blocks, is_steady, rows_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -46,135 +46,6 @@ def set_array(owner: object, name: str, kind: type[Any], shape: tuple[int, ...])
     return array
 
 
-def is_steady(values: NDArray[Any]) -> bool:
-    """Return whether an array (n, ...) is one row that is seen n times."""
-    return values.ndim > 0 and len(values) > 1 and values.strides[0] == 0
-
-
-def rows_of(values: NDArray[Any], selection: Any) -> NDArray[Any]:
-    """Return the rows of a slice, a boolean mask or an index array, a block at a time."""
-    if isinstance(selection, slice):
-        return np.asarray(values[selection])
-    if is_steady(values):
-        count = int(selection.sum()) if selection.dtype == np.bool_ else len(selection)
-        return np.broadcast_to(values[0], (count, *values.shape[1:]))
-    if selection.dtype == np.bool_:
-        return by_blocks(lambda rows, chosen: rows[chosen], values, selection)
-    return by_blocks(lambda chosen: values[chosen], selection)
-
-
-BLOCK = 1 << 13
-"""Messages that are worked on at a time where all at once would take much memory."""
-RELEASED = 8
-"""Blocks after which memory is given back: to do so takes as long as some blocks."""
-
-
-def blocks(count: int, size: int | None = None) -> Iterator[slice]:
-    """Yield where blocks of rows are; what was looked at in one takes no memory in the next.
-
-    They have `size` rows, by default `BLOCK`. The rest is part of the last one: products of few
-    rows are rounded otherwise.
-
-    Examples
-    --------
-    >>> list(blocks(3))
-    [slice(0, 3, None)]
-    """
-    size = size or BLOCK
-    last = max(count // size - 1, 0)
-    for number in range(last + 1):
-        yield slice(number * size, count if number == last else (number + 1) * size)
-        if number % RELEASED == RELEASED - 1 or number == last:
-            scratch.release()
-
-
-def by_blocks(
-    function: Callable[..., NDArray[Any]], *values: NDArray[Any], size: int | None = None
-) -> NDArray[Any]:
-    """Return `function(*values)` of rows that do not depend on each other, a block at a time.
-
-    A block has `size` rows, by default `BLOCK`.
-
-    Examples
-    --------
-    >>> by_blocks(lambda rows: rows.sum(axis=1), np.ones((3, 2)))
-    array([2., 2., 2.])
-    """
-    count = len(values[0])
-    if all(map(is_steady, values)):
-        first = function(*(each[:1] for each in values))
-        return np.broadcast_to(first, (count, *first.shape[1:]))
-    if count <= (size or BLOCK):
-        return np.asarray(function(*values))
-    rows: scratch.Rows | None = None
-    for part in blocks(count, size):
-        found = function(*(each[part] for each in values))
-        rows = rows or scratch.Rows(found)
-        rows.append(found)
-    assert rows is not None
-    return rows.joined()
-
-
-def steps_of(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the differences of rows, (n, ...), from one to the next, a block at a time.
-
-    Examples
-    --------
-    >>> steps_of(np.array([1, 2, 4]))
-    array([1, 2])
-    """
-    return by_blocks(np.subtract, values[1:], values[:-1])
-
-
-def seconds(stamp_ns: IntArray, origin_ns: int) -> FloatArray:
-    """Return seconds since `origin_ns`, (n,), a block at a time.
-
-    The difference is taken in integers, so that stamps of the present epoch keep their
-    nanoseconds.
-
-    Examples
-    --------
-    >>> seconds(np.array([1_700_000_000_000_000_001]), 1_700_000_000_000_000_000)
-    array([1.e-09])
-    """
-    origin = np.int64(origin_ns)
-    return by_blocks(lambda stamps: (stamps - origin) * 1e-9, np.asarray(stamp_ns, np.int64))
-
-
-def lengths_of(vectors: NDArray[Any]) -> FloatArray:
-    """Return the lengths of vectors (n, k), (n,), a block at a time.
-
-    Examples
-    --------
-    >>> lengths_of(np.array([[3.0, 4.0], [0.0, 1.0]]))
-    array([5., 1.])
-    """
-    return by_blocks(lambda rows: np.linalg.norm(rows, axis=1), vectors)
-
-
-def sum_by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) -> Any:
-    """Return the sum over rows of `function(*values)`, a block at a time.
-
-    Examples
-    --------
-    >>> sum_by_blocks(np.square, np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([10., 20.])
-    """
-    rows = (function(*(each[part] for each in values)) for part in blocks(len(values[0])))
-    return sum(one.sum(axis=0) for one in rows)
-
-
-def column_of(values: NDArray[Any], number: int) -> NDArray[Any]:
-    """Return one column of rows (n, k), (n,), which of many rows is no view.
-
-    Examples
-    --------
-    >>> column_of(np.array([[1, 2], [3, 4]]), 1)
-    array([2, 4])
-    """
-    return by_blocks(lambda rows: rows[:, number], values)
-
-
 def is_absent(covariance: FloatArray) -> NDArray[np.bool_]:
     """Return which messages of sensor_msgs/Imu say by -1 that they do not hold a quantity, (n,).
 
@@ -184,31 +55,6 @@ def is_absent(covariance: FloatArray) -> NDArray[np.bool_]:
     array([ True])
     """
     return by_blocks(lambda rows: rows[:, 0, 0] == -1.0, covariance)
-
-
-def span_ends(times: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return where to cut several arrays of times, which never decrease, into some blocks each."""
-    cuts = (one[BLOCK::BLOCK] for one in times)
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *cuts]))
-
-
-def time_spans(times: Sequence[NDArray[Any]], ends: ArrayLike | None = None) -> Iterator[Any]:
-    """Yield a slice of each of several arrays of times for one span of time after the other.
-
-    Times never decrease. A span goes up to one of the `ends`, (k,), that included; by default so
-    that some blocks are in it. The last one is what is left.
-
-    Examples
-    --------
-    >>> list(time_spans([np.array([1, 2, 2, 3]), np.array([2])], np.array([2])))
-    [[slice(0, 3, None), slice(0, 1, None)], [slice(3, 4, None), slice(1, 1, None)]]
-    """
-    edges = span_ends(times) if ends is None else np.asarray(ends)
-    cuts = [[0, *np.searchsorted(one, edges, side='right').tolist(), len(one)] for one in times]
-    for k in range(len(edges) + 1):
-        yield [slice(cut[k], cut[k + 1]) for cut in cuts]
-        if k % RELEASED == RELEASED - 1 or k == len(edges):
-            scratch.release()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

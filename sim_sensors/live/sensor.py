@@ -11,7 +11,8 @@ import collections
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from sim_sensors.core.measurements import IntArray, MessageArray, OdometryArray, seconds
+from sim_sensors.core.blocks import seconds
+from sim_sensors.core.measurements import IntArray, MessageArray, OdometryArray
 from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.sensor import Sensor

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_sensors.core import rotations
+from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import (
     FixArray,
@@ -24,7 +25,6 @@ from sim_sensors.core.measurements import (
     ImuArray,
     IntArray,
     MagneticFieldArray,
-    seconds,
 )
 from .trajectory import Motion, Trajectory, cubic, cubic_between, parabola, times_within
 

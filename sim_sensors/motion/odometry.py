@@ -13,15 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.core import rotations
+from sim_sensors.core.blocks import by_blocks, lengths_of, seconds, steps_of
 from sim_sensors.core.errors import MotionError, Remark
-from sim_sensors.core.measurements import (
-    FloatArray,
-    OdometryArray,
-    by_blocks,
-    lengths_of,
-    seconds,
-    steps_of,
-)
+from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.scratch import joined
 from .trajectory import (
     Cubic,

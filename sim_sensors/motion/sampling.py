@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.core import scratch
+from sim_sensors.core.blocks import BLOCK, RELEASED, seconds
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import BLOCK, RELEASED, FloatArray, IntArray, seconds
+from sim_sensors.core.measurements import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from .trajectory import Motion

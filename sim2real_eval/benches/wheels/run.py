@@ -18,8 +18,9 @@ from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC, with_topic
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import MotionError
-from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray, seconds
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.seeding import run_label
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion

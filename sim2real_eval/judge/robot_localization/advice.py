@@ -9,6 +9,7 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding, FindingKind
 from sim2real_eval.judge.estimate import PartCount
+from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -17,7 +18,6 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
     TwistArray,
-    by_blocks,
 )
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings

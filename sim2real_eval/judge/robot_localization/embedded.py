@@ -16,16 +16,8 @@ from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, qu
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import valid_fixes
-from sim_sensors.core.measurements import (
-    BLOCK,
-    Columns,
-    FixArray,
-    ImuArray,
-    IntArray,
-    TwistArray,
-    by_blocks,
-    rows_of,
-)
+from sim_sensors.core.blocks import BLOCK, by_blocks, rows_of
+from sim_sensors.core.measurements import Columns, FixArray, ImuArray, IntArray, TwistArray
 from .advice import (
     datum_advice,
     divergence,

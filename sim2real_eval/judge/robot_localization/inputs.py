@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.recording.frames import FrameTree
+from sim_sensors.core.blocks import by_blocks, span_ends, time_spans
 from sim_sensors.core.measurements import (
     Columns,
     FixArray,
@@ -25,9 +26,6 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
     TwistArray,
-    by_blocks,
-    span_ends,
-    time_spans,
 )
 from sim_sensors.core.rotations import conjugate, heading, multiply, rotate, rotate_back
 from sim_sensors.core.scratch import joined

@@ -13,8 +13,9 @@ from sim2real_eval.metrics.scores import ResampledRun, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
+from sim_sensors.core.blocks import by_blocks, column_of, rows_of
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray, by_blocks, column_of, rows_of
+from sim_sensors.core.measurements import FloatArray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -16,7 +16,8 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.console import NONE, decimal, p_value_text, span
 from sim2real_eval.report.palette import is_wide
 from sim2real_eval.study.outcome import StudyOutcome
-from sim_sensors.core.measurements import FloatArray, by_blocks
+from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.measurements import FloatArray
 from .evidence import Evidence, RunEvidence
 from .figure import TRUTH, Plot, Source
 from .ranking import Standing, differs
