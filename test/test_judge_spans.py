@@ -14,11 +14,11 @@ from live_examples import batch_bits, curve, everything
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization import embedded
 from sim2real_eval.judge.robot_localization.embedded import judge
-from sim_sensors.core import measurements
+from sim_sensors.core import blocks
 
 
 def blocks_of(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (measurements, embedded):
+    for module in (blocks, embedded):
         monkeypatch.setattr(module, 'BLOCK', count)
 
 
