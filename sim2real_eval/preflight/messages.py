@@ -20,6 +20,7 @@ from sim_sensors.world.geodesy import LocalFrame
 from . import findings
 from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means
 from .outcome import Measure
+from .velocities import intervals
 
 _NEEDED = ('imu', 'gps', 'truth')
 _NOISE_FREE = ('imu', 'gps', 'mag')
@@ -115,7 +116,7 @@ def rates(evidence: Evidence) -> Iterator[Measure]:
 def gaps(evidence: Evidence) -> Iterator[Measure]:
     """The longest time without a message of each role."""
     for role, topic, array in _roles(evidence):
-        steps = by_blocks(lambda each: each * 1e-9, steps_of(array.stamp_ns))
+        steps = intervals(array)
         if not len(steps):
             continue
         longest = int(np.argmax(steps))

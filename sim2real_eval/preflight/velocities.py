@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import blocks, by_blocks, lengths_of, steps_of, sum_by_blocks
-from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
 from . import findings
 from .evidence import Evidence
 from .outcome import Measure
@@ -51,9 +51,9 @@ def velocities(evidence: Evidence) -> tuple[FloatArray, FloatArray, FloatArray, 
     return steps, moved, own, world
 
 
-def intervals(truth: OdometryArray) -> FloatArray:
+def intervals(array: MessageArray) -> FloatArray:
     """Return the time from each sample to the next, s."""
-    return by_blocks(lambda steps: steps * 1e-9, steps_of(truth.stamp_ns))
+    return by_blocks(lambda steps: steps * 1e-9, steps_of(array.stamp_ns))
 
 
 def speed_ratio(evidence: Evidence) -> float | None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.scores import ResampledRun, prepare, resample
-from sim2real_eval.metrics.series import VelocitySeries, speed
-from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.metrics.series import VelocitySeries
+from sim2real_eval.study.outcome import StudyOutcome, speed_series
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim_sensors.core.blocks import by_blocks, column_of, rows_of
 from sim_sensors.core.errors import Sim2RealError
@@ -103,16 +103,12 @@ def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySerie
     )
     if not sound.any() or not len(signals.true_time):
         raise MetricError(f'{name}: no estimate is a number')
-    velocity, orientation = (
-        rows_of(each, sound) for each in (signals.velocity, signals.orientation)
-    )
-    return VelocitySeries(
-        se_time=rows_of(signals.time, sound),
-        se_vel=speed(velocity, orientation, component),
-        gt_time=signals.true_time,
-        gt_vel=speed(signals.true_velocity, signals.true_orientation, component),
-        name=name,
-    )
+    # What speeds are made of; the rest is not looked at.
+    estimated = {
+        field: rows_of(getattr(signals, field), sound)
+        for field in ('time', 'velocity', 'orientation')
+    }
+    return speed_series(dataclasses.replace(signals, **estimated), component, name)
 
 
 def _representative(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunKey]]:
