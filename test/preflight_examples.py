@@ -10,11 +10,13 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.corrections import CORRECTIONS, corrected
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import synthetic_recording
+from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim_sensors.core import rotations
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
@@ -32,6 +34,12 @@ def good(number: int = 1, motion: str = 'figure_eight', gps: str = 'zed_f9p_rtk'
     size |= {'length': 60.0, 'width': 30.0} if motion == 'figure_eight' else {}
     driven = motion_of(motion, seed=1, run=run, duration=40.0, parameters=size)
     return synthetic_recording(driven, sensors, seed=1, run=run, scenario=motion)
+
+
+def checked_beside_twins(recording: Recording) -> tuple[Finding, ...]:
+    """Return the findings of who makes twins of a recording too, where it has a truth."""
+    maker = None if recording.truth is None else TwinMaker(recording, seed=1)
+    return check(recording, maker=maker).findings
 
 
 def altered(role: str, **changes: Callable) -> Change:

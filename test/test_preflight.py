@@ -21,6 +21,7 @@ from preflight_examples import (
     FAULTS,
     Change,
     altered,
+    checked_beside_twins,
     correction,
     every,
     good,
@@ -63,6 +64,7 @@ def test_a_planted_fault_is_told_alone_and_its_remedy_mends_it(name: str) -> Non
     broken = plant(good())
     findings = check(broken).findings
     assert short(findings) == {code}
+    assert checked_beside_twins(broken) == findings
     (found,) = findings
     line = re.search(r'`(corrections: .*)` in recording', found.remedy)
     if line and 'VALUE' not in found.remedy:

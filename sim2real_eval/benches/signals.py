@@ -95,16 +95,15 @@ def _read(task: tuple[Source, str], study: SignalStudy, options: SignalOptions) 
     simulated = {kind for twin in study.twins for kind in twin.models}
     sensors = ['imu', 'gps', *simulated.intersection(['mag', 'camera'])]
     try:
-        recording = source.read()
+        recording, base = source.read(), options.base_frame
+        maker = maker_with_field(recording, study.world, seed=options.seed, base_frame=base)
+        own = maker.real
         if side == REAL:
-            told = remarks(recording, recording.notes, base_frame=options.base_frame)
-            recording = dataclasses.replace(recording, notes=told)
+            told = remarks(recording, recording.notes, base_frame=base, maker=maker)
+            own = dataclasses.replace(own, notes=told)
         if side == SIMULATED or not study.twins:
-            return {side: [run_signals(recording, options, world=study.world)]}
-        maker = maker_with_field(
-            recording, study.world, seed=options.seed, base_frame=options.base_frame
-        )
-        found = {REAL: [run_signals(maker.real, options, sensors=sensors, maker=maker)]}
+            return {side: [run_signals(own, options, maker=maker)]}
+        found = {REAL: [run_signals(own, options, sensors=sensors, maker=maker)]}
         for twin in study.twins:
             mine = maker.at_real_rates(twin) if study.match_rates else twin
             # A sensor that stays real would be compared with itself.

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, FindingKind, to_records
 from sim2real_eval.common.tables import write_csv, write_rows
-from sim_sensors.core.blocks import blocks, by_blocks
+from sim_sensors.core.blocks import blocks, by_blocks, whole_rows
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from .findings import DIVERGED
 from .robot_localization.fixes import FilteredGps, no_fixes
@@ -110,8 +109,8 @@ def part_counts(
     )
 
 
-def _finite(axes: tuple[int, ...], rows: FloatArray) -> NDArray[np.bool_]:
-    return np.asarray(np.isfinite(rows).all(axis=axes))
+def _finite(rows: FloatArray) -> NDArray[np.bool_]:
+    return whole_rows(np.isfinite(rows))
 
 
 def quaternions(angles: FloatArray) -> FloatArray:
@@ -205,9 +204,7 @@ class JudgedRun:
         found = np.ones(len(self), dtype=np.bool_)
         for name in ODOMETRY_FIELDS:
             if name not in self.unknown:
-                field = getattr(self, name)
-                axes = tuple(range(1, field.ndim))
-                found &= by_blocks(partial(_finite, axes), field)
+                found &= by_blocks(_finite, getattr(self, name))
         return found
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
+from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.scratch import release
 from . import findings, inertial, messages, orientation, positions, velocities
 from .evidence import Evidence
@@ -99,11 +100,14 @@ _REPLACED = {
 _ELSEWHERE = (findings.MISSING, findings.MOVING_START, findings.NO_ORIENTATION)
 
 
-def check(recording: Recording, *, base_frame: str = 'base_link') -> Preflight:
+def check(
+    recording: Recording, *, base_frame: str = 'base_link', maker: TwinMaker | None = None
+) -> Preflight:
     """Run every check on a recording.
 
     Each check sees the recording as those before it have put it right, so that one cause is one
-    finding. The recording itself stays as it is.
+    finding. The recording itself stays as it is. Who has a `maker` of its twins already saves the
+    time to make another.
 
     Examples
     --------
@@ -114,7 +118,7 @@ def check(recording: Recording, *, base_frame: str = 'base_link') -> Preflight:
     >>> [finding.code for finding in check(drive).findings]
     ['check.no_orientation']
     """
-    evidence = Evidence(recording, base_frame)
+    evidence = Evidence(recording, base_frame, maker=maker)
     outcomes = [each for one in CHECKS for each in one.outcomes(evidence)]
     corrections = evidence.corrections
     if any(role in recording.roles for role in IDEAL_ROLES.values()):
@@ -133,15 +137,19 @@ def check(recording: Recording, *, base_frame: str = 'base_link') -> Preflight:
 
 
 def remarks(
-    recording: Recording, found: Iterable[Finding], *, base_frame: str = 'base_link'
+    recording: Recording,
+    found: Iterable[Finding],
+    *,
+    base_frame: str = 'base_link',
+    maker: TwinMaker | None = None,
 ) -> tuple[Finding, ...]:
-    """Return what the user of a recording should know: what was found already, and by checks.
+    """Return what the user of a recording should know: what was found already, and by `check`.
 
     What a check says better is left out, and so is what it says once more.
     """
     told = [
         one
-        for one in check(recording, base_frame=base_frame).findings
+        for one in check(recording, base_frame=base_frame, maker=maker).findings
         if one.kind not in _ELSEWHERE
     ]
 

@@ -10,33 +10,24 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.corrections import CORRECTIONS, corrected
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.truth import frame_at_first, valid_fixes
+from sim2real_eval.simulation.ideal_imu import ideal_imu, ideal_on
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import (
-    BLOCK,
-    blocks,
-    by_blocks,
-    column_of,
-    seconds,
-    sum_by_blocks,
-    time_spans,
-)
+from sim_sensors.core.blocks import BLOCK, by_blocks, column_of, seconds, sum_by_blocks, time_spans
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import (
-    Columns,
     FixArray,
     FloatArray,
     ImuArray,
     MessageArray,
     OdometryArray,
 )
-from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
+from sim_sensors.imu.kinematics import IdealMeasurement
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
@@ -184,6 +175,11 @@ class Evidence:
     A check that finds a cause puts it right with `correct`, so that the checks after it see no
     symptoms of that cause.
 
+    Parameters
+    ----------
+    maker : TwinMaker, optional
+        Of the recording as it is given, where there is one already.
+
     Attributes
     ----------
     recording : Recording
@@ -197,9 +193,15 @@ class Evidence:
     """
 
     def __init__(
-        self, recording: Recording, base: str = 'base_link', *, noise_free: bool = False
+        self,
+        recording: Recording,
+        base: str = 'base_link',
+        *,
+        noise_free: bool = False,
+        maker: TwinMaker | None = None,
     ) -> None:
         self.recording = self._given = recording
+        self._maker = maker
         self.base = base
         self.noise_free = noise_free
         self._found: dict[str, Any] = {}
@@ -253,6 +255,8 @@ class Evidence:
         """The recording beside its truth; None without a truth that is a motion."""
         if self.recording.truth is None or 'truth' in self.doubtful:
             return None
+        if self._maker is not None and self.recording is self._given:
+            return self._maker
         try:
             return TwinMaker(self.recording, seed=0, base_frame=self.base)
         except Sim2RealError:
@@ -295,17 +299,12 @@ class Evidence:
         if self.imu is None or self.maker is None:
             return None
         try:
-            arm, turn = self.maker.mounting(self.imu.frame)
+            place = self.maker.mounting(self.imu.frame)
         except Sim2RealError:
             return None
-        kinematics = ExactKinematics(
-            arm, Rotation.from_quat(turn).as_euler('xyz'), STANDARD_GRAVITY
-        )
-        found = Columns[IdealMeasurement]()
-        for part in blocks(len(self.imu_time)):
-            motion = moving.at(self.imu_time[part])
-            found.add(kinematics.ideal_measurement(motion, np.empty(0)))
-        return found.joined()
+        if moving is self.maker.motion:
+            return ideal_imu(self.maker, place, self.imu_time)
+        return ideal_on(moving, place, self.imu_time)
 
     @cached_property
     def up(self) -> FloatArray:

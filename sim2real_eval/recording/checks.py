@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding, FindingKind
 from sim_sensors.camera.features import FeatureArray
-from sim_sensors.core.blocks import by_blocks, rows_of, steps_of
+from sim_sensors.core.blocks import by_blocks, rows_of, steps_of, whole_rows
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -220,8 +220,7 @@ def _check_finite(state: _Topic) -> None:
 
 
 def _within(largest: float, rows: FloatArray) -> NDArray[np.bool_]:
-    within = (np.abs(rows) <= largest).all(axis=tuple(range(1, rows.ndim)))
-    return np.asarray(within, np.bool_)
+    return whole_rows(np.abs(rows) <= largest)
 
 
 def _check_coordinates(state: _Topic) -> None:

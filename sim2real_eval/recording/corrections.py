@@ -105,8 +105,10 @@ class ImuCorrection(_Correction):
         changes: dict[str, Any] = {
             'orientation': _turned(imu.orientation, world, own * turn.inv())
         }
-        changes['angular_velocity'] = turn.apply(rate) - np.asarray(self.rate_bias)
-        changes['linear_acceleration'] = turn.apply(force)
+        if turn.magnitude() > 0.0:
+            rate, force = turn.apply(rate), turn.apply(force)
+        changes['angular_velocity'] = rate - np.asarray(self.rate_bias)
+        changes['linear_acceleration'] = force
         for quantity, scale, std in (
             ('linear_acceleration', self.acceleration_scale, self.acceleration_std),
             ('angular_velocity', self.rate_scale, self.rate_std),

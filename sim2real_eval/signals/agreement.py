@@ -9,6 +9,7 @@ can change sides in a permutation test.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -35,32 +36,37 @@ class SeriesAgreement:
     samples: int
 
 
-def agreement(values: FloatArray, reference: FloatArray, error: FloatArray) -> SeriesAgreement:
-    """Return the agreement of two series `(n,)`; `error` is their difference, angles wrapped."""
-    count = len(error)
-    own, other = (float(sum_by_blocks(np.asarray, one)) / count for one in (values, reference))
+def agreements(
+    values: FloatArray, reference: FloatArray, error: FloatArray
+) -> tuple[SeriesAgreement, ...]:
+    """Return the agreement of each column of two series `(n, k)`; `error` is their difference,
+    angles wrapped.
+    """
+    count, columns = values.shape
+    own, other = (sum_by_blocks(np.asarray, one) / count for one in (values, reference))
 
     def products(value: FloatArray, true: FloatArray, error: FloatArray) -> FloatArray:
         value, true = value - own, true - other
-        return np.stack([value**2, true**2, value * true, error**2, error], axis=1)
+        return np.hstack([value * value, true * true, value * true, error * error, error])
 
-    powers = sum_by_blocks(products, values, reference, error) / count
-    spread = float(np.sqrt(powers[0]) * np.sqrt(powers[1]))
-    scale = _largest(values) * _largest(reference)
-    correlation = None
+    powers = (sum_by_blocks(products, values, reference, error) / count).reshape(5, columns)
     # A constant's standard deviation is rounding, not 0.
-    if spread > 1e-15 * scale:
-        correlation = float(np.clip(powers[2] / spread, -1.0, 1.0))
-    return SeriesAgreement(
-        rmse=float(np.sqrt(powers[3])),
-        mean=float(powers[4]),
-        correlation=correlation,
-        samples=count,
+    least = 1e-15 * _largest(values) * _largest(reference)
+    spreads = np.sqrt(powers[0]) * np.sqrt(powers[1])
+    return tuple(
+        SeriesAgreement(
+            rmse=float(np.sqrt(square)),
+            mean=float(mean),
+            correlation=float(np.clip(product / spread, -1.0, 1.0)) if spread > limit else None,
+            samples=count,
+        )
+        for product, square, mean, spread, limit in zip(*powers[2:], spreads, least, strict=True)
     )
 
 
-def _largest(values: FloatArray) -> float:
-    return max(float(np.max(values)), -float(np.min(values)))
+def _largest(values: FloatArray) -> FloatArray:
+    sizes = (np.maximum.reduceat(np.abs(values[part]), [0]) for part in blocks(len(values)))
+    return np.asarray(functools.reduce(np.maximum, sizes)[0])
 
 
 def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
@@ -128,7 +134,12 @@ def median_rate(time: FloatArray) -> float:
     later = by_blocks(lambda each: each > 0.0, steps)
     if not later.all():
         steps = rows_of(steps, later)
-    return float(1.0 / np.median(steps)) if len(steps) else 0.0
+    if not len(steps):
+        return 0.0
+    step = float(np.median(steps))
+    # Stamps are whole nanoseconds, which seconds of hours have lost by rounding.
+    whole = round(2e9 * step) / 2e9
+    return 1.0 / (whole if abs(whole - step) <= 2.0 * np.spacing(abs(time[-1])) else step)
 
 
 def grid(time: FloatArray, rate: float) -> FloatArray:
@@ -145,12 +156,13 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     of (2 + cos(2 pi f / rate)) / 3 on average over the phases.
 
     Times `(n,)` s never decrease; of samples at one time the last counts. Of values `(n, k)` there
-    are `(m, k)` at the times `(m,)`.
+    are `(m, k)` at the times `(m,)`; the values themselves where both times are the same to the
+    nanosecond that stamps have.
     """
     last = np.append(by_blocks(np.greater, time[1:], time[:-1]), True)
     if not last.all():
         time, values = time[last], by_blocks(lambda rows, kept: rows[kept], values, last)
-    if np.array_equal(time, at):
+    if len(time) == len(at) and _are_near(time, at):
         return values
 
     def read(at: FloatArray) -> FloatArray:
@@ -163,6 +175,10 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     return by_blocks(read, at)
 
 
+def _are_near(time: FloatArray, other: FloatArray) -> bool:
+    return all((np.abs(time[part] - other[part]) <= _STAMP_S).all() for part in blocks(len(time)))
+
+
 def off_grid(time: FloatArray, rate: float) -> float:
     """Return how far samples are from the grid that starts at the first, in periods, 0 .. 0.5.
 
@@ -172,6 +188,7 @@ def off_grid(time: FloatArray, rate: float) -> float:
     return float(np.quantile(np.abs(phase - np.round(phase)), 0.95))
 
 
+_STAMP_S = 1e-9
 _POINTS = 2048
 _ROUNDING = 1e-12  # equal sets, added up in another order
 _LEAST_RATIO = 1e-24  # of the largest density: -240 dB, below what rounding leaves

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
-from sim_sensors.core.blocks import blocks, by_blocks
+from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.scratch import joined, release
+from sim_sensors.core.scratch import release
 
 _LEAST_CORRELATION = 0.5
 _LEAST_OVERLAP = 8
 _AT_ONCE = 1 << 16  # samples that are correlated
+_PARTS = 16  # whose sums tell the uncertainty
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,31 +62,38 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
 
     A small delay s turns the reference b into b - s b': least squares of the difference on b' give
     s, and what is left over its uncertainty. Errors that last are no white noise, so the variance
-    of the sum of products is that of the sums over 16 blocks in a row.
+    of the sum of products is that of the sums over 16 parts in a row.
     """
     n = len(a)
     a, b = a[max(lag, 0) : n + min(lag, 0)], b[max(-lag, 0) : n - max(lag, 0)]
-    count = min(16, len(b) // 4)
+    count = min(_PARTS, len(b) // 4)
     if count < 2:
         return float('nan')
-    slope = _slope(b)
-    power = float(np.sum(by_blocks(np.square, slope)))
+    mean = sum_by_blocks(np.subtract, a, b) / len(b)
+
+    def powers(first: int, last: int) -> FloatArray:
+        """Sums of b'^2, and of b' times the error about its mean, from a row to before another."""
+        total = np.zeros(2)
+        for part in blocks(last - first):
+            rows = slice(first + part.start, first + part.stop)
+            slope, error = _slope(b, rows), a[rows] - b[rows] - mean
+            total += np.sum(slope * slope), np.sum(slope * error)
+        return total
+
+    ends = [i * len(b) // count for i in range(count + 1)]
+    squares, products = np.transpose([powers(*each) for each in itertools.pairwise(ends)])
+    power = float(squares.sum())
     if not power > 0.0:
         return float('nan')
-    error = by_blocks(np.subtract, a, b)
-    error = by_blocks(partial(np.add, -error.mean(axis=0)), error)
-    share = float(np.sum(by_blocks(np.multiply, slope, error))) / power
-    products = by_blocks(
-        lambda slope, error: np.sum(slope * (error - slope * share), axis=1), slope, error
-    )
-    sums = np.array([block.sum() for block in np.array_split(products, count)])
-    return float(np.sqrt(count * np.var(sums, ddof=1)) / power)
+    left = products - squares * products.sum() / power
+    return float(np.sqrt(count * np.var(left, ddof=1)) / power)
 
 
-def _slope(values: FloatArray) -> FloatArray:
-    """Return the change by sample, (n, k), from the samples on both sides, or on one at an end."""
-    inner = by_blocks(lambda after, before: (after - before) / 2.0, values[2:], values[:-2])
-    return joined(values[1:2] - values[:1], inner, values[-1:] - values[-2:-1])
+def _slope(values: FloatArray, rows: slice) -> FloatArray:
+    """Return the change by sample of some rows: from both neighbours, at an end from one."""
+    around = slice(max(rows.start - 1, 0), rows.stop + 1)
+    here = slice(rows.start - around.start, rows.stop - around.start)
+    return np.asarray(np.gradient(values[around], axis=0)[here])
 
 
 def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
@@ -93,13 +102,13 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
     All sums of products at once by FFT, those of one series alone as running sums.
     """
     n = len(a)
-    a, b = (by_blocks(partial(np.add, -one.mean(axis=0)), one) for one in (a, b))
+    means = [sum_by_blocks(np.asarray, one) / n for one in (a, b)]
     lags = np.arange(-most, most + 1)
-    first, last = np.maximum(lags, 0), n + np.minimum(lags, 0)
-    sums_a, squares_a = _between(a, first, last)
-    sums_b, squares_b = _between(b, first - lags, last - lags)
-    count = (last - first)[:, None]
-    covariance = _products(a, b, most) - np.sum(sums_a * sums_b / count, axis=1)
+    begin, rest = np.maximum(lags, 0), np.maximum(-lags, 0)
+    sums_a, squares_a = _between(a, means[0], begin, rest)
+    sums_b, squares_b = _between(b, means[1], rest, begin)
+    count = (n - begin - rest)[:, None]
+    covariance = _products(a, b, means, most) - np.sum(sums_a * sums_b / count, axis=1)
     power_a, power_b = (
         np.sum(squares - sums**2 / count, axis=1)
         for sums, squares in ((sums_a, squares_a), (sums_b, squares_b))
@@ -111,8 +120,9 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
     return np.where(good, covariance / scale, 0.0)
 
 
-def _products(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
-    """Return the sums over k and columns of a[k] b[k - lag] for lags -most .. most.
+def _products(a: FloatArray, b: FloatArray, means: Sequence[FloatArray], most: int) -> FloatArray:
+    """Return the sums over k and columns of a[k] b[k - lag], less their means, for lags
+    -most .. most.
 
     The transform of a part is long enough for what goes round its end to be of longer lags.
     """
@@ -124,23 +134,29 @@ def _products(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
     for start in range(0, n, size - 2 * most):
         end = min(start + size - 2 * most, n)
         low = start - most
-        around = np.pad(b[max(low, 0) : end + most], ((max(-low, 0), 0), (0, 0)))
-        own, other = (rfft(one, size, axis=0) for one in (a[start:end], around))
-        total += np.sum(np.conj(own) * other, axis=1)
+        around = b[max(low, 0) : end + most] - means[1]
+        around = np.pad(around, ((max(-low, 0), 0), (0, 0)))
+        own, other = (rfft(one, size, axis=0) for one in (a[start:end] - means[0], around))
+        total += (np.conj(own) * other) @ np.ones(own.shape[1])
         release()
     return np.asarray(irfft(total, size)[2 * most :: -1])
 
 
-def _between(values: FloatArray, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Sums of values and of their squares from `first` to before `last`, each (lags, k)."""
-    ends = np.concatenate([first, last])
-    found = np.zeros((len(ends), 2 * values.shape[1]))
-    so_far = np.zeros((1, 2 * values.shape[1]))
-    for part in blocks(len(values)):
-        rows = values[part]
-        sums = np.cumsum(np.vstack([so_far, np.hstack([rows, np.square(rows)])]), axis=0)
-        here = (ends > part.start) & (ends <= part.stop)
-        found[here] = sums[ends[here] - part.start]
-        so_far = sums[-1:]
-    sums, squares = np.hsplit(found[len(first) :] - found[: len(first)], 2)
+def _between(
+    values: FloatArray, mean: FloatArray, begin: IntArray, rest: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Sums of values less their mean and of the squares, each (lags, k), without some rows in the
+    beginning and the rest at the end.
+    """
+
+    def powers(rows: FloatArray) -> FloatArray:
+        rows = rows - mean
+        return np.hstack([rows, np.square(rows)])
+
+    def first(rows: FloatArray) -> FloatArray:
+        """Sums of the first 0, 1, 2 ... rows."""
+        return np.vstack([np.zeros((1, 2 * len(mean))), np.cumsum(powers(rows), axis=0)])
+
+    head, tail = first(values[: begin.max()]), first(values[: -rest.max() - 1 : -1])
+    sums, squares = np.hsplit(sum_by_blocks(powers, values) - head[begin] - tail[rest], 2)
     return sums, squares

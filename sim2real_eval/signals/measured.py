@@ -6,32 +6,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import truth_origin
+from sim2real_eval.simulation.ideal_imu import ideal_imu
 from sim2real_eval.simulation.twin import Mountings
 from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import blocks, by_blocks, column_of, seconds
+from sim_sensors.core.blocks import by_blocks, seconds
 from sim_sensors.core.measurements import (
-    Columns,
     FixArray,
     FloatArray,
     ImuArray,
     MagneticFieldArray,
     is_absent,
 )
-from sim_sensors.core.scratch import joined, release
-from sim_sensors.imu.kinematics import ExactKinematics
+from sim_sensors.core.scratch import joined
+from sim_sensors.imu.kinematics import IdealMeasurement
 from sim_sensors.world.world import World
 from . import findings
-from .agreement import SeriesAgreement, agreement, grid, median_rate, resample, unwrap, wrap
+from .agreement import SeriesAgreement, agreements, grid, median_rate, resample, unwrap, wrap
 from .features import FeatureAgreement, feature_agreement
 from .lag import Lag, find_lag
 from .options import SignalComparisonError, SignalOptions
@@ -85,6 +82,11 @@ class Measured:
     lag: Lag | None
 
     @cached_property
+    def rate(self) -> float:
+        """Median rate of the samples, Hz."""
+        return median_rate(self.time)
+
+    @cached_property
     def error(self) -> FloatArray:
         """Measured less true, `(n, k)`; of angles in [-pi, pi)."""
         if self.quantity.circular:
@@ -94,17 +96,14 @@ class Measured:
     @cached_property
     def agreements(self) -> tuple[SeriesAgreement, ...]:
         """Agreement of each column with its truth."""
-        found = []
-        for column in range(len(self.quantity.axes)):
-            of = (column_of(values, column) for values in (self.measured, self.true, self.error))
-            found.append(agreement(*of))
-            release()
-        return tuple(found)
+        return agreements(self.measured, self.true, self.error)
 
     def on_grid(self, rate: float) -> Measured:
         """Return the same on an even grid of `rate` Hz from the first sample on."""
         at = grid(self.time, rate)
         measured, true = (resample(self.time, values, at) for values in (self.measured, self.true))
+        if measured is self.measured:
+            return self
         return dataclasses.replace(self, time=at, measured=measured, true=true)
 
 
@@ -205,34 +204,32 @@ def _imu(
     notes: list[Finding],
 ) -> list[Measured]:
     stamps = seconds(imu.stamp_ns, maker.start_ns)
-    arm, turn = mountings.of(imu.frame)
-    place = [arm.tolist(), Rotation.from_quat(turn).as_euler('xyz').tolist(), options.gravity]
-    at_stamps = _ideal(maker, place, stamps)
+    place = mountings.of(imu.frame)
+    turn = place[1]
+    back = rotations.conjugate(turn[None])
 
-    def true(field: str) -> _TrueAt:
-        def at(times: FloatArray) -> FloatArray:
-            known = at_stamps if times is stamps else _ideal(maker, place, times)
-            return np.asarray(getattr(known, field))
+    def headings(orientation: FloatArray) -> FloatArray:
+        """Return the yaw of the body, (n,), without jumps."""
+        return unwrap(
+            by_blocks(lambda q: rotations.heading(rotations.multiply(q, back)), orientation)
+        )
 
-        return at
+    def ideal(times: FloatArray) -> IdealMeasurement:
+        return ideal_imu(maker, place, times, options.gravity)
 
-    start = at_stamps.yaw[0, 0]
+    start = headings(ideal(stamps).orientation[:1])[0]
     # -1 marks what the message does not hold (sensor_msgs/Imu).
     no_rate = bool(is_absent(imu.angular_velocity_covariance).all())
     published = ~is_absent(imu.orientation_covariance)
     oriented = bool(published.all()) and options.yaw == 'auto'
     if oriented:
-        back = rotations.conjugate(turn[None, :])
-        yaw = unwrap(
-            by_blocks(lambda q: rotations.heading(rotations.multiply(q, back)), imu.orientation)
-        )
+        yaw = headings(imu.orientation)
         # The nearest of all that differ by whole turns.
         yaw += 2.0 * np.pi * np.round((start - yaw[0]) / (2.0 * np.pi))
         notes.append(findings.YAW_PUBLISHED())
     else:
         rate = by_blocks(
-            lambda rates: rotations.rotate(np.broadcast_to(turn, (len(rates), 4)), rates)[:, 2],
-            imu.angular_velocity,
+            lambda rates: rotations.rotate(turn[None], rates)[:, 2], imu.angular_velocity
         )
         steps = by_blocks(
             lambda after, before, end, begin: 0.5 * (after + before) * (end - begin),
@@ -244,7 +241,11 @@ def _imu(
             notes.append(findings.YAW_INTEGRATED())
     quantities = QUANTITIES[:3]
     values = (imu.angular_velocity, imu.linear_acceleration, joined(yaw)[:, None])
-    truths = map(true, ('rate', 'force', 'yaw'))
+    truths: tuple[_TrueAt, ...] = (
+        lambda times: ideal(times).rate,
+        lambda times: ideal(times).force,
+        lambda times: headings(ideal(times).orientation)[:, None],
+    )
     no_force = bool(is_absent(imu.linear_acceleration_covariance).all())
     absent = (no_rate, no_force, no_rate and not oriented)
     return [
@@ -252,36 +253,6 @@ def _imu(
         for quantity, value, true, gone in zip(quantities, values, truths, absent, strict=True)
         if not gone
     ]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Ideal:
-    """What an IMU should have measured, `(n, 3)`, and the yaw of the body, `(n, 1)`, no jumps."""
-
-    rate: FloatArray
-    force: FloatArray
-    yaw: FloatArray
-
-
-_latest: WeakKeyDictionary[TwinMaker, tuple[list[Any], FloatArray, _Ideal]] = WeakKeyDictionary()
-"""Where and when a truth was last looked at: simulated sensors often measure with the real one."""
-
-
-def _ideal(maker: TwinMaker, place: list[Any], times: FloatArray) -> _Ideal:
-    known = _latest.get(maker)
-    if known is None or known[0] != place or not np.array_equal(known[1], times):
-        known = _latest[maker] = place, times, _ideal_at(maker, ExactKinematics(*place), times)
-    return known[2]
-
-
-def _ideal_at(maker: TwinMaker, kinematics: ExactKinematics, times: FloatArray) -> _Ideal:
-    found = Columns[_Ideal]()
-    for part in blocks(len(times)):
-        truth = maker.motion.at(times[part])
-        one = kinematics.ideal_measurement(truth, np.empty(0))
-        found.add(_Ideal(one.rate, one.force, rotations.heading(truth.orientation)[:, None]))
-    all_of = found.joined()
-    return dataclasses.replace(all_of, yaw=unwrap(all_of.yaw[:, 0])[:, None])
 
 
 def _position(
@@ -337,9 +308,8 @@ def _against_truth(
     found = Measured(quantity, stamps, measured, true_of(stamps), None)
     if options.align == 'none':
         return found
-    rate = median_rate(stamps)
-    even = found.on_grid(rate)
-    lag = find_lag(even.measured, even.true, rate, options.max_lag)
+    even = found.on_grid(found.rate)
+    lag = find_lag(even.measured, even.true, found.rate, options.max_lag)
     if lag is None or options.align == 'report':
         return dataclasses.replace(found, lag=lag)
     moved = stamps - lag.seconds

@@ -33,9 +33,15 @@ class PreparedRun:
 
     sampled: Measured
     even: Measured
+    _trends: dict[int, FloatArray] = dataclasses.field(default_factory=dict, repr=False)
 
     def trend(self, window: int) -> FloatArray:
         """Return the running median of the size of the error, `(m, k)`; see `median_trend`."""
+        if window not in self._trends:
+            self._trends[window] = self._trend(window)
+        return self._trends[window]
+
+    def _trend(self, window: int) -> FloatArray:
         sizes = by_blocks(np.abs, self.even.error)
         trends = [
             agreement.median_trend(column_of(sizes, number), window)
@@ -101,7 +107,7 @@ def prepare(
     quantity = real[0].quantity
     runs = [*real, *simulated]
     notes: list[Finding] = []
-    slowest = min(agreement.median_rate(run.time) for run in runs)
+    slowest = min(run.rate for run in runs)
     rate = options.rate or slowest
     if rate > 1.01 * slowest:
         notes.append(findings.GRID_TOO_FAST(grid=rate, sensor=slowest, half=0.5 * slowest))
@@ -129,21 +135,27 @@ def prepare(
     values = {
         'signal': [run.measured for run in even],
         'true': [run.true for run in even],
-        'error': [by_blocks(np.subtract, run.measured, run.true) for run in even],
+        'error': [
+            by_blocks(np.subtract, run.measured, run.true) if quantity.circular else run.error
+            for run in even
+        ],
     }
+    made: dict[tuple[int, float], Spectrum] = {}
+
+    def spectrum_of(values: FloatArray, rate: float) -> Spectrum:
+        # Runs with the same stamps often have the very same truth.
+        key = id(values), rate
+        if key not in made:
+            made[key] = spectrum(values, rate, nperseg, options.window)
+        return made[key]
+
     ready = [PreparedRun(*both) for both in zip(runs, even, strict=True)]
     return PreparedQuantity(
         quantity,
         rate,
         tuple(ready[: len(real)]),
         tuple(ready[len(real) :]),
-        {
-            kind: tuple(
-                spectrum(one, own, nperseg, options.window)
-                for one, own in zip(found, rates, strict=True)
-            )
-            for kind, found in values.items()
-        },
+        {kind: tuple(map(spectrum_of, found, rates)) for kind, found in values.items()},
         tuple(notes),
     )
 
@@ -153,7 +165,7 @@ def _rate(run: Measured, rate: float) -> float:
 
     Its samples then need no interpolation; its frequencies are off by 0.1 % at most.
     """
-    own = agreement.median_rate(run.time)
+    own = run.rate
     return own if abs(own / rate - 1.0) < _SAME_RATE else rate
 
 
@@ -212,7 +224,7 @@ def _pair(
     time = by_blocks(lambda each: each + offset, ours.time)
     lag = None
     if options.align != 'none':
-        rate = min(agreement.median_rate(time), agreement.median_rate(theirs.time))
+        rate = min(ours.rate, theirs.rate)
         low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
         at = agreement.grid(np.array([low, max(high, low)]), rate)
         lag = find_lag(
@@ -225,7 +237,7 @@ def _pair(
             late = lag.seconds
             time = by_blocks(lambda each: each - late, time)
     low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
-    slower = min(time, theirs.time, key=agreement.median_rate)
+    slower = time if ours.rate <= theirs.rate else theirs.time
     at = rows_of(slower, by_blocks(lambda each: (each >= low) & (each <= high), slower))
     if len(at) < _LEAST_IN_PAIR:
         return None

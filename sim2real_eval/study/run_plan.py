@@ -96,7 +96,7 @@ class RunPlan:
     def _about(self) -> tuple[Finding, ...]:
         found = (*self._recording.notes, *self.maker.remarks)
         base = self._judging.setup.base_link_frame
-        return remarks(self._recording, found, base_frame=base)
+        return remarks(self._recording, found, base_frame=base, maker=self.maker)
 
     def __iter__(self) -> Iterator[PlannedRun]:
         yield self.real

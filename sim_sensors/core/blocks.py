@@ -83,7 +83,33 @@ def sum_by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) 
     array([10., 20.])
     """
     rows = (function(*(each[part] for each in values)) for part in blocks(len(values[0])))
-    return sum(one.sum(axis=0) for one in rows)
+    return sum(map(sum_of_rows, rows))
+
+
+def sum_of_rows(rows: NDArray[Any]) -> Any:
+    """Return the sum of rows (n, ...); of few columns in a tenth of the time of `sum(axis=0)`.
+
+    Examples
+    --------
+    >>> sum_of_rows(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([4., 6.])
+    """
+    if rows.ndim == 1 or not len(rows):
+        return rows.sum(axis=0)
+    return np.add.reduceat(rows, [0], axis=0)[0]
+
+
+def whole_rows(good: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return for rows (n, ...) whether all of each is true, (n,); fast where all is, as usual.
+
+    Examples
+    --------
+    >>> whole_rows(np.array([[True, True], [True, False]]))
+    array([ True, False])
+    """
+    if good.all():
+        return np.ones(len(good), np.bool_)
+    return np.asarray(good.all(axis=tuple(range(1, good.ndim))))
 
 
 def is_steady(values: NDArray[Any]) -> bool:
@@ -133,7 +159,7 @@ def lengths_of(vectors: NDArray[Any]) -> NDArray[np.float64]:
     >>> lengths_of(np.array([[3.0, 4.0], [0.0, 1.0]]))
     array([5., 1.])
     """
-    return by_blocks(lambda rows: np.linalg.norm(rows, axis=1), vectors)
+    return by_blocks(lambda rows: np.sqrt(sum(column * column for column in rows.T)), vectors)
 
 
 def seconds(stamp_ns: NDArray[np.int64], origin_ns: int) -> NDArray[np.float64]:

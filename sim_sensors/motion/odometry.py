@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import by_blocks, lengths_of, seconds, steps_of
+from sim_sensors.core.blocks import (
+    by_blocks,
+    lengths_of,
+    seconds,
+    steps_of,
+    sum_by_blocks,
+    whole_rows,
+)
 from sim_sensors.core.errors import MotionError, Remark
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.scratch import joined
@@ -259,7 +266,7 @@ def check_values(odometry: OdometryArray) -> None:
     """
     for name in ('position', 'orientation', 'linear_velocity', 'angular_velocity'):
         values = getattr(odometry, name)
-        bad = np.flatnonzero(by_blocks(lambda rows: ~np.isfinite(rows).all(axis=1), values))
+        bad = np.flatnonzero(by_blocks(lambda rows: ~whole_rows(np.isfinite(rows)), values))
         if len(bad):
             raise MotionError(f'odometry: {name} of sample {bad[0]} is not finite')
     norm = lengths_of(odometry.orientation)
@@ -314,7 +321,7 @@ def _about_velocity(odometry: OdometryArray, displacement: FloatArray, rms: floa
 
 
 def _about_orientation(turn: FloatArray, displacement: FloatArray) -> list[Remark]:
-    largest = float(by_blocks(lambda rows: np.sqrt((rows**2).sum(axis=1)), turn).max())
+    largest = float(lengths_of(turn).max())
     if largest > _TURN_THRESHOLD:
         text = (
             'orientation turns by up to {largest:.0f} degrees between two samples: angular '
@@ -360,4 +367,4 @@ def _mean(values: FloatArray) -> FloatArray:
 
 
 def _rms(values: FloatArray) -> float:
-    return float(np.sqrt(by_blocks(lambda rows: (rows**2).sum(axis=1), values).mean()))
+    return float(np.sqrt(sum_by_blocks(np.square, values).sum() / len(values)))

@@ -244,6 +244,8 @@ class Trajectory:
         arm = np.asarray(offset_xyz, dtype=np.float64)
         if arm.shape != (3,) or not np.isfinite(arm).all():
             raise MotionError(f'lever arm {offset_xyz!r} is not allowed; must be 3 finite metres')
+        if not arm.any():
+            return self
         arm = np.broadcast_to(arm, self.position.shape)
         q, rate = self.orientation, self.angular_velocity
         swing = rotations.cross(rate, arm)
