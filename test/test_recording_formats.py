@@ -22,6 +22,7 @@ from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode, encode_transforms
+from sim2real_eval.recording.corrections import TruthCorrection, corrected
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, POSE_TYPES, TF_TYPE
 from sim2real_eval.recording.poses import odometry_of
 from sim2real_eval.recording.reading import read_recording
@@ -32,6 +33,7 @@ from sim2real_eval.recording.writing import write_bag, write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.run_plan import Judging, RunPlan
+from sim_sensors.core import blocks
 from sim_sensors.core.measurements import OdometryArray, PoseArray
 from sim_sensors.imu.imu import load_imu
 
@@ -120,6 +122,22 @@ def test_a_truth_of_poses_gets_the_velocities_of_its_motion(
     assert again.truth is not None
     assert read.truth is not None
     np.testing.assert_array_equal(again.truth.linear_velocity, read.truth.linear_velocity)
+
+
+def test_velocities_from_poses_are_the_same_whatever_the_block(
+    truth: OdometryArray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive = Recording.of_truth(truth, 'drive', '')
+
+    def derived() -> OdometryArray:
+        right = corrected(drive, {'truth': TruthCorrection(twist='positions')}).truth
+        assert right is not None
+        return right
+
+    whole = derived()
+    monkeypatch.setattr(blocks, 'BLOCK', 16)
+    np.testing.assert_array_equal(derived().linear_velocity, whole.linear_velocity)
+    np.testing.assert_array_equal(derived().angular_velocity, whole.angular_velocity)
 
 
 def test_two_frames_of_tf_are_a_truth(tmp_path: Path, truth: OdometryArray) -> None:

@@ -16,6 +16,7 @@ from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.truth import frame_at_first, valid_fixes
 from sim2real_eval.simulation.ideal_imu import ideal_imu, ideal_on
+from sim2real_eval.simulation.spans import span_of
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import BLOCK, by_blocks, column_of, seconds, sum_by_blocks, time_spans
@@ -244,7 +245,9 @@ class Evidence:
         self._found[role] = self._found.get(role, make()).followed_by(make(**changes))
         self.recording = corrected(self._given, self._found)
         # What an IMU should measure does not depend on what it did; over hours it takes long.
-        kept = ('ideal', 'imu_time') if kind == 'imu' and 'delay' not in changes else ()
+        kept = {'ideal', 'imu_time'} if kind == 'imu' and 'delay' not in changes else set()
+        if kept and not self.noise_free:
+            kept.add('maker')
         for name, one in vars(Evidence).items():
             if isinstance(one, cached_property) and name not in kept:
                 vars(self).pop(name, None)
@@ -327,8 +330,10 @@ class Evidence:
         return fixes if fixes is not None and len(fixes) >= LEAST_FIXES else None
 
     def _messages(self, kind: str) -> MessageArray | None:
-        recording = self.recording if self.maker is None else self.maker.real
-        return recording.messages.get(recording.roles.get(self.role(kind), ''))
+        found = self.recording.messages.get(self.topic(kind))
+        if found is None or self.maker is None:
+            return found
+        return found.take(span_of(found.stamp_ns, self.maker.start_ns, self.maker.end_ns))
 
     @cached_property
     def track(self) -> Track | None:

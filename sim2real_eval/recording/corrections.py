@@ -15,10 +15,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import blocks, by_blocks
+from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import (
-    Columns,
     FixArray,
     FloatArray,
     ImuArray,
@@ -97,28 +96,30 @@ class ImuCorrection(_Correction):
     def applied(self, imu: ImuArray) -> ImuArray:
         """Return the messages put right."""
         turn, own = _rotation(self.rotation), _rotation(self.orientation_rotation)
-        rate = self.rate_scale * imu.angular_velocity
-        force = self.acceleration_scale * imu.linear_acceleration
         world = Rotation.from_euler('z', -self.heading, degrees=True)
         if self.axes == 'ned':
             world = world * _WORLD
+        rate = _rotated(turn, _times(self.rate_scale, imu.angular_velocity))
+        bias = np.asarray(self.rate_bias)
+        if bias.any():
+            rate = by_blocks(lambda rows: rows - bias, rate)
         changes: dict[str, Any] = {
-            'orientation': _turned(imu.orientation, world, own * turn.inv())
+            'orientation': _turned(imu.orientation, world, own * turn.inv()),
+            'angular_velocity': rate,
+            'linear_acceleration': _rotated(
+                turn, _times(self.acceleration_scale, imu.linear_acceleration)
+            ),
         }
-        if turn.magnitude() > 0.0:
-            rate, force = turn.apply(rate), turn.apply(force)
-        changes['angular_velocity'] = rate - np.asarray(self.rate_bias)
-        changes['linear_acceleration'] = force
         for quantity, scale, std in (
             ('linear_acceleration', self.acceleration_scale, self.acceleration_std),
             ('angular_velocity', self.rate_scale, self.rate_std),
         ):
-            stated = getattr(imu, f'{quantity}_covariance')
+            name = f'{quantity}_covariance'
             if std is not None:
-                made = _diagonal(len(imu), std)
-            else:
-                made = by_blocks(partial(_scaled_covariance, factor=scale**2), stated)
-            changes[f'{quantity}_covariance'] = made
+                changes[name] = _diagonal(len(imu), std)
+            elif scale != 1.0:
+                one = partial(_scaled_covariance, factor=scale**2)
+                changes[name] = by_blocks(one, getattr(imu, name))
         return dataclasses.replace(_earlier(imu, self.delay), **changes)
 
     def followed_by(self, later: ImuCorrection) -> ImuCorrection:
@@ -212,24 +213,27 @@ class TruthCorrection(_Correction):
 
     def applied(self, truth: OdometryArray) -> OdometryArray:
         """Return the motion put right."""
-        position = self.position_scale * truth.position
-        orientation = truth.orientation
-        velocity, rate = self.speed_scale * truth.linear_velocity, truth.angular_velocity
+        position = _times(self.position_scale, truth.position)
+        orientation, rate = truth.orientation, truth.angular_velocity
+        velocity = _times(self.speed_scale, truth.linear_velocity)
         if self.twist == 'world':
-            velocity = rotations.rotate_back(orientation, velocity)
+            velocity = by_blocks(rotations.rotate_back, orientation, velocity)
         if self.axes != 'enu':
             world, body = _TURNS[self.axes]
-            position, orientation = world.apply(position), _turned(orientation, world, body.inv())
-            velocity, rate = body.apply(velocity), body.apply(rate)
+            position, orientation = (
+                _rotated(world, position),
+                _turned(orientation, world, body.inv()),
+            )
+            velocity, rate = _rotated(body, velocity), _rotated(body, rate)
         back = Rotation.from_euler('z', -self.turn, degrees=True)
         own = Rotation.from_euler('z', -self.heading, degrees=True)
         yaw = Rotation.from_euler('z', self.body_yaw, degrees=True)
         right = dataclasses.replace(
             truth,
-            position=back.apply(position),
+            position=_rotated(back, position),
             orientation=_turned(orientation, own * back, yaw),
-            linear_velocity=yaw.inv().apply(velocity),
-            angular_velocity=yaw.inv().apply(rate),
+            linear_velocity=_rotated(yaw.inv(), velocity),
+            angular_velocity=_rotated(yaw.inv(), rate),
         )
         return with_velocities('', 'truth', right)[0] if self.twist == 'positions' else right
 
@@ -274,21 +278,13 @@ def corrected(recording: Recording, corrections: Mapping[str, Any]) -> Recording
     """
     for role, correction in corrections.items():
         if role in recording.roles:
-            array = applied(correction, recording.require(role))
+            array = correction.applied(recording.require(role))
             known = recording.corrections.get(role, type(correction)())
             total = {**recording.corrections, role: known.followed_by(correction)}
             recording = dataclasses.replace(
                 recording.with_messages(role, array), corrections=total
             )
     return recording
-
-
-def applied(correction: Any, array: MessageArray) -> MessageArray:
-    """Return the messages that a correction of their role puts right, made a block at a time."""
-    columns = Columns[MessageArray]()
-    for part in blocks(len(array)):
-        columns.add(correction.applied(array.take(part)))
-    return columns.joined()
 
 
 def _combined_axes(first: str, later: str) -> tuple[str, float]:
@@ -320,10 +316,20 @@ def _latest(first: float | None, later: float | None) -> float | None:
 
 
 def _earlier(array: _M, delay: float) -> _M:
+    if delay == 0.0:
+        return array
     late = np.int64(round(delay * 1e9))
     return dataclasses.replace(
         array, stamp_ns=array.stamp_ns - late, arrival_ns=array.arrival_ns - late
     )
+
+
+def _times(factor: float, values: FloatArray) -> FloatArray:
+    return values if factor == 1.0 else by_blocks(partial(np.multiply, factor), values)
+
+
+def _rotated(rotation: Rotation, vectors: FloatArray) -> FloatArray:
+    return by_blocks(rotation.apply, vectors) if rotation.magnitude() > 0.0 else vectors
 
 
 def _turned(orientation: FloatArray, world: Rotation, body: Rotation) -> FloatArray:

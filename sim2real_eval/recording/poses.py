@@ -13,9 +13,10 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim_sensors.core.blocks import seconds
+from sim_sensors.core.blocks import blocks, seconds, steps_of
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import (
+    Columns,
     FloatArray,
     IntArray,
     MessageArray,
@@ -123,15 +124,19 @@ def with_velocities(where: str, topic: str, truth: OdometryArray) -> tuple[Odome
         motion = OdometryMotion(truth, origin_ns=origin_ns, velocity='position')
     except MotionError as error:
         raise RecordingError(f'{where}: {topic}: {error}') from None
-    found = motion.at(seconds(truth.stamp_ns, origin_ns))
-    rate = 1e9 / float(np.median(np.diff(truth.stamp_ns)))
-    made = dataclasses.replace(
-        truth,
-        linear_velocity=rotate_back(found.orientation, found.velocity),
-        angular_velocity=found.angular_velocity,
-    )
+    times, made = seconds(truth.stamp_ns, origin_ns), Columns[OdometryArray]()
+    for part in blocks(len(truth)):
+        found = motion.at(times[part])
+        made.add(
+            dataclasses.replace(
+                truth.take(part),
+                linear_velocity=rotate_back(found.orientation, found.velocity),
+                angular_velocity=found.angular_velocity,
+            )
+        )
+    rate = 1e9 / float(np.median(steps_of(truth.stamp_ns)))
     # The slope at an even spacing h is (p[k+1] - p[k-1]) / 2h.
-    return made, TRUTH_FROM_POSES(topic, rate=rate, noise=rate / np.sqrt(2.0))
+    return made.joined(), TRUTH_FROM_POSES(topic, rate=rate, noise=rate / np.sqrt(2.0))
 
 
 # Two frames of /tf, named as evo names them: /tf:map.base_link.

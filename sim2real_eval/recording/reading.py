@@ -18,7 +18,7 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from . import findings
 from .checks import check_messages
-from .corrections import FixCorrection, applied
+from .corrections import FixCorrection
 from .csv_folder import csv_files, read_csv_folder
 from .frames import TransformFile
 from .gazebo_log import LOG_SUFFIX, STATE_LOG, read_gazebo_log
@@ -122,7 +122,7 @@ def read_recording(
                 'are no latitudes; must be false'
             )
         if keys:
-            messages[topic] = applied(correction, messages[topic])
+            messages[topic] = correction.applied(messages[topic])
             notes.append(findings.CORRECTED(topic, keys=keys))
     notes += check_overlap(where, messages, roles)
     for role, frame in given.frames.items():
