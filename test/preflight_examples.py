@@ -32,7 +32,8 @@ def good(number: int = 1, motion: str = 'figure_eight', gps: str = 'zed_f9p_rtk'
     sensors, run = Twin('own', load_gps(gps), imu), f'good_{number}'
     size = {'speed': 4.0, 'heading': 0.5, 'rest_time': 1.0}
     size |= {'length': 60.0, 'width': 30.0} if motion == 'figure_eight' else {}
-    driven = motion_of(motion, seed=1, run=run, duration=40.0, parameters=size)
+    given = {} if motion in ('swaying', 'standstill') else size
+    driven = motion_of(motion, seed=1, run=run, duration=40.0, parameters=given)
     return synthetic_recording(driven, sensors, seed=1, run=run, scenario=motion)
 
 

@@ -183,12 +183,12 @@ def test_an_imu_on_its_side_as_its_transform_says_is_right_without_truth_too() -
     assert codes(bare) == {'missing', 'imu_tilted_large'}
 
 
-@pytest.mark.parametrize('number', range(12))
+@pytest.mark.parametrize('number', range(18))
 def test_good_recordings_pass(number: int) -> None:
     """Of 200 such recordings none fails; these are among them."""
     gps = ('zed_f9p_rtk', 'gnss_ins_sim_gps', 'px4_gz_bridge_gps')[number % 3]
-    motion = ('figure_eight', 'half_sine', 'line', 'circle')[number // 3]
-    assert check(good(number, motion, gps)).status != 'fail'
+    motions = ('figure_eight', 'half_sine', 'line', 'circle', 'swaying', 'standstill')
+    assert check(good(number, motions[number // 3], gps)).status != 'fail'
 
 
 def test_the_twelve_good_drives_pass(real_dir: Path) -> None:

@@ -202,14 +202,18 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
 
     Six axes with noise of one step of their resolution repeat by chance in less than one of 100
     pairs, so half a second of it has another cause. Fixes must stand for 2 s and 5 of them while
-    the truth moves by 5 m, positions of the truth for 2 s while its twist, fixes or rates say that
-    it moves. A sensor that is exact stands still with the vehicle, which counts as no time at all.
+    the truth moves by 5 m, positions of the truth for 2 s while its twist or fixes say that it
+    moves, its whole pose while rates say that it turns. A sensor that is exact stands still with
+    the vehicle, which counts as no time at all.
     """
     imu, fixes, truth = evidence.imu, evidence.fixes, evidence.truth
     if truth is not None:
         time, at = _longest_equal(truth.position, truth)
         speed = float(np.median(lengths_of(truth.linear_velocity[at])))
-        moves = speed > _START_SPEED or _moves(evidence, *truth.stamp_ns[at][[0, -1]])
+        # What turns in place has one position.
+        still = bool((truth.orientation[at] == truth.orientation[at][:1]).all())
+        span = truth.stamp_ns[at][[0, -1]]
+        moves = speed > _START_SPEED or _moves(evidence, *span, turning=still)
         # Whatever is held against it meanwhile is a symptom, and so is the step at its end.
         symptoms = {'steps', 'orientation', 'range', 'slow truth'}
         yield _frozen(evidence, 'truth', time if moves else 0.0, _FROZEN_TRACK_S, symptoms)
@@ -244,9 +248,10 @@ def _frozen(
     return Measure(time, limit, told, role)
 
 
-def _moves(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
-    """Return whether fixes or rates say that the vehicle moves: means of four parts of the time
-    are 5 m apart and farther than stated, or means of a second vary by 0.1 rad/s.
+def _moves(evidence: Evidence, first_ns: int, last_ns: int, *, turning: bool) -> bool:
+    """Return whether fixes say that the vehicle moves, or, with `turning`, rates that it turns:
+    means of four parts of the time are 5 m apart and farther than stated, or means of a second
+    vary by 0.1 rad/s.
     """
 
     def within(stamps: IntArray) -> NDArray[np.bool_]:
@@ -262,7 +267,7 @@ def _moves(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
             stated = np.sqrt(some.position_covariance[:, (0, 1), (0, 1)].mean())
             if float(np.ptp(parts, axis=0).max()) > max(_MOVED_M, _FAR * stated):
                 return True
-    if imu is None:
+    if imu is None or not turning:
         return False
     inside = by_blocks(within, imu.stamp_ns)
     if inside.sum() < 8:
