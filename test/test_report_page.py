@@ -102,7 +102,7 @@ def test_the_page_says_what_was_adapted_and_how_severe_findings_are(
     warmup = WARMUP(warmup=5.0, count=3, most=2.5)
     adapted = with_record(smallest, adapted=[warmup.to_record()])
     told = study_page(adapted, findings=[warmup])
-    assert '<span class="option">--warmup</span>' in told  # no line breaks within it
+    assert '<span class="unbroken">--warmup 0</span>' in told  # no line breaks within it
     text = ' '.join(read(told).texts)
     assert 'Adapted to the recordings: the first 5 s are left out' in text
     assert 'assumed' in text

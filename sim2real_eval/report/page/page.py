@@ -29,7 +29,7 @@ from .ranking import Standing, standings
 from .section import SPEED, Chapter, JudgeSection, judge_section, ranking_view, side_sections
 from .tables import overview, record_tables, record_texts, run_table, shown_model
 
-_OPTION = re.compile(r'--[a-z][a-z-]*')
+_UNBROKEN = re.compile(r'--[a-z][a-z-]*(?: \d[\d.]*(?!\w))?|\d[\d.]* (?:%|m/s)')
 
 
 def study_page(
@@ -132,8 +132,8 @@ def _environment() -> Environment:
 
 
 def _unbroken(text: object) -> Markup:
-    """Return text in which no line breaks behind the hyphens of an option."""
-    return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', str(escape(text))))
+    """Return text in which no line breaks within an option, or between a number and its unit."""
+    return Markup(_UNBROKEN.sub(r'<span class="unbroken">\g<0></span>', str(escape(text))))
 
 
 def _asset(name: str) -> str:
