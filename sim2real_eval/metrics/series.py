@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
-from sim_sensors.core.blocks import by_blocks, lengths_of, seconds
+from sim_sensors.core.blocks import by_blocks, lengths_of, seconds, whole_rows
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import LARGEST
@@ -352,7 +352,7 @@ def _array(values: ArrayLike, width: int, name: str) -> FloatArray:
     array: FloatArray = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != width:
         raise MetricError(f'{name} has shape {array.shape}; must be (n, {width})')
-    wrong = np.flatnonzero(by_blocks(lambda rows: ~np.isfinite(rows).all(axis=1), array))
+    wrong = np.flatnonzero(by_blocks(lambda rows: ~whole_rows(np.isfinite(rows)), array))
     if len(wrong):
         index = int(wrong[0])
         raise MetricError(f'{name}[{index}] is {array[index].tolist()}; must be finite')
