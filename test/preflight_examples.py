@@ -38,7 +38,7 @@ def good(number: int = 1, motion: str = 'figure_eight', gps: str = 'zed_f9p_rtk'
 
 
 def checked_beside_twins(recording: Recording) -> tuple[Finding, ...]:
-    """Return the findings of who makes twins of a recording too, where it has a truth."""
+    """Return what `check` finds with the maker of a recording's twins, where it has a truth."""
     maker = None if recording.truth is None else TwinMaker(recording, seed=1)
     return check(recording, maker=maker).findings
 

@@ -106,8 +106,8 @@ def check(
     """Run every check on a recording.
 
     Each check sees the recording as those before it have put it right, so that one cause is one
-    finding. The recording itself stays as it is. Who has a `maker` of its twins already saves the
-    time to make another.
+    finding. The recording itself stays as it is. To save time, pass the `maker` of its twins if
+    there is one.
 
     Examples
     --------

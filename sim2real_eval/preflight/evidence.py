@@ -307,7 +307,8 @@ class Evidence:
             return None
         if moving is self.maker.motion:
             return ideal_imu(self.maker, place, self.imu_time)
-        return ideal_on(moving, place, self.imu_time)
+        # With the gravity that the motion of a noise-free IMU was made with.
+        return ideal_on(moving, place, self.imu_time, self.maker.world.gravity)
 
     @cached_property
     def up(self) -> FloatArray:

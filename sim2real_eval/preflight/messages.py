@@ -51,7 +51,7 @@ _FROZEN_TRACK_S = 2.0
 _START_SPEED = 0.5
 _MOVED_M = 5.0
 _FAR = 4.0
-_TURNS = 0.1
+_TURNING = 0.1
 _DRIVER = (reading.STAMP_ZERO, reading.STAMP_NOT_POSITIVE, reading.STAMP_OFF, reading.CLOCKS_DRIFT)
 _ORDER = (reading.STAMP_BACK, reading.STAMP_AHEAD, reading.STAMP_REPEATED, reading.TRUTH_REPEATED)
 _VALUES = (
@@ -210,13 +210,15 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
     if truth is not None:
         time, at = _longest_equal(truth.position, truth)
         speed = float(np.median(lengths_of(truth.linear_velocity[at])))
-        # What turns in place has one position.
-        still = bool((truth.orientation[at] == truth.orientation[at][:1]).all())
-        span = truth.stamp_ns[at][[0, -1]]
-        moves = speed > _START_SPEED or _moves(evidence, *span, turning=still)
+        moves = speed > _START_SPEED or _travels(evidence, *truth.stamp_ns[at][[0, -1]])
+        # What turns in place has one position, so rates say nothing about that alone.
+        poses = by_blocks(lambda *each: np.hstack(each), truth.position, truth.orientation)
+        posed, at = _longest_equal(poses, truth)
+        turns = _turns(evidence, *truth.stamp_ns[at][[0, -1]])
+        longest = max(time if moves else 0.0, posed if turns else 0.0)
         # Whatever is held against it meanwhile is a symptom, and so is the step at its end.
         symptoms = {'steps', 'orientation', 'range', 'slow truth'}
-        yield _frozen(evidence, 'truth', time if moves else 0.0, _FROZEN_TRACK_S, symptoms)
+        yield _frozen(evidence, 'truth', longest, _FROZEN_TRACK_S, symptoms)
     if imu is not None:
         both = by_blocks(
             lambda *each: np.hstack(each), imu.angular_velocity, imu.linear_acceleration
@@ -248,33 +250,37 @@ def _frozen(
     return Measure(time, limit, told, role)
 
 
-def _moves(evidence: Evidence, first_ns: int, last_ns: int, *, turning: bool) -> bool:
-    """Return whether fixes say that the vehicle moves, or, with `turning`, rates that it turns:
-    means of four parts of the time are 5 m apart and farther than stated, or means of a second
-    vary by 0.1 rad/s.
+def _travels(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
+    """Return whether fixes say that the vehicle moves: means of four parts of the time are 5 m
+    apart and farther than stated.
     """
-
-    def within(stamps: IntArray) -> NDArray[np.bool_]:
-        return (stamps >= first_ns) & (stamps <= last_ns)
-
-    imu, fixes = evidence.imu, evidence.fixes
-    if fixes is not None:
-        some = fixes.take(by_blocks(within, fixes.stamp_ns))
-        if len(some) >= 8:
-            frame = LocalFrame(float(some.latitude[0]), float(some.longitude[0]), 0.0)
-            places = frame.to_enu(some.latitude, some.longitude, np.zeros(len(some)))[:, :2]
-            parts = np.stack([one.mean(axis=0) for one in np.array_split(places, 4)])
-            stated = np.sqrt(some.position_covariance[:, (0, 1), (0, 1)].mean())
-            if float(np.ptp(parts, axis=0).max()) > max(_MOVED_M, _FAR * stated):
-                return True
-    if imu is None or not turning:
+    fixes = evidence.fixes
+    if fixes is None:
         return False
-    inside = by_blocks(within, imu.stamp_ns)
+    some = fixes.take(by_blocks(partial(_within, first_ns, last_ns), fixes.stamp_ns))
+    if len(some) < 8:
+        return False
+    frame = LocalFrame(float(some.latitude[0]), float(some.longitude[0]), 0.0)
+    places = frame.to_enu(some.latitude, some.longitude, np.zeros(len(some)))[:, :2]
+    parts = np.stack([one.mean(axis=0) for one in np.array_split(places, 4)])
+    stated = np.sqrt(some.position_covariance[:, (0, 1), (0, 1)].mean())
+    return float(np.ptp(parts, axis=0).max()) > max(_MOVED_M, float(_FAR * stated))
+
+
+def _turns(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
+    """Return whether rates say that the vehicle turns: means of a second vary by 0.1 rad/s."""
+    imu = evidence.imu
+    if imu is None:
+        return False
+    inside = by_blocks(partial(_within, first_ns, last_ns), imu.stamp_ns)
     if inside.sum() < 8:
         return False
     time, rate = (rows_of(each, inside) for each in (evidence.imu_time, imu.angular_velocity))
-    rates = block_means(time, rate, 1.0)
-    return float(rates.std(axis=0).max()) > _TURNS
+    return float(block_means(time, rate, 1.0).std(axis=0).max()) > _TURNING
+
+
+def _within(first_ns: int, last_ns: int, stamps: IntArray) -> NDArray[np.bool_]:
+    return np.asarray((stamps >= first_ns) & (stamps <= last_ns))
 
 
 def _longest_equal(rows: FloatArray, array: MessageArray) -> tuple[float, slice]:

@@ -319,8 +319,9 @@ def _earlier(array: _M, delay: float) -> _M:
     if delay == 0.0:
         return array
     late = np.int64(round(delay * 1e9))
+    earlier = partial(by_blocks, lambda stamps: stamps - late)
     return dataclasses.replace(
-        array, stamp_ns=array.stamp_ns - late, arrival_ns=array.arrival_ns - late
+        array, stamp_ns=earlier(array.stamp_ns), arrival_ns=earlier(array.arrival_ns)
     )
 
 
@@ -329,7 +330,10 @@ def _times(factor: float, values: FloatArray) -> FloatArray:
 
 
 def _rotated(rotation: Rotation, vectors: FloatArray) -> FloatArray:
-    return by_blocks(rotation.apply, vectors) if rotation.magnitude() > 0.0 else vectors
+    if rotation.magnitude() == 0.0:
+        return vectors
+    # A copy, as scipy takes nothing that is read-only.
+    return by_blocks(lambda rows: rotation.apply(np.array(rows)), vectors)
 
 
 def _turned(orientation: FloatArray, world: Rotation, body: Rotation) -> FloatArray:

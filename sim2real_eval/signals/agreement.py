@@ -138,8 +138,9 @@ def median_rate(time: FloatArray) -> float:
         return 0.0
     step = float(np.median(steps))
     # Stamps are whole nanoseconds, which seconds of hours have lost by rounding.
-    whole = round(2e9 * step) / 2e9
-    return 1.0 / (whole if abs(whole - step) <= 2.0 * np.spacing(abs(time[-1])) else step)
+    whole = float(np.round(2e9 * step)) / 2e9
+    is_near = whole > 0.0 and abs(whole - step) <= 2.0 * np.spacing(abs(time[-1]))
+    return 1.0 / (whole if is_near else step)
 
 
 def grid(time: FloatArray, rate: float) -> FloatArray:

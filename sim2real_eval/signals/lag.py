@@ -80,7 +80,9 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
             total += np.sum(slope * slope), np.sum(slope * error)
         return total
 
-    ends = [i * len(b) // count for i in range(count + 1)]
+    # As even as they go, the longer ones first.
+    least, more = divmod(len(b), count)
+    ends = [i * least + min(i, more) for i in range(count + 1)]
     squares, products = np.transpose([powers(*each) for each in itertools.pairwise(ends)])
     power = float(squares.sum())
     if not power > 0.0:

@@ -214,10 +214,12 @@ def _imu(
             by_blocks(lambda q: rotations.heading(rotations.multiply(q, back)), orientation)
         )
 
-    def ideal(times: FloatArray) -> IdealMeasurement:
-        return ideal_imu(maker, place, times, options.gravity)
+    at_stamps = ideal_imu(maker, place, stamps, options.gravity)
 
-    start = headings(ideal(stamps).orientation[:1])[0]
+    def ideal(times: FloatArray) -> IdealMeasurement:
+        return at_stamps if times is stamps else ideal_imu(maker, place, times, options.gravity)
+
+    start = headings(at_stamps.orientation[:1])[0]
     # -1 marks what the message does not hold (sensor_msgs/Imu).
     no_rate = bool(is_absent(imu.angular_velocity_covariance).all())
     published = ~is_absent(imu.orientation_covariance)

@@ -33,7 +33,7 @@ class PreparedRun:
 
     sampled: Measured
     even: Measured
-    _trends: dict[int, FloatArray] = dataclasses.field(default_factory=dict, repr=False)
+    _trends: dict[int, FloatArray] = dataclasses.field(init=False, default_factory=dict)
 
     def trend(self, window: int) -> FloatArray:
         """Return the running median of the size of the error, `(m, k)`; see `median_trend`."""
@@ -135,6 +135,7 @@ def prepare(
     values = {
         'signal': [run.measured for run in even],
         'true': [run.true for run in even],
+        # A spectrum needs angles that are not wrapped.
         'error': [
             by_blocks(np.subtract, run.measured, run.true) if quantity.circular else run.error
             for run in even

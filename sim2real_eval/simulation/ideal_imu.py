@@ -18,7 +18,7 @@ from .twin_maker import TwinMaker
 _Place = tuple[FloatArray, FloatArray]
 
 _latest: WeakKeyDictionary[TwinMaker, tuple[list[float], FloatArray, IdealMeasurement]]
-_latest = WeakKeyDictionary()
+_latest = WeakKeyDictionary()  # where and when, and what; kept as long as the maker
 
 
 def ideal_imu(
@@ -26,8 +26,8 @@ def ideal_imu(
 ) -> IdealMeasurement:
     """Return what an IMU should have measured on the truth of a recording.
 
-    The latest answer is kept for the next question, which is often the same: checks, the real
-    sensor and simulated ones ask for the same stamps.
+    The latest answer is kept for the next question, which is often the same, as checks, the real
+    sensor and simulated ones ask for the same stamps: until the maker goes, or `forget`.
 
     Parameters
     ----------
@@ -50,6 +50,11 @@ def ideal_imu(
         found = ideal_on(maker.motion, place, times, gravity)
         known = _latest[maker] = about, times, found
     return known[2]
+
+
+def forget(maker: TwinMaker) -> None:
+    """Let go of what `ideal_imu` keeps, 80 bytes of each message, where nobody asks again."""
+    _latest.pop(maker, None)
 
 
 def ideal_on(

@@ -21,6 +21,7 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
+from sim2real_eval.simulation.ideal_imu import forget
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.world.world import World
@@ -96,7 +97,9 @@ class RunPlan:
     def _about(self) -> tuple[Finding, ...]:
         found = (*self._recording.notes, *self.maker.remarks)
         base = self._judging.setup.base_link_frame
-        return remarks(self._recording, found, base_frame=base, maker=self.maker)
+        told = remarks(self._recording, found, base_frame=base, maker=self.maker)
+        forget(self.maker)
+        return told
 
     def __iter__(self) -> Iterator[PlannedRun]:
         yield self.real

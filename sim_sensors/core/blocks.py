@@ -13,6 +13,8 @@ from . import scratch
 
 BLOCK = 1 << 13
 """Messages that are worked on at a time where all at once would take much memory."""
+_SHORT = 32
+"""Numbers of a row up to which `reduceat` adds rows faster than `sum`."""
 RELEASED = 8
 """Blocks after which memory is given back: to do so takes as long as some blocks."""
 
@@ -87,14 +89,14 @@ def sum_by_blocks(function: Callable[..., NDArray[Any]], *values: NDArray[Any]) 
 
 
 def sum_of_rows(rows: NDArray[Any]) -> Any:
-    """Return the sum of rows (n, ...); of few columns in a tenth of the time of `sum(axis=0)`.
+    """Return the sum of rows (n, ...), where they are short in a tenth of the time of numpy's sum.
 
     Examples
     --------
     >>> sum_of_rows(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([4., 6.])
     """
-    if rows.ndim == 1 or not len(rows):
+    if rows.ndim == 1 or not len(rows) or rows[0].size > _SHORT:
         return rows.sum(axis=0)
     return np.add.reduceat(rows, [0], axis=0)[0]
 

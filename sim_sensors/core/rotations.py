@@ -93,7 +93,8 @@ def multiply(p: FloatArray, q: FloatArray) -> FloatArray:
 def rotate(q: FloatArray, v: FloatArray) -> FloatArray:
     """Take body vectors `v` `(n, 3)` to the world: R(q) v."""
     if len(q) == 1 and not q[0, :3].any():
-        return np.array(v)  # as below; most sensors are not turned
+        # Most sensors are not turned, and the formula would add zeros.
+        return np.array(v)
     t = 2.0 * cross(q[:, :3], v)
     return v + q[:, 3:] * t + cross(q[:, :3], t)
 

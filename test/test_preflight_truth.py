@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What checks make of the truth: when it hangs, and what an IMU should measure on it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from ideal_examples import noise_free_imu, recorded, simulated
+from preflight_examples import altered, good, held
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.preflight.checks import check
+from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection, TruthCorrection
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.simulation.ideal_imu import forget, ideal_imu
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core.measurements import MessageArray
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion.motions import motion_of
+from sim_sensors.world.world import Gravity, World
+
+POSE = ('position', 'orientation', 'linear_velocity', 'angular_velocity')
+
+
+def frozen(recording: Recording) -> bool:
+    return 'check.frozen' in {one.code for one in check(recording).findings}
+
+
+def test_a_pose_that_stands_while_rates_turn_is_frozen() -> None:
+    """Neither fixes nor twist say that it moves; a body that turns in place has one position."""
+
+    def hanging(values: np.ndarray) -> np.ndarray:
+        values = values.copy()
+        values[1200:1800] = values[1200]
+        return values
+
+    swaying, driving = good(1, 'swaying'), good().with_messages('gps', None)
+    still = altered('truth', linear_velocity=lambda v: 0.0 * v, position=hanging)(driving)
+    assert not frozen(swaying)
+    assert frozen(held('truth', *POSE)(swaying))
+    assert not frozen(still)
+    assert frozen(altered('truth', orientation=hanging)(still))
+
+
+def test_noise_free_sensors_are_held_against_the_gravity_that_they_were_made_with() -> None:
+    motion = motion_of('swaying', duration=30.0)
+    drive = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
+    drive = simulated(drive, imu=load_imu('xsens_mtx'), gps=load_gps('zed_f9p_rtk'))
+    weak = World(gravity_model=Gravity(model='constant', value=3.7))
+    found = check(drive, maker=TwinMaker(drive, seed=1, world=weak)).findings
+    assert [one.code for one in found] == [one.code for one in check(drive).findings]
+    assert 'check.covariance_small' not in {one.code for one in found}
+
+
+def test_what_an_imu_should_measure_is_kept_for_one_place_and_time() -> None:
+    maker = TwinMaker(good(), seed=1)
+    level, times = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])), np.linspace(1.0, 30.0, 50)
+    first = ideal_imu(maker, level, times)
+    assert ideal_imu(maker, level, times.copy()) is first
+    turn = Rotation.from_euler('xyz', (0.1, 0.2, 0.3))
+    turned = ideal_imu(maker, (np.zeros(3), turn.as_quat()), times)
+    np.testing.assert_allclose(turned.force, turn.inv().apply(first.force), atol=1e-12)
+    lighter = ideal_imu(maker, level, times, 9.0)
+    np.testing.assert_allclose(first.force - lighter.force, [[0.0, 0.0, 0.80665]] * 50, atol=1e-9)
+    earlier = ideal_imu(maker, level, times - 0.5)
+    assert not np.array_equal(earlier.rate, ideal_imu(maker, level, times).rate)
+    forget(maker)
+    assert ideal_imu(maker, level, times) is not first
+
+
+@pytest.mark.parametrize(
+    ('role', 'correction'),
+    [
+        ('imu', ImuCorrection(delay=0.1, rotation=(90.0, 0.0, 0.0), rate_bias=(0.1, 0.0, 0.0))),
+        ('gps', FixCorrection(delay=0.1, swapped=True)),
+        ('truth', TruthCorrection(axes='ned', turn=30.0, twist='world')),
+    ],
+)
+def test_messages_that_cannot_be_written_are_put_right_in_a_copy(
+    role: str, correction: Any
+) -> None:
+    array = good().require(role)
+    shut = {
+        field.name: np.array(getattr(array, field.name))
+        for field in dataclasses.fields(array)
+        if isinstance(getattr(array, field.name), np.ndarray)
+    }
+    for one in shut.values():
+        one.flags.writeable = False
+    right: MessageArray = correction.applied(dataclasses.replace(array, **shut))
+    expected = correction.applied(array)
+    for name in shut:
+        np.testing.assert_array_equal(getattr(right, name), getattr(expected, name))
