@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ideal_examples import noise_free_imu, recorded, simulated
+from ideal_examples import Shaken, noise_free_imu, recorded, simulated
 from preflight_examples import altered, good, held
 from scipy.spatial.transform import Rotation
 
@@ -47,7 +47,7 @@ def test_a_pose_that_stands_while_rates_turn_is_frozen() -> None:
 
 
 def test_noise_free_sensors_are_held_against_the_gravity_that_they_were_made_with() -> None:
-    motion = motion_of('swaying', duration=30.0)
+    motion = Shaken(motion_of('swaying', duration=30.0))  # which the truth alone does not know
     drive = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
     drive = simulated(drive, imu=load_imu('xsens_mtx'), gps=load_gps('zed_f9p_rtk'))
     weak = World(gravity_model=Gravity(model='constant', value=3.7))
