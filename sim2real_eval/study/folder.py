@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.locks import hold
 from sim2real_eval.common.results import check_result_folder, flush
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
-from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty.assessment import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim_sensors.core.errors import Sim2RealError
@@ -89,14 +87,9 @@ def abandon(folder: Path) -> None:
         folder.rmdir()
 
 
-def write_study(folder: Path, outcome: StudyOutcome, workers: Workers | None = None) -> None:
-    """Write everything that follows from the runs; the mark, which says finished, last.
-
-    `workers` write the series meanwhile, which takes a fifth of the time.
-    """
+def write_study(folder: Path, outcome: StudyOutcome) -> None:
+    """Write everything that follows from the runs; the mark, which says finished, last."""
     numbers = _numbers(outcome)
-    write = functools.partial(_write_series, folder, outcome, numbers)
-    series = (workers or Workers()).begin_map(write, outcome.judges)
     names = list(dict.fromkeys(name for run in outcome.runs for name in run.values))
     write_csv(
         folder / 'runs.csv',
@@ -120,22 +113,19 @@ def write_study(folder: Path, outcome: StudyOutcome, workers: Workers | None = N
         ),
     )
     write_json(folder / 'uncertainty.json', uncertainty_records(outcome), allow_nan=False)
+    for judge in outcome.judges:
+        write_series_folder(
+            folder / 'series' / judge,
+            (
+                (SeriesKey(run.key.model, run.scenario, number), outcome.series(run.key))
+                for run, number in zip(outcome.runs, numbers, strict=True)
+                if run.key.judge == judge
+            ),
+        )
     side_results(outcome).write(folder)
     runs = [{**run.key._asdict(), **run.to_mapping()} for run in outcome.runs]
     answer = study_answer(outcome).to_mapping()
-    series()
     _write_record(folder, {**outcome.record, 'answer': answer, 'runs': runs})
-
-
-def _write_series(folder: Path, outcome: StudyOutcome, numbers: Sequence[int], judge: str) -> None:
-    write_series_folder(
-        folder / 'series' / judge,
-        (
-            (SeriesKey(run.key.model, run.scenario, number), outcome.series(run.key))
-            for run, number in zip(outcome.runs, numbers, strict=True)
-            if run.key.judge == judge
-        ),
-    )
 
 
 def _numbers(outcome: StudyOutcome) -> list[int]:

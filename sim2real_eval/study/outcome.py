@@ -51,10 +51,6 @@ class RunStore:
         self._kept = functools.lru_cache(maxsize=_KEPT)(self._arrays)
         self._truths: set[str] = set()
 
-    def __reduce__(self) -> tuple[type[RunStore], tuple[Path]]:
-        # In another process it reads by itself.
-        return RunStore, (self._folder,)
-
     def save(self, run: StudyRun, signals: EstimateSignals) -> None:
         """Write a run and its signals; the file of the run last."""
         for name, arrays in _members(run, signals).items():

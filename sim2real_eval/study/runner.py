@@ -93,7 +93,7 @@ def run_study(
                 units, cluster, stored=frozenset(known), store=store, progress=progress
             )
         failures = [failure for one in found for failure in one]
-        return conclude(plan, target, store, failures, workers=workers, beside=beside)
+        return conclude(plan, target, store, failures, beside=beside)
 
 
 def conclude(
@@ -102,13 +102,12 @@ def conclude(
     store: RunStore,
     failures: Iterable[StudyFailure],
     *,
-    workers: Workers | None = None,
     beside: Beside | None = None,
 ) -> StudyOutcome:
     """Write what follows from the runs of a study that is held; see `run_study`.
 
-    `store`: holds every run that did not fail; `workers` write a part, by default this process.
-    Raises Sim2RealError when no recording could be compared.
+    `store`: holds every run that did not fail. Raises Sim2RealError when no recording could be
+    compared.
     """
     groups = plan.run_groups()
     # In the order of the runs, however the work was cut up.
@@ -148,7 +147,7 @@ def conclude(
     # Before others write there as well.
     sweep(folder)
     with contextlib.nullcontext() if beside is None else beside(outcome):
-        write_study(folder, outcome, workers)
+        write_study(folder, outcome)
     flush(folder)
     return outcome
 
