@@ -74,8 +74,9 @@ format: $(VENV)/.installed-test ## let ruff format the sources and fix what it c
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# More workers than the two cores of a small machine: tests of nodes wait for each other.
 unit: $(VENV)/.installed-test $(VENV)/.installed-ros ## the test suite; narrow it with ARGS='test/test_x.py -k name'
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=10 $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder --durations=10 $(ARGS)
 
 # Strict: a dead link, or a page that is missing or outside the navigation, fails.
 docs: $(VENV)/.installed-docs ## build the documentation into site/, without network

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from sim2real_eval.signals.agreement import agreement, median_trend, unwrap, wasserstein, wrap
+from sim2real_eval.signals.agreement import agreements, median_trend, unwrap, wasserstein, wrap
 from sim_sensors.core import blocks as core_blocks
 from sim_sensors.core import scratch
 from sim_sensors.core.blocks import by_blocks
@@ -137,7 +137,7 @@ def test_what_is_taken_a_block_at_a_time_is_that_of_all_at_once(lengths: tuple[i
     turned = np.cumsum(2.0 * rng.normal(size=lengths[0]))
     np.testing.assert_allclose(unwrap(wrap(turned)), np.unwrap(wrap(turned)), atol=1e-12)
     other = turned + rng.normal(size=len(turned))
-    found = agreement(turned, other, other - turned)
+    (found,) = agreements(*(one[:, None] for one in (turned, other, other - turned)))
     assert found.correlation == pytest.approx(np.corrcoef(turned, other)[0, 1], abs=1e-12)
     assert found.rmse == pytest.approx(np.sqrt(np.mean((other - turned) ** 2)))
 
