@@ -16,7 +16,7 @@ from scipy.stats import chi2
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.signals.comparison import compare_runs
-from sim2real_eval.signals.measured import run_signals
+from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import LIGORIO_2015, SignalOptions
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import (
@@ -43,6 +43,12 @@ def recorded(mag: Magnetometer, *, duration: float = 8.0, **more: object) -> Rec
     )
 
 
+def in_world(run: Recording) -> SensorSignals:
+    """Hold a recording against the field of the world, not the one that it measured first."""
+    maker = maker_with_field(run, WORLD, seed=0)
+    return run_signals(maker.real, OPTIONS, maker=maker)
+
+
 def with_errors(**errors: object) -> Magnetometer:
     return Magnetometer(magnetometer=MagnetometerErrors(**errors))  # type: ignore[arg-type]
 
@@ -60,7 +66,7 @@ def test_an_ideal_magnetometer_reads_the_turned_field_of_the_world() -> None:
         ),
     )
     run = TwinMaker(mounted, seed=1, world=WORLD).make(Twin('ideal', None, None, {'mag': mag}))
-    found = run_signals(run, OPTIONS, world=WORLD).measured['magnetic_field']
+    found = in_world(run).measured['magnetic_field']
     assert run.truth is not None
     attitude = Rotation.from_quat(run.truth.orientation) * turn
     np.testing.assert_allclose(
@@ -73,7 +79,7 @@ def test_hard_iron_and_noise_come_out_as_they_were_put_in() -> None:
     """Bias to four standard errors, noise in its chi-square band (false alarms 1e-3 per axis)."""
     bias, std = np.array([3e-6, -2e-6, 1e-6]), 5e-7
     run = recorded(with_errors(constant_bias=tuple(bias.tolist()), noise_density=std / 10.0))
-    error = run_signals(run, OPTIONS, world=WORLD).measured['magnetic_field'].error
+    error = in_world(run).measured['magnetic_field'].error
     n = len(error)
     np.testing.assert_allclose(error.mean(axis=0), bias, atol=4.0 * std / np.sqrt(n))
     low, high = chi2.ppf([5e-4, 1.0 - 5e-4], n - 1) / (n - 1)
@@ -114,8 +120,8 @@ def test_real_against_simulated_has_the_noise_of_both() -> None:
         for name in ('real', 'real')
     ]
     other = recorded(load_mag('ideal'))
-    real = run_signals(runs[0], OPTIONS, world=WORLD)
-    simulated = run_signals(dataclasses.replace(other, name='real'), OPTIONS, world=WORLD)
+    real = in_world(runs[0])
+    simulated = in_world(dataclasses.replace(other, name='real'))
     comparison = compare_runs([real], {'ideal': [simulated]}, OPTIONS)
     rows = [row for row in comparison.rows if row.signal.startswith('magnetic_field')]
     assert len(rows) == 3
@@ -155,6 +161,6 @@ def test_a_magnetometer_with_few_samples_spoils_no_comparison() -> None:
     run = recorded(load_mag('xsens_mtx'))
     assert run.mag is not None
     few = run.with_messages('mag', run.mag.take(slice(0, 20)))
-    found = run_signals(few, OPTIONS, world=WORLD)
+    found = in_world(few)
     assert 'magnetic_field' not in found.measured
     assert any('20 measurements' in str(note) for note in found.notes)

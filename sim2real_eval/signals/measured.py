@@ -26,7 +26,6 @@ from sim_sensors.core.measurements import (
 )
 from sim_sensors.core.scratch import joined
 from sim_sensors.imu.kinematics import IdealMeasurement
-from sim_sensors.world.world import World
 from . import findings
 from .agreement import SeriesAgreement, agreements, grid, median_rate, resample, unwrap, wrap
 from .features import FeatureAgreement, feature_agreement
@@ -129,7 +128,6 @@ def run_signals(
     *,
     sensors: Collection[str] = ('imu', 'gps', 'mag', 'camera'),
     maker: TwinMaker | None = None,
-    world: World | None = None,
 ) -> SensorSignals:
     """Hold the sensors of a recording against its own truth; Sim2RealError where it has none.
 
@@ -139,14 +137,12 @@ def run_signals(
     dipoles, turned into the sensor.
 
     The recording has an IMU, a GPS receiver or a magnetometer of 32 measurements at least;
-    `sensors` are the roles to look at. Without a `maker` of the recording `world` is that whose
-    field is the true one; by default the field is measured in the first two seconds, as in
-    [Ligorio2015]; see `measured_field`.
+    `sensors` are the roles to look at. The true magnetic field is that of the world of the
+    `maker`; without one it is measured in the first two seconds, as in [Ligorio2015]; see
+    `early_field`.
     """
     if maker is None:
-        maker = maker_with_field(
-            recording, world, seed=options.seed, base_frame=options.base_frame
-        )
+        maker = maker_with_field(recording, None, seed=options.seed, base_frame=options.base_frame)
         recording = maker.real
     # A twin may have sensors that the recording of the maker has not.
     mountings = Mountings(recording.transforms, options.base_frame)
