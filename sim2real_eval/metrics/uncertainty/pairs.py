@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_lowercase
 
@@ -76,6 +77,9 @@ def compare_pairs(
     distance different; and resampling of the motions, which asks for the distances alone and is
     exact for many motions only (J. P. Romano and M. Wolf, Econometrica 73, 2005: the largest
     studentised difference). `sims` and `distances` are by model.
+
+    Runs of either model change sides motion by motion, and repetition by repetition: the first
+    repetitions share their noise but for the sensor that differs, and so do the second ones.
     """
     couples = list(itertools.combinations(sims, 2))
     if not couples:
@@ -86,8 +90,7 @@ def compare_pairs(
     # Models with runs of their own: all are drawn, since they are looked at together.
     known = {
         (first, second): permute_labels(
-            first,
-            second,
+            *_repetitions_apart(first, second),
             options.resamples,
             seed,
             strata=(of_first, of_second),
@@ -159,6 +162,27 @@ def compare_pairs(
                 more_motions=more,
             )
         found.append(pair)
+    return found
+
+
+def _repetitions_apart(
+    first: Sequence[str], second: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the motions of two models, those of repetitions told apart by their number.
+
+    As they are where the two have not as many runs of each motion.
+    """
+    if Counter(first) != Counter(second):
+        return first, second
+    return _numbered(first), _numbered(second)
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    before: Counter[str] = Counter()
+    found = []
+    for name in names:
+        found.append(f'{before[name]} {name}')
+        before[name] += 1
     return found
 
 
