@@ -12,7 +12,7 @@ TRUTH_RATE = assumed(
     '`metric: {rate: 15}` refuses it.',
     'to refuse: --rate 15',
 )
-SHARED_IMU = assumed(
+SHARED_IMU = decisive(
     'study.shared_imu',
     'every GPS model is simulated with the IMU model {imu}: its errors count in all distances',
     'The judge fuses both sensors, so another IMU model can bring another GPS model nearest. With '
