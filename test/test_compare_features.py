@@ -15,10 +15,12 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1] / 'benchmarks'))
 
 import board_detection as board
 
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.signals import signal_tables
 from sim2real_eval.signals.comparison import compare_runs
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
+from sim2real_eval.simulation.twin_maker import maker_with_field
 from sim_sensors.camera.features import LineArray, edges
 from sim_sensors.camera.pinhole import Distortion, Intrinsics
 from sim_sensors.camera.scene import Mismatches
@@ -26,9 +28,14 @@ from sim_sensors.camera.scene import Mismatches
 OPTIONS = SignalOptions()
 
 
+def seen(recording: Recording) -> SensorSignals:
+    """Hold the camera of a recording against the board."""
+    maker = maker_with_field(recording, board.world(), seed=0)
+    return run_signals(maker.real, OPTIONS, sensors=['camera'], maker=maker)
+
+
 def signals(seed: int = 1, **changes: object) -> SensorSignals:
-    recording = board.recorded(board.camera(10.0, **changes), seed)
-    return run_signals(recording, OPTIONS, sensors=['camera'], world=board.world())
+    return seen(board.recorded(board.camera(10.0, **changes), seed))
 
 
 def test_noise_missed_and_mismatched_features_are_those_of_the_model(
@@ -48,7 +55,7 @@ def test_noise_missed_and_mismatched_features_are_those_of_the_model(
 def test_lines_of_the_board_err_by_the_covariance_of_their_ends() -> None:
     """15 lines in 100 frames, some of which share corners: rms to 6 %, three standard errors."""
     recording = board.recorded(board.camera(10.0, noise_std=(0.3, 0.5)))
-    found = run_signals(recording, OPTIONS, sensors=['camera'], world=board.world()).features
+    found = seen(recording).features
     assert found is not None
     assert recording.features is not None
     lines = LineArray.of(recording.features, edges(board.world().chessboards), (0.3, 0.5))
@@ -82,7 +89,7 @@ def test_an_ideal_camera_agrees_and_a_wrong_calibration_is_error_but_not_noise()
     assert info is not None
     shifted = info.matrix + np.array([[0, 0, 3.0], [0, 0, 0], [0, 0, 0]])
     recording = recording.with_messages('camera_info', dataclasses.replace(info, matrix=shifted))
-    off = run_signals(recording, OPTIONS, sensors=['camera'], world=board.world()).features
+    off = seen(recording).features
     assert off is not None
     np.testing.assert_allclose(off.rmse, (3.0, 0.2), rtol=0.05)
     np.testing.assert_allclose(off.noise, 0.2, rtol=0.05)
