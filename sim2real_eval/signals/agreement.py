@@ -157,13 +157,13 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     of (2 + cos(2 pi f / rate)) / 3 on average over the phases.
 
     Times `(n,)` s never decrease; of samples at one time the last counts. Of values `(n, k)` there
-    are `(m, k)` at the times `(m,)`; the values themselves where both times are the same to the
-    nanosecond that stamps have.
+    are `(m, k)` at the times `(m,)`; the values themselves where both times are the same but for
+    rounding.
     """
     last = np.append(by_blocks(np.greater, time[1:], time[:-1]), True)
     if not last.all():
         time, values = time[last], by_blocks(lambda rows, kept: rows[kept], values, last)
-    if len(time) == len(at) and _are_near(time, at):
+    if len(time) == len(at) and _are_equal(time, at):
         return values
 
     def read(at: FloatArray) -> FloatArray:
@@ -176,8 +176,11 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     return by_blocks(read, at)
 
 
-def _are_near(time: FloatArray, other: FloatArray) -> bool:
-    return all((np.abs(time[part] - other[part]) <= _STAMP_S).all() for part in blocks(len(time)))
+def _are_equal(time: FloatArray, other: FloatArray) -> bool:
+    """Return whether times, which never decrease, differ by rounding at most."""
+    ends = np.append(time[:1], time[-1:])
+    most = 4.0 * np.spacing(np.abs(ends).max(initial=0.0))
+    return all((np.abs(time[part] - other[part]) <= most).all() for part in blocks(len(time)))
 
 
 def off_grid(time: FloatArray, rate: float) -> float:
@@ -189,7 +192,6 @@ def off_grid(time: FloatArray, rate: float) -> float:
     return float(np.quantile(np.abs(phase - np.round(phase)), 0.95))
 
 
-_STAMP_S = 1e-9
 _POINTS = 2048
 _ROUNDING = 1e-12  # equal sets, added up in another order
 _LEAST_RATIO = 1e-24  # of the largest density: -240 dB, below what rounding leaves
