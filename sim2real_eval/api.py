@@ -19,9 +19,10 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
+from sim2real_eval.study.adapting import true_heading
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
@@ -79,7 +80,8 @@ def simulate(
     Raises
     ------
     Sim2RealError
-        For an unknown or wrong model, when both sensors stay, or when the recording lacks truth.
+        For an unknown or wrong model, a seed or repetition out of range, when both sensors stay,
+        or when the recording lacks truth.
 
     Examples
     --------
@@ -91,6 +93,9 @@ def simulate(
     """
     if gps is None and imu is None:
         raise Sim2RealError('simulate: neither gps nor imu is given; must be at least one')
+    for key, value, least in (('seed', seed, 0), ('repetition', repetition, 1)):
+        if value < least:
+            raise ParameterError('simulate', key, f'{value} is not allowed; must be >= {least}')
     twin = Twin(
         'simulated',
         gps=load_gps(gps) if isinstance(gps, str | Path) else gps,
@@ -108,6 +113,7 @@ def run_judge(
     *,
     component: str = 'horizontal',
     metric: MetricOptions | None = None,
+    start_heading: bool = False,
 ) -> EvaluatedRun:
     """Estimate the velocity in a recording, real or simulated, and score it against its truth.
 
@@ -123,6 +129,9 @@ def run_judge(
         Speed that is compared; see `sim2real_eval.metrics.speed`.
     metric : MetricOptions, optional
         The paper's when omitted.
+    start_heading : bool
+        Start the judge with the true heading, as `sim2real vepd` does where the real recording
+        has no orientation.
 
     Raises
     ------
@@ -139,7 +148,8 @@ def run_judge(
     """
     setup = _judge_of(judge) if isinstance(judge, str | Path) else completed(judge)
     maker = TwinMaker(recording, seed=0, base_frame=setup.base_link_frame)
-    judged = setup.judge(maker.real, start_ns=maker.start_ns)
+    heading = true_heading(maker.truth) if start_heading else None
+    judged = setup.judge(maker.real, start_ns=maker.start_ns, start_heading=heading)
     series = velocity_series(
         judged, maker.truth, origin_ns=maker.start_ns, component=component, name=recording.name
     )

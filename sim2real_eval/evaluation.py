@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.common.findings import Finding, to_records
+from sim2real_eval.common.findings import (
+    Finding,
+    Severity,
+    by_severity,
+    merge_findings,
+    to_records,
+)
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.metrics.distances import Vepd
 from sim2real_eval.metrics.distances import vepd as distance_of
@@ -105,7 +111,7 @@ class VepdResult:
         Of the interval.
     real, simulated : tuple of EvaluatedRun
     notes : tuple of Finding
-        What so few runs cannot tell.
+        What so few runs cannot tell, and what the notes of the runs say, the most severe first.
 
     Examples
     --------
@@ -151,7 +157,12 @@ class VepdResult:
             f'  {self.level:.0%} interval        {between}',
             f'  p-value             {p_value}',
         ]
-        return '\n'.join([*lines, *(f'  note: {note}' for note in self.notes)])
+        shown = [
+            note for note in self.notes if note.severity is Severity.DECISIVE or not note.runs
+        ]
+        left = len(self.notes) - len(shown)
+        more = [f'  {left} more in .notes'] if left else []
+        return '\n'.join([*lines, *(f'  note: {note}' for note in shown), *more])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON: distance, uncertainty, notes and a row per run."""
@@ -275,6 +286,14 @@ def vepd(
     (8, 16)
     """
     options = options or UncertaintyOptions()
+    for side in (real, simulated):
+        items: Sequence[object] = side if isinstance(side, Sequence) else [side]
+        others = [one for one in items if items is not side or not isinstance(one, EvaluatedRun)]
+        if others:
+            raise MetricError(
+                f'vepd: {type(others[0]).__name__} is not allowed; must be a list of '
+                'EvaluatedRun, which run_judge makes of recordings'
+            )
     names = [(run.scenario, run.name) for run in real]
     for scenario, name in names:
         if names.count((scenario, name)) > 1:
@@ -285,8 +304,12 @@ def vepd(
         )
     distance = distance_of([run.score for run in real], [run.score for run in simulated])
     known = uncertainty(_scored(real), {_MODEL: _scored(simulated)}, options, seed=seed)
+    about = merge_findings(
+        (name, run.notes) for name, runs in (('real', real), (_MODEL, simulated)) for run in runs
+    )
+    notes = tuple(by_severity([*known.notes, *about]))
     return VepdResult(
-        distance, known.of(_MODEL), options.level, tuple(real), tuple(simulated), known.notes
+        distance, known.of(_MODEL), options.level, tuple(real), tuple(simulated), notes
     )
 
 

@@ -96,6 +96,7 @@ WRONG = {
     'vepd --real torn --out o': 'torn/torn.db3: file is cut short',
     'vepd --real blind --out o': 'blind: no truth topic',
     'vepd --real line_1 --models nope --out o': "'nope' is unknown",
+    'vepd --real line_1 --models ch_rw, --out o': "'ch_rw,' names nothing between or behind",
     'vepd --real line_1 --models ch_rv --out o': 'did you mean ch_rw?',
     'vepd --real line_1 --models papper --out o': "'papper' is unknown (did you mean paper?)",
     'vepd --real line_1 --models ch_rw,ch_rw --out o': "'ch_rw' is named twice",

@@ -149,3 +149,29 @@ def test_another_judge_by_its_name_and_a_model_that_is_misspelt(made: list[Path]
         s2r.simulate(recording, gps='ch_gaus')
     with pytest.raises(Sim2RealError, match='neither gps nor imu'):
         s2r.simulate(recording)
+
+
+def test_what_calls_return_prints_as_a_line_and_findings_as_sentences(made: list[Path]) -> None:
+    """Not as arrays of thousands of numbers, nor as declarations."""
+    recording = s2r.read_recording(made[0])
+    assert str(recording).startswith('<Recording drive1 (default): 12 s, 1201 imu')
+    assert str(recording.truth).startswith('<OdometryArray: 1201 messages')
+    twin = s2r.simulate(recording, gps='ch_gauss', imu='chrono', seed=1)
+    run = s2r.run_judge(twin, 'clean')
+    (heading,) = [note for note in run.notes if note.code == 'rl.no_start_heading']
+    assert repr(heading).startswith('<decisive rl.no_start_heading: ')
+    assert f'1 of 1 simulated runs: {heading}' in str(s2r.vepd([run], [run]))
+    told = s2r.run_judge(twin, 'clean', start_heading=True)
+    assert heading not in told.notes
+    assert told.score != run.score
+
+
+def test_wrong_arguments_are_errors_of_ours(made: list[Path]) -> None:
+    recording = s2r.read_recording(made[0])
+    run = s2r.run_judge(recording, 'clean')
+    for wrong in ((recording, recording), ([recording], [recording]), (run, [run])):
+        with pytest.raises(Sim2RealError, match='must be a list of EvaluatedRun'):
+            s2r.vepd(*wrong)
+    for key in ('seed', 'repetition'):
+        with pytest.raises(Sim2RealError, match=f'{key}: -1 is not allowed'):
+            s2r.simulate(recording, gps='ch_gauss', **{key: -1})

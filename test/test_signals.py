@@ -180,6 +180,11 @@ def test_no_lag_where_there_is_none_to_find() -> None:
     assert find_lag(a, b, 100.0, 0.5) is None
     assert find_lag(a[:-60], a[60:], 100.0, 0.3) is None
     assert find_lag(a[:5], a[:5], 100.0, 0.5) is None
+    # As much of another wave leaves it open by 0.4 s, which is more than was asked for.
+    time = np.arange(1000)[:, None] * 0.01
+    slow, other = (np.sin(2.0 * np.pi * time / period) for period in (10.0, 5.0))
+    assert find_lag(slow + other, slow, 100.0, 0.05) is None
+    assert find_lag(slow + other, slow, 100.0, 0.5) is not None
 
 
 # --- resampling and angles -----------------------------------------------------------------------

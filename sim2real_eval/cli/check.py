@@ -19,7 +19,8 @@ DESCRIPTION = (
     'Check recordings before they are used: topics, stamps, rates and gaps; units, signs, '
     'mounting, bias and delay of the IMU against gravity and the truth; axes, units and heading '
     'of the truth; delay, jumps and covariances of the fixes. Each line passes, warns or fails, '
-    'and says what to type or to set in recording.yaml. Without truth, less can be checked.'
+    'and says what to type, or to write into recording.yaml, which lies beside metadata.yaml in '
+    "the recording's folder. Without truth, less can be checked."
 )
 EPILOG = """\
 exit status: 0 nothing fails; 1 a check fails, or a recording cannot be read; 2 bad input
@@ -91,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
             record['truth_speed'] = speed.to_record()
         print_json(record)
         return 1 if fails or failures else 0
-    from sim2real_eval.report.preflight import correction_line, preflight_lines, preflight_table
+    from sim2real_eval.report.preflight import preflight_lines, preflight_table
 
     if options.verbose:
         for one in runs:
@@ -102,10 +103,8 @@ def run(options: argparse.Namespace) -> int:
         print()
     if speed is not None and len(speed.runs) > 1:
         print(f'{speed}\n')
-    for line in preflight_lines(told):
+    for line in preflight_lines(told, runs):
         print(line)
-    if len(runs) == 1 and sum(map(len, runs[0].corrections.values())) > 1:
-        print(f'All of it in recording.yaml: {correction_line(runs[0].corrections)}')
     counts = [one.status for one in lines(runs)]
     print(
         f'{counts.count(PASS)} checks pass, {counts.count(WARN)} warn, {counts.count(FAIL)} fail'

@@ -236,9 +236,11 @@ def _listed(text: str, kind: str) -> list[str]:
 
     found: list[str] = []
     words = ('all', REAL_SENSOR, *(['paper'] if kind == 'gps' else []))
-    entries = [part.strip() for part in text.split(',') if part.strip()]
+    entries = [part.strip() for part in text.split(',')] if text.strip() else []
     where = 'models' if kind == 'gps' else kind
     for entry in entries:
+        if not entry:
+            raise ParameterError(where, '', f'{text!r} names nothing between or behind commas')
         near = did_you_mean(entry, words)
         if near and entry not in (*words, *names(kind)) and entry.isidentifier():
             raise ParameterError(where, '', f'{entry!r} is unknown{near}')

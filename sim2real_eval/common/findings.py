@@ -53,8 +53,7 @@ class FindingKind:
     meaning : str
         What it means for the result, for docs/reference/findings.md.
     remedy : str
-        What the user can do; empty if there is nothing to do. A template as the text, without
-        units; of a range it shows the middle.
+        What the user can do; empty if there is nothing to do. A template as the text.
     per_model : bool
         Whether `merge_models` keeps the simulated models apart.
     """
@@ -119,6 +118,9 @@ class Finding:
     def __hash__(self) -> int:
         return hash((self._key, self.where, self.runs, tuple(sorted(self.numbers.items()))))
 
+    def __repr__(self) -> str:
+        return f'<{self.severity.name.lower()} {self.code}: {self}>'
+
     def __str__(self) -> str:
         """Return the text: where, how many runs, subject, what was found, remedy."""
         who = ' and '.join(f'{count} of {total} {group} runs' for group, count, total in self.runs)
@@ -137,19 +139,28 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What the user can do."""
-        numbers = {name: sum(_ends(number)) / 2 for name, number in self.numbers.items()}
-        return self.kind.remedy.format(**numbers, **self.words)
+        """What the user can do; where runs need different numbers, it shows their range."""
+        text, differ = self._filled(self.kind.remedy)
+        return f'{text}, each recording its own number' if differ else text
 
     @property
     def problem(self) -> str:
         """What was found: the text without subject and remedy."""
-        text = ''
-        for literal, name, form, _ in string.Formatter().parse(self._template):
+        return self._filled(self._template)[0]
+
+    def _filled(self, template: str) -> tuple[str, bool]:
+        """Return a template with its values, and whether one of them is a range."""
+        text, differ = '', False
+        for literal, name, form, _ in string.Formatter().parse(template):
             text += literal
-            if name:
-                text += _shown(self.numbers[name], form) if form else self.words[name]
-        return text
+            if name and form:
+                ends = _range_texts(self.numbers[name], form)
+                differ |= len(ends) > 1
+                unit = _form_and_unit(form)[1]
+                text += ' to '.join(ends) + (f' {unit}' if unit else '')
+            elif name:
+                text += self.words[name]
+        return text, differ
 
     @property
     def _template(self) -> str:
@@ -159,6 +170,10 @@ class Finding:
     @property
     def _key(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         return self.code, self.subject, tuple(sorted(self.words.items()))
+
+    def is_like(self, other: Finding) -> bool:
+        """Whether both say the same but for numbers, so that runs are merged."""
+        return self._key == other._key
 
     def of(self, where: str) -> Finding:
         """Return the same, said of a part: a judge, a scenario, a recording."""
@@ -338,8 +353,13 @@ def _form_and_unit(form: str) -> tuple[str, str]:
     return form, unit
 
 
-def _shown(number: Number, form: str) -> str:
-    form, unit = _form_and_unit(form)
-    # Of equal text one is enough.
-    texts = dict.fromkeys(format(end, form) for end in _ends(number))
-    return ' to '.join(texts) + (f' {unit}' if unit else '')
+def shown(number: float, form: str) -> str:
+    """Return a number as text; what is rounded to zero has no sign."""
+    text = format(number, form)
+    return text if text.strip('-0.%') else text.lstrip('-')
+
+
+def _range_texts(number: Number, form: str) -> list[str]:
+    """Return one text, or two where the ends of a range differ as they are shown."""
+    form, _ = _form_and_unit(form)
+    return list(dict.fromkeys(shown(end, form) for end in _ends(number)))

@@ -17,7 +17,8 @@ MOVING_START = decisive(
     'truth starts at {speed:.1f m/s}: a judge that starts at rest is scored for finding the '
     'speed, not for its sensors',
     'The first seconds dominate the error.',
-    'leave the start out with --warmup SECONDS (in a study file `metric: {{warmup: SECONDS}}`)',
+    'leave the start out with --warmup SECONDS (in a study file `metric: {{warmup: SECONDS}}`, in '
+    'Python `metric=MetricOptions(warmup=SECONDS)`)',
 )
 SHORT_RUN = routine(
     'run.short',

@@ -133,7 +133,7 @@ def check(
             if (each.check, each.measure.subject, each.measure.finding) not in known
         ]
         corrections = exact.corrections or corrections
-    return Preflight(recording.name, tuple(outcomes), corrections)
+    return Preflight(recording.name, tuple(outcomes), corrections, recording.path)
 
 
 def remarks(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -32,103 +31,15 @@ from sim_sensors.imu.kinematics import IdealMeasurement
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
-
-SIGMAS = 4.0
-"""Standard errors that an estimate must be away from what is right: by chance 6e-5 of Gaussian
-ones are, so that 30 estimates of 200 good recordings give less than one false alarm."""
+from .delays import Delayed, find_delay
 
 # Doubts about the truth, which concern whatever is held against it.
 _OF_TRUTH = {'orientation', 'steps', 'slow truth'}
 LEAST_FIXES = 8
 LEAST_IMU = 64
-_LONGEST_DELAY_S = 2.0
-_STEP_S = 0.02
 _WINDOW_S = 2.0
 """Time over which fixes are differenced: slow errors of a receiver, tens of seconds long, cancel,
 and what is left is nearly independent from one window to the next."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Delayed:
-    """The delay at which a reference explains a measurement best.
-
-    Attributes
-    ----------
-    seconds : float
-        Positive where the measurement is late; 0 where that is as good.
-    gain : complex
-        Factor of the reference at that delay.
-    left, power : float
-        Mean squares: of what is left at that delay, and of the measurement.
-    freedom : float
-        Number of independent samples.
-    deviation : float
-        Standard error of the gain.
-    """
-
-    seconds: float
-    gain: complex
-    left: float
-    power: float
-    freedom: float
-    deviation: float
-
-    @property
-    def explained(self) -> float:
-        """Share of the power of the measurement that is explained."""
-        return 1.0 - self.left / self.power if self.power > 0.0 else 0.0
-
-    def is_better_than(self, left: float) -> bool:
-        """Whether what is left is less than `left` by more than chance.
-
-        The log likelihood ratio of Gaussian residuals, n ln(a / b), is compared with half the
-        square of `SIGMAS` (theorem of Wilks).
-        """
-        worse = math.log(max(left, 1e-300) / max(self.left, 1e-300))
-        return self.freedom * worse > 0.5 * SIGMAS**2
-
-
-def find_delay(
-    measured: FloatArray, reference: Callable[[float], FloatArray], span: float, independent: float
-) -> Delayed:
-    """Return the delay of a measurement, (n,) real or complex, behind a reference.
-
-    At each delay up to 2 s either way, gain and mean of the reference are fitted by least squares;
-    the parabola through the three best residuals gives the delay between the steps of 0.02 s.
-
-    `reference` returns it at a delay, s; `span` is the length of the run and `independent` the
-    time after which errors are independent, s.
-    """
-    centred = measured - measured.mean()
-    power = float(np.mean(np.abs(centred) ** 2))
-    freedom = max(span / independent, 2.0)
-
-    def fit(delay: float) -> tuple[complex, float, float]:
-        one = reference(delay)
-        one = one - one.mean()
-        size = float(np.mean(np.abs(one) ** 2))
-        gain = complex(np.mean(np.conj(one) * centred)) / size if size > 1e-12 else 0.0j
-        return gain, float(np.mean(np.abs(centred - gain * one) ** 2)), size
-
-    most = round(_LONGEST_DELAY_S / _STEP_S)
-    coarse = np.arange(-most, most + 1, 5)
-    lefts = {int(k): fit(k * _STEP_S)[1] for k in coarse}
-    best = min(lefts, key=lefts.__getitem__)
-    for k in range(max(best - 5, -most), min(best + 5, most) + 1):
-        lefts.setdefault(k, fit(k * _STEP_S)[1])
-    best = min(lefts, key=lefts.__getitem__)
-    delay = best * _STEP_S
-    if {best - 1, best + 1} <= lefts.keys():
-        before, after = lefts[best - 1], lefts[best + 1]
-        bend = before + after - 2.0 * lefts[best]
-        delay += 0.5 * _STEP_S * (before - after) / bend if bend > 0.0 else 0.0
-    gain, left, size = fit(delay)
-    none = fit(0.0)
-    found = Delayed(delay, gain, left, power, freedom, 0.0)
-    if not found.is_better_than(none[1]):
-        gain, left, size, delay = *none, 0.0
-    deviation = math.sqrt(left / (freedom * size)) if size > 1e-12 else math.inf
-    return Delayed(delay, gain, left, power, freedom, deviation)
 
 
 @dataclasses.dataclass(frozen=True)

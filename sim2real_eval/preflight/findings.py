@@ -8,6 +8,12 @@ from __future__ import annotations
 
 from sim2real_eval.common.findings import FindingKind, assumed, decisive, routine
 
+FORMS = {
+    'delay': '.3f', 'turn': '.1f', 'heading': '.1f', 'body_yaw': '.1f', 'rotation': '.4g',
+    'rate_bias': '.4f', 'std': '.2g', 'acceleration_std': '.2g', 'rate_std': '.2g',
+}  # fmt: skip
+"""How remedies show the values of corrections; others with six digits."""
+
 
 def _key(entry: str) -> str:
     """Return the remedy that is an entry of `corrections` in recording.yaml.
@@ -109,14 +115,13 @@ NO_COVARIANCE = decisive(
     '{share:.0%} of the covariances of {quantity} are zero or negative; robot_localization uses '
     '1e-9 for zero, so it trusts them completely',
     'A filter weighs measurements by their covariances.',
-    'set `corrections: {{{role}: {{{key}: VALUE}}}}` in recording.yaml, from the data sheet or '
-    '`sim2real characterize`',
+    _key('{role}: {{{key}: VALUE}}') + ', from the data sheet or `sim2real characterize`',
 )
 COVARIANCE, COVARIANCE_LARGE = _levels(
     'covariance_small',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
     'A filter trusts this sensor too much, and its gates refuse the other ones.',
-    'set `corrections: {{{role}: {{{key}: {error:.2g}}}}}` in recording.yaml',
+    _key('{role}: {{{key}: {error:.2g}}}'),
 )
 TRUTH_OF_FIXES = assumed(
     'check.truth_of_fixes',
@@ -139,7 +144,7 @@ PESSIMISTIC = assumed(
     'check.covariance_great',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
     'A filter hardly uses this sensor.',
-    'set `corrections: {{{role}: {{{key}: {error:.2g}}}}}` in recording.yaml',
+    _key('{role}: {{{key}: {error:.2g}}}'),
 )
 MOVING_START = routine(
     'check.moving_start',
@@ -170,7 +175,7 @@ TRUTH_TURNED, TRUTH_TURNED_LARGE = _levels(
 )
 TRUTH_SCALE = decisive(
     'check.truth_scale',
-    'distances are {scale:.4g} times too large: not metres',
+    'distances are {scale:.4g} times what they should be: not metres',
     'Everything that is simulated on this truth is too fast.',
     _key('truth: {{position_scale: {set:.6g}{speeds}}}'),
 )
@@ -186,6 +191,12 @@ WORLD_TWIST = decisive(
     'as it is, but by {body:.2g m/s} turned by the orientation',
     'nav_msgs/Odometry has the twist in the axes of the body.',
     _key('truth: {{twist: world}}'),
+)
+TWIST_STRAYS = decisive(
+    'check.twist_strays',
+    'the twist does not point along the differences of positions: it strays by {spread:.0f deg}',
+    'Body velocity and specific force of the truth mean nothing where its parts disagree.',
+    _key('truth: {{twist: positions}}') + ', if positions and orientation can be trusted',
 )
 NO_HEADING = decisive(
     'check.truth_no_heading',
@@ -296,7 +307,7 @@ GRAVITY_SCALE, GRAVITY_SCALE_LARGE = _levels(
     'gravity_scale',
     'specific force is {force:.4g m/s^2} in the mean, {scale:.3g} times what it should be',
     'Bias or scale of the accelerometer.',
-    _key('{role}: {{acceleration_scale: {set:.4g}}}'),
+    _key('{role}: {{acceleration_scale: {set:.6g}}}'),
 )
 FORCE_REVERSED = decisive(
     'check.force_reversed',
@@ -320,7 +331,7 @@ RATE_SCALE, RATE_SCALE_LARGE = _levels(
     'rate_scale',
     'rates are {scale:.3g} times those of the truth',
     'Scale error of the gyroscope: headings are off by that share of every turn.',
-    _key('{role}: {{rate_scale: {set:.4g}}}'),
+    _key('{role}: {{rate_scale: {set:.6g}}}'),
 )
 RATE_BIAS, RATE_BIAS_LARGE = _levels(
     'rate_bias',
@@ -339,7 +350,7 @@ TILTED, TILTED_LARGE = _levels(
     'gravity is {tilt:.0f deg} off the axis that should point up: the axes measured in have roll '
     '{roll:.0f}, pitch {pitch:.0f}, yaw {yaw:.0f} degrees in {frame}',
     'One degree of tilt leaves 0.17 m/s^2 of gravity in the horizontal acceleration.',
-    _key('{role}: {{rotation: [{roll:.0f}, {pitch:.0f}, {yaw:.0f}]}}')
+    _key('{role}: {{rotation: [{roll:.4g}, {pitch:.4g}, {yaw:.4g}]}}')
     + ', or the rotation of the static transform of {frame}',
 )
 IMU_YAW, IMU_YAW_LARGE = _levels(
@@ -347,7 +358,7 @@ IMU_YAW, IMU_YAW_LARGE = _levels(
     'accelerations and rates are turned by {turn:.0f deg} about the vertical: another mounting '
     'than {frame} has',
     'Accelerations point in a wrong direction.',
-    _key('{role}: {{rotation: [{roll:.0f}, {pitch:.0f}, {yaw:.0f}]}}')
+    _key('{role}: {{rotation: [{roll:.4g}, {pitch:.4g}, {yaw:.4g}]}}')
     + ', or the rotation of the static transform of {frame}',
 )
 ORIENTATION_NED = decisive(

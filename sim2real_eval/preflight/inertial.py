@@ -17,7 +17,8 @@ from sim_sensors.core.blocks import by_blocks, lengths_of, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, ImuArray
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
-from .evidence import SIGMAS, Delayed, Evidence, block_means, find_delay, mean_row
+from .delays import SIGMAS, Delayed, find_delay
+from .evidence import Evidence, block_means, mean_row
 from .outcome import Measure
 from .positions import covariance
 from .velocities import plane
@@ -138,7 +139,7 @@ def turning(evidence: Evidence) -> Iterator[Measure]:
         else:
             total = evidence.correct('imu', rate_scale=-1.0)
             told = findings.RATE_REVERSED(topic, role=role, set=total.rate_scale)
-    yield Measure(math.copysign(1.0, gain), None, told, 'imu sign')
+    yield Measure(math.copysign(1.0, gain), None, told, 'imu sign', unit='')
     scale, told = abs(gain), None
     limit = _RATE_SCALE[0] + SIGMAS * found.deviation / scale
     if abs(scale / math.degrees(1.0) - 1.0) < 0.3:

@@ -14,6 +14,7 @@ from sim_sensors.core.measurements import FloatArray, is_absent
 from . import findings
 from .evidence import Evidence, mean_row
 from .outcome import Measure
+from .velocities import circular_deviation
 
 _HEADING_DEG = (7.0, 20.0)
 # Of the mean of exp(i error): 0.9 is a heading that strays by 26 deg.
@@ -57,7 +58,7 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
         turn = math.degrees(np.angle(same))
         told = None
         if abs(same) <= _FOLLOWS:
-            spread, most = map(_spread_deg, (abs(same), _FOLLOWS))
+            spread, most = map(circular_deviation, (abs(same), _FOLLOWS))
             told = findings.ORIENTATION_STRAYS(topic, spread=spread)
             yield Measure(spread, most, told, 'imu heading')
         else:
@@ -82,11 +83,6 @@ def _is_unset(published: FloatArray, true: FloatArray | None) -> bool:
         return False
     off = math.inf if true is None else float(np.abs(by_blocks(rotations.heading, true)).max())
     return off > math.radians(_HEADING_DEG[0])
-
-
-def _spread_deg(length: float) -> float:
-    """Return the circular standard deviation of turns, deg, from the length of their mean."""
-    return math.degrees(math.sqrt(-2.0 * math.log(max(length, 1e-3))))
 
 
 def _mean_turn(first: FloatArray, second: FloatArray) -> complex:

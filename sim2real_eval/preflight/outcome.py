@@ -97,12 +97,16 @@ class Preflight:
     Attributes
     ----------
     corrections : mapping
-        What puts right all that was found and can be, by role and key.
+        What puts right all that was found and can be, by role and key: what `corrections` of its
+        recording.yaml should hold in total.
+    path : str
+        Where it was read; empty for one that was not.
     """
 
     recording: str
     outcomes: tuple[Outcome, ...]
     corrections: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    path: str = ''
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""

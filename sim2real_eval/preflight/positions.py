@@ -16,7 +16,8 @@ from sim_sensors.core import rotations
 from sim_sensors.core.blocks import by_blocks, lengths_of
 from sim_sensors.core.measurements import FloatArray
 from . import findings
-from .evidence import SIGMAS, Delayed, Evidence, Track
+from .delays import SIGMAS, Delayed
+from .evidence import Evidence, Track
 from .outcome import Measure
 from .velocities import SCALE, SPEED_SCALE, intervals, plain, plane, speed_ratio, velocities
 

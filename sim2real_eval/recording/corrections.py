@@ -240,12 +240,13 @@ class TruthCorrection(_Correction):
     def followed_by(self, later: TruthCorrection) -> TruthCorrection:
         """Return the one correction that does what this one and then a later one do.
 
-        A twist in world axes is a fact of the messages as they are.
+        A twist in world axes is a fact of the messages as they are; one that follows from the
+        poses does not depend on it.
         """
         axes, sign = _combined_axes(self.axes, later.axes)
         return TruthCorrection(
             axes=axes,
-            twist=later.twist if self.twist == 'body' else self.twist,
+            twist=max(self.twist, later.twist, key=('body', 'world', 'positions').index),
             position_scale=self.position_scale * later.position_scale,
             speed_scale=self.speed_scale * later.speed_scale,
             turn=sign * self.turn + later.turn,

@@ -64,7 +64,7 @@ def write_camera_info(path: Path, array: CameraInfoArray) -> None:
 _NONE = -1
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class _FeatureLines(MessageArray):
     ids: IntArray
     age: IntArray

@@ -88,6 +88,12 @@ def find_metadata(path: Path) -> Path | None:
     return next((each for each in [*inside, *outside, *beside] if each.is_file()), None)
 
 
+def metadata_path(path: Path) -> Path:
+    """Return the recording.yaml of a folder or file, or where it would be looked for first."""
+    usual = path.parent / f'{path.stem}.recording.yaml' if path.is_file() else None
+    return find_metadata(path) or usual or path / 'recording.yaml'
+
+
 def read_metadata(path: Path) -> Metadata:
     """Read a recording.yaml; what is unknown or not allowed in it is a RecordingError."""
     content = load_yaml(path)

@@ -168,7 +168,7 @@ class _Role(Generic[_Array]):
         return array if isinstance(array, self._kind) else None
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Recording:
     """The messages of one run.
 
@@ -239,6 +239,13 @@ class Recording:
             if topic not in self.messages:
                 raise ValueError(f'role {role!r} names topic {topic!r}, which holds no messages')
             _require_class(role, self.messages[topic])
+
+    def __repr__(self) -> str:
+        has = ', '.join(
+            f'{len(self.messages[topic])} {role}' for role, topic in self.roles.items()
+        )
+        span = (self.end_ns - self.start_ns) * 1e-9
+        return f'<Recording {self.name} ({self.scenario}): {span:.4g} s, {has or "no role"}>'
 
     @classmethod
     def of_truth(cls, truth: OdometryArray, name: str, scenario: str, path: str = '') -> Recording:

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.common.findings import Finding, Severity
+from sim2real_eval.common.findings import Finding, Severity, shown
+from sim2real_eval.preflight.findings import FORMS
 from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, Line, Preflight, lines
+from sim2real_eval.recording.metadata import metadata_path
 from sim2real_eval.recording.recording import ROLE_CLASSES
 from .console import add_numbers, add_words, plain_table
 from .style import figure_legend, legend_line, new_figure, tidy
@@ -60,33 +63,63 @@ def _role(subject: str) -> str:
     return next((one for one in subject.replace(',', '').split() if one in ROLE_CLASSES), '')
 
 
-def preflight_lines(told: Iterable[Finding]) -> list[str]:
-    """Return what is wrong and what mends it, as lines of text."""
-    found = []
+def preflight_lines(told: Iterable[Finding], runs: Sequence[Preflight]) -> list[str]:
+    """Return what is wrong, in which recordings, and what mends it, as lines of text.
+
+    What can be corrected follows as a whole, recording by recording.
+    """
+    found, named = [], _named(runs)
     for one in told:
         status = FAIL if one.severity is Severity.DECISIVE else WARN
-        counts = f' ({one.runs[0][1]} of {one.runs[0][2]})' if one.runs else ''
-        found.append(f'{status}{counts}: {": ".join(filter(None, (one.subject, one.problem)))}')
+        where = [name for name, run in named if any(map(one.is_like, run.findings))]
+        who = f' ({len(where)} of {len(runs)}: {_few(where)})' if one.runs else ''
+        found.append(f'{status}{who}: {": ".join(filter(None, (one.subject, one.problem)))}')
         if one.remedy:
             found.append(f'  -> {one.remedy}')
-    return found
+    return found + _correction_lines(named)
+
+
+def _named(runs: Sequence[Preflight]) -> list[tuple[str, Preflight]]:
+    """Name recordings, those of one name by their place."""
+    names = [run.recording for run in runs]
+    return [(run.recording if names.count(run.recording) == 1 else run.path, run) for run in runs]
+
+
+def _few(names: Sequence[str]) -> str:
+    return ', '.join(names) if len(names) < 4 else f'{names[0]}, {names[1]} and others'
+
+
+def _correction_lines(named: Sequence[tuple[str, Preflight]]) -> list[str]:
+    same: dict[str, list[str]] = {}
+    for name, run in named:
+        if run.corrections:
+            same.setdefault(correction_line(run.corrections), []).append(name)
+    if len(named) == 1:
+        path = named[0][1].path
+        place = str(metadata_path(Path(path))) if path else 'recording.yaml'
+        return [f'Write into {place}, in place of other corrections:\n  {line}' for line in same]
+    head = [
+        'Write into recording.yaml in the folder of each recording, in place of other corrections:'
+    ]
+    each = [f'  {", ".join(names)}: {line}' for line, names in same.items()]
+    return head + each if each else []
 
 
 def correction_line(corrections: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return `corrections` of recording.yaml as one line."""
+    """Return `corrections` of recording.yaml as one line, numbers as remedies have them."""
     roles = (
-        f'{role}: {{{", ".join(f"{key}: {_yaml(value)}" for key, value in given.items())}}}'
+        f'{role}: {{{", ".join(f"{key}: {_yaml(key, value)}" for key, value in given.items())}}}'
         for role, given in corrections.items()
     )
     return f'corrections: {{{", ".join(roles)}}}'
 
 
-def _yaml(value: Any) -> str:
+def _yaml(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return f'[{", ".join(map(_yaml, value))}]'
-    return f'{value:.6g}' if isinstance(value, float) else str(value)
+        return f'[{", ".join(_yaml(key, one) for one in value)}]'
+    return shown(value, FORMS.get(key, '.6g')) if isinstance(value, float) else str(value)
 
 
 def _short(value: float) -> str:

@@ -39,8 +39,8 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     samples the peak is that of the parabola through the three highest.
 
     Series and reference are (n, k) on a grid of `rate` Hz; `max_lag` s is looked at to either
-    side. None when there is no peak to speak of: it lies at the end of the range, or the
-    correlation there is below 0.5.
+    side. None when there is no peak to speak of: it lies at the end of the range, the correlation
+    there is below 0.5, or the lag is less certain than that range.
     """
     n = len(series)
     most = min(round(max_lag * rate), n - _LEAST_OVERLAP)
@@ -54,6 +54,8 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     bend = before - 2.0 * top + after
     shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
     std = _lag_deviation(series, reference, peak - most) / rate
+    if std > max_lag:
+        return None
     return Lag(float((peak - most + shift) / rate), min(float(top), 1.0), std)
 
 

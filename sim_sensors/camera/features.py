@@ -19,7 +19,7 @@ from sim_sensors.sensor.sensor import Measurement
 _OF_FEATURES = ('ids', 'pixels', 'previous', 'age', 'rays')
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FeatureArray(MessageArray):
     """Feature tracks, one message per frame; each has its own number of features.
 
@@ -165,7 +165,7 @@ class CameraMeasurement(Measurement[FeatureArray]):
 # Lines in images: how the noise of their pixels moves the line.
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LineArray:
     """Straight lines in frames of a camera: u cos(angle) + v sin(angle) = distance.
 

@@ -190,7 +190,7 @@ LARGEST = 2**32 - 1
 """Of the whole numbers of a sensor_msgs/CameraInfo."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class CameraInfoArray(MessageArray):
     """sensor_msgs/CameraInfo."""
 

@@ -57,7 +57,7 @@ def is_absent(covariance: FloatArray) -> NDArray[np.bool_]:
     return by_blocks(lambda rows: rows[:, 0, 0] == -1.0, covariance)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MessageArray:
     """Base of all message arrays: header stamps and times of arrival, `(n,)` int64 ns, and the
     `header.frame_id`, the same for all messages.
@@ -77,6 +77,10 @@ class MessageArray:
 
     def __len__(self) -> int:
         return len(self.stamp_ns)
+
+    def __repr__(self) -> str:
+        span = (int(self.stamp_ns[-1]) - int(self.stamp_ns[0])) * 1e-9 if len(self) else 0.0
+        return f'<{type(self).__name__}: {len(self)} messages of {self.frame!r} in {span:.4g} s>'
 
     def take(self: M, index: ArrayLike | slice) -> M:
         """Return the messages selected by a boolean mask, an index array or a slice object."""
@@ -160,7 +164,7 @@ def _all_are(row: NDArray[Any], values: NDArray[Any]) -> bool:
     return bool((own.view(np.int64) == row.view(np.int64)).all())
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ImuArray(MessageArray):
     """sensor_msgs/Imu.
 
@@ -186,7 +190,7 @@ class ImuArray(MessageArray):
     linear_acceleration_covariance: FloatArray
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MagneticFieldArray(MessageArray):
     """sensor_msgs/MagneticField: T and T^2, sensor frame; a covariance of all zero is unknown."""
 
@@ -194,7 +198,7 @@ class MagneticFieldArray(MessageArray):
     magnetic_field_covariance: FloatArray
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FixArray(MessageArray):
     """sensor_msgs/NavSatFix.
 
@@ -220,7 +224,7 @@ class FixArray(MessageArray):
     position_covariance_type: IntArray
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class OdometryArray(MessageArray):
     """nav_msgs/Odometry; also the ground truth of a recording.
 
@@ -254,7 +258,7 @@ class OdometryArray(MessageArray):
         return cls(stamp_ns, stamp_ns, 'map', 'base_link', **values)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PoseArray(MessageArray):
     """geometry_msgs/PoseWithCovarianceStamped; fields as in `OdometryArray`."""
 
@@ -263,7 +267,7 @@ class PoseArray(MessageArray):
     pose_covariance: FloatArray
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TwistArray(MessageArray):
     """geometry_msgs/TwistWithCovarianceStamped; geometry_msgs/TwistStamped has zero covariance."""
 

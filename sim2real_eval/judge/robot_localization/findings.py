@@ -25,7 +25,7 @@ NO_START_HEADING = decisive(
     'accelerations have a wrong direction unless the run starts eastward',
     'Without a heading the filter starts eastward, whatever the vehicle does.',
     'give the heading in `initial_state`, or with --start-heading (in a study file '
-    '`start_heading: true`)',
+    '`start_heading: true`, in Python `run_judge(..., start_heading=True)`)',
 )
 GRAVITY_BY_ESTIMATE = routine(
     'rl.gravity_by_estimate',
