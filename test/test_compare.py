@@ -230,7 +230,7 @@ WRONG = {
     '--real circle_1 --sim half_sine_1 --models ch_rw --out o': 'not allowed with argument',
     '--real circle_1 --sim half_sine_1 --imu airsim --out o': '--imu: goes with --models',
     '--real circle_1 --models nope --out o': "'nope' is unknown",
-    '--real circle_1 --models real --imu real --out o': 'cannot both stay real',
+    '--real circle_1 --models real --imu real --out o': 'all sensors stay real',
     '--real circle_1 --trend-window 4 --out o': 'must be odd',
     '--real circle_1 --trend-window 0 --out o': "'0' must be an integer >= 1",
     '--real circle_1 --nperseg 2 --out o': "'2' must be max or an integer >= 8",
@@ -261,7 +261,7 @@ def test_wrong_command_line_is_one_line_of_complaint(
 def test_folder_is_whole_and_the_same_every_time(
     runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    arguments = ('compare', '--real', *runs, '--models', 'ch_rw', '--trend-window', 101)
+    arguments = ('compare', '--real', *runs, '--trend-window', 101)
     first = call(capsys, *arguments, '--jobs', 1, '--out', tmp_path / 'one', '--json')
     assert first.status == 0, first.err
     second = call(capsys, *arguments, '--jobs', 1, '--out', tmp_path / 'two', '--published')

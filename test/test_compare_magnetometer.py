@@ -139,12 +139,14 @@ def test_a_recording_is_validated_on_the_command_line(capsys: Capture, tmp_path:
     write_recording(recorded(load_mag('xsens_mtx')), tmp_path / 'swaying_1')
     out = tmp_path / 'signals'
     words = [
-        'compare', '--real', tmp_path / 'swaying_1', '--models', 'real', '--imu', 'xsens_mtx',
+        'compare', '--real', tmp_path / 'swaying_1', '--imu', 'xsens_mtx',
         '--mag', 'ideal,xsens_mtx', '--published', '--out', out, '--jobs', 1,
     ]  # fmt: skip
     shown = call(capsys, *words)
     assert shown.status == 0
     assert '2 magnetometer models' in shown.out
+    # Only what is named is compared.
+    assert 'GPS' not in shown.out
     assert '1.74 0.98' in shown.out
     assert 'field x [µT]' in shown.out
     names = {path.name for path in out.iterdir()}

@@ -21,7 +21,7 @@ DESCRIPTION = (
 EPILOG = """\
 examples:
   sim2real compare --real bags/* --models ch_rw --imu chrono,airsim --out signals
-  sim2real compare --real bags/* --models real --imu my_imu.yaml --match-rates --out signals
+  sim2real compare --real bags/* --imu my_imu.yaml --match-rates --out signals
   sim2real compare --real bags/* --imu xsens_mtx --mag xsens_mtx --published --out signals
   sim2real compare --real field/* --sim gazebo/* --align apply --out signals
 """
@@ -32,20 +32,18 @@ class ComparedModels(Parameters):
     """What is simulated on the real truth and compared."""
 
     gps: str = parameter(
-        'ch_rw',
         '',
-        'Without --sim: GPS models to simulate on the real truth, by comma, or real; each GPS and '
-        'each IMU model is compared once.',
+        '',
+        'Without --sim: GPS models to simulate on the real truth, by comma; each is compared once '
+        '(of no sensor any model: ch_rw, and the IMU chrono).',
     )
-    imu: str = parameter('chrono', '', 'IMU models likewise.')
-    mag: str = parameter(
-        '', '', 'Magnetometer models likewise (none: magnetometers are not compared).'
-    )
+    imu: str = parameter('', '', 'IMU models likewise.')
+    mag: str = parameter('', '', 'Magnetometer models likewise.')
     camera: str = parameter(
         '',
         '',
         'Camera models likewise: features against those of an ideal camera, with the landmarks of '
-        '--world (none: cameras are not compared).',
+        '--world.',
     )
 
 
@@ -132,8 +130,10 @@ def run(options: argparse.Namespace) -> int:
         study = SignalStudy(simulated=tuple(simulated), world=world)
     else:
         models, runs = _MODELS.make(options), STUDY.make(options)
+        if models == ComparedModels():
+            models = ComparedModels(gps='ch_rw', imu='chrono')
         study = SignalStudy(
-            twins=single_sensors(models.gps or 'ch_rw', models.imu, models.mag, models.camera),
+            twins=single_sensors(models.gps, models.imu, models.mag, models.camera),
             repetitions=runs.repetitions,
             match_rates=runs.match_rates,
             world=world,

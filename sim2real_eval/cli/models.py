@@ -148,7 +148,11 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR
 
-    gps_names, imu_names = _pair(gps, imu)
+    gps_names, imu_names = _listed(gps, 'gps'), _listed(imu, 'imu')
+    if not gps_names or not imu_names:
+        raise ParameterError('models', '', 'no model is named; must be one or more')
+    if REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
+        raise ParameterError('models', '', 'GPS and IMU cannot both stay real: nothing to compare')
     gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
     result = []
     for gps_name, gps_label in zip(gps_names, gps_labels, strict=True):
@@ -173,13 +177,13 @@ def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR
 
-    gps_names, imu_names = _pair(gps, imu, alone=not mag and not camera)
+    given = {'imu': imu, 'gps': gps, 'mag': mag, 'camera': camera}
     named = {
-        'imu': [name for name in imu_names if name != REAL_SENSOR],
-        'gps': [name for name in gps_names if name != REAL_SENSOR],
-        'mag': _listed(mag, 'mag'),
-        'camera': _listed(camera, 'camera'),
+        kind: [name for name in _listed(text, kind) if name != REAL_SENSOR]
+        for kind, text in given.items()
     }
+    if not any(named.values()):
+        raise ParameterError('models', '', 'all sensors stay real: nothing to compare')
     labels = {kind: _labels(found) for kind, found in named.items()}
     everything = [label for found in labels.values() for label in found]
     result = []
@@ -211,18 +215,6 @@ def _twin(label: str, names: Mapping[str, str], shown: Collection[str] = ()) -> 
         others=models,
         phrase='; '.join(phrases),
     )
-
-
-def _pair(gps: str, imu: str, *, alone: bool = True) -> tuple[list[str], list[str]]:
-    """Return the names in both lists; one of each at least, and not both real if `alone`."""
-    from sim2real_eval.simulation.twin import REAL_SENSOR
-
-    gps_names, imu_names = _listed(gps, 'gps'), _listed(imu, 'imu')
-    if not gps_names or not imu_names:
-        raise ParameterError('models', '', 'no model is named; must be one or more')
-    if alone and REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
-        raise ParameterError('models', '', 'GPS and IMU cannot both stay real: nothing to compare')
-    return gps_names, imu_names
 
 
 def _listed(text: str, kind: str) -> list[str]:

@@ -31,6 +31,15 @@ _FIX_JUMP_M = 2.0
 # A deviation stated a third of the errors costs a filter accuracy; at a tenth of them its gates
 # refuse the rest. Receivers state up to ten times too much.
 _OPTIMISTIC, _WRONG, _PESSIMISTIC = 9.0, 100.0, 0.01
+# Errors below it are none: those of RTK receivers scatter by 4 mm within a minute.
+_FINEST_M = 0.001
+_P_VALUE = 1e-4
+_SLOW_SHARE = 0.5
+# Periods in a recording that the fit of frames, delay and lever arm may have removed.
+_LEAST_PERIODS = 6
+_LEAST_EPOCHS = 64
+# Two hours at 10 Hz say as much as a day, whose least squares take 0.5 GB.
+_MOST_EPOCHS = 1 << 16
 
 
 def axes(evidence: Evidence) -> Iterator[Measure]:
@@ -235,19 +244,6 @@ def covariance(
             evidence.correct(role, **{key: math.sqrt(square)})
     limit, scale = (great, 'least') if ratio < 1.0 else (warn, 'most')
     yield Measure(ratio, limit, told, f'{role} {quantity}', scale)
-
-
-_FINEST_M = 0.001
-"""Errors below which fixes and truth are one measurement: those of RTK receivers scatter by 4 mm
-within a minute."""
-
-_P_VALUE = 1e-4
-_SLOW_SHARE = 0.5
-# Periods in a recording that the fit of frames, delay and lever arm may have removed.
-_LEAST_PERIODS = 6
-_LEAST_EPOCHS = 64
-# Two hours at 10 Hz say as much as a day, whose least squares take 0.5 GB.
-_MOST_EPOCHS = 1 << 16
 
 
 def independence(evidence: Evidence) -> Iterator[Measure]:

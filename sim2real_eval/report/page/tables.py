@@ -33,7 +33,9 @@ def record_texts(record: Mapping[str, Any], study_file: str) -> list[tuple[str, 
     for name in ('models', 'judges'):
         if record.get(name):
             dumped = yaml.safe_dump(record[name], sort_keys=False, allow_unicode=True, width=100)
-            texts.append((f'Parameters of {name}', dumped))
+            matched = name == 'models' and record.get('match_rates')
+            more = ', which had the rates of the real sensors in place of these' if matched else ''
+            texts.append((f'Parameters of {name}{more}', dumped))
     return texts
 
 
