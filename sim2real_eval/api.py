@@ -22,7 +22,7 @@ from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim2real_eval.study.adapting import true_heading
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
-from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.errors import Sim2RealError, whole_number
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
@@ -93,9 +93,8 @@ def simulate(
     """
     if gps is None and imu is None:
         raise Sim2RealError('simulate: neither gps nor imu is given; must be at least one')
-    for key, value, least in (('seed', seed, 0), ('repetition', repetition, 1)):
-        if value < least:
-            raise ParameterError('simulate', key, f'{value} is not allowed; must be >= {least}')
+    whole_number('simulate', 'seed', seed, 0)
+    whole_number('simulate', 'repetition', repetition, 1)
     twin = Twin(
         'simulated',
         gps=load_gps(gps) if isinstance(gps, str | Path) else gps,
@@ -104,7 +103,10 @@ def simulate(
     if not isinstance(recording, Recording):
         return synthetic_recording(recording, twin, seed=seed, run=name, scenario=scenario)
     maker = TwinMaker(recording, seed=seed, base_frame=base_frame)
-    return maker.make(maker.at_real_rates(twin) if match_rates else twin, repetition)
+    twin = maker.at_real_rates(twin) if match_rates else twin
+    made = maker.make(twin, repetition)
+    told = [note for note in maker.model_notes(twin) if note not in made.notes]
+    return dataclasses.replace(made, notes=(*made.notes, *told))
 
 
 def run_judge(

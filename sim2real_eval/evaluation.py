@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError, whole_number
 
 if TYPE_CHECKING:
     import pandas
@@ -262,7 +263,9 @@ def vepd(
     Raises
     ------
     MetricError
-        When a side has no run, or two real runs have one name in one scenario.
+        When a side is no list of runs or has none, or two real runs have one name in one scenario.
+    ParameterError
+        For a seed that is no integer >= 0.
 
     Examples
     --------
@@ -286,13 +289,14 @@ def vepd(
     (8, 16)
     """
     options = options or UncertaintyOptions()
+    whole_number('vepd', 'seed', seed, 0)
     for side in (real, simulated):
-        items: Sequence[object] = side if isinstance(side, Sequence) else [side]
-        others = [one for one in items if items is not side or not isinstance(one, EvaluatedRun)]
-        if others:
+        if not isinstance(side, Sequence) or not all(
+            isinstance(one, EvaluatedRun) for one in side
+        ):
             raise MetricError(
-                f'vepd: {type(others[0]).__name__} is not allowed; must be a list of '
-                'EvaluatedRun, which run_judge makes of recordings'
+                f'vepd: {reprlib.repr(side)} is not allowed; must be a list of EvaluatedRun, '
+                'which run_judge makes of recordings'
             )
     names = [(run.scenario, run.name) for run in real]
     for scenario, name in names:

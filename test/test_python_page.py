@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import re
 import sys
@@ -17,7 +19,7 @@ from cli_examples import call, segments
 
 import sim2real_eval as s2r
 from sim2real_eval.metrics import VelocitySeries
-from sim_sensors import Sim2RealError
+from sim_sensors import Sim2RealError, load_gps
 
 
 @pytest.fixture(scope='module')
@@ -161,6 +163,8 @@ def test_what_calls_return_prints_as_a_line_and_findings_as_sentences(made: list
     (heading,) = [note for note in run.notes if note.code == 'rl.no_start_heading']
     assert repr(heading).startswith('<decisive rl.no_start_heading: ')
     assert f'1 of 1 simulated runs: {heading}' in str(s2r.vepd([run], [run]))
+    slow = s2r.simulate(recording, gps=dataclasses.replace(load_gps('ch_gauss'), rate=2.0), seed=1)
+    assert 'twin.rate_differs' in {note.code for note in s2r.run_judge(slow, 'clean').notes}
     told = s2r.run_judge(twin, 'clean', start_heading=True)
     assert heading not in told.notes
     assert told.score != run.score
@@ -172,6 +176,8 @@ def test_wrong_arguments_are_errors_of_ours(made: list[Path]) -> None:
     for wrong in ((recording, recording), ([recording], [recording]), (run, [run])):
         with pytest.raises(Sim2RealError, match='must be a list of EvaluatedRun'):
             s2r.vepd(*wrong)
-    for key in ('seed', 'repetition'):
-        with pytest.raises(Sim2RealError, match=f'{key}: -1 is not allowed'):
-            s2r.simulate(recording, gps='ch_gauss', **{key: -1})
+    for key, value in itertools.product(('seed', 'repetition'), (-1, 1.5, '1', None)):
+        with pytest.raises(Sim2RealError, match=f'{key}: {value!r} is not allowed'):
+            s2r.simulate(recording, gps='ch_gauss', **{key: value})
+    with pytest.raises(Sim2RealError, match='seed: -1 is not allowed'):
+        s2r.vepd([run], [run], seed=-1)

@@ -19,8 +19,8 @@ DESCRIPTION = (
     'Check recordings before they are used: topics, stamps, rates and gaps; units, signs, '
     'mounting, bias and delay of the IMU against gravity and the truth; axes, units and heading '
     'of the truth; delay, jumps and covariances of the fixes. Each line passes, warns or fails, '
-    'and says what to type, or to write into recording.yaml, which lies beside metadata.yaml in '
-    "the recording's folder. Without truth, less can be checked."
+    'and says what to type, or to write into recording.yaml: in the folder of the recording, or '
+    'NAME.recording.yaml beside a single file. Without truth, less can be checked.'
 )
 EPILOG = """\
 exit status: 0 nothing fails; 1 a check fails, or a recording cannot be read; 2 bad input

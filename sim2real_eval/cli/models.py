@@ -232,7 +232,7 @@ def _listed(text: str, kind: str) -> list[str]:
     where = 'models' if kind == 'gps' else kind
     for entry in entries:
         if not entry:
-            raise ParameterError(where, '', f'{text!r} names nothing between or behind commas')
+            raise ParameterError(where, '', f'{text!r} has an empty entry; remove the extra comma')
         near = did_you_mean(entry, words)
         if near and entry not in (*words, *names(kind)) and entry.isidentifier():
             raise ParameterError(where, '', f'{entry!r} is unknown{near}')

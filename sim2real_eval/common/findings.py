@@ -139,17 +139,19 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What the user can do; where runs need different numbers, it shows their range."""
-        text, differ = self._filled(self.kind.remedy)
-        return f'{text}, each recording its own number' if differ else text
+        """What the user can do; where runs need different numbers, VALUE stands for them."""
+        text, differ = self._filled(self.kind.remedy, 'VALUE')
+        return f'{text}; each recording needs its own VALUE' if differ else text
 
     @property
     def problem(self) -> str:
         """What was found: the text without subject and remedy."""
         return self._filled(self._template)[0]
 
-    def _filled(self, template: str) -> tuple[str, bool]:
-        """Return a template with its values, and whether one of them is a range."""
+    def _filled(self, template: str, between: str = '') -> tuple[str, bool]:
+        """Return a template with its values, and whether one of them is a range, for which
+        `between` may stand.
+        """
         text, differ = '', False
         for literal, name, form, _ in string.Formatter().parse(template):
             text += literal
@@ -157,7 +159,8 @@ class Finding:
                 ends = _range_texts(self.numbers[name], form)
                 differ |= len(ends) > 1
                 unit = _form_and_unit(form)[1]
-                text += ' to '.join(ends) + (f' {unit}' if unit else '')
+                number = between if between and len(ends) > 1 else ' to '.join(ends)
+                text += number + (f' {unit}' if unit else '')
             elif name:
                 text += self.words[name]
         return text, differ
@@ -354,9 +357,9 @@ def _form_and_unit(form: str) -> tuple[str, str]:
 
 
 def shown(number: float, form: str) -> str:
-    """Return a number as text; what is rounded to zero has no sign."""
+    """Return a number as text; what is rounded to zero is not negative."""
     text = format(number, form)
-    return text if text.strip('-0.%') else text.lstrip('-')
+    return text if text.strip('-0.%') else format(abs(number), form)
 
 
 def _range_texts(number: Number, form: str) -> list[str]:

@@ -18,7 +18,8 @@ ones are, so that 30 estimates of 200 good recordings give less than one false a
 
 _DELAY_S = 2.0
 _LONG_DELAY_S = 30.0
-_EXPLAINED = 0.8  # of the power of a measurement
+EXPLAINED = 0.8
+"""Share of the power of a measurement that leaves no doubt."""
 _STEP_S = 0.02
 
 
@@ -63,15 +64,20 @@ class Delayed:
 
 
 def find_delay(
-    measured: FloatArray, reference: Callable[[float], FloatArray], span: float, independent: float
+    measured: FloatArray,
+    reference: Callable[[float], FloatArray],
+    span: float,
+    independent: float,
+    *,
+    longer: bool = False,
 ) -> Delayed:
     """Return the delay of a measurement, (n,) real or complex, behind a reference.
 
     At each delay up to 2 s either way, gain and mean of the reference are fitted by least squares;
     the parabola through the three best residuals gives the delay between the steps of 0.02 s.
-    Where the best is the longest, or explains less than four fifths, longer ones are tried, up to
-    30 s or a quarter of the run. One that explains so much is taken: of many, a wrong one fits by
-    chance.
+    If `longer`, and the best is the longest or explains less than four fifths, delays up to 30 s
+    or a tenth of the run are tried. Such a one must explain four fifths, as among so many a wrong
+    one may fit by chance.
 
     `reference` returns it at a delay, s; `span` is the length of the run and `independent` the
     time after which errors are independent, s.
@@ -91,14 +97,16 @@ def find_delay(
     def left_at(steps: int) -> float:
         return fit(steps * _STEP_S)[1]
 
-    enough = (1.0 - _EXPLAINED) * power
-    near, far = (round(one / _STEP_S) for one in (_DELAY_S, min(_LONG_DELAY_S, span / 4.0)))
-    best = min(range(-near, near + 1, 5), key=left_at)
-    if left_at(best) > enough or abs(best) == near:
-        about = min(range(-far, far + 1, 25), key=left_at)
-        other = min(range(about - 25, about + 26, 5), key=left_at)
+    def best_within(steps: int) -> int:
+        best = min(range(-steps, steps + 1, 5), key=left_at)
+        return min(range(best - 5, best + 6), key=left_at)
+
+    enough = (1.0 - EXPLAINED) * power
+    near, far = (round(one / _STEP_S) for one in (_DELAY_S, min(_LONG_DELAY_S, span / 10.0)))
+    best = best_within(near)
+    if longer and far > near and (left_at(best) > enough or abs(best) >= near):
+        other = best_within(far)
         best = other if left_at(other) < min(enough, left_at(best)) else best
-    best = min(range(best - 5, best + 6), key=left_at)
     before, between, after = map(left_at, (best - 1, best, best + 1))
     bend = before + after - 2.0 * between
     delay = best * _STEP_S

@@ -31,7 +31,8 @@ from sim_sensors.imu.kinematics import IdealMeasurement
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
-from .delays import Delayed, find_delay
+from .delays import EXPLAINED, Delayed, find_delay
+from .findings import FORMS
 
 # Doubts about the truth, which concern whatever is held against it.
 _OF_TRUTH = {'orientation', 'steps', 'slow truth'}
@@ -53,8 +54,8 @@ class Track:
     step: int
 
     @cached_property
-    def fitted(self) -> Delayed:
-        """Turn, scale and delay that take the truth to the fixes.
+    def near(self) -> Delayed:
+        """Turn, scale and delay, of some seconds, that take the truth to the fixes.
 
         Fitted once more without steps that are ten robust deviations off: jumps of either.
         """
@@ -65,7 +66,12 @@ class Track:
         """The same, the truth seen in a mirror."""
         return self._fit(mirrored=True)
 
-    def _fit(self, *, mirrored: bool = False) -> Delayed:
+    @cached_property
+    def fitted(self) -> Delayed:
+        """The same as `near` with any delay. A track in a mirror may be one that is later."""
+        return self.near if self.in_mirror.explained > EXPLAINED else self._fit(longer=True)
+
+    def _fit(self, *, mirrored: bool = False, longer: bool = False) -> Delayed:
         own = self.measured[self.step :] - self.measured[: -self.step]
 
         def steps(delay: float) -> FloatArray:
@@ -73,12 +79,14 @@ class Track:
             found = np.conj(found) if mirrored else found
             return found[self.step :] - found[: -self.step]
 
-        first = find_delay(own, steps, self.span, _WINDOW_S)
+        first = find_delay(own, steps, self.span, _WINDOW_S, longer=longer)
         left = np.abs(own - first.gain * steps(first.seconds))
         kept = left <= 10.0 * float(np.median(left))
         if kept.all() or kept.mean() < 0.5:
             return first
-        return find_delay(own[kept], lambda delay: steps(delay)[kept], self.span, _WINDOW_S)
+        return find_delay(
+            own[kept], lambda delay: steps(delay)[kept], self.span, _WINDOW_S, longer=longer
+        )
 
 
 class Evidence:
@@ -141,9 +149,21 @@ class Evidence:
 
     @property
     def corrections(self) -> dict[str, dict[str, Any]]:
-        """What recording.yaml should hold, by role and key; empty where nothing was found."""
-        total = self.recording.corrections if self._found else {}
-        return {role: one.changes for role, one in total.items() if one.changes}
+        """What recording.yaml should hold, by role and key; empty where nothing was found.
+
+        What was found is rounded as in remedies, what was set already stays as it is.
+        """
+        total, given = self.recording.corrections if self._found else {}, self._given.corrections
+
+        def right(role: str, key: str, value: Any) -> Any:
+            same = role in given and value == given[role].to_mapping()[key]
+            return value if same else _rounded(value, FORMS.get(key, '.6g'))
+
+        return {
+            role: {key: right(role, key, value) for key, value in one.changes.items()}
+            for role, one in total.items()
+            if one.changes
+        }
 
     def correct(self, kind: str, **changes: Any) -> Any:
         """Put the messages of `role` right; see `CORRECTIONS`.
@@ -279,6 +299,12 @@ class Evidence:
 
         measured: Any = east + 1j * north
         return Track(stamps, measured, at, float(stamps[-1] - stamps[0]), step)
+
+
+def _rounded(value: Any, form: str) -> Any:
+    if isinstance(value, list):
+        return [_rounded(one, form) for one in value]
+    return float(format(value, form)) + 0.0 if isinstance(value, float) else value
 
 
 def mean_row(rows: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ FORMS = {
     'delay': '.3f', 'turn': '.1f', 'heading': '.1f', 'body_yaw': '.1f', 'rotation': '.4g',
     'rate_bias': '.4f', 'std': '.2g', 'acceleration_std': '.2g', 'rate_std': '.2g',
 }  # fmt: skip
-"""How remedies show the values of corrections; others with six digits."""
+"""How the values of corrections are rounded; others have six digits."""
 
 
 def _key(entry: str) -> str:
@@ -194,9 +194,10 @@ WORLD_TWIST = decisive(
 )
 TWIST_STRAYS = decisive(
     'check.twist_strays',
-    'the twist does not point along the differences of positions: it strays by {spread:.0f deg}',
+    'wrong {what}: turned by the orientation, the twist is {spread:.0f deg} off the course, now '
+    'this way, now that',
     'Body velocity and specific force of the truth mean nothing where its parts disagree.',
-    _key('truth: {{twist: positions}}') + ', if positions and orientation can be trusted',
+    '{mend}',
 )
 NO_HEADING = decisive(
     'check.truth_no_heading',

@@ -114,6 +114,7 @@ def _turning(evidence: Evidence) -> Delayed | None:
         lambda delay: np.interp(at - delay, at, reference),
         float(time[-1] - time[0]),
         _INDEPENDENT_S,
+        longer=True,
     )
     return found if found.explained > 0.5 and found.is_better_than(found.power) else None
 

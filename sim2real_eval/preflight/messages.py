@@ -174,7 +174,7 @@ def _follows_at_once(steps: IntArray, burst: float) -> NDArray[np.bool_]:
 def _other_clocks(evidence: Evidence) -> Iterator[Measure]:
     """Yield which sensors begin and end as long before or after the truth: recorded at one time.
 
-    A correlation finds delays of some seconds; of more the wrong one may fit by chance.
+    A correlation finds delays of a tenth of the run; of more the wrong one may fit by chance.
     """
     truth = evidence.truth
     for kind in ('gps', 'imu'):

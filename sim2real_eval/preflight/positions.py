@@ -31,7 +31,7 @@ _FIX_JUMP_M = 2.0
 # A deviation stated a third of the errors costs a filter accuracy; at a tenth of them its gates
 # refuse the rest. Receivers state up to ten times too much.
 _OPTIMISTIC, _WRONG, _PESSIMISTIC = 9.0, 100.0, 0.01
-# Errors below it are none: those of RTK receivers scatter by 4 mm within a minute.
+# Below it truth and fixes are one measurement: RTK errors scatter by 4 mm within a minute.
 _FINEST_M = 0.001
 _P_VALUE = 1e-4
 _SLOW_SHARE = 0.5
@@ -52,14 +52,14 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     """
     topic = evidence.topic('truth')
     track, of_camera = evidence.track, _of_camera(evidence)
-    if of_camera is not None and (track is None or of_camera.left < 0.2 * track.fitted.left):
+    if of_camera is not None and (track is None or of_camera.left < 0.2 * track.near.left):
         total = evidence.correct('truth', axes='camera')
         yield Measure(None, None, findings.TRUTH_CAMERA(topic, axes=total.axes), 'truth axes')
         track = evidence.track
     if track is None:
         return
     role = 'truth'
-    found, mirror = track.fitted, track.in_mirror
+    found, mirror = track.near, track.in_mirror
     other = _exchanged(evidence)
     if other is not None and other.left < 0.2 * min(found.left, mirror.left):
         total = evidence.correct('gps', swapped=True)
@@ -104,10 +104,10 @@ def _of_camera(evidence: Evidence) -> Delayed | None:
     if known.axes != 'enu' or known.turn or known.heading or known.body_yaw:
         # Axes come before turns: both together would not be one correction.
         return None
-    if track is not None and track.fitted.explained > 0.5:
+    if track is not None and track.near.explained > 0.5:
         return None
     other = evidence.tried('truth', axes='camera')
-    found = None if other.track is None else other.track.fitted
+    found = None if other.track is None else other.track.near
     return found if found is not None and found.explained > 0.8 else None
 
 
@@ -119,7 +119,7 @@ def _exchanged(evidence: Evidence) -> Delayed | None:
     if fixes is None or np.abs(fixes.longitude).max() > 90.0:
         return None
     other = evidence.tried('gps', swapped=True)
-    found = None if other.track is None else other.track.fitted
+    found = None if other.track is None else other.track.near
     return found if found is not None and abs(found.gain - 1.0) < 0.3 else None
 
 

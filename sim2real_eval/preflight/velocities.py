@@ -18,6 +18,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.blocks import blocks, by_blocks, lengths_of, seconds, steps_of
 from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
 from . import findings
+from .delays import SIGMAS
 from .evidence import Evidence, block_means
 from .outcome import Measure
 
@@ -28,7 +29,8 @@ SPEED_SCALE = 0.15
 _HEADING_DEG = (5.0, 15.0)
 _SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28084: 'feet/s'}
 _SLOWEST = 0.2
-_BLOCK_S = 0.5
+_BLOCK_S = 1.0
+_LEAST_BLOCKS = 8
 # Lengths of a mean of turns: 0.9 is a direction that strays by 26 deg, 0.98 by 12 deg.
 _FOLLOWS, _STEADY = 0.9, 0.98
 _AHEAD_DEG = 20.0
@@ -128,14 +130,13 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     found = velocities(evidence)
     if found is None:
         return
-    _, differences, own, world = found
+    steps, differences, own, world = found
     fast = by_blocks(lambda rows: np.hypot(rows[:, 0], rows[:, 1]) > _SLOWEST, differences)
     if fast.sum() < 8:
         return
-    moved, as_is, turned = _horizontal(truth, differences, own, world)
-    mean = _mean_turn(moved, turned)
     size = _usual(fast, differences)
     body_left, world_left = _usual(fast, world, differences), _usual(fast, own, differences)
+    moved, as_is, turned = _horizontal(truth, steps, differences, own, world)
     if (
         world_left < 0.5 * body_left
         and body_left > 0.05 + 0.05 * size
@@ -146,40 +147,52 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(None, None, told, 'truth twist')
         evidence.correct('truth', twist='world')
         return
-    turn = math.degrees(np.angle(mean))
-    off: Finding | None = None
-    if abs(mean) < _FOLLOWS:
-        spread, most = map(circular_deviation, (abs(mean), _FOLLOWS))
-        yield Measure(spread, most, findings.TWIST_STRAYS(topic, spread=spread), 'truth twist')
-        evidence.correct('truth', twist='positions')
+    if len(moved) < _LEAST_BLOCKS:
         return
-    if abs(turn) > _HEADING_DEG[0]:
+    mean = _mean_turn(moved, turned)
+    turn, spread = math.degrees(np.angle(mean)), circular_deviation(abs(mean))
+    if abs(mean) < _FOLLOWS:
+        yield _strays(evidence, as_is, turned, moved, spread)
+        return
+    off: Finding | None = None
+    limit = _HEADING_DEG[0] + SIGMAS * spread / math.sqrt(len(moved))
+    if abs(turn) > limit:
         kind = findings.HEADING_LARGE if abs(turn) > _HEADING_DEG[1] else findings.HEADING
         off = kind(topic, turn=turn, set=evidence.correct('truth', heading=turn).heading)
-    yield Measure(turn, _HEADING_DEG[0], off, 'truth heading', 'either')
+    yield Measure(turn, limit, off, 'truth heading', 'either')
 
 
-def _horizontal(truth: OdometryArray, *vectors: FloatArray) -> list[FloatArray]:
-    """Return the horizontal parts of velocities between stamps as complex means over half a
-    second, in which noise of positions is small, where the first ones, the true ones, are fast.
+def _horizontal(
+    truth: OdometryArray, steps: FloatArray, moved: FloatArray, *recorded: FloatArray
+) -> list[FloatArray]:
+    """Return the horizontal parts of velocities between stamps, true and recorded, as complex
+    means over a second while both are fast: noise of positions is small in them.
     """
-    both = by_blocks(lambda *rows: np.hstack([one[:, :2] for one in rows]), *vectors)
-    means = block_means(seconds(truth.stamp_ns[1:], truth.stamp_ns[0]), both, _BLOCK_S)
-    parts = [means[:, k] + 1j * means[:, k + 1] for k in range(0, means.shape[1], 2)]
-    fast = np.abs(parts[0]) > _SLOWEST
-    return [one[fast] for one in parts]
+
+    def weighted(steps: FloatArray, *rows: FloatArray) -> FloatArray:
+        weight = steps[:, None]
+        return np.hstack([*(weight * one[:, :2] for one in rows), weight])
+
+    parts = by_blocks(weighted, steps, moved, *recorded)
+    means = block_means(seconds(truth.stamp_ns[1:], truth.stamp_ns[0]), parts, _BLOCK_S)
+    means = means[:, :-1] / means[:, -1:]
+    found = [means[:, k] + 1j * means[:, k + 1] for k in range(0, means.shape[1], 2)]
+    fast = np.min(np.abs([found[0], found[-1]]), axis=0) > _SLOWEST
+    return [one[fast] for one in found]
 
 
 def _mean_turn(first: FloatArray, second: FloatArray) -> complex:
-    """Return the mean of exp(i turn) from some vectors to others; 1 where there are none."""
-    turns = np.conj(first) * second
-    turns = turns / np.maximum(np.abs(turns), 1e-12)
-    return complex(np.mean(turns)) if len(turns) else 1.0 + 0.0j
+    """Return the mean of exp(i turn) from some vectors to others, where the others are fast
+    counting more; 1 where there are none.
+    """
+    size = float(np.abs(second).sum())
+    ahead = np.conj(first) / np.maximum(np.abs(first), 1e-12)
+    return complex(np.sum(ahead * second)) / size if size > 0.0 else 1.0 + 0.0j
 
 
 def circular_deviation(length: float) -> float:
     """Return the circular standard deviation of turns, deg, from the length of their mean."""
-    return math.degrees(math.sqrt(-2.0 * math.log(max(length, 1e-3))))
+    return math.degrees(math.sqrt(-2.0 * math.log(min(max(length, 1e-3), 1.0))))
 
 
 def _is_in_world(evidence: Evidence) -> bool:
@@ -192,11 +205,39 @@ def _is_of_the_body(moved: FloatArray, as_is: FloatArray, turned: FloatArray) ->
     wrong orientation: a vehicle that keeps its course does not tell the two apart, but that it
     moves along its x axis.
     """
-    if abs(_mean_turn(moved, turned)) < _STEADY:
+    if abs(_mean_turn(moved, turned)) < _STEADY or abs(_direction(as_is)) < _STEADY:
         return False
     in_body = as_is * as_is * np.conj(turned) / np.maximum(np.abs(as_is * turned), 1e-12)
-    ahead = [abs(np.angle(one.sum())) < math.radians(_AHEAD_DEG) for one in (as_is, in_body)]
-    return ahead == [True, False]
+    turns = [abs(np.angle(_direction(one))) for one in (as_is, in_body)]
+    return bool(turns[0] < math.radians(_AHEAD_DEG) <= turns[1])
+
+
+def _direction(vectors: FloatArray) -> complex:
+    """Return the mean direction of vectors; its length is 1 where they have one direction."""
+    return _mean_turn(np.ones_like(vectors), vectors)
+
+
+def _strays(
+    evidence: Evidence, as_is: FloatArray, turned: FloatArray, moved: FloatArray, spread: float
+) -> Measure:
+    """Tell that the twist, turned by the orientation, does not follow the positions, and which of
+    the three is wrong.
+
+    A twist that keeps one direction in the body is that of something with wheels, so that the
+    orientation is wrong; nothing puts that right.
+    """
+    what, mend = 'twist', 'set `corrections: {truth: {twist: positions}}` in recording.yaml'
+    turn = turned * np.conj(as_is) / np.maximum(np.abs(turned * as_is), 1e-12)
+    if _is_in_world(evidence) and abs(_mean_turn(moved, turned * turn)) > _FOLLOWS:
+        mend = 'remove `twist: world` from recording.yaml'
+        evidence.doubtful.add('orientation')
+    elif abs(_direction(as_is)) > _FOLLOWS:
+        what, mend = 'orientation', 'record a truth with the orientation of the body'
+        evidence.doubtful.add('orientation')
+    else:
+        evidence.correct('truth', twist='positions')
+    told = findings.TWIST_STRAYS(evidence.topic('truth'), what=what, spread=spread, mend=mend)
+    return Measure(spread, circular_deviation(_FOLLOWS), told, 'truth twist')
 
 
 def _course_range(truth: OdometryArray) -> float:

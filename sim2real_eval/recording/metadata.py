@@ -88,10 +88,15 @@ def find_metadata(path: Path) -> Path | None:
     return next((each for each in [*inside, *outside, *beside] if each.is_file()), None)
 
 
-def metadata_path(path: Path) -> Path:
-    """Return the recording.yaml of a folder or file, or where it would be looked for first."""
-    usual = path.parent / f'{path.stem}.recording.yaml' if path.is_file() else None
-    return find_metadata(path) or usual or path / 'recording.yaml'
+def own_metadata(path: Path) -> tuple[Path, Path | None]:
+    """Return the recording.yaml of a folder or file that is of no other one, there or not; and the
+    one that it shares with other files, if that is in force.
+    """
+    found = find_metadata(path)
+    if not path.is_file():
+        return found or path / 'recording.yaml', None
+    own = path.parent / f'{path.stem}.recording.yaml'
+    return own, None if found == own else found
 
 
 def read_metadata(path: Path) -> Metadata:

@@ -11,10 +11,9 @@ from matplotlib.figure import Figure
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.common.findings import Finding, Severity, shown
-from sim2real_eval.preflight.findings import FORMS
+from sim2real_eval.common.findings import Finding, Severity
 from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, Line, Preflight, lines
-from sim2real_eval.recording.metadata import metadata_path
+from sim2real_eval.recording.metadata import own_metadata
 from sim2real_eval.recording.recording import ROLE_CLASSES
 from .console import add_numbers, add_words, plain_table
 from .style import figure_legend, legend_line, new_figure, tidy
@@ -76,7 +75,7 @@ def preflight_lines(told: Iterable[Finding], runs: Sequence[Preflight]) -> list[
         found.append(f'{status}{who}: {": ".join(filter(None, (one.subject, one.problem)))}')
         if one.remedy:
             found.append(f'  -> {one.remedy}')
-    return found + _correction_lines(named)
+    return found + _correction_lines(runs)
 
 
 def _named(runs: Sequence[Preflight]) -> list[tuple[str, Preflight]]:
@@ -89,37 +88,32 @@ def _few(names: Sequence[str]) -> str:
     return ', '.join(names) if len(names) < 4 else f'{names[0]}, {names[1]} and others'
 
 
-def _correction_lines(named: Sequence[tuple[str, Preflight]]) -> list[str]:
-    same: dict[str, list[str]] = {}
-    for name, run in named:
+def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
+    found = []
+    for run in runs:
         if run.corrections:
-            same.setdefault(correction_line(run.corrections), []).append(name)
-    if len(named) == 1:
-        path = named[0][1].path
-        place = str(metadata_path(Path(path))) if path else 'recording.yaml'
-        return [f'Write into {place}, in place of other corrections:\n  {line}' for line in same]
-    head = [
-        'Write into recording.yaml in the folder of each recording, in place of other corrections:'
-    ]
-    each = [f'  {", ".join(names)}: {line}' for line, names in same.items()]
-    return head + each if each else []
+            place, shared = own_metadata(Path(run.path))
+            beside = f', beside what {shared} has' if shared else ''
+            found.append(f'  {place}{beside}:')
+            found.append(f'    {correction_line(run.corrections)}')
+    return ['Write, in place of other corrections, into', *found] if found else []
 
 
 def correction_line(corrections: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return `corrections` of recording.yaml as one line, numbers as remedies have them."""
+    """Return `corrections` of recording.yaml as one line."""
     roles = (
-        f'{role}: {{{", ".join(f"{key}: {_yaml(key, value)}" for key, value in given.items())}}}'
+        f'{role}: {{{", ".join(f"{key}: {_yaml(value)}" for key, value in given.items())}}}'
         for role, given in corrections.items()
     )
     return f'corrections: {{{", ".join(roles)}}}'
 
 
-def _yaml(key: str, value: Any) -> str:
+def _yaml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return f'[{", ".join(_yaml(key, one) for one in value)}]'
-    return shown(value, FORMS.get(key, '.6g')) if isinstance(value, float) else str(value)
+        return f'[{", ".join(map(_yaml, value))}]'
+    return f'{value:.12g}' if isinstance(value, float) else str(value)
 
 
 def _short(value: float) -> str:

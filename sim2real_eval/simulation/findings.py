@@ -10,7 +10,8 @@ RATE_DIFFERS = decisive(
     'simulated at {simulated:g Hz}, real one at {real:.3g Hz}: the rate alone can change VEPD '
     'severalfold',
     'The comparison measures the difference of the rates, not of the errors.',
-    'simulate at the real rate with --match-rates (in a study file `match_rates: true`)',
+    'simulate at the real rate with --match-rates (in a study file `match_rates: true`, in Python '
+    '`simulate(..., match_rates=True)`)',
 )
 ATTITUDE_DIFFERS = routine(
     'twin.attitude_differs',

@@ -165,7 +165,7 @@ class CameraMeasurement(Measurement[FeatureArray]):
 # Lines in images: how the noise of their pixels moves the line.
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class LineArray:
     """Straight lines in frames of a camera: u cos(angle) + v sin(angle) = distance.
 

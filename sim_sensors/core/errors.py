@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import numbers
 from collections.abc import Iterable
 
 
@@ -114,3 +115,16 @@ def not_among(problem: str, name: object, known: Iterable[str]) -> str:
     """
     known = list(known)
     return f'{problem}{did_you_mean(name, known)}; must be one of {", ".join(known)}'
+
+
+def whole_number(where: str, key: str, value: object, least: int) -> None:
+    """Refuse an argument that is no integer, or below the least one, by a ParameterError.
+
+    Examples
+    --------
+    >>> whole_number('simulate', 'seed', -1, 0)
+    Traceback (most recent call last):
+    sim_sensors.core.errors.ParameterError: simulate: seed: -1 is not allowed; must be an int >= 0
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ParameterError(where, key, f'{value!r} is not allowed; must be an int >= {least}')
