@@ -273,17 +273,17 @@ def vepd(
     >>> from sim2real_eval.metrics import VelocitySeries
     >>> rng = np.random.default_rng(1)
     >>> time = np.arange(0.0, 20.0, 0.05)
-    >>> truth = 1.0 + np.sin(time)
+    >>> truth = 1.0 - np.cos(time)
     >>> def runs(noise):
     ...     errors = noise * rng.standard_normal((8, len(time)))
     ...     series = [VelocitySeries(time, truth + error, time, truth) for error in errors]
     ...     return [EvaluatedRun.of_series(one, f'run{k}') for k, one in enumerate(series)]
     >>> result = vepd(runs(0.1), runs(0.2))
     >>> print(result)
-    VEPD 0.08343: 8 real, 8 simulated runs
-      RMSE of speed       0.0659 m/s
-      entropy difference  0.101
-      95% interval        0.06811 to 0.09468
+    VEPD 0.09116: 8 real, 8 simulated runs
+      RMSE of speed       0.06592 m/s
+      entropy difference  0.1164
+      95% interval        0.08048 to 0.09977
       p-value             0.00781
     >>> result.to_dict()['n_real'], len(result.to_dict()['runs'])
     (8, 16)

@@ -59,7 +59,7 @@ def refused(capsys: pytest.CaptureFixture[str], *parameters: str) -> str:
     ('parameter', 'complaint'),
     [
         ('models:=ch_gaus', "evaluation_node: models: gps model: 'ch_gaus' is unknown"),
-        ('models:=","', 'evaluation_node: models: no model is named'),
+        ('models:=","', "evaluation_node: models: ',' has an empty entry"),
         ('imu:=chrno', "evaluation_node: imu: imu model: 'chrno' is unknown"),
         ('imu:=none.yaml', 'evaluation_node: imu: none.yaml: cannot be read'),
         ('models:=3', 'models: 3 is not allowed; must be a text'),

@@ -194,8 +194,7 @@ WORLD_TWIST = decisive(
 )
 TWIST_STRAYS = decisive(
     'check.twist_strays',
-    'wrong {what}: turned by the orientation, the twist is {spread:.0f deg} off the course, now '
-    'this way, now that',
+    'wrong {what}: turned by the orientation, the twist strays by {spread:.0f deg} off the course',
     'Body velocity and specific force of the truth mean nothing where its parts disagree.',
     '{mend}',
 )
