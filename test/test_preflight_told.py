@@ -134,12 +134,12 @@ def test_a_long_delay_of_quick_motion_is_found(seconds: float) -> None:
 
 @pytest.mark.parametrize(('span', 'width'), [(20.0, 101), (40.0, 101), (120.0, 21)])
 def test_a_long_delay_is_not_made_of_noise(span: float, width: int) -> None:
-    """Of signals that follow nothing, smooth over 2 or 10 s: at most 2 of 200 have a delay beyond
+    """Of signals that follow nothing, smooth over 2 or 10 s, at most 1 of 60 has a delay beyond
     the usual search; the seeds are fixed.
     """
     time = np.arange(0.0, span, 0.1)
     smooth, told = np.hanning(width), 0
-    for seed in range(200):
+    for seed in range(60):
         random = np.random.default_rng(seed)
         own, other = (
             np.convolve(random.normal(size=len(time) + width), smooth, 'same')[: len(time)]
@@ -149,7 +149,7 @@ def test_a_long_delay_is_not_made_of_noise(span: float, width: int) -> None:
             own, lambda delay, to=other: np.interp(time - delay, time, to), span, 1.0, longer=True
         )
         told += abs(found.seconds) > 2.2 and found.explained > 0.5
-    assert told <= 2
+    assert told <= 1
 
 
 def test_a_track_in_a_mirror_is_not_one_that_is_half_a_lap_late() -> None:
