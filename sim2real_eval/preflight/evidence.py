@@ -312,8 +312,14 @@ def mean_row(rows: FloatArray) -> FloatArray:
     return np.asarray(sum_by_blocks(np.asarray, rows) / len(rows))
 
 
-def block_means(time: FloatArray, values: FloatArray, length: float) -> FloatArray:
-    """Return the means of values, (n, k), over blocks of time of a length, s."""
+def block_means(
+    function: Callable[..., FloatArray], time: FloatArray, length: float, *values: FloatArray
+) -> FloatArray:
+    """Return the means of `function(*values)`, (n, k), over blocks of time of a length, s.
+
+    Rows do not depend on each other. They are computed where they are needed, as together they may
+    be too many for memory.
+    """
     number = by_blocks(lambda rows: np.floor((rows - time[0]) / length).astype(np.intp), time)
     starts = np.append(0, np.flatnonzero(by_blocks(np.not_equal, number[1:], number[:-1])) + 1)
     edges = np.append(starts, len(time))
@@ -321,6 +327,7 @@ def block_means(time: FloatArray, values: FloatArray, length: float) -> FloatArr
     for (some,) in time_spans([starts], np.arange(BLOCK, len(time), BLOCK)):
         if some.start < some.stop:
             first, end = edges[some.start], edges[some.stop]
-            sums.append(np.add.reduceat(values[first:end], starts[some] - first, axis=0))
+            rows = function(*(each[first:end] for each in values))
+            sums.append(np.add.reduceat(rows, starts[some] - first, axis=0))
     means: FloatArray = np.concatenate(sums) / np.diff(edges)[:, None]
     return means

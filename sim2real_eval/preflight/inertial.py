@@ -104,11 +104,10 @@ def _turning(evidence: Evidence) -> Delayed | None:
         return None
     measured, true = verticals
     time = evidence.imu_time
-    rates = by_blocks(
+    own, reference, at = block_means(
         lambda own, other, at: np.stack([own @ measured, other @ true, at], axis=1),
-        imu.angular_velocity, ideal.rate, time,
-    )  # fmt: skip
-    own, reference, at = block_means(time, rates, _BLOCK_S).T
+        time, _BLOCK_S, imu.angular_velocity, ideal.rate, time,
+    ).T  # fmt: skip
     found = find_delay(
         own,
         lambda delay: np.interp(at - delay, at, reference),
@@ -272,8 +271,10 @@ def _yaw(evidence: Evidence, align: Rotation, up: FloatArray) -> tuple[float, fl
     for measured, true in (
         (imu.linear_acceleration, ideal.force), (imu.angular_velocity, ideal.rate)
     ):  # fmt: skip
-        both = by_blocks(lambda one, other: np.hstack([align.apply(one), other]), measured, true)
-        blocks = block_means(evidence.imu_time, both, 0.5)
+        blocks = block_means(
+            lambda one, other: np.hstack([align.apply(one), other]),
+            evidence.imu_time, 0.5, measured, true,
+        )  # fmt: skip
         blocks = blocks - blocks.mean(axis=0)
         own = blocks[:, :3] @ east + 1j * (blocks[:, :3] @ north)
         reference = blocks[:, 3:] @ east + 1j * (blocks[:, 3:] @ north)
@@ -319,11 +320,11 @@ def bias(evidence: Evidence) -> Iterator[Measure]:
     imu, ideal = evidence.imu, evidence.ideal
     if imu is None or ideal is None or 'orientation' in evidence.doubtful:
         return
-    error = by_blocks(np.subtract, imu.angular_velocity, ideal.rate)
-    mean = mean_row(error)
+    both = imu.angular_velocity, ideal.rate
+    mean = np.asarray(sum_by_blocks(np.subtract, *both) / len(imu))
     size = float(np.linalg.norm(mean))
     # Vibration is gone in a second; what is left varies from one to the next.
-    blocks = block_means(evidence.imu_time, error, _INDEPENDENT_S)
+    blocks = block_means(np.subtract, evidence.imu_time, _INDEPENDENT_S, *both)
     deviation = float(blocks.std(axis=0).max()) / math.sqrt(len(blocks))
     told, limit = None, _BIAS[0] + SIGMAS * deviation
     if size > limit:

@@ -276,7 +276,7 @@ def _turns(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
     if inside.sum() < 8:
         return False
     time, rate = (rows_of(each, inside) for each in (evidence.imu_time, imu.angular_velocity))
-    return float(block_means(time, rate, 1.0).std(axis=0).max()) > _TURNING
+    return float(block_means(np.asarray, time, 1.0, rate).std(axis=0).max()) > _TURNING
 
 
 def _within(first_ns: int, last_ns: int, stamps: IntArray) -> NDArray[np.bool_]:

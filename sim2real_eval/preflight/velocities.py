@@ -173,8 +173,8 @@ def _horizontal(
         weight = steps[:, None]
         return np.hstack([*(weight * one[:, :2] for one in rows), weight])
 
-    parts = by_blocks(weighted, steps, moved, *recorded)
-    means = block_means(seconds(truth.stamp_ns[1:], truth.stamp_ns[0]), parts, _BLOCK_S)
+    time = seconds(truth.stamp_ns[1:], truth.stamp_ns[0])
+    means = block_means(weighted, time, _BLOCK_S, steps, moved, *recorded)
     means = means[:, :-1] / means[:, -1:]
     found = [means[:, k] + 1j * means[:, k + 1] for k in range(0, means.shape[1], 2)]
     fast = np.min(np.abs([found[0], found[-1]]), axis=0) > _SLOWEST
