@@ -7,6 +7,7 @@ Every call is one step of what `sim2real vepd` and `sim2real study` do, by the s
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from pathlib import Path
 
 from sim2real_eval.common.findings import by_severity
@@ -22,7 +23,7 @@ from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim2real_eval.study.adapting import true_heading
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
-from sim_sensors.core.errors import Sim2RealError, whole_number
+from sim_sensors.core.errors import ParameterError, Sim2RealError, whole_number
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
@@ -91,6 +92,11 @@ def simulate(
     >>> len(twin.gps), bool((twin.imu.stamp_ns == drive.imu.stamp_ns).all())
     (21, True)
     """
+    if isinstance(recording, str | Path):
+        raise Sim2RealError(
+            f'simulate: {str(recording)!r} is not allowed; must be a Recording, which '
+            'read_recording returns, or a motion'
+        )
     if gps is None and imu is None:
         raise Sim2RealError('simulate: neither gps nor imu is given; must be at least one')
     whole_number('simulate', 'seed', seed, 0)
@@ -148,6 +154,17 @@ def run_judge(
     >>> run.score.rmse < 0.5
     True
     """
+    if not isinstance(recording, Recording):
+        raise Sim2RealError(
+            f'run_judge: {reprlib.repr(recording)} is not allowed; must be a Recording, which '
+            'read_recording returns'
+        )
+    if not isinstance(start_heading, bool):
+        raise ParameterError(
+            'run_judge',
+            'start_heading',
+            f'{start_heading!r} is not allowed; must be True or False',
+        )
     setup = _judge_of(judge) if isinstance(judge, str | Path) else completed(judge)
     maker = TwinMaker(recording, seed=0, base_frame=setup.base_link_frame)
     heading = true_heading(maker.truth) if start_heading else None
@@ -157,7 +174,8 @@ def run_judge(
     )
     run = EvaluatedRun.of_series(series, recording.name, recording.scenario, metric=metric)
     about = (*recording.notes, *maker.remarks, *judged.notes, *run.notes)
-    return dataclasses.replace(run, estimate=judged, notes=tuple(by_severity(about)))
+    about = tuple(by_severity(about))
+    return dataclasses.replace(run, estimate=judged, judge=setup.name, notes=about)
 
 
 def _judge_of(judge: str | Path) -> Judge:

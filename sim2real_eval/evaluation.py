@@ -47,6 +47,10 @@ class EvaluatedRun:
         Estimated and true speed over time, m/s and s; the warm-up left out.
     score : RunScore
         RMSE (m/s) and difference of Wiener entropy.
+    metric : MetricOptions
+        How it was scored; runs that are compared have the same.
+    judge : str
+        Who estimated; empty for series that come from elsewhere.
     estimate : JudgedRun or None
         What the judge published; None for series that come from elsewhere.
     notes : tuple of Finding
@@ -66,6 +70,8 @@ class EvaluatedRun:
     scenario: str
     series: VelocitySeries
     score: RunScore
+    metric: MetricOptions = dataclasses.field(default_factory=MetricOptions)
+    judge: str = ''
     estimate: JudgedRun | None = None
     notes: tuple[Finding, ...] = ()
 
@@ -89,7 +95,7 @@ class EvaluatedRun:
         kept = prepare(series, metric)
         # What `prepare` did must not be done twice.
         score = score_run(kept, dataclasses.replace(metric, warmup=0.0, rezero='none'))
-        return cls(name, scenario, kept, score, notes=tuple(advice(series, metric)))
+        return cls(name, scenario, kept, score, metric, notes=tuple(advice(series, metric)))
 
     def __str__(self) -> str:
         return (
@@ -263,7 +269,8 @@ def vepd(
     Raises
     ------
     MetricError
-        When a side is no list of runs or has none, or two real runs have one name in one scenario.
+        When a side is no list of runs or has none, runs have different judges or were scored by
+        different options, or two real runs have one name in one scenario.
     ParameterError
         For a seed that is no integer >= 0.
 
@@ -298,6 +305,12 @@ def vepd(
                 f'vepd: {reprlib.repr(side)} is not allowed; must be a list of EvaluatedRun, '
                 'which run_judge makes of recordings'
             )
+    made = [{'judge': run.judge, **run.metric.to_mapping()} for run in (*real, *simulated)]
+    for key, value in made[0].items() if made else ():
+        other = next((one[key] for one in made if one[key] != value), value)
+        if other != value:
+            problem = f'{key} is {value!r} in some runs and {other!r} in others'
+            raise MetricError(f'vepd: {problem}; must be the same in all')
     names = [(run.scenario, run.name) for run in real]
     for scenario, name in names:
         if names.count((scenario, name)) > 1:

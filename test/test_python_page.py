@@ -173,11 +173,21 @@ def test_what_calls_return_prints_as_a_line_and_findings_as_sentences(made: list
 def test_wrong_arguments_are_errors_of_ours(made: list[Path]) -> None:
     recording = s2r.read_recording(made[0])
     run = s2r.run_judge(recording, 'clean')
+    slow = s2r.MetricOptions(rate=4.0)
     for wrong in ((recording, recording), ([recording], [recording]), (run, [run])):
         with pytest.raises(Sim2RealError, match='must be a list of EvaluatedRun'):
             s2r.vepd(*wrong)
     for key, value in itertools.product(('seed', 'repetition'), (-1, 1.5, '1', None)):
         with pytest.raises(Sim2RealError, match=f'{key}: {value!r} is not allowed'):
             s2r.simulate(recording, gps='ch_gauss', **{key: value})
+    for call_wrongly, problem in (
+        (lambda: s2r.run_judge('bag'), "'bag' is not allowed; must be a Recording"),
+        (lambda: s2r.run_judge(recording, start_heading=40), '40 is not allowed; must be True or'),
+        (lambda: s2r.simulate('bag', gps='ch_gauss'), "'bag' is not allowed; must be a Recording"),
+        (lambda: s2r.vepd([run], [s2r.run_judge(recording, 'paper_released')]), 'judge is'),
+        (lambda: s2r.vepd([run], [s2r.run_judge(recording, 'clean', metric=slow)]), 'rate is 15'),
+    ):
+        with pytest.raises(Sim2RealError, match=problem):
+            call_wrongly()
     with pytest.raises(Sim2RealError, match='seed: -1 is not allowed'):
         s2r.vepd([run], [run], seed=-1)

@@ -10,7 +10,8 @@ SLOW_TRUTH = routine(
     'truth comes at {rate:.3g Hz}, the grid runs at {grid:g Hz}: motion faster than {half:.3g Hz} '
     'counts as an error of the estimate, and interpolation makes the upper part of its spectrum',
     'Between its samples the truth is a straight line.',
-    'compare at the rate of the truth with --rate (in a study file `metric: {{rate: HZ}}`)',
+    'compare at the rate of the truth with --rate (in a study file `metric: {{rate: HZ}}`, in '
+    'Python `metric=MetricOptions(rate=HZ)`)',
 )
 MOVING_START = decisive(
     'truth.moving_start',

@@ -80,9 +80,12 @@ class Track:
             return found[self.step :] - found[: -self.step]
 
         first = find_delay(own, steps, self.span, _WINDOW_S, longer=longer)
-        left = np.abs(own - first.gain * steps(first.seconds))
+        true = steps(first.seconds)
+        left = np.abs(own - first.gain * true)
         kept = left <= 10.0 * float(np.median(left))
-        if kept.all() or kept.mean() < 0.5:
+        # What rests most of the time leaves its motion out where the fit is wrong: no jumps.
+        moves = float(np.sum(np.abs(true[kept]) ** 2)) > 0.5 * float(np.sum(np.abs(true) ** 2))
+        if kept.all() or kept.mean() < 0.5 or not moves:
             return first
         return find_delay(
             own[kept], lambda delay: steps(delay)[kept], self.span, _WINDOW_S, longer=longer

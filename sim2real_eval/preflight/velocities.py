@@ -30,7 +30,7 @@ _HEADING_DEG = (5.0, 15.0)
 _SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28084: 'feet/s'}
 _SLOWEST = 0.2
 _BLOCK_S = 1.0
-_LEAST_BLOCKS = 8
+_LEAST_BLOCKS = 5
 # Lengths of a mean of turns: 0.9 is a direction that strays by 26 deg, 0.98 by 12 deg.
 _FOLLOWS, _STEADY = 0.9, 0.98
 _AHEAD_DEG = 20.0
@@ -63,21 +63,20 @@ def intervals(array: MessageArray) -> FloatArray:
 
 
 def speed_ratio(evidence: Evidence) -> float | None:
-    """Return the median ratio of recorded speeds and differences of positions, while either says
-    that it moves.
+    """Return the median ratio of recorded speeds and differences of positions over half a second,
+    while either says that it moves.
     """
     found = velocities(evidence)
-    if found is None:
+    if found is None or evidence.truth is None:
         return None
-    _, moved, own, _ = found
-    recorded, speed = (lengths_of(each) for each in (own, moved))
+    steps, moved, own, _ = found
+    speed, recorded = map(np.abs, _horizontal(evidence.truth, 0.5, steps, moved, own))
     fast = speed > max(0.5 * float(np.quantile(speed, 0.8)), _SLOWEST)
     if fast.sum() < 4:
         fast = (recorded > max(0.5 * float(np.quantile(recorded, 0.8)), _MOVES)) & (speed > 0.0)
     if fast.sum() < 4:
         return None
-    ratios = by_blocks(lambda one, other, some: one[some] / other[some], recorded, speed, fast)
-    ratio = float(np.median(ratios))
+    ratio = float(np.median(recorded[fast] / speed[fast]))
     return ratio if ratio > 0.0 else None
 
 
@@ -136,7 +135,10 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
         return
     size = _usual(fast, differences)
     body_left, world_left = _usual(fast, world, differences), _usual(fast, own, differences)
-    moved, as_is, turned = _horizontal(truth, steps, differences, own, world)
+    means = _horizontal(truth, _BLOCK_S, steps, differences, own, world)
+    # Noise of positions has no direction.
+    moves = np.min(np.abs([means[0], means[-1]]), axis=0) > _SLOWEST
+    moved, as_is, turned = (one[moves] for one in means)
     if (
         world_left < 0.5 * body_left
         and body_left > 0.05 + 0.05 * size
@@ -163,10 +165,10 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
 
 
 def _horizontal(
-    truth: OdometryArray, steps: FloatArray, moved: FloatArray, *recorded: FloatArray
+    truth: OdometryArray, length: float, steps: FloatArray, *velocity: FloatArray
 ) -> list[FloatArray]:
-    """Return the horizontal parts of velocities between stamps, true and recorded, as complex
-    means over a second while both are fast: noise of positions is small in them.
+    """Return the horizontal parts of velocities between stamps as complex means over blocks of a
+    length, s, in which noise of positions is small.
     """
 
     def weighted(steps: FloatArray, *rows: FloatArray) -> FloatArray:
@@ -174,11 +176,9 @@ def _horizontal(
         return np.hstack([*(weight * one[:, :2] for one in rows), weight])
 
     time = seconds(truth.stamp_ns[1:], truth.stamp_ns[0])
-    means = block_means(weighted, time, _BLOCK_S, steps, moved, *recorded)
+    means = block_means(weighted, time, length, steps, *velocity)
     means = means[:, :-1] / means[:, -1:]
-    found = [means[:, k] + 1j * means[:, k + 1] for k in range(0, means.shape[1], 2)]
-    fast = np.min(np.abs([found[0], found[-1]]), axis=0) > _SLOWEST
-    return [one[fast] for one in found]
+    return [means[:, k] + 1j * means[:, k + 1] for k in range(0, means.shape[1], 2)]
 
 
 def _mean_turn(first: FloatArray, second: FloatArray) -> complex:

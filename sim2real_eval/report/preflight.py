@@ -23,6 +23,7 @@ _STYLES = {PASS: 'green', WARN: 'yellow', FAIL: 'bold red'}
 _MARKS = {PASS: ('#0072B2', 'o'), WARN: ('#9A6700', '^'), FAIL: ('#B3261E', 'X')}
 _BOUND = {'most': '<= ', 'least': '>= ', 'either': 'within ±', 'ratio': 'within '}
 _LEAST, _MOST = 1e-2, 1e2
+_NAMED = 12
 
 
 def preflight_table(
@@ -70,10 +71,14 @@ def preflight_lines(told: Iterable[Finding], runs: Sequence[Preflight]) -> list[
     found, named = [], _named(runs)
     for one in told:
         status = FAIL if one.severity is Severity.DECISIVE else WARN
-        where = [name for name, run in named if any(map(one.is_like, run.findings))]
-        who = f' ({len(where)} of {len(runs)}: {_few(where)})' if one.runs else ''
+        own = {
+            name: each.remedy for name, run in named for each in run.findings if one.is_like(each)
+        }
+        who = f' ({len(own)} of {len(runs)}: {_few(list(own))})' if one.runs else ''
         found.append(f'{status}{who}: {": ".join(filter(None, (one.subject, one.problem)))}')
-        if one.remedy:
+        if len(set(own.values())) > 1:
+            found += [f'  -> {name}: {remedy}' for name, remedy in own.items()]
+        elif one.remedy:
             found.append(f'  -> {one.remedy}')
     return found + _correction_lines(runs)
 
@@ -85,7 +90,7 @@ def _named(runs: Sequence[Preflight]) -> list[tuple[str, Preflight]]:
 
 
 def _few(names: Sequence[str]) -> str:
-    return ', '.join(names) if len(names) < 4 else f'{names[0]}, {names[1]} and others'
+    return ', '.join(names) if len(names) <= _NAMED else f'{", ".join(names[:_NAMED])} and others'
 
 
 def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
