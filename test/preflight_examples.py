@@ -202,6 +202,11 @@ def clipped(values: np.ndarray) -> np.ndarray:
     return values
 
 
+def delayed(values: np.ndarray) -> np.ndarray:
+    """Return rows that are 0.4 s late."""
+    return np.vstack([values[:1]] * 40 + [values[:-40]])
+
+
 FAULTS: dict[str, tuple[str, Change]] = {
     'acceleration in g': (
         'acceleration_unit', correction('imu', acceleration_scale=1 / 9.80665)
@@ -276,6 +281,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'positions in km': ('truth_scale', correction('truth', position_scale=1e-3)),
     'speeds in km/h': ('speed_scale', correction('truth', speed_scale=3.6)),
     'twist in the world': ('twist_in_world', world_twist),
+    'twist late': ('twist_late', altered('truth', linear_velocity=delayed)),
     'truth without orientation': (
         'truth_no_heading', altered('truth', orientation=lambda q: q * 0.0 + [0, 0, 0, 1])
     ),

@@ -59,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     Check('covariance there', '', messages.covariances),
     Check('axes', 'deg', positions.axes, noise_free=True),
     Check('speed', '', velocities.speeds),
+    Check('delay', 's', velocities.twist_delay),
     Check('heading', 'deg', velocities.heading),
     Check('direction of travel', 'deg', inertial.body_axes),
     Check('frozen', 's', messages.frozen),

@@ -16,10 +16,7 @@ FORMS = {
 
 
 def _key(entry: str) -> str:
-    """Return the remedy that is an entry of `corrections` in recording.yaml.
-
-    Values are those to be set in total: what was found on top of what is set there already.
-    """
+    """Return the remedy: an entry of `corrections`, with values that are set in total."""
     return f'set `corrections: {{{{{entry}}}}}` in recording.yaml'
 
 
@@ -32,8 +29,6 @@ def _levels(
         decisive(f'check.{code}_large', text, meaning, remedy),
     )
 
-
-# Messages
 
 MISSING = routine(
     'check.missing',
@@ -55,8 +50,7 @@ SHORT = routine(
 )
 FEW_RUNS = routine(
     'check.few_runs',
-    '{runs:d} recordings are too few for a significant difference: the smallest possible p-value '
-    'is {least:.2g}',
+    '{runs:d} recordings are too few for significance: the smallest p-value is {least:.2g}',
     'Runs, not samples, are independent: a permutation test of n pairs has 2^n labellings.',
     'record 6 runs or more',
 )
@@ -107,7 +101,7 @@ NO_FIX, NO_FIX_LARGE = _levels(
 FIX_KINDS = routine(
     'check.fix_kinds',
     'only {share:.0%} of the fixes are of the commonest kind, status {status:d}',
-    'The accuracy of a receiver changes with the kind of fix, so its errors are of several kinds.',
+    'The accuracy of a receiver changes with the kind of fix.',
     'compare runs with one kind of fix, or choose a GPS model that changes its state',
 )
 NO_COVARIANCE = decisive(
@@ -136,8 +130,7 @@ TRUTH_OF_SMOOTHED_FIXES = assumed(
     '{share:.1%} of the slow errors of independent ones',
     'The slow errors of the fixes are in the truth too, so the real GPS seems to be better than '
     'it is. Against an independent truth, errors of a receiver are white or wander: they have at '
-    'least as much power at low as at high frequencies. Interpolation or smoothing of the fixes '
-    'leaves the quick ones alone.',
+    'least as much power at low as at high frequencies.',
     'trust the order of the models more than their distance, or take a truth from another source',
 )
 PESSIMISTIC = assumed(
@@ -191,6 +184,12 @@ WORLD_TWIST = decisive(
     'as it is, but by {body:.2g m/s} turned by the orientation',
     'nav_msgs/Odometry has the twist in the axes of the body.',
     _key('truth: {{twist: world}}'),
+)
+TWIST_LATE = decisive(
+    'check.twist_late',
+    'the twist is {delay:+.2f s} off the differences of positions (positive: late)',
+    'The error of every estimate is taken against the speed of another time.',
+    _key('truth: {{twist: positions}}'),
 )
 TWIST_STRAYS = decisive(
     'check.twist_strays',

@@ -18,7 +18,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.blocks import blocks, by_blocks, lengths_of, seconds, steps_of
 from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
 from . import findings
-from .delays import SIGMAS
+from .delays import SIGMAS, find_delay
 from .evidence import Evidence, block_means
 from .outcome import Measure
 
@@ -31,6 +31,10 @@ _SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28
 _SLOWEST = 0.2
 _BLOCK_S = 1.0
 _LEAST_BLOCKS = 5
+# A filter of the speeds is as late as 0.1 s; at 1 m/s^2 that is 0.1 m/s.
+_LATE_S = 0.1
+_SHORT_S = 0.3
+_LEAST_DELAYED = 32
 # Lengths of a mean of turns: 0.9 is a direction that strays by 26 deg, 0.98 by 12 deg.
 _FOLLOWS, _STEADY = 0.9, 0.98
 _AHEAD_DEG = 20.0
@@ -110,6 +114,30 @@ def speeds(evidence: Evidence) -> Iterator[Measure]:
             total = evidence.correct('truth', speed_scale=back)
             told = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, set=total.speed_scale)
     yield Measure(ratio, math.exp(SPEED_SCALE), told, 'truth', 'ratio')
+
+
+def twist_delay(evidence: Evidence) -> Iterator[Measure]:
+    """The delay of recorded speeds behind differences of positions; speeds need no axes."""
+    found = velocities(evidence)
+    if found is None or evidence.truth is None:
+        return
+    steps, moved, own, _ = found
+    true, recorded = map(np.abs, _horizontal(evidence.truth, _SHORT_S, steps, moved, own))
+    if float(np.median(steps)) > _SHORT_S or len(true) < _LEAST_DELAYED or not recorded.any():
+        return
+    ends = seconds(evidence.truth.stamp_ns[1:], evidence.truth.stamp_ns[0])
+    at = block_means(lambda end, step: (end - 0.5 * step)[:, None], ends, _SHORT_S, ends, steps)
+    at = at[:, 0]
+    late = find_delay(
+        recorded, lambda delay: np.interp(at - delay, at, true), float(at[-1] - at[0]), 1.0
+    )
+    if late.explained < 0.5:
+        return
+    told = None
+    if abs(late.seconds) > _LATE_S:
+        told = findings.TWIST_LATE(evidence.topic('truth'), delay=late.seconds)
+        evidence.correct('truth', twist='positions')
+    yield Measure(late.seconds, _LATE_S, told, 'truth twist delay', 'either')
 
 
 def heading(evidence: Evidence) -> Iterator[Measure]:
