@@ -18,7 +18,15 @@ from sim2real_eval.simulation.ideal_imu import ideal_imu, ideal_on
 from sim2real_eval.simulation.spans import span_of
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import BLOCK, by_blocks, column_of, seconds, sum_by_blocks, time_spans
+from sim_sensors.core.blocks import (
+    BLOCK,
+    by_blocks,
+    column_of,
+    seconds,
+    steps_of,
+    sum_by_blocks,
+    time_spans,
+)
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import (
     FixArray,
@@ -205,6 +213,26 @@ class Evidence:
         return None if self.maker is None else self.maker.truth
 
     @cached_property
+    def velocities(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
+        """Of the intervals of the truth their lengths, differences of positions, and recorded
+        velocities as they are and turned to the world; None where none are recorded.
+        """
+        truth = self.truth
+        if truth is None or not truth.linear_velocity.any() or len(truth) < 4:
+            return None
+        steps = intervals(truth)
+        moved = by_blocks(
+            lambda after, before, steps: (after - before) / steps[:, None],
+            truth.position[1:], truth.position[:-1], steps,
+        )  # fmt: skip
+        world = by_blocks(rotations.rotate, truth.orientation, truth.linear_velocity)
+        own, world = (
+            by_blocks(lambda after, before: 0.5 * (after + before), each[1:], each[:-1])
+            for each in (truth.linear_velocity, world)
+        )
+        return steps, moved, own, world
+
+    @cached_property
     def imu(self) -> ImuArray | None:
         """The IMU, while there is truth, if there is any."""
         imu = self._messages('imu')
@@ -308,6 +336,11 @@ def _rounded(value: Any, form: str) -> Any:
     if isinstance(value, list):
         return [_rounded(one, form) for one in value]
     return float(format(value, form)) + 0.0 if isinstance(value, float) else value
+
+
+def intervals(array: MessageArray) -> FloatArray:
+    """Return the time from each sample to the next, s."""
+    return by_blocks(lambda steps: steps * 1e-9, steps_of(array.stamp_ns))
 
 
 def mean_row(rows: FloatArray) -> FloatArray:

@@ -18,9 +18,8 @@ from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArr
 from sim_sensors.motion.ideal import InertialMotion, SurveyedMotion
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings
-from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means
+from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means, intervals
 from .outcome import Measure
-from .velocities import intervals
 
 _NEEDED = ('imu', 'gps', 'truth')
 _NOISE_FREE = ('imu', 'gps', 'mag')

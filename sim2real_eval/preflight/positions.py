@@ -17,9 +17,9 @@ from sim_sensors.core.blocks import by_blocks, lengths_of
 from sim_sensors.core.measurements import FloatArray
 from . import findings
 from .delays import SIGMAS, Delayed
-from .evidence import Evidence, Track
+from .evidence import Evidence, Track, intervals
 from .outcome import Measure
-from .velocities import SCALE, SPEED_SCALE, intervals, plain, plane, speed_ratio, velocities
+from .velocities import SCALE, SPEED_SCALE, plain, plane, speed_ratio
 
 # 5 % of the speed appears as lateral velocity at 3 deg, 17 % at 10 deg.
 _TURN_DEG = (3.0, 10.0)
@@ -145,7 +145,7 @@ def jumps(evidence: Evidence) -> Iterator[Measure]:
     """
     truth, track = evidence.truth, evidence.track
     if truth is not None and len(truth) > 8 and 'steps' not in evidence.doubtful:
-        found = velocities(evidence)
+        found = evidence.velocities
         steps = intervals(truth)
         usual = steps < 3.0 * np.median(steps)
         if found is not None:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import blocks, by_blocks, lengths_of, seconds, steps_of
-from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
+from sim_sensors.core.blocks import blocks, by_blocks, lengths_of, seconds
+from sim_sensors.core.measurements import FloatArray, OdometryArray
 from . import findings
 from .delays import SIGMAS, find_delay
 from .evidence import Evidence, block_means
@@ -41,36 +41,11 @@ _AHEAD_DEG = 20.0
 _MOVES = 0.5
 
 
-def velocities(evidence: Evidence) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
-    """Return intervals, differences of positions, and recorded velocities as they are and turned
-    to the world, of the intervals of the truth in which it moves; None where none are recorded.
-    """
-    truth = evidence.truth
-    if truth is None or not truth.linear_velocity.any() or len(truth) < 4:
-        return None
-    steps = intervals(truth)
-    moved = by_blocks(
-        lambda after, before, steps: (after - before) / steps[:, None],
-        truth.position[1:], truth.position[:-1], steps,
-    )  # fmt: skip
-    world = by_blocks(rotations.rotate, truth.orientation, truth.linear_velocity)
-    own, world = (
-        by_blocks(lambda after, before: 0.5 * (after + before), each[1:], each[:-1])
-        for each in (truth.linear_velocity, world)
-    )
-    return steps, moved, own, world
-
-
-def intervals(array: MessageArray) -> FloatArray:
-    """Return the time from each sample to the next, s."""
-    return by_blocks(lambda steps: steps * 1e-9, steps_of(array.stamp_ns))
-
-
 def speed_ratio(evidence: Evidence) -> float | None:
     """Return the median ratio of recorded speeds and differences of positions over half a second,
     while either says that it moves.
     """
-    found = velocities(evidence)
+    found = evidence.velocities
     if found is None or evidence.truth is None:
         return None
     steps, moved, own, _ = found
@@ -118,7 +93,7 @@ def speeds(evidence: Evidence) -> Iterator[Measure]:
 
 def twist_delay(evidence: Evidence) -> Iterator[Measure]:
     """The delay of recorded speeds behind differences of positions; speeds need no axes."""
-    found = velocities(evidence)
+    found = evidence.velocities
     if found is None or evidence.truth is None:
         return
     steps, moved, own, _ = found
@@ -154,7 +129,7 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(most, None, findings.NO_HEADING(topic, turn=most, course=course), 'truth')
         evidence.doubtful.add('orientation')
         return
-    found = velocities(evidence)
+    found = evidence.velocities
     if found is None:
         return
     steps, differences, own, world = found
