@@ -91,9 +91,8 @@ def _measurable(real: Sequence[SensorSignals], sets: _Found) -> _Found:
 
 def _read(task: tuple[Source, str], study: SignalStudy, options: SignalOptions) -> _Found | str:
     source, side = task
-    # A real magnetometer or camera is looked at only where one is simulated.
-    simulated = {kind for twin in study.twins for kind in twin.models}
-    sensors = ['imu', 'gps', *simulated.intersection(['mag', 'camera'])]
+    # A real sensor is looked at only where one is simulated.
+    sensors = list(dict.fromkeys(kind for twin in study.twins for kind in twin.models))
     try:
         recording, base = source.read(), options.base_frame
         maker = maker_with_field(recording, study.world, seed=options.seed, base_frame=base)

@@ -222,7 +222,9 @@ def _lag(value: float | None, std: float | None) -> str:
     if value is None or std is None:
         return rounded(value if value is None else 1e3 * value, 1)
     places = max(-math.floor(math.log10(1e3 * std)), 0) if std > 0.0 else 1
-    return f'{1e3 * value:.{min(places, 2)}f}±{1e3 * std:.{min(places, 2)}f}'
+    places = min(places, 2)
+    # No minus before zeros.
+    return f'{round(1e3 * value, places) + 0.0:.{places}f}±{1e3 * std:.{places}f}'
 
 
 def _p_value(value: float | None) -> str:

@@ -15,56 +15,60 @@ from sim_sensors.core.scratch import release
 
 _LEAST_CORRELATION = 0.5
 _LEAST_OVERLAP = 8
+_ROUNDING = 1e-12  # of squares
 _AT_ONCE = 1 << 16  # samples that are correlated
 _PARTS = 16  # whose sums tell the uncertainty
 
 
 @dataclasses.dataclass(frozen=True)
 class Lag:
-    """Delay of one series behind another, s (positive: the series comes late), the correlation
-    at that peak, and the standard uncertainty of the delay, s.
+    """Delay of one series behind another, s (positive: the series comes late), and its standard
+    uncertainty, s.
     """
 
     seconds: float
-    correlation: float
     std: float
 
 
 def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: float) -> Lag | None:
     """Return the lag at which a series is most like a reference.
 
-    At every lag the correlation coefficient is taken over the overlap alone, about its own mean,
-    all columns together (the covariances and the variances summed over them). That is 1 for the
-    right lag also where the signals drift, which the plain cross-correlation is not. Between
-    samples the peak is that of the parabola through the three highest.
+    At every lag the correlation coefficient of each column is taken over the overlap alone, about
+    its own mean. That is 1 for the right lag also where the signals drift, which the plain
+    cross-correlation is not. The lag is the likeliest of columns with independent noise and gains
+    of their own, where -log(1 - r^2), summed over them, is largest: an axis about which nothing
+    moves says nothing, whatever its noise. Between samples the peak is that of the parabola
+    through the three highest, of coefficients weighted as at the peak.
 
     Series and reference are (n, k) on a grid of `rate` Hz; `max_lag` s is looked at to either
-    side. None when there is no peak to speak of: it lies at the end of the range, the correlation
-    there is below 0.5, or the lag is less certain than that range.
+    side. None when there is no peak to speak of: it lies at the end of the range, no column
+    correlates by 0.5 there, or the lag is less certain than that range.
     """
     n = len(series)
     most = min(round(max_lag * rate), n - _LEAST_OVERLAP)
     if most < 1:
         return None
-    coefficients = _correlations(series, reference, most)
-    peak = int(np.argmax(coefficients))
-    if peak in (0, 2 * most) or not coefficients[peak] >= _LEAST_CORRELATION:
+    alike = np.clip(_correlations(series, reference, most), 0.0, 1.0)
+    left = np.maximum(1.0 - alike**2, _ROUNDING)
+    peak = int(np.argmin(np.sum(np.log(left), axis=1)))
+    if peak in (0, 2 * most) or not alike[peak].max() >= _LEAST_CORRELATION:
         return None
-    before, top, after = coefficients[peak - 1 : peak + 2]
+    before, top, after = alike[peak - 1 : peak + 2] @ (alike[peak] / left[peak])
     bend = before - 2.0 * top + after
     shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
     std = _lag_deviation(series, reference, peak - most) / rate
     if std > max_lag:
         return None
-    return Lag(float((peak - most + shift) / rate), min(float(top), 1.0), std)
+    return Lag(float((peak - most + shift) / rate), std)
 
 
 def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
     """Return the standard uncertainty, samples, of a lag near `lag` of a behind b.
 
     A small delay s turns the reference b into b - s b': least squares of the difference on b' give
-    s, and what is left over its uncertainty. Errors that last are no white noise, so the variance
-    of the sum of products is that of the sums over 16 parts in a row.
+    s, and what is left over its uncertainty; each column weighs by its errors. Errors that last
+    are no white noise, so the variance of the sum of products is that of the sums over 16 parts in
+    a row.
     """
     n = len(a)
     a, b = a[max(lag, 0) : n + min(lag, 0)], b[max(-lag, 0) : n - max(lag, 0)]
@@ -72,6 +76,8 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
     if count < 2:
         return float('nan')
     mean = sum_by_blocks(np.subtract, a, b) / len(b)
+    power = sum_by_blocks(lambda *both: np.square(np.subtract(*both) - mean), a, b)
+    weights = 1.0 / np.maximum(power / (float(power.max()) or 1.0), _ROUNDING)
 
     def powers(first: int, last: int) -> FloatArray:
         """Sums of b'^2, and of b' times the error about its mean, from a row to before another."""
@@ -79,18 +85,18 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
         for part in blocks(last - first):
             rows = slice(first + part.start, first + part.stop)
             slope, error = _slope(b, rows), a[rows] - b[rows] - mean
-            total += np.sum(slope * slope), np.sum(slope * error)
+            total += np.sum(slope * slope @ weights), np.sum(slope * error @ weights)
         return total
 
     # As even as they go, the longer ones first.
     least, more = divmod(len(b), count)
     ends = [i * least + min(i, more) for i in range(count + 1)]
     squares, products = np.transpose([powers(*each) for each in itertools.pairwise(ends)])
-    power = float(squares.sum())
-    if not power > 0.0:
+    total = float(squares.sum())
+    if not total > 0.0:
         return float('nan')
-    left = products - squares * products.sum() / power
-    return float(np.sqrt(count * np.var(left, ddof=1)) / power)
+    left = products - squares * products.sum() / total
+    return float(np.sqrt(count * np.var(left, ddof=1)) / total)
 
 
 def _slope(values: FloatArray, rows: slice) -> FloatArray:
@@ -101,7 +107,8 @@ def _slope(values: FloatArray, rows: slice) -> FloatArray:
 
 
 def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
-    """Correlation coefficient of a[k:] and b[:n-k] about their own means at lags -most .. most.
+    """Correlation coefficients (lags, k) of a[k:] and b[:n-k] about their own means at lags
+    -most .. most, by column.
 
     All sums of products at once by FFT, those of one series alone as running sums.
     """
@@ -112,10 +119,9 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
     sums_a, squares_a = _between(a, means[0], begin, rest)
     sums_b, squares_b = _between(b, means[1], rest, begin)
     count = (n - begin - rest)[:, None]
-    covariance = _products(a, b, means, most) - np.sum(sums_a * sums_b / count, axis=1)
+    covariance = _products(a, b, means, most) - sums_a * sums_b / count
     power_a, power_b = (
-        np.sum(squares - sums**2 / count, axis=1)
-        for sums, squares in ((sums_a, squares_a), (sums_b, squares_b))
+        squares - sums**2 / count for sums, squares in ((sums_a, squares_a), (sums_b, squares_b))
     )
     # What is left of a constant is rounding; without a lag all squares are added up.
     good = power_a > 1e-12 * float(np.sum(squares_a[most]))
@@ -125,7 +131,7 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
 
 
 def _products(a: FloatArray, b: FloatArray, means: Sequence[FloatArray], most: int) -> FloatArray:
-    """Return the sums over k and columns of a[k] b[k - lag], less their means, for lags
+    """Return the sums (lags, columns) over k of a[k] b[k - lag], less their means, for lags
     -most .. most.
 
     The transform of a part is long enough for what goes round its end to be of longer lags.
@@ -134,16 +140,16 @@ def _products(a: FloatArray, b: FloatArray, means: Sequence[FloatArray], most: i
 
     n = len(a)
     size = next_fast_len(min(n + 2 * most, max(_AT_ONCE, 8 * most)), real=True)
-    total = np.zeros(size // 2 + 1, dtype=np.complex128)
+    total = np.zeros((size // 2 + 1, a.shape[1]), dtype=np.complex128)
     for start in range(0, n, size - 2 * most):
         end = min(start + size - 2 * most, n)
         low = start - most
         around = b[max(low, 0) : end + most] - means[1]
         around = np.pad(around, ((max(-low, 0), 0), (0, 0)))
         own, other = (rfft(one, size, axis=0) for one in (a[start:end] - means[0], around))
-        total += (np.conj(own) * other) @ np.ones(own.shape[1])
+        total += np.conj(own) * other
         release()
-    return np.asarray(irfft(total, size)[2 * most :: -1])
+    return np.asarray(irfft(total, size, axis=0)[2 * most :: -1])
 
 
 def _between(
