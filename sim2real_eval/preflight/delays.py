@@ -70,6 +70,7 @@ def find_delay(
     independent: float,
     *,
     longer: bool = False,
+    tolerated: float = 0.0,
 ) -> Delayed:
     """Return the delay of a measurement, (n,) real or complex, behind a reference.
 
@@ -80,7 +81,8 @@ def find_delay(
     one may fit by chance.
 
     `reference` returns it at a delay, s; `span` is the length of the run and `independent` the
-    time after which errors are independent, s.
+    time after which errors are independent, s. What explains no more, but by chance, than a delay
+    up to the `tolerated` one, s, is no delay.
     """
     centred = measured - measured.mean()
     power = float(np.mean(np.abs(centred) ** 2))
@@ -115,7 +117,8 @@ def find_delay(
     gain, left, size = fit(delay)
     none = fit(0.0)
     found = Delayed(delay, gain, left, power, freedom, 0.0)
-    if not found.is_better_than(none[1]):
+    within = round(tolerated / _STEP_S)
+    if not found.is_better_than(min(map(left_at, range(-within, within + 1)))):
         gain, left, size, delay = *none, 0.0
     deviation = math.sqrt(left / (freedom * size)) if size > 1e-12 else math.inf
     return Delayed(delay, gain, left, power, freedom, deviation)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import blocks, by_blocks, lengths_of, seconds
+from sim_sensors.core.blocks import blocks, by_blocks, column_of, lengths_of, seconds
 from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.scratch import joined
 from . import findings
 from .delays import SIGMAS, find_delay
 from .evidence import Evidence, block_means
@@ -96,23 +97,37 @@ def twist_delay(evidence: Evidence) -> Iterator[Measure]:
     found = evidence.velocities
     if found is None or evidence.truth is None:
         return
-    steps, moved, own, _ = found
-    true, recorded = map(np.abs, _horizontal(evidence.truth, _SHORT_S, steps, moved, own))
-    if float(np.median(steps)) > _SHORT_S or len(true) < _LEAST_DELAYED or not recorded.any():
+    truth, (steps, moved, own, _) = evidence.truth, found
+    period = float(np.median(steps))
+    (true,) = map(np.abs, _horizontal(truth, _SHORT_S, steps, moved))
+    if period > _SHORT_S or len(true) < _LEAST_DELAYED or not own[:, :2].any():
         return
-    ends = seconds(evidence.truth.stamp_ns[1:], evidence.truth.stamp_ns[0])
-    at = block_means(lambda end, step: (end - 0.5 * step)[:, None], ends, _SHORT_S, ends, steps)
-    at = at[:, 0]
-    late = find_delay(
-        recorded, lambda delay: np.interp(at - delay, at, true), float(at[-1] - at[0]), 1.0
-    )
-    if late.explained < 0.5:
+    time = seconds(truth.stamp_ns, truth.stamp_ns[0])
+    middles = block_means(
+        lambda end, step: (end - 0.5 * step)[:, None], time[1:], _SHORT_S, time[1:], steps
+    )[:, 0]
+    way = [joined(np.zeros(1), np.cumsum(column_of(own, axis) * steps)) for axis in (0, 1)]
+
+    def speed(delay: float) -> FloatArray:
+        """Return the recorded one of a delay before: means over the time of a block, whose noise
+        does not depend on where in a step it begins.
+        """
+        half = 0.5 * _SHORT_S
+        centre = np.clip(middles - delay, half, time[-1] - half)
+        ends = [centre - half, centre + half]
+        x, y = (np.diff([np.interp(end, time, one) for end in ends], axis=0)[0] for one in way)
+        return np.hypot(x, y)
+
+    limit = max(_LATE_S, 0.5 * period)
+    span = float(middles[-1] - middles[0])
+    early = find_delay(true, speed, span, 1.0, tolerated=limit)
+    if early.explained < 0.5:
         return
-    told = None
-    if abs(late.seconds) > _LATE_S:
-        told = findings.TWIST_LATE(evidence.topic('truth'), delay=late.seconds)
+    delay, told = 0.0 - early.seconds, None
+    if abs(delay) > limit:
+        told = findings.TWIST_LATE(evidence.topic('truth'), delay=delay)
         evidence.correct('truth', twist='positions')
-    yield Measure(late.seconds, _LATE_S, told, 'truth twist delay', 'either')
+    yield Measure(delay, limit, told, 'truth twist delay', 'either')
 
 
 def heading(evidence: Evidence) -> Iterator[Measure]:
