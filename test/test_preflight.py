@@ -202,14 +202,6 @@ def test_the_twelve_good_drives_pass(real_dir: Path) -> None:
     assert set.union(*told) == set.intersection(*told) | {'check.moving_start'}
 
 
-def test_a_twist_in_the_world_is_told_of_each_real_drive(real_dir: Path) -> None:
-    """Also of those that go straight ahead, eastward, most of the time."""
-    for path in sorted((real_dir / 'drive0708/segments').glob('*/bag')):
-        found = codes(FAULTS['twist in the world'][1](read_recording(path)))
-        assert 'twist_in_world' in found, path
-        assert 'truth_jumps' not in found, path
-
-
 def test_a_truth_that_was_made_of_the_fixes_is_named() -> None:
     """As fixes without any error are."""
     run = check(good(gps='baseline'))

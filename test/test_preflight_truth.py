@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from ideal_examples import Shaken, noise_free_imu, recorded, simulated
-from preflight_examples import altered, good, held
+from preflight_examples import altered, good, held, world_twist
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection, TruthCorrection
+from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.ideal_imu import forget, ideal_imu
 from sim2real_eval.simulation.twin_maker import TwinMaker
@@ -95,3 +97,11 @@ def test_messages_that_cannot_be_written_are_put_right_in_a_copy(
     expected = correction.applied(array)
     for name in shut:
         np.testing.assert_array_equal(getattr(right, name), getattr(expected, name))
+
+
+def test_a_twist_in_the_world_is_told_of_each_real_drive(real_dir: Path) -> None:
+    """Also of those that go straight ahead, eastward, most of the time."""
+    for path in sorted((real_dir / 'drive0708/segments').glob('*/bag')):
+        found = {one.code for one in check(world_twist(read_recording(path))).findings}
+        assert 'check.twist_in_world' in found, path
+        assert 'check.truth_jumps' not in found, path

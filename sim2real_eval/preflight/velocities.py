@@ -116,7 +116,7 @@ def twist_delay(evidence: Evidence) -> Iterator[Measure]:
         centre = np.clip(middles - delay, half, time[-1] - half)
         ends = [centre - half, centre + half]
         x, y = (np.diff([np.interp(end, time, one) for end in ends], axis=0)[0] for one in way)
-        return np.hypot(x, y)
+        return np.asarray(np.hypot(x, y))
 
     limit = max(_LATE_S, 0.5 * period)
     span = float(middles[-1] - middles[0])
