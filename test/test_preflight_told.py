@@ -234,18 +234,27 @@ def test_noise_of_positions_is_no_twist_that_strays(rate: int, speed: float, res
         assert not found & WRONG, (seed, found)
 
 
-@pytest.mark.parametrize(('speed', 'noise'), [(0.5, 0.02), (1.0, 0.003), (1.0, 0.02)])
+@pytest.mark.parametrize(
+    ('lasts', 'speed', 'noise'),
+    [
+        (20.0, 0.5, 0.02),
+        (20.0, 1.0, 0.003),
+        (20.0, 1.0, 0.02),
+        (3.0, 1.0, 0.003),
+        (3.0, 0.5, 0.02),
+    ],
+)
 def test_a_robot_that_mostly_stands_beside_noise_of_its_truth_is_good(
-    speed: float, noise: float
+    lasts: float, speed: float, noise: float
 ) -> None:
-    """It drives 20 of 120 s: nothing of its truth is wrong, and where the heading is, its IMU and
-    the direction in which it travels are not blamed. Four runs of each.
+    """It drives for some of 120 s: nothing of its truth is wrong, and where the heading is, its
+    IMU and the direction in which it travels are not blamed. Four runs of each.
     """
     imu = dataclasses.replace(load_imu('xsens_mtx'), orientation=load_imu('ideal').orientation)
     for seed in range(4):
         random, time = np.random.default_rng(seed), np.arange(0.0, 120.0, 0.05)
-        drives = (time > 50.0) & (time < 70.0)
-        course = 0.4 + np.clip(0.06 * (time - 50.0), 0.0, 1.2)
+        drives = (time > 50.0) & (time < 50.0 + lasts)
+        course = 0.4 + np.clip(0.06 * (time - 50.0), 0.0, 0.06 * lasts)
         velocity = (speed * drives)[:, None] * np.stack(
             [np.cos(course), np.sin(course), 0.0 * time], axis=1
         )

@@ -86,8 +86,8 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     scale = 1.0 / abs(found.gain)
     told, limit = None, SCALE + SIGMAS * found.deviation / abs(found.gain)
     if abs(math.log(scale)) > limit:
-        back, ratio = plain(1.0 / scale), speed_ratio(evidence)
-        both = ratio is not None and abs(math.log(ratio)) < SPEED_SCALE
+        back, speed = plain(1.0 / scale), speed_ratio(evidence)
+        both = speed is not None and abs(math.log(speed[0])) < SPEED_SCALE + speed[1]
         total = evidence.correct('truth', position_scale=back, speed_scale=back if both else 1.0)
         key = f', speed_scale: {total.speed_scale:.6g}' if both else ''
         told = findings.TRUTH_SCALE(topic, scale=1.0 / back, set=total.position_scale, speeds=key)

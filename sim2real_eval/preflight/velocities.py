@@ -42,9 +42,9 @@ _AHEAD_DEG = 20.0
 _MOVES = 0.5
 
 
-def speed_ratio(evidence: Evidence) -> float | None:
+def speed_ratio(evidence: Evidence) -> tuple[float, float] | None:
     """Return the median ratio of recorded speeds and differences of positions over half a second,
-    while either says that it moves.
+    while either says that it moves; and how far its logarithm may be off by chance.
     """
     found = evidence.velocities
     if found is None or evidence.truth is None:
@@ -56,8 +56,13 @@ def speed_ratio(evidence: Evidence) -> float | None:
         fast = (recorded > max(0.5 * float(np.quantile(recorded, 0.8)), _MOVES)) & (speed > 0.0)
     if fast.sum() < 4:
         return None
-    ratio = float(np.median(recorded[fast] / speed[fast]))
-    return ratio if ratio > 0.0 else None
+    ratios = recorded[fast] / speed[fast]
+    ratio = float(np.median(ratios))
+    if not ratio > 0.0:
+        return None
+    # A robust deviation, and the standard error of a median by it.
+    deviation = 1.48 * float(np.median(np.abs(ratios / ratio - 1.0)))
+    return ratio, SIGMAS * 1.25 * deviation / math.sqrt(len(ratios))
 
 
 def plain(factor: float) -> float:
@@ -72,11 +77,12 @@ def speeds(evidence: Evidence) -> Iterator[Measure]:
     A ratio needs no axes, and a median no positions without jumps. 15 % are beyond the noise of
     the positions of any truth, and below the next unit, feet for metres.
     """
-    ratio, told = speed_ratio(evidence), None
-    if ratio is None:
+    found, told = speed_ratio(evidence), None
+    if found is None:
         return
-    topic = evidence.topic('truth')
-    if abs(math.log(ratio)) > SPEED_SCALE:
+    (ratio, doubt), topic = found, evidence.topic('truth')
+    limit = SPEED_SCALE + doubt
+    if abs(math.log(ratio)) > limit:
         near = [one for one in _SPEEDS if abs(ratio / one - 1.0) < SCALE]
         if evidence.track is None and not 0.05 < ratio < 20.0:
             back = plain(ratio)
@@ -89,7 +95,7 @@ def speeds(evidence: Evidence) -> Iterator[Measure]:
             back = 1.0 / (near[0] if near else ratio)
             total = evidence.correct('truth', speed_scale=back)
             told = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, set=total.speed_scale)
-    yield Measure(ratio, math.exp(SPEED_SCALE), told, 'truth', 'ratio')
+    yield Measure(ratio, math.exp(limit), told, 'truth', 'ratio')
 
 
 def twist_delay(evidence: Evidence) -> Iterator[Measure]:
@@ -153,10 +159,14 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
         return
     size = _largest(fast, differences)
     body_left, world_left = _largest(fast, world, differences), _largest(fast, own, differences)
-    means = _horizontal(truth, _BLOCK_S, steps, differences, own, world)
-    # Noise of positions has no direction.
-    moves = np.min(np.abs([means[0], means[-1]]), axis=0) > _SLOWEST
-    moved, as_is, turned = (one[moves] for one in means)
+    # What drives for a few seconds is seen in shorter blocks, whose noise is no twist that strays.
+    for length in (_BLOCK_S, _SHORT_S):
+        means = _horizontal(truth, length, steps, differences, own, world)
+        # Noise of positions has no direction.
+        moves = np.min(np.abs([means[0], means[-1]]), axis=0) > _SLOWEST
+        moved, as_is, turned = (one[moves] for one in means)
+        if len(moved) >= _LEAST_BLOCKS:
+            break
     if (
         world_left < 0.5 * body_left
         and body_left > 0.05 + 0.05 * size
@@ -172,7 +182,8 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     mean = _mean_turn(moved, turned)
     turn, spread = math.degrees(np.angle(mean)), circular_deviation(abs(mean))
     if abs(mean) < _FOLLOWS:
-        yield _strays(evidence, as_is, turned, moved, spread)
+        if length == _BLOCK_S:
+            yield _strays(evidence, as_is, turned, moved, spread)
         return
     off: Finding | None = None
     limit = _HEADING_DEG[0] + SIGMAS * spread / math.sqrt(len(moved))
