@@ -143,6 +143,14 @@ def test_late_sensor_is_found_and_put_right() -> None:
             assert row.lag_real == pytest.approx(0.035, abs=0.002)
             assert row.lag_simulated == pytest.approx(0.0, abs=1e-3)
     assert rmse['none'] == rmse['report'] > 5 * rmse['apply']
+    # What is not certain is left in.
+    noise = np.random.default_rng(4).normal(0.0, 0.05, (len(run.imu), 3))
+    imu = dataclasses.replace(run.imu, angular_velocity=run.imu.angular_velocity + noise)
+    (row, other) = (
+        rows_of(compare_signals([run.with_messages('imu', imu)], [run], options))['angular_rate_z']
+        for options in (PLAIN, dataclasses.replace(PLAIN, align='apply'))
+    )
+    assert other.lag_real != 0.0 == row.real.rmse - other.real.rmse
 
 
 def test_yaw_is_of_the_orientation_where_there_is_one() -> None:
@@ -238,6 +246,7 @@ WRONG = {
     '--real circle_1 --rate 1e9 --out o': "'1e9' must be a number >= 0 and <= 10000",
     '--real circle_1 --rate 0.1 --out o --models ch_rw': 'must give 16 or more',
     '--real circle_1 --align maybe --out o': 'invalid choice',
+    '--real circle_1 --imu= --out o': '--imu: is empty; must name a model or more',
     '--real circle_1 --max-lag 0 --out o': "'0' must be a number > 0",
     '--real circle_1 --max-lag 99 --out o': "--max-lag: '99' must be a number > 0 and",
     '--real circle_1 --out full': 'full: exists',

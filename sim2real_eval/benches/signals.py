@@ -99,7 +99,12 @@ def _read(task: tuple[Source, str], study: SignalStudy, options: SignalOptions) 
         own = maker.real
         if side == REAL:
             told = remarks(recording, recording.notes, base_frame=base, maker=maker)
-            own = dataclasses.replace(own, notes=told)
+            # Of sensors that nobody asked for, nobody wants to know.
+            others = {'imu', 'gps', 'mag'}.difference(sensors) if study.twins else set()
+            silent = {recording.roles.get(role) for role in others}
+            own = dataclasses.replace(
+                own, notes=tuple(one for one in told if one.subject not in silent)
+            )
         if side == SIMULATED or not study.twins:
             return {side: [run_signals(own, options, maker=maker)]}
         found = {REAL: [run_signals(own, options, sensors=sensors, maker=maker)]}

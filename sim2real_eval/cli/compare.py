@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 
 from sim2real_eval.signals.options import SignalOptions
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import add_out, add_shared, sources, world_of
 from .options import STUDY, OptionSet
@@ -129,6 +130,9 @@ def run(options: argparse.Namespace) -> int:
         simulated = sources(options.sim, options.topic, option='--sim')
         study = SignalStudy(simulated=tuple(simulated), world=world)
     else:
+        for name, text in _MODELS.given(options).items():
+            if not text.strip():
+                raise ParameterError(_MODELS.flag(name), '', 'is empty; must name a model or more')
         models, runs = _MODELS.make(options), STUDY.make(options)
         if models == ComparedModels():
             models = ComparedModels(gps='ch_rw', imu='chrono')

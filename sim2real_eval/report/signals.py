@@ -41,7 +41,9 @@ def signal_tables(comparison: SignalComparison, *, published: bool = False) -> G
         groups.setdefault(same, {})[model] = rows
     tables: list[Table | Text] = []
     for models in groups.values():
-        for table in (_agreement(models, published=published), _distances(models)):
+        aligned = comparison.options.align == 'apply'
+        agreement = _agreement(models, published=published, aligned=aligned)
+        for table in (agreement, _distances(models)):
             tables += [table, Text()]
     for features in comparison.features:
         tables += [_features_table(features, published=published), Text()]
@@ -115,12 +117,12 @@ def _new(title: str) -> Table:
     return table
 
 
-def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool) -> Table:
+def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool, aligned: bool) -> Table:
     everything = [row for rows in models.values() for row in rows]
     first = everything[0]
     table = _new(
         f'{_title(models)}: {first.n_simulated} simulated and {first.n_real} real runs, each '
-        'against its truth'
+        f'against its truth{", certain lags taken out" if aligned else ""}'
     )
     headings = ['RMSE\nreal', '\nsim', 'R\nreal', '\nsim']
     if not published:

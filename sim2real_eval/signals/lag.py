@@ -29,6 +29,11 @@ class Lag:
     seconds: float
     std: float
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is more than twice its uncertainty."""
+        return abs(self.seconds) > 2.0 * self.std
+
 
 def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: float) -> Lag | None:
     """Return the lag at which a series is most like a reference.

@@ -308,7 +308,7 @@ def _against_truth(
         return found
     even = found.on_grid(found.rate)
     lag = find_lag(even.measured, even.true, found.rate, options.max_lag)
-    if lag is None or options.align == 'report':
+    if lag is None or options.align == 'report' or not lag.is_certain:
         return dataclasses.replace(found, lag=lag)
     moved = stamps - lag.seconds
     inside = (moved >= maker.motion.start) & (moved <= maker.motion.end)

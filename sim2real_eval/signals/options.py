@@ -46,8 +46,8 @@ class SignalOptions(Parameters):
     align: str = parameter(
         'report',
         '',
-        'Lag of a sensor behind its truth at the peak of their cross-correlation: report: state '
-        'it; apply: take it out of the stamps; none: do not look.',
+        'Lag of a sensor behind its truth: report: state it; apply: take it out of the stamps of '
+        'each quantity, where it is more than twice its uncertainty; none: do not look.',
         choices=('none', 'report', 'apply'),
     )
     max_lag: float = rare(

@@ -234,7 +234,7 @@ def _pair(
             rate,
             options.max_lag,
         )
-        if lag is not None and options.align == 'apply':
+        if lag is not None and options.align == 'apply' and lag.is_certain:
             late = lag.seconds
             time = by_blocks(lambda each: each - late, time)
     low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
