@@ -202,6 +202,10 @@ def clipped(values: np.ndarray) -> np.ndarray:
     return values
 
 
+def white(shape: tuple[int, ...], deviation: float) -> np.ndarray:
+    return np.random.default_rng(7).normal(0.0, deviation, shape)
+
+
 def delayed(values: np.ndarray) -> np.ndarray:
     """Return rows that are 0.4 s late."""
     return np.vstack([values[:1]] * 40 + [values[:-40]])
@@ -282,6 +286,9 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'speeds in km/h': ('speed_scale', correction('truth', speed_scale=3.6)),
     'twist in the world': ('twist_in_world', world_twist),
     'twist late': ('twist_late', altered('truth', linear_velocity=delayed)),
+    'twist that is noisy': (
+        'twist_rough', altered('truth', linear_velocity=lambda v: v + white(v.shape, 0.02))
+    ),
     'truth without orientation': (
         'truth_no_heading', altered('truth', orientation=lambda q: q * 0.0 + [0, 0, 0, 1])
     ),

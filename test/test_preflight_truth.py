@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ideal_examples import Shaken, noise_free_imu, recorded, simulated
-from preflight_examples import altered, good, held, world_twist
+from preflight_examples import altered, good, held, scaled, white, world_twist
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.preflight.checks import check
@@ -105,3 +105,20 @@ def test_a_twist_in_the_world_is_told_of_each_real_drive(real_dir: Path) -> None
         found = {one.code for one in check(world_twist(read_recording(path))).findings}
         assert 'check.twist_in_world' in found, path
         assert 'check.truth_jumps' not in found, path
+
+
+@pytest.mark.parametrize(('twist', 'place'), [(0.005, 0.0), (0.01, 0.001), (0.2, 0.02)])
+def test_an_imu_is_not_blamed_for_a_noisy_truth(twist: float, place: float) -> None:
+    """Neither beside positions that are exact nor beside such as are worse than the twist; but
+    for the covariance that it states 10^6 too small.
+    """
+    rough = altered(
+        'truth',
+        linear_velocity=lambda v: v + white(v.shape, twist),
+        position=lambda p: p + white(p.shape, place),
+    )
+    told = {one.code for one in check(rough(good())).findings}
+    assert told == {'check.twist_rough'}
+    small = scaled('imu', 'linear_acceleration_covariance', 1e-6)(good())
+    (found,) = check(small).findings
+    assert found.code == 'check.covariance_small_large'

@@ -40,8 +40,12 @@ from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .delays import EXPLAINED, Delayed, find_delay
-from .findings import FORMS
 
+FORMS = {
+    'delay': '.3f', 'turn': '.1f', 'heading': '.1f', 'body_yaw': '.1f', 'rotation': '.4g',
+    'rate_bias': '.4f', 'std': '.2g', 'acceleration_std': '.2g', 'rate_std': '.2g',
+}  # fmt: skip
+"""How the values of corrections are rounded; others have six digits."""
 # Doubts about the truth, which concern whatever is held against it.
 _OF_TRUTH = {'orientation', 'steps', 'slow truth'}
 LEAST_FIXES = 8

@@ -8,12 +8,6 @@ from __future__ import annotations
 
 from sim2real_eval.common.findings import FindingKind, assumed, decisive, routine
 
-FORMS = {
-    'delay': '.3f', 'turn': '.1f', 'heading': '.1f', 'body_yaw': '.1f', 'rotation': '.4g',
-    'rate_bias': '.4f', 'std': '.2g', 'acceleration_std': '.2g', 'rate_std': '.2g',
-}  # fmt: skip
-"""How the values of corrections are rounded; others have six digits."""
-
 
 def _key(entry: str) -> str:
     """Return the remedy: an entry of `corrections`, with values that are set in total."""
@@ -190,6 +184,12 @@ TWIST_LATE = decisive(
     'the twist is {delay:+.2f s} off the differences of positions (positive: late)',
     'The error of every estimate is taken against the speed of another time.',
     _key('truth: {{twist: positions}}'),
+)
+TWIST_ROUGH = routine(
+    'check.twist_rough',
+    'noise of the twist makes accelerations of {noise:.2g m/s^2} rms',
+    'Simulated sensors measure them as motion, and real ones seem to err by them.',
+    '{mend}',
 )
 TWIST_STRAYS = decisive(
     'check.twist_strays',

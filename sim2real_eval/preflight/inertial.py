@@ -354,7 +354,43 @@ def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
             continue
         square = min(float(np.mean(_variances(measured, true))) for true in trues)
         name, mean = quantity.replace('_', ' '), float(stated.mean())
+        if key == 'acceleration_std' and square > _COVARIANCES[0] * mean:
+            square, told = _without_noise_of_twist(evidence, square, mean)
+            yield from told
         yield from covariance(evidence, 'imu', key, name, square, mean, _COVARIANCES)
+
+
+def _without_noise_of_twist(
+    evidence: Evidence, square: float, stated: float
+) -> tuple[float, list[Measure]]:
+    """Return a mean square of errors of specific force, less what the twist of the truth adds; and
+    what is to be told where the IMU is not to blame. What errors against the twist and against
+    differences of positions have in common is of the IMU: the three-cornered hat [Gray1974].
+    """
+    imu, first = evidence.imu, evidence.ideal
+    second = evidence.tried('truth', twist='positions').ideal
+    if evidence.velocities is None or imu is None or first is None or second is None:
+        return square, []
+    forces = imu.linear_acceleration, first.force, second.force
+    means = [sum_by_blocks(np.subtract, forces[0], one) / len(imu) for one in forces[1:]]
+
+    def common(measured: FloatArray, *true: FloatArray) -> FloatArray:
+        one, other = (measured - each - mean for each, mean in zip(true, means, strict=True))
+        return np.asarray(np.mean(one * other, axis=1, keepdims=True))
+
+    blocks = block_means(common, evidence.imu_time, _INDEPENDENT_S, *forces)
+    near = float(np.mean(_variances(forces[0], second.force)))
+    left, limit = min(square, near, float(blocks.mean())), _COVARIANCES[0] * stated
+    if left > limit + SIGMAS * float(blocks.std()) / math.sqrt(len(blocks)):
+        return left, []
+    left = min(max(left, stated), limit)
+    mend = 'smooth the truth with `truth: {low_pass: HZ}` in recording.yaml'
+    if near < 0.25 * square:
+        evidence.correct('truth', twist='positions')
+        mend = 'set `corrections: {truth: {twist: positions}}` in recording.yaml'
+    noise = math.sqrt(square - left)
+    told = findings.TWIST_ROUGH(evidence.topic('truth'), noise=noise, mend=mend)
+    return left, [Measure(noise, math.sqrt(limit), told, 'truth noise', unit='m/s^2')]
 
 
 def _variances(measured: FloatArray, true: FloatArray) -> FloatArray:
