@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ideal_examples import Shaken, noise_free_imu, recorded, simulated
-from preflight_examples import altered, good, held, scaled, white, world_twist
+from preflight_examples import altered, every, good, held, kept, scaled, white, world_twist
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.preflight.checks import check
@@ -122,3 +122,38 @@ def test_an_imu_is_not_blamed_for_a_noisy_truth(twist: float, place: float) -> N
     small = scaled('imu', 'linear_acceleration_covariance', 1e-6)(good())
     (found,) = check(small).findings
     assert found.code == 'check.covariance_small_large'
+
+
+@pytest.mark.parametrize('rate', [1, 5])
+@pytest.mark.parametrize('share', [0.05, 0.15])
+def test_positions_that_are_off_do_not_hide_a_twist_in_the_world(share: float, rate: int) -> None:
+    """Of 100 and of 20 Hz, each off by some 0.3 m."""
+    random = np.random.default_rng(3)
+
+    def off(position: np.ndarray) -> np.ndarray:
+        return position + 0.3 * (random.random((len(position), 1)) < share) * random.normal(
+            size=position.shape
+        )
+
+    one = altered('truth', position=off)(world_twist(kept('truth', every(rate))(good())))
+    found = {each.code for each in check(one).findings}
+    assert 'check.twist_in_world' in found
+    assert 'check.twist_strays' not in found
+
+
+@pytest.mark.parametrize('delay', [-0.5, 0.3])
+@pytest.mark.parametrize('rate', [1, 5, 25])
+def test_a_late_twist_is_told_beside_noise(delay: float, rate: int) -> None:
+    """Of 100, 20 and 4 Hz; 2 cm of positions and 0.1 m/s of the twist."""
+    one = kept('truth', every(rate))(good())
+    time = one.truth.stamp_ns * 1e-9
+
+    def shifted(values: np.ndarray) -> np.ndarray:
+        late = [np.interp(time - delay, time, each) for each in values.T]
+        return np.stack(late, axis=1) + white(values.shape, 0.1)
+
+    noisy = altered('truth', linear_velocity=shifted, position=lambda p: p + white(p.shape, 0.02))
+    outcomes = [each.measure for each in check(noisy(one)).outcomes]
+    (found,) = (each for each in outcomes if each.subject == 'truth twist delay')
+    assert found.value == pytest.approx(delay, abs=0.1)
+    assert found.finding is not None

@@ -81,8 +81,8 @@ def find_delay(
     one may fit by chance.
 
     `reference` returns it at a delay, s; `span` is the length of the run and `independent` the
-    time after which errors are independent, s. What explains no more, but by chance, than a delay
-    up to the `tolerated` one, s, is no delay.
+    time after which errors are independent, s. A delay that explains no more, but by chance, than
+    one up to the `tolerated` one, s, gives way to that, and either to none.
     """
     centred = measured - measured.mean()
     power = float(np.mean(np.abs(centred) ** 2))
@@ -118,7 +118,11 @@ def find_delay(
     none = fit(0.0)
     found = Delayed(delay, gain, left, power, freedom, 0.0)
     within = round(tolerated / _STEP_S)
-    if not found.is_better_than(min(map(left_at, range(-within, within + 1)))):
-        gain, left, size, delay = *none, 0.0
+    nearer = min(range(-within, within + 1), key=left_at)
+    if not found.is_better_than(left_at(nearer)):
+        delay = nearer * _STEP_S
+        gain, left, size = fit(delay)
+        if not Delayed(delay, gain, left, power, freedom, 0.0).is_better_than(none[1]):
+            gain, left, size, delay = *none, 0.0
     deviation = math.sqrt(left / (freedom * size)) if size > 1e-12 else math.inf
     return Delayed(delay, gain, left, power, freedom, deviation)

@@ -187,7 +187,7 @@ TWIST_LATE = decisive(
 )
 TWIST_ROUGH = routine(
     'check.twist_rough',
-    'noise of the twist makes accelerations of {noise:.2g m/s^2} rms',
+    'errors of the twist make accelerations of {noise:.2g m/s^2} rms',
     'Simulated sensors measure them as motion, and real ones seem to err by them.',
     '{mend}',
 )

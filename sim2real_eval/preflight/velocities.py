@@ -35,6 +35,8 @@ _LEAST_BLOCKS = 5
 # A filter of the speeds is as late as 0.1 s; at 1 m/s^2 that is 0.1 m/s.
 _LATE_S = 0.1
 _SHORT_S = 0.3
+# Of errors of speeds over such a time.
+_INDEPENDENT_S = 0.5
 _LEAST_DELAYED = 32
 # Lengths of a mean of turns: 0.9 is a direction that strays by 26 deg, 0.98 by 12 deg.
 _FOLLOWS, _STEADY = 0.9, 0.98
@@ -126,7 +128,7 @@ def twist_delay(evidence: Evidence) -> Iterator[Measure]:
 
     limit = max(_LATE_S, 0.5 * period)
     span = float(middles[-1] - middles[0])
-    early = find_delay(true, speed, span, 1.0, tolerated=limit)
+    early = find_delay(true, speed, span, _INDEPENDENT_S, tolerated=limit)
     if early.explained < 0.5:
         return
     delay, told = 0.0 - early.seconds, None
@@ -157,8 +159,12 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     fast = by_blocks(lambda rows: np.hypot(rows[:, 0], rows[:, 1]) > _SLOWEST, differences)
     if fast.sum() < 8:
         return
-    size = _largest(fast, differences)
-    body_left, world_left = _largest(fast, world, differences), _largest(fast, own, differences)
+    size = _usual(fast, differences)
+    # Where what keeps its course most of the time turns, by medians that jumps do not change.
+    apart = by_blocks(lambda *both: lengths_of(np.subtract(*both)), own, world)
+    least = float(np.quantile(apart[fast], 0.8))
+    telling = fast & by_blocks(lambda one: one >= least, apart)
+    body_left, world_left = (_usual(telling, one, differences) for one in (world, own))
     # What drives for a few seconds is seen in shorter blocks, whose noise is no twist that strays.
     for length in (_BLOCK_S, _SHORT_S):
         means = _horizontal(truth, length, steps, differences, own, world)
@@ -288,12 +294,11 @@ def plane(vectors: FloatArray) -> FloatArray:
     return found
 
 
-def _largest(chosen: NDArray[np.bool_], *vectors: FloatArray) -> float:
-    """Return the length that a tenth of chosen vectors, or of their differences, exceeds.
-
-    Jumps are fewer, and what keeps its course most of the time turns more often.
+def _usual(chosen: NDArray[np.bool_], *vectors: FloatArray) -> float:
+    """Return the median length of chosen vectors, or of their differences, which jumps do not
+    change.
     """
     lengths = by_blocks(
         lambda some, *each: lengths_of(functools.reduce(np.subtract, each)[some]), chosen, *vectors
     )
-    return float(np.quantile(lengths, 0.9))
+    return float(np.median(lengths))

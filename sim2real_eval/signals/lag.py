@@ -14,6 +14,7 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.scratch import release
 
 _LEAST_CORRELATION = 0.5
+_CHANCE = 1e-4
 _LEAST_OVERLAP = 8
 _ROUNDING = 1e-12  # of squares
 _AT_ONCE = 1 << 16  # samples that are correlated
@@ -38,31 +39,39 @@ class Lag:
 def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: float) -> Lag | None:
     """Return the lag at which a series is most like a reference.
 
-    At every lag the correlation coefficient of each column is taken over the overlap alone, about
-    its own mean. That is 1 for the right lag also where the signals drift, which the plain
-    cross-correlation is not. The lag is the likeliest of columns with independent noise and gains
-    of their own, where -log(1 - r^2), summed over them, is largest: an axis about which nothing
-    moves says nothing, whatever its noise. Between samples the peak is that of the parabola
-    through the three highest, of coefficients weighted as at the peak.
+    At every lag the correlation coefficient r of each column is taken over the overlap alone,
+    about its own mean. That is 1 for the right lag also where the signals drift, which the plain
+    cross-correlation is not. The lag is the likeliest of columns with independent noise and
+    positive gains of their own, where -m log(1 - r^2) of m samples, summed over them, is largest:
+    an axis about which nothing moves says nothing, whatever its noise. Between samples the peak is
+    that of the parabola through the three highest, of coefficients weighted as at the peak.
 
     Series and reference are (n, k) on a grid of `rate` Hz; `max_lag` s is looked at to either
     side. None when there is no peak to speak of: it lies at the end of the range, no column
-    correlates by 0.5 there, or the lag is less certain than that range.
+    correlates by 0.5 there, white noise has as high a peak in one of 10,000 searches, or the lag
+    is less certain than that range.
     """
+    from scipy.special import chdtri
+
     n = len(series)
     most = min(round(max_lag * rate), n - _LEAST_OVERLAP)
     if most < 1:
         return None
     alike = np.clip(_correlations(series, reference, most), 0.0, 1.0)
     left = np.maximum(1.0 - alike**2, _ROUNDING)
-    peak = int(np.argmin(np.sum(np.log(left), axis=1)))
+    overlap = n - np.abs(np.arange(-most, most + 1))
+    # Twice the logarithm of the likelihood ratio: of white noise a chi-squared (Wilks).
+    likelihood = -(overlap - 3) * np.sum(np.log(left), axis=1)
+    peak = int(np.argmax(likelihood))
     if peak in (0, 2 * most) or not alike[peak].max() >= _LEAST_CORRELATION:
+        return None
+    if likelihood[peak] < chdtri(alike.shape[1], _CHANCE / len(likelihood)):
         return None
     before, top, after = alike[peak - 1 : peak + 2] @ (alike[peak] / left[peak])
     bend = before - 2.0 * top + after
     shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
     std = _lag_deviation(series, reference, peak - most) / rate
-    if std > max_lag:
+    if not std <= max_lag:
         return None
     return Lag(float((peak - most + shift) / rate), std)
 
