@@ -16,6 +16,7 @@ from scipy.stats import chi2
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.signals.comparison import compare_runs
+from sim2real_eval.signals.findings import TOO_FEW_SAMPLES
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import LIGORIO_2015, SignalOptions
 from sim2real_eval.simulation.twin import Twin
@@ -166,3 +167,15 @@ def test_a_magnetometer_with_few_samples_spoils_no_comparison() -> None:
     found = in_world(few)
     assert 'magnetic_field' not in found.measured
     assert any('20 measurements' in str(note) for note in found.notes)
+
+
+def test_nothing_is_said_of_sensors_that_are_not_looked_at() -> None:
+    run = recorded(load_mag('xsens_mtx'))
+    about = {role: TOO_FEW_SAMPLES(topic, count=1, least=2) for role, topic in run.roles.items()}
+    found = run_signals(
+        dataclasses.replace(run, notes=tuple(about.values())), OPTIONS, sensors=['imu']
+    )
+    assert found.measured.keys() == {'angular_rate', 'specific_force', 'yaw'}
+    assert about['imu'] in found.notes
+    assert about['truth'] in found.notes
+    assert about['mag'] not in found.notes

@@ -144,6 +144,8 @@ def test_correlation_at_each_lag_is_that_of_the_overlap(
     found = find_lag(series, reference, 1.0, most)
     assert found is not None
     assert abs(found.seconds - (int(np.argmax(expected)) - most)) <= 0.5
+    alike = lag._correlations(*(np.tile(one, 3) for one in (series, reference)), most)
+    np.testing.assert_allclose(alike, np.tile(expected, (3, 1)).T, rtol=0.0, atol=1e-9)
 
 
 def test_axes_about_which_nothing_moves_say_nothing_of_the_lag() -> None:

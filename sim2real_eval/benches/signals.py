@@ -92,33 +92,27 @@ def _measurable(real: Sequence[SensorSignals], sets: _Found) -> _Found:
 def _read(task: tuple[Source, str], study: SignalStudy, options: SignalOptions) -> _Found | str:
     source, side = task
     # A real sensor is looked at only where one is simulated.
-    sensors = list(dict.fromkeys(kind for twin in study.twins for kind in twin.models))
+    simulated = list(dict.fromkeys(kind for twin in study.twins for kind in twin.models))
     try:
         recording, base = source.read(), options.base_frame
         maker = maker_with_field(recording, study.world, seed=options.seed, base_frame=base)
         own = maker.real
         if side == REAL:
             told = remarks(recording, recording.notes, base_frame=base, maker=maker)
-            # Of sensors that nobody asked for, nobody wants to know.
-            others = {'imu', 'gps', 'mag'}.difference(sensors) if study.twins else set()
-            silent = {recording.roles.get(role) for role in others}
-            own = dataclasses.replace(
-                own, notes=tuple(one for one in told if one.subject not in silent)
-            )
+            own = dataclasses.replace(own, notes=told)
         if side == SIMULATED or not study.twins:
             return {side: [run_signals(own, options, maker=maker)]}
-        found = {REAL: [run_signals(own, options, sensors=sensors, maker=maker)]}
+        found = {REAL: [run_signals(own, options, sensors=simulated, maker=maker)]}
         for twin in study.twins:
             mine = maker.at_real_rates(twin) if study.match_rates else twin
-            # A sensor that stays real would be compared with itself.
-            sensors = list(twin.models)
             found[twin.label] = [
                 run_signals(
                     dataclasses.replace(
                         maker.make(mine, repetition), notes=maker.sensor_notes(mine)
                     ),
                     options,
-                    sensors=sensors,
+                    # A sensor that stays real would be compared with itself.
+                    sensors=list(twin.models),
                     maker=maker,
                 )
                 for repetition in range(1, study.repetitions + 1)

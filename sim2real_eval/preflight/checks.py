@@ -11,7 +11,7 @@ from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.scratch import release
-from . import findings, inertial, messages, orientation, positions, velocities
+from . import covariances, findings, inertial, messages, orientation, positions, velocities
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
 
@@ -72,8 +72,8 @@ CHECKS: tuple[Check, ...] = (
     Check('size of gravity', '', inertial.force_scale, noise_free=True),
     Check('rate bias', 'rad/s', inertial.bias, noise_free=True),
     Check('independent truth', 'm', positions.independence),
-    Check('errors over stated', '', positions.fix_covariance),
-    Check('errors over stated', '', inertial.imu_covariance),
+    Check('errors over stated', '', covariances.fix_covariance),
+    Check('errors over stated', '', covariances.imu_covariance),
     Check('orientation', 'deg', orientation.orientation),
     Check('start speed', 'm/s', messages.start),
 )

@@ -95,6 +95,11 @@ def find_delay(
         gain = complex(np.mean(np.conj(one) * centred)) / size if size > 1e-12 else 0.0j
         return gain, float(np.mean(np.abs(centred - gain * one) ** 2)), size
 
+    def delayed(delay: float) -> Delayed:
+        gain, left, size = fit(delay)
+        deviation = math.sqrt(left / (freedom * size)) if size > 1e-12 else math.inf
+        return Delayed(delay, gain, left, power, freedom, deviation)
+
     @functools.cache
     def left_at(steps: int) -> float:
         return fit(steps * _STEP_S)[1]
@@ -114,15 +119,10 @@ def find_delay(
     delay = best * _STEP_S
     if between <= min(before, after) and bend > 0.0:
         delay += 0.5 * _STEP_S * (before - after) / bend
-    gain, left, size = fit(delay)
-    none = fit(0.0)
-    found = Delayed(delay, gain, left, power, freedom, 0.0)
+    found = delayed(delay)
     within = round(tolerated / _STEP_S)
-    nearer = min(range(-within, within + 1), key=left_at)
-    if not found.is_better_than(left_at(nearer)):
-        delay = nearer * _STEP_S
-        gain, left, size = fit(delay)
-        if not Delayed(delay, gain, left, power, freedom, 0.0).is_better_than(none[1]):
-            gain, left, size, delay = *none, 0.0
-    deviation = math.sqrt(left / (freedom * size)) if size > 1e-12 else math.inf
-    return Delayed(delay, gain, left, power, freedom, deviation)
+    for steps in (min(range(-within, within + 1), key=left_at), 0):
+        if found.is_better_than(left_at(steps)):
+            break
+        found = delayed(steps * _STEP_S)
+    return found

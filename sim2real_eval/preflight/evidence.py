@@ -41,11 +41,11 @@ from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .delays import EXPLAINED, Delayed, find_delay
 
-FORMS = {
+# How the values of corrections are rounded; others have six digits.
+_FORMS = {
     'delay': '.3f', 'turn': '.1f', 'heading': '.1f', 'body_yaw': '.1f', 'rotation': '.4g',
     'rate_bias': '.4f', 'std': '.2g', 'acceleration_std': '.2g', 'rate_std': '.2g',
 }  # fmt: skip
-"""How the values of corrections are rounded; others have six digits."""
 # Doubts about the truth, which concern whatever is held against it.
 _OF_TRUTH = {'orientation', 'steps', 'slow truth'}
 LEAST_FIXES = 8
@@ -172,7 +172,7 @@ class Evidence:
 
         def right(role: str, key: str, value: Any) -> Any:
             same = role in given and value == given[role].to_mapping()[key]
-            return value if same else _rounded(value, FORMS.get(key, '.6g'))
+            return value if same else _rounded(value, _FORMS.get(key, '.6g'))
 
         return {
             role: {key: right(role, key, value) for key, value in one.changes.items()}

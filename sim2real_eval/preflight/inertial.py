@@ -20,7 +20,6 @@ from . import findings
 from .delays import SIGMAS, Delayed, find_delay
 from .evidence import Evidence, block_means, mean_row
 from .outcome import Measure
-from .positions import covariance
 from .velocities import plane
 
 # No accelerometer is 10 % off; 2 % are 0.2 m/s^2, the worst bias of low-cost ones.
@@ -36,8 +35,6 @@ _BIAS = (0.005, 0.02)
 _LATE_S = (0.05, 0.2)
 _SIDEWAYS_DEG = 15.0
 _SLOWEST = 0.2
-# Vibration and a truth that does not know it are part of these errors.
-_COVARIANCES = (100.0, 1000.0, 1e-3)
 _BLOCK_S = 0.1
 _INDEPENDENT_S = 1.0
 
@@ -332,69 +329,3 @@ def bias(evidence: Evidence) -> Iterator[Measure]:
         x, y, z = evidence.correct('imu', rate_bias=tuple(mean.tolist())).rate_bias
         told = kind(evidence.topic('imu'), role=evidence.role('imu'), bias=size, x=x, y=y, z=z)
     yield Measure(size, limit, told, 'imu')
-
-
-def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
-    """Mean squares of the errors of rate and force, without their means, over stated variances.
-
-    A noise-free IMU knows the vibration that the truth does not: what is closer counts.
-    """
-    imu, ideal = evidence.imu, evidence.ideal
-    if imu is None or ideal is None or evidence.doubtful & {'gravity', 'orientation', 'range'}:
-        return
-    known = [one for one in (ideal, evidence.exact) if one is not None]
-    for quantity, key, measured, trues in (
-        ('linear_acceleration', 'acceleration_std', imu.linear_acceleration,
-         [one.force for one in known]),
-        ('angular_velocity', 'rate_std', imu.angular_velocity, [one.rate for one in known]),
-    ):  # fmt: skip
-        covariances = getattr(imu, f'{quantity}_covariance')
-        stated = by_blocks(lambda rows: np.diagonal(rows, axis1=1, axis2=2), covariances)
-        if not (stated > 0.0).all():
-            continue
-        square = min(float(np.mean(_variances(measured, true))) for true in trues)
-        name, mean = quantity.replace('_', ' '), float(stated.mean())
-        if key == 'acceleration_std' and square > _COVARIANCES[0] * mean:
-            square, told = _without_noise_of_twist(evidence, square, mean)
-            yield from told
-        yield from covariance(evidence, 'imu', key, name, square, mean, _COVARIANCES)
-
-
-def _without_noise_of_twist(
-    evidence: Evidence, square: float, stated: float
-) -> tuple[float, list[Measure]]:
-    """Return a mean square of errors of specific force, less what the twist of the truth adds; and
-    what is to be told where the IMU is not to blame. What errors against the twist and against
-    differences of positions have in common is of the IMU: the three-cornered hat [Gray1974].
-    """
-    imu, first = evidence.imu, evidence.ideal
-    second = evidence.tried('truth', twist='positions').ideal
-    if evidence.velocities is None or imu is None or first is None or second is None:
-        return square, []
-    forces = imu.linear_acceleration, first.force, second.force
-    means = [sum_by_blocks(np.subtract, forces[0], one) / len(imu) for one in forces[1:]]
-
-    def common(measured: FloatArray, *true: FloatArray) -> FloatArray:
-        one, other = (measured - each - mean for each, mean in zip(true, means, strict=True))
-        return np.asarray(np.mean(one * other, axis=1, keepdims=True))
-
-    blocks = block_means(common, evidence.imu_time, _INDEPENDENT_S, *forces)
-    near = float(np.mean(_variances(forces[0], second.force)))
-    left, limit = min(square, near, float(blocks.mean())), _COVARIANCES[0] * stated
-    if left > limit + SIGMAS * float(blocks.std()) / math.sqrt(len(blocks)):
-        return left, []
-    left = min(max(left, stated), limit)
-    mend = 'smooth the truth with `truth: {low_pass: HZ}` in recording.yaml'
-    if near < 0.25 * square:
-        evidence.correct('truth', twist='positions')
-        mend = 'set `corrections: {truth: {twist: positions}}` in recording.yaml'
-    noise = math.sqrt(square - left)
-    told = findings.TWIST_ROUGH(evidence.topic('truth'), noise=noise, mend=mend)
-    return left, [Measure(noise, math.sqrt(limit), told, 'truth noise', unit='m/s^2')]
-
-
-def _variances(measured: FloatArray, true: FloatArray) -> FloatArray:
-    """Return the variances of errors by axis, (3,)."""
-    mean = sum_by_blocks(np.subtract, measured, true) / len(measured)
-    total = sum_by_blocks(lambda *both: (both[0] - both[1] - mean) ** 2, measured, true)
-    return np.asarray(total / len(measured))

@@ -19,7 +19,7 @@ from . import findings
 from .delays import SIGMAS, Delayed
 from .evidence import Evidence, Track, intervals
 from .outcome import Measure
-from .velocities import SCALE, SPEED_SCALE, plain, plane, speed_ratio
+from .velocities import SCALE, plain, plane, speed_ratio
 
 # 5 % of the speed appears as lateral velocity at 3 deg, 17 % at 10 deg.
 _TURN_DEG = (3.0, 10.0)
@@ -28,9 +28,6 @@ _LATE_S = (0.1, 0.3)
 _JUMP_FACTOR = 10.0
 _JUMP_M = 0.5
 _FIX_JUMP_M = 2.0
-# A deviation stated a third of the errors costs a filter accuracy; at a tenth of them its gates
-# refuse the rest. Receivers state up to ten times too much.
-_OPTIMISTIC, _WRONG, _PESSIMISTIC = 9.0, 100.0, 0.01
 # Below it truth and fixes are one measurement: RTK errors scatter by 4 mm within a minute.
 _FINEST_M = 0.001
 _P_VALUE = 1e-4
@@ -87,7 +84,7 @@ def axes(evidence: Evidence) -> Iterator[Measure]:
     told, limit = None, SCALE + SIGMAS * found.deviation / abs(found.gain)
     if abs(math.log(scale)) > limit:
         back, speed = plain(1.0 / scale), speed_ratio(evidence)
-        both = speed is not None and abs(math.log(speed[0])) < SPEED_SCALE + speed[1]
+        both = speed is not None and abs(math.log(speed[0])) < speed[1]
         total = evidence.correct('truth', position_scale=back, speed_scale=back if both else 1.0)
         key = f', speed_scale: {total.speed_scale:.6g}' if both else ''
         told = findings.TRUTH_SCALE(topic, scale=1.0 / back, set=total.position_scale, speeds=key)
@@ -201,49 +198,6 @@ def fix_error(evidence: Evidence) -> float | None:
     error = _residual(track)
     east, north = error.real - np.median(error.real), error.imag - np.median(error.imag)
     return math.sqrt(float(np.median(east**2 + north**2)) / (2.0 * math.log(2.0)))
-
-
-def fix_covariance(evidence: Evidence) -> Iterator[Measure]:
-    """Mean square of the errors of the fixes, without their mean, over the stated variance.
-
-    Errors of a receiver wander over minutes, so that a run has one or two independent ones: a
-    ratio of 9 (three deviations) is told, never one of 4.
-    """
-    error, fixes = fix_error(evidence), evidence.fixes
-    if error is None or fixes is None or 'fix errors' in evidence.doubtful:
-        return
-    stated = fixes.position_covariance[:, (0, 1), (0, 1)].mean(axis=1)
-    if not (stated > 0.0).all():
-        return
-    yield from covariance(evidence, 'gps', 'std', 'position', error**2, float(np.median(stated)))
-
-
-def covariance(
-    evidence: Evidence, role: str, key: str, quantity: str, square: float, stated: float,
-    limits: tuple[float, float, float] = (_OPTIMISTIC, _WRONG, _PESSIMISTIC),
-) -> Iterator[Measure]:  # fmt: skip
-    """Hold a mean square of errors against the stated variance.
-
-    What is stated too large is no fault to put right: errors of one recording lack slow ones.
-    """
-    ratio = square / stated
-    warn, fail, great = limits
-    told = None
-    if ratio > warn or ratio < great:
-        kind = findings.COVARIANCE_LARGE if ratio > fail else findings.COVARIANCE
-        kind = findings.PESSIMISTIC if ratio < great else kind
-        told = kind(
-            evidence.topic(role),
-            quantity=quantity,
-            error=math.sqrt(square),
-            stated=math.sqrt(stated),
-            role=role,
-            key=key,
-        )
-        if ratio > warn:
-            evidence.correct(role, **{key: math.sqrt(square)})
-    limit, scale = (great, 'least') if ratio < 1.0 else (warn, 'most')
-    yield Measure(ratio, limit, told, f'{role} {quantity}', scale)
 
 
 def independence(evidence: Evidence) -> Iterator[Measure]:

@@ -25,8 +25,8 @@ from .outcome import Measure
 
 SCALE = 0.1
 """Relative error of a length beyond which another unit is meant."""
-SPEED_SCALE = 0.15
-"""The same of a speed, as a logarithm."""
+# The same of a speed, as a logarithm.
+_SPEED_SCALE = 0.15
 _HEADING_DEG = (5.0, 15.0)
 _SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28084: 'feet/s'}
 _SLOWEST = 0.2
@@ -35,7 +35,7 @@ _LEAST_BLOCKS = 5
 # A filter of the speeds is as late as 0.1 s; at 1 m/s^2 that is 0.1 m/s.
 _LATE_S = 0.1
 _SHORT_S = 0.3
-# Of errors of speeds over such a time.
+# After which errors of speeds over such a time are independent.
 _INDEPENDENT_S = 0.5
 _LEAST_DELAYED = 32
 # Lengths of a mean of turns: 0.9 is a direction that strays by 26 deg, 0.98 by 12 deg.
@@ -46,7 +46,8 @@ _MOVES = 0.5
 
 def speed_ratio(evidence: Evidence) -> tuple[float, float] | None:
     """Return the median ratio of recorded speeds and differences of positions over half a second,
-    while either says that it moves; and how far its logarithm may be off by chance.
+    while either says that it moves; and the size of its logarithm beyond which, by more than
+    chance, another unit is meant.
     """
     found = evidence.velocities
     if found is None or evidence.truth is None:
@@ -64,7 +65,7 @@ def speed_ratio(evidence: Evidence) -> tuple[float, float] | None:
         return None
     # A robust deviation, and the standard error of a median by it.
     deviation = 1.48 * float(np.median(np.abs(ratios / ratio - 1.0)))
-    return ratio, SIGMAS * 1.25 * deviation / math.sqrt(len(ratios))
+    return ratio, _SPEED_SCALE + SIGMAS * 1.25 * deviation / math.sqrt(len(ratios))
 
 
 def plain(factor: float) -> float:
@@ -82,8 +83,7 @@ def speeds(evidence: Evidence) -> Iterator[Measure]:
     found, told = speed_ratio(evidence), None
     if found is None:
         return
-    (ratio, doubt), topic = found, evidence.topic('truth')
-    limit = SPEED_SCALE + doubt
+    (ratio, limit), topic = found, evidence.topic('truth')
     if abs(math.log(ratio)) > limit:
         near = [one for one in _SPEEDS if abs(ratio / one - 1.0) < SCALE]
         if evidence.track is None and not 0.05 < ratio < 20.0:
@@ -114,13 +114,13 @@ def twist_delay(evidence: Evidence) -> Iterator[Measure]:
     middles = block_means(
         lambda end, step: (end - 0.5 * step)[:, None], time[1:], _SHORT_S, time[1:], steps
     )[:, 0]
+    half = 0.5 * _SHORT_S
     way = [joined(np.zeros(1), np.cumsum(column_of(own, axis) * steps)) for axis in (0, 1)]
 
     def speed(delay: float) -> FloatArray:
         """Return the recorded one of a delay before: means over the time of a block, whose noise
         does not depend on where in a step it begins.
         """
-        half = 0.5 * _SHORT_S
         centre = np.clip(middles - delay, half, time[-1] - half)
         ends = [centre - half, centre + half]
         x, y = (np.diff([np.interp(end, time, one) for end in ends], axis=0)[0] for one in way)
@@ -161,9 +161,8 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
         return
     size = _usual(fast, differences)
     # Where what keeps its course most of the time turns, by medians that jumps do not change.
-    apart = by_blocks(lambda *both: lengths_of(np.subtract(*both)), own, world)
-    least = float(np.quantile(apart[fast], 0.8))
-    telling = fast & by_blocks(lambda one: one >= least, apart)
+    apart = by_blocks(lambda one, other: lengths_of(one - other), own, world)
+    telling = fast & (apart >= np.quantile(apart[fast], 0.8))
     body_left, world_left = (_usual(telling, one, differences) for one in (world, own))
     # What drives for a few seconds is seen in shorter blocks, whose noise is no twist that strays.
     for length in (_BLOCK_S, _SHORT_S):

@@ -40,8 +40,8 @@ def signal_tables(comparison: SignalComparison, *, published: bool = False) -> G
         same = (rows[0].n_real, rows[0].n_simulated, *(row.signal for row in rows))
         groups.setdefault(same, {})[model] = rows
     tables: list[Table | Text] = []
+    aligned = comparison.options.align == 'apply'
     for models in groups.values():
-        aligned = comparison.options.align == 'apply'
         agreement = _agreement(models, published=published, aligned=aligned)
         for table in (agreement, _distances(models)):
             tables += [table, Text()]

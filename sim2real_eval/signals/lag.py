@@ -12,6 +12,7 @@ import numpy as np
 from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.scratch import release
+from .options import SignalOptions
 
 _LEAST_CORRELATION = 0.5
 _CHANCE = 1e-4
@@ -76,6 +77,18 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     return Lag(float((peak - most + shift) / rate), std)
 
 
+def lag_of(
+    series: FloatArray, reference: FloatArray, rate: float, options: SignalOptions
+) -> tuple[Lag | None, float]:
+    """Return the lag as `find_lag` does, and how much to take out of the stamps, s: all that is
+    certain if it is to be applied, else nothing.
+    """
+    lag = find_lag(series, reference, rate, options.max_lag)
+    if lag is None or options.align != 'apply' or not lag.is_certain:
+        return lag, 0.0
+    return lag, lag.seconds
+
+
 def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
     """Return the standard uncertainty, samples, of a lag near `lag` of a behind b.
 
@@ -90,8 +103,8 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
     if count < 2:
         return float('nan')
     mean = sum_by_blocks(np.subtract, a, b) / len(b)
-    power = sum_by_blocks(lambda *both: np.square(np.subtract(*both) - mean), a, b)
-    weights = 1.0 / np.maximum(power / (float(power.max()) or 1.0), _ROUNDING)
+    errors = sum_by_blocks(lambda one, other: np.square(one - other - mean), a, b)
+    weights = 1.0 / np.maximum(errors / (float(errors.max()) or 1.0), _ROUNDING)
 
     def powers(first: int, last: int) -> FloatArray:
         """Sums of b'^2, and of b' times the error about its mean, from a row to before another."""
@@ -106,11 +119,11 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
     least, more = divmod(len(b), count)
     ends = [i * least + min(i, more) for i in range(count + 1)]
     squares, products = np.transpose([powers(*each) for each in itertools.pairwise(ends)])
-    total = float(squares.sum())
-    if not total > 0.0:
+    power = float(squares.sum())
+    if not power > 0.0:
         return float('nan')
-    left = products - squares * products.sum() / total
-    return float(np.sqrt(count * np.var(left, ddof=1)) / total)
+    left = products - squares * products.sum() / power
+    return float(np.sqrt(count * np.var(left, ddof=1)) / power)
 
 
 def _slope(values: FloatArray, rows: slice) -> FloatArray:

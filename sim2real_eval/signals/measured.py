@@ -29,7 +29,7 @@ from sim_sensors.imu.kinematics import IdealMeasurement
 from . import findings
 from .agreement import SeriesAgreement, agreements, grid, median_rate, resample, unwrap, wrap
 from .features import FeatureAgreement, feature_agreement
-from .lag import Lag, find_lag
+from .lag import Lag, lag_of
 from .options import SignalComparisonError, SignalOptions
 
 _LEAST_SAMPLES = 32
@@ -147,7 +147,9 @@ def run_signals(
     # A twin may have sensors that the recording of the maker has not.
     mountings = Mountings(recording.transforms, options.base_frame)
     quantities: list[Measured] = []
-    notes = [*recording.notes, *maker.remarks]
+    # Of sensors that nobody asked for, nobody wants to know.
+    others = {recording.roles.get(kind) for kind in {'imu', 'gps', 'mag'}.difference(sensors)}
+    notes = [*(one for one in recording.notes if one.subject not in others), *maker.remarks]
     if recording.imu is not None and 'imu' in sensors:
         _check(recording, 'imu', len(recording.imu))
         notes += _truth_notes(maker, recording.imu)
@@ -307,10 +309,10 @@ def _against_truth(
     if options.align == 'none':
         return found
     even = found.on_grid(found.rate)
-    lag = find_lag(even.measured, even.true, found.rate, options.max_lag)
-    if lag is None or options.align == 'report' or not lag.is_certain:
+    lag, late = lag_of(even.measured, even.true, found.rate, options)
+    if not late:
         return dataclasses.replace(found, lag=lag)
-    moved = stamps - lag.seconds
+    moved = stamps - late
     inside = (moved >= maker.motion.start) & (moved <= maker.motion.end)
     moved, measured = moved[inside], measured[inside]
     return Measured(quantity, moved, measured, true_of(moved), lag)

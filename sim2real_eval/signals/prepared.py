@@ -16,7 +16,7 @@ from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectr
 from sim_sensors.core.blocks import by_blocks, column_of, rows_of
 from sim_sensors.core.measurements import FloatArray
 from . import agreement, findings
-from .lag import find_lag
+from .lag import lag_of
 from .measured import Measured, Quantity, SensorSignals
 from .options import SignalComparisonError, SignalOptions
 
@@ -228,14 +228,13 @@ def _pair(
         rate = min(ours.rate, theirs.rate)
         low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
         at = agreement.grid(np.array([low, max(high, low)]), rate)
-        lag = find_lag(
+        lag, late = lag_of(
             agreement.resample(time, ours.measured, at),
             agreement.resample(theirs.time, theirs.measured, at),
             rate,
-            options.max_lag,
+            options,
         )
-        if lag is not None and options.align == 'apply' and lag.is_certain:
-            late = lag.seconds
+        if late:
             time = by_blocks(lambda each: each - late, time)
     low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
     slower = time if ours.rate <= theirs.rate else theirs.time
