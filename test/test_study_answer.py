@@ -7,11 +7,13 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from comparison_examples import compare_one, study_of, twin
+from preflight_examples import good
 from study_examples import drawn_study
 
 from sim2real_eval.cli.models import twins
 from sim2real_eval.cli.study_tables import print_study
-from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.findings import Severity, to_records
 from sim2real_eval.judge.findings import DIVERGED
 from sim2real_eval.judge.robot_localization.findings import NO_START_HEADING
 from sim2real_eval.metrics.findings import MOVING_START, SLOW_TRUTH
@@ -19,6 +21,7 @@ from sim2real_eval.report.answer import answer_lines, meaning
 from sim2real_eval.report.page.ranking import standings
 from sim2real_eval.report.study_report import StudyReport
 from sim2real_eval.study.answer import study_answer
+from sim2real_eval.study.findings import SHARED_IMU
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.study_file import StudyFile
@@ -84,6 +87,23 @@ def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> No
     assert notes('airsim,ch_rw', 'chrono') == ['chrono']
     assert notes('airsim', 'chrono') == notes('airsim,ch_rw', 'real') == []
     assert notes('airsim,ch_rw', 'chrono,airsim') == notes('real', 'chrono,airsim') == []
+
+
+def test_a_truth_that_was_made_of_the_fixes_is_the_first_doubt_about_receivers() -> None:
+    """Fixes without errors are as near to the truth as if it was made of them."""
+    recording = good(gps='baseline')
+    receiver, inertial = (
+        {note.code: note for note in compare_one(recording, study_of(one))[0].notes}
+        for one in (twin('ch_rw'), twin(None))
+    )
+    assert 'study.truth_of_fixes' in receiver
+    assert receiver['study.truth_of_fixes'].severity is Severity.DECISIVE
+    assert 'study.truth_of_fixes' not in inertial
+    assert inertial['check.truth_of_fixes'].severity is Severity.ASSUMED
+    notes = [SHARED_IMU(imu='chrono'), receiver['study.truth_of_fixes']]
+    outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
+    outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': to_records(notes)})
+    assert 'made of the fixes' in _told(outcome)['Main doubt']
 
 
 def test_a_difference_that_only_other_metrics_see_is_in_the_answer() -> None:

@@ -12,6 +12,7 @@ from sim2real_eval.common.findings import Finding, Severity, from_records
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
+from .findings import TRUTH_OF_FIXES
 from .outcome import StudyOutcome
 from .secondary_results import (
     LEVEL,
@@ -273,7 +274,8 @@ def _doubts(
         total = sum(total for _, _, total in one.runs)
         share = sum(count for _, count, _ in one.runs) / total if total else 1.0
         real = REAL in [group for group, _, _ in one.runs]
-        return not one.code.startswith('check.'), bool(one.runs), not real, -share
+        is_checked = one.code.startswith('check.') or one.kind is TRUTH_OF_FIXES
+        return not is_checked, bool(one.runs), not real, -share
 
     about = [
         # Whose answer it is has been said.

@@ -18,6 +18,7 @@ from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.scores import RunScore, advice, prepare, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
 from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.preflight import findings as preflight
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
@@ -27,9 +28,12 @@ from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.world.world import World
 from .adapting import lacks_heading, true_heading
 from .covariances import one_sided_covariances
+from .findings import TRUTH_OF_FIXES
 from .observation import observe
 from .options import StudyOptions
 from .run import AGAIN, OF_VEPD, EstimateSignals, RunKey, StudyRun
+
+_OF_FIXES = preflight.TRUTH_OF_FIXES, preflight.TRUTH_OF_SMOOTHED_FIXES
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,6 +96,7 @@ class RunPlan:
             self.start_heading = true_heading(self.maker.truth)
         self._judging = judging
         self._recording = recording
+        self._simulates_gps = any(twin.gps is not None for twin in twins)
 
     @functools.cached_property
     def _about(self) -> tuple[Finding, ...]:
@@ -99,7 +104,15 @@ class RunPlan:
         base = self._judging.setup.base_link_frame
         told = remarks(self._recording, found, base_frame=base, maker=self.maker)
         forget(self.maker)
-        return told
+        if not self._simulates_gps:
+            return told
+        # What is a warning about a recording decides a comparison of receivers.
+        return tuple(
+            TRUTH_OF_FIXES(one.subject, error=one.numbers['error'])
+            if one.kind in _OF_FIXES
+            else one
+            for one in told
+        )
 
     def __iter__(self) -> Iterator[PlannedRun]:
         yield self.real
