@@ -225,6 +225,14 @@ def test_runs_that_cannot_be_read_are_left_out_of_plots_and_said() -> None:
     assert 'Not in the plots: runs/x.npz: cannot be read' in page
 
 
+def test_the_title_says_how_many_recordings_gave_no_run() -> None:
+    study = small_study(judges=('clean',), runs=3)
+    names = [*dict.fromkeys(run.key.recording for run in study.runs), 'damaged']
+    record = {**study.record, 'recordings': [{'name': name} for name in names]}
+    page = study_page(StudyOutcome(record, study.runs, study.signals))
+    assert f'; 1 of {len(names)} left out</title>' in page
+
+
 def test_groups_and_unpaired_runs_have_their_places() -> None:
     study = small_study(judges=('clean',), runs=3, groups=('grass', 'concrete'), models={'m': 0.1})
     names = {run.key.recording: f'drive_{run.key.recording}' for run in study.runs}

@@ -77,7 +77,7 @@ def study_page(
         _environment()
         .get_template('page.html')
         .render(
-            title=str(record.get('title') or 'Study'),
+            title=_title(outcome),
             about=str(record.get('about') or ''),
             synthetic=synthetic,
             compared='the stand-in' if synthetic else 'the real sensors',
@@ -119,6 +119,14 @@ def study_page(
 
 
 @functools.cache
+def _title(outcome: StudyOutcome) -> str:
+    """Return the study's title, with how many of its recordings gave no run."""
+    title = str(outcome.record.get('title') or 'Study')
+    given = {one['name'] for one in outcome.record.get('recordings', ())}
+    missing = given - {run.key.recording for run in outcome.runs}
+    return f'{title}; {len(missing)} of {len(given)} left out' if missing else title
+
+
 def _environment() -> Environment:
     environment = Environment(
         autoescape=True,
