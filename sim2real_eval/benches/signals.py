@@ -14,6 +14,7 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Failure, Source
+from sim2real_eval.signals.answer import sensor_answers
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
@@ -154,5 +155,6 @@ def study_record(
         'real': listed(real),
         'simulated': listed(study.simulated),
         'failures': [dataclasses.asdict(failure) for failure in failures],
+        'answer': [dataclasses.asdict(one) for one in sensor_answers(comparison)],
         **comparison.record(),
     }

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from pathlib import Path
 
+from sim2real_eval.common.findings import FINDINGS
 from sim2real_eval.signals.options import SignalOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import add_out, add_shared, sources, world_of
 from .options import STUDY, OptionSet
-from .output import conclude, print_notes, print_table, progress_bar, report_failures
+from .output import conclude, print_table, progress_bar, report_failures
 
 HELP = 'signals of real sensors against simulated ones, each against its own truth'
 DESCRIPTION = (
@@ -55,6 +57,7 @@ _MODELS = OptionSet(
     mag='--mag LIST',
     camera='--camera LIST',
 )
+_MOST_FINDINGS = 3
 _METHOD = OptionSet(SignalOptions, base_frame='--base-frame FRAME')
 
 
@@ -94,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         '--published', action='store_true', help='show RMSE and R of [Ligorio2015] beside ours'
     )
-    add_shared(output, 'json')
+    add_shared(output, 'json', 'quiet')
     add_shared(parser, 'seed', 'jobs')
 
 
@@ -116,6 +119,8 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import signals as report
+    from sim2real_eval.report.answer import lines_text, wrapped
+    from sim2real_eval.report.signal_answer import doubts, signal_answer_lines
     from .models import single_sensors
 
     if options.sim:
@@ -143,7 +148,7 @@ def run(options: argparse.Namespace) -> int:
             world=world,
         )
     total = len(real) + len(study.simulated)
-    with progress_bar(total, 'recordings') as progress:
+    with progress_bar(total, 'recordings', quiet=options.quiet) as progress:
         comparison, failures = study_signals(
             real, study, method, jobs=options.jobs, progress=progress
         )
@@ -152,7 +157,18 @@ def run(options: argparse.Namespace) -> int:
     report_failures([str(failure) for failure in failures], of=total)
 
     def tell() -> None:
+        answer = lines_text(signal_answer_lines(comparison))
+        if options.quiet:
+            print(answer)
+            return
         print_table(report.signal_tables(comparison, published=options.published))
-        print_notes(comparison.notes)
+        print('\n' + answer)
+        if others := doubts(comparison)[1 : 1 + _MOST_FINDINGS]:
+            print('\nAlso:')
+        for finding in others:
+            print(wrapped(str(finding), '- '))
+        if comparison.notes:
+            print(f'\nAll {len(comparison.notes)} findings: {Path(options.out) / FINDINGS}')
 
-    return conclude(options, record, tell, 'Tables, series and plots', failures)
+    where = None if options.quiet else 'Tables, series and plots'
+    return conclude(options, record, tell, where, failures)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sim2real_eval.common.findings import FINDINGS
 from sim2real_eval.study.options import PAPER_PROFILE
 from .output import print_table
 
@@ -36,7 +37,7 @@ def print_study(
     `explained`, there is what it means in place of the ranking.
     """
     from sim2real_eval.report.answer import adapted_text, answer_text, meaning, wrapped
-    from sim2real_eval.report.study_report import FINDINGS, PAGE
+    from sim2real_eval.report.study_report import PAGE
 
     folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
     if quiet:

@@ -19,6 +19,8 @@ from typing import Any
 
 from sim_sensors.core.errors import Remark, Sim2RealError
 
+FINDINGS = 'findings.txt'
+"""File of a result that has all of them."""
 Number = float | tuple[float, float]
 """A value, or the least and the greatest of many runs."""
 
@@ -254,6 +256,11 @@ def declared_kinds() -> dict[str, FindingKind]:
 def by_severity(findings: Iterable[Finding]) -> list[Finding]:
     """Return each finding once, the most severe first, equal ones in the order given."""
     return sorted(dict.fromkeys(findings), key=lambda finding: finding.severity)
+
+
+def findings_text(findings: Iterable[Finding]) -> str:
+    """Return a line for each finding with its severity, as findings.txt has them."""
+    return ''.join(f'{one.severity.name.lower()}: {one}\n' for one in findings)
 
 
 def to_records(findings: Iterable[Finding]) -> list[dict[str, Any]]:

@@ -131,7 +131,11 @@ def _direction(answer: Answer) -> int:
 
 def answer_text(answer: Answer, unseen: str = '') -> str:
     """Return the lines of `answer_lines` below each other, wrapped."""
-    lines = answer_lines(answer, unseen)
+    return lines_text(answer_lines(answer, unseen))
+
+
+def lines_text(lines: Sequence[AnswerLine]) -> str:
+    """Return lines below each other, wrapped, what they say behind their heads."""
     gap = max(len(line.head) for line in lines) + 2
     return '\n'.join(wrapped(line.text, f'{line.head:<{gap}}') for line in lines)
 

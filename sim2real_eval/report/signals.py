@@ -14,8 +14,16 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from sim2real_eval.common.findings import FINDINGS, findings_text
 from sim2real_eval.common.results import fresh_folder
-from sim2real_eval.common.tables import Field, format_field, write_csv, write_json, write_rows
+from sim2real_eval.common.tables import (
+    Field,
+    format_field,
+    write_bytes,
+    write_csv,
+    write_json,
+    write_rows,
+)
 from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.features import AXES, FeatureRow
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
@@ -290,6 +298,7 @@ def write_signals(
                 (row.model, *one) for row in comparison.features for one in _feature_values(row)
             )
             write_csv(fresh / 'features.csv', columns, rows)
+        write_bytes(fresh / FINDINGS, findings_text(comparison.notes).encode())
         write_json(fresh / MARK, record)
         if comparison.rows:
             save_signal_plots(fresh, comparison)

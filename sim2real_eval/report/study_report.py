@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.common.findings import Finding, by_severity, from_records
+from sim2real_eval.common.findings import (
+    FINDINGS,
+    Finding,
+    by_severity,
+    findings_text,
+    from_records,
+)
 from sim2real_eval.common.tables import write_bytes
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
@@ -28,7 +34,6 @@ from .study_plots import begin_plots
 
 PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')
-FINDINGS = 'findings.txt'
 
 _STUDY_FILE = 'study.yaml'
 
@@ -114,8 +119,7 @@ def finish_study(
     folder = Path(folder)
     report = study_report(outcome, folder)
     write_report(report, folder / PAGE)
-    lines = [f'{one.severity.name.lower()}: {one}\n' for one in report.findings]
-    write_bytes(folder / FINDINGS, ''.join(lines).encode())
+    write_bytes(folder / FINDINGS, findings_text(report.findings).encode())
     (begin_plots(folder, outcome, Workers()) if plots is None else plots)()
     return report
 

@@ -23,7 +23,7 @@ from .agreement import (
     wasserstein,
 )
 from .features import FeatureAgreement, FeatureRow
-from .findings import TOO_FEW_RUNS
+from .findings import TOO_FEW_RUNS, YAW_INTEGRATED, YAW_PUBLISHED, YAW_UNLIKE
 from .measured import QUANTITIES, Measured, SensorSignals, run_signals
 from .options import SignalComparisonError, SignalOptions
 from .prepared import PreparedQuantity, PreparedRun, pairs_of, partners, prepare
@@ -211,6 +211,10 @@ def _compare_model(
         for quantity in QUANTITIES
         if all(quantity.name in run.measured for run in (*real, *runs))
     ]
+    said: dict[Finding, list[str]] = {}
+    if unlike := _unlike_yaw((*real, *runs)):
+        everywhere = [quantity for quantity in everywhere if quantity.name != 'yaw']
+        said[unlike] = []
     if not everywhere and _features(model, runs, real) is not None:
         return [], {}, [], None
     if not everywhere:
@@ -234,7 +238,6 @@ def _compare_model(
     rows: list[SignalRow] = []
     ready: dict[str, PreparedQuantity] = {}
     distances: list[permutation_test.Divisible] = []
-    said: dict[Finding, list[str]] = {}
     for quantity in everywhere:
         one = prepare(
             [run.measured[quantity.name] for run in real],
@@ -288,6 +291,17 @@ def _compare_model(
         ]
     notes = [note.of(', '.join(who)) for note, who in said.items()]
     return rows, ready, notes, lack
+
+
+def _unlike_yaw(runs: Sequence[SensorSignals]) -> Finding | None:
+    """Return why yaw is not compared: some runs publish it, of others it is integrated."""
+    published, integrated = (
+        sum(any(note.kind == kind for note in run.notes) for run in runs)
+        for kind in (YAW_PUBLISHED, YAW_INTEGRATED)
+    )
+    if not published or not integrated:
+        return None
+    return YAW_UNLIKE(published=published, integrated=integrated)
 
 
 def _judged(

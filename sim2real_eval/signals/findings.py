@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sim2real_eval.common.findings import routine
+from sim2real_eval.common.findings import assumed, routine
 
 GRID_TOO_FAST = routine(
     'signals.grid_too_fast',
@@ -34,14 +34,14 @@ TOO_FEW_SAMPLES = routine(
     'has {count:d} measurements and is left out; must have {least:d} or more',
     'Statistics of so few measurements have no meaning.',
 )
-TRUTH_SLOWER = routine(
+TRUTH_SLOWER = assumed(
     'signals.truth_slower',
     'truth comes at {truth:.3g Hz}, the IMU at {imu:.3g Hz}: motion above {half:.3g Hz} counts as '
     'an error of a real sensor, and a simulated one does not measure it',
     'Vibration is part of the measured errors.',
     'use a faster truth, or compare below this frequency',
 )
-TRUTH_LEVEL = routine(
+TRUTH_LEVEL = assumed(
     'signals.truth_level',
     'roll and pitch of the truth are always 0: the slope of the ground counts as an error of a '
     'real specific force',
@@ -57,6 +57,14 @@ YAW_INTEGRATED = routine(
     'yaw is the integral of the body z rate from the true heading at the first sample, without '
     'correction of bias and tilt',
     'The IMU publishes no orientation.',
+)
+YAW_UNLIKE = assumed(
+    'signals.yaw_unlike',
+    'yaw is not compared: {published:d} runs publish an orientation, {integrated:d} have rates '
+    'alone',
+    'A published yaw is that of a filter, an integrated one drifts: their errors are not those of '
+    'the same sensor.',
+    'to integrate the rates of all: --yaw gyro',
 )
 TOO_FEW_RUNS = routine(
     'signals.too_few_runs',

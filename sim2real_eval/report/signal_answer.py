@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a comparison of signals in a line per sensor, and the main doubt."""
+
+from __future__ import annotations
+
+from sim2real_eval.common.findings import Finding, Severity
+from sim2real_eval.preflight.findings import TRUTH_OF_FIXES, TRUTH_OF_SMOOTHED_FIXES
+from sim2real_eval.signals.answer import SensorAnswer, sensor_answers
+from sim2real_eval.signals.comparison import SignalComparison
+from .answer import AnswerLine
+from .console import short_number
+
+_HEADS = {'imu': 'Nearest IMU', 'gps': 'Nearest GPS', 'mag': 'Nearest magnetometer'}
+_ELSE = 'it holds for motions and sensors like those of these recordings only'
+
+
+def signal_answer_lines(comparison: SignalComparison) -> list[AnswerLine]:
+    """Return the answer; nothing where no signal was compared."""
+    lines = [
+        AnswerLine(_HEADS[one.sensor], f'{_nearest(one)}; {_verdict(one, comparison)}')
+        for one in sensor_answers(comparison)
+    ]
+    if lines:
+        worst = next(iter(doubts(comparison)), None)
+        lines.append(AnswerLine('Main doubt', _ELSE if worst is None else str(worst)))
+    return lines
+
+
+def doubts(comparison: SignalComparison) -> list[Finding]:
+    """Return what may change the answer, the worst first: what is found and is not routine."""
+    sensors = {one.sensor for one in sensor_answers(comparison)}
+    beside = () if 'gps' in sensors else (TRUTH_OF_FIXES, TRUTH_OF_SMOOTHED_FIXES)
+    return [
+        note
+        for note in comparison.notes
+        if note.severity != Severity.ROUTINE and note.kind not in beside
+    ]
+
+
+def _nearest(answer: SensorAnswer) -> str:
+    many = f', of {answer.models}' if answer.models > 1 else ''
+    said = f'{answer.nearest}{many}'
+    if answer.distance is None:
+        return said
+    distance, ratio = short_number(answer.distance), short_number(answer.rmse_ratio)
+    said += (
+        f': error distance {distance} of the real RMSE (mean of {answer.signals} signals), RMSE '
+        f'{ratio} times the real one'
+    )
+    if answer.next_distance is not None:
+        said += f'; next {answer.next}, {short_number(answer.next_distance)}'
+    return said
+
+
+def _verdict(answer: SensorAnswer, comparison: SignalComparison) -> str:
+    if answer.different is None:
+        row = next(row for row in comparison.rows if row.model == answer.nearest)
+        return (
+            f'{row.n_real} real and {row.n_simulated} simulated runs are too few to show whether '
+            'it is distinguishable from the real sensor'
+        )
+    level = f'adjusted p <= {comparison.options.level:.3g}'
+    different, signals = len(answer.different), answer.signals
+    if not different:
+        return f'none of {signals} signals is distinguishable from the real one ({level})'
+    if different == signals:
+        return f'distinguishable from the real sensor by each of {signals} signals ({level})'
+    by = f'{different} of {signals} signals ({level}): {", ".join(answer.different)}'
+    return f'distinguishable from the real sensor by {by}'

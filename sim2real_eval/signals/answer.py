@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a comparison of signals: per sensor, whose errors are like the real ones."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from .comparison import SignalComparison, SignalRow
+from .measured import QUANTITIES
+
+
+@dataclasses.dataclass(frozen=True)
+class SensorAnswer:
+    """Which model of one kind of sensor errs most like the real sensor, and whether it shows.
+
+    A distance is the mean over the signals of the Wasserstein distance of the errors over the RMSE
+    of the real ones. It, and the ratio of RMSE, are None where the real sensor has no error.
+    """
+
+    sensor: str  # role: imu, gps or mag
+    nearest: str
+    distance: float | None
+    rmse_ratio: float | None  # mean over the signals of simulated over real RMSE
+    models: int
+    next: str | None  # model that follows; None with a single one
+    next_distance: float | None
+    signals: int
+    # Signals of the nearest whose errors or spectra differ significantly; None where there are too
+    # few runs to tell.
+    different: tuple[str, ...] | None
+
+
+def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
+    """Return the answer for each kind of sensor whose signals were compared."""
+    found = []
+    for sensor in dict.fromkeys(quantity.sensor for quantity in QUANTITIES):
+        own = {label for one in QUANTITIES if one.sensor == sensor for label in one.labels()}
+        models: dict[str, list[SignalRow]] = {}
+        for row in comparison.rows:
+            if row.signal in own:
+                models.setdefault(row.model, []).append(row)
+        if not models:
+            continue
+        distances = {
+            model: _mean_over_real(rows, [row.error_distance for row in rows])
+            for model, rows in models.items()
+        }
+        order = sorted(distances, key=lambda model: _sorting(distances[model]))
+        nearest, after = order[0], order[1] if len(order) > 1 else None
+        rows = models[nearest]
+        found.append(
+            SensorAnswer(
+                sensor=sensor,
+                nearest=nearest,
+                distance=distances[nearest],
+                rmse_ratio=_mean_over_real(rows, [row.simulated.rmse for row in rows]),
+                models=len(models),
+                next=after,
+                next_distance=None if after is None else distances[after],
+                signals=len(rows),
+                different=None
+                if any(row.p_adjusted is None for row in rows)
+                else tuple(row.signal for row in rows if row.verdict == 'different'),
+            )
+        )
+    return found
+
+
+def _mean_over_real(rows: list[SignalRow], values: list[float]) -> float | None:
+    real = [row.real.rmse for row in rows]
+    return float(np.mean(np.divide(values, real))) if all(real) else None
+
+
+def _sorting(distance: float | None) -> float:
+    return np.inf if distance is None else distance

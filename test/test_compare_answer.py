@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of `compare`: whose errors are like the real ones, and whether a difference shows."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from rich.console import Console
+from signal_examples import PLAIN, made, truth_of
+
+from sim2real_eval.report.signal_answer import doubts, signal_answer_lines
+from sim2real_eval.report.signals import signal_tables
+from sim2real_eval.signals.answer import sensor_answers
+from sim2real_eval.signals.comparison import SignalComparison, compare_signals
+from sim2real_eval.simulation.twin import Twin
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
+
+
+def _of(gps: str | None, imu: str | None) -> Twin:
+    return Twin(
+        str(gps or imu),
+        None if gps is None else load_gps(gps),
+        None if imu is None else load_imu(imu),
+    )
+
+
+def _told(comparison: SignalComparison) -> dict[str, str]:
+    return {line.head: line.text for line in signal_answer_lines(comparison)}
+
+
+@pytest.fixture(scope='module')
+def six_motions() -> SignalComparison:
+    """AirSim against itself with other draws, and against Chrono."""
+    truths = [truth_of(f'drive_{name}', n) for name in ('line', 'circle') for n in (1, 2, 3)]
+    airsim, chrono = _of(None, 'airsim'), _of(None, 'chrono')
+    real = [made(one, airsim, seed=1) for one in truths]
+    sets = {
+        'chrono': [made(one, chrono, seed=2) for one in truths],
+        'again': [made(one, airsim, seed=2) for one in truths],
+    }
+    return compare_signals(real, sets, dataclasses.replace(PLAIN, yaw='gyro'))
+
+
+def test_different_sensors_are_called_so_and_identical_ones_not(
+    six_motions: SignalComparison,
+) -> None:
+    verdicts = {
+        model: [row.verdict for row in six_motions.rows if row.model == model]
+        for model in ('again', 'chrono')
+    }
+    assert verdicts['again'] == ['not significant'] * 7
+    assert verdicts['chrono'].count('different') >= 6
+    for row in six_motions.rows:
+        assert row.error_split_half is not None
+        assert row.n_real == row.n_simulated == 6
+    text = Console(width=80, record=True)
+    text.print(signal_tables(six_motions))
+    lines = text.export_text().splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert not any('…' in str(line) for line in lines)
+
+
+def test_the_sensor_of_the_same_law_is_nearest_and_not_distinguishable(
+    six_motions: SignalComparison,
+) -> None:
+    (answer,) = sensor_answers(six_motions)
+    assert (answer.sensor, answer.nearest, answer.next) == ('imu', 'again', 'chrono')
+    assert answer.distance is not None
+    assert answer.next_distance is not None
+    assert answer.distance < 0.5 < answer.next_distance
+    # Of one law, the square of the ratio is about one; a short record has few draws of a drift.
+    assert answer.rmse_ratio == pytest.approx(1.0, abs=0.3)
+    assert answer.different == ()
+    assert 'none of 7 signals is distinguishable' in _told(six_motions)['Nearest IMU']
+
+
+def test_each_kind_of_sensor_has_a_line_and_few_runs_are_said_to_be_few() -> None:
+    truth = truth_of('drive_line', 1)
+    real = [made(truth, _of('ch_gauss', 'chrono'), seed=1)]
+    comparison = compare_signals(real, [made(truth, _of('ch_gauss', 'chrono'), seed=2)], PLAIN)
+    told = _told(comparison)
+    assert list(told) == ['Nearest IMU', 'Nearest GPS', 'Main doubt']
+    assert '1 real and 1 simulated runs are too few' in told['Nearest GPS']
+    exact = compare_signals([made(truth, _of('baseline', None))], real, PLAIN)
+    # Nothing is a multiple of no error.
+    assert sensor_answers(exact)[0].distance is None or sensor_answers(exact)[0].distance > 1e3
+
+
+def test_a_published_yaw_is_not_compared_with_an_integrated_one() -> None:
+    truth = truth_of('drive_circle', 3)
+    real, simulated = made(truth, _of(None, 'chrono')), made(truth, _of(None, 'ideal'))
+    unlike = compare_signals([real], [simulated], PLAIN)
+    assert 'yaw' not in {row.signal for row in unlike.rows}
+    assert 'signals.yaw_unlike' in {one.code for one in doubts(unlike)}
+    alike = compare_signals([real], [simulated], dataclasses.replace(PLAIN, yaw='gyro'))
+    assert 'yaw' in {row.signal for row in alike.rows}
+    assert 'signals.yaw_unlike' not in {one.code for one in doubts(alike)}
