@@ -19,7 +19,7 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
+from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field, synthetic_recording
 from sim2real_eval.study.adapting import true_heading
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
@@ -27,7 +27,9 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError, whole_number
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
+from sim_sensors.magnetometer.magnetometer import Magnetometer
 from sim_sensors.motion.trajectory import Motion
+from sim_sensors.sensor.catalogue import KINDS
 from .evaluation import EvaluatedRun, VepdResult, vepd
 
 __all__ = [
@@ -51,6 +53,7 @@ def simulate(
     gps: str | Path | GpsModel | None = None,
     imu: str | Path | ImuModel | None = None,
     *,
+    mag: str | Path | Magnetometer | None = None,
     seed: int = 0,
     repetition: int = 1,
     match_rates: bool = False,
@@ -67,6 +70,9 @@ def simulate(
         of which a recording is made that stands for a real one.
     gps, imu : str, Path or model, optional
         Name of a shipped model, YAML file or model; None: the recording's own sensor stays.
+    mag : str, Path or model, optional
+        Magnetometer likewise. It measures the field that the recording's own one measures first,
+        without one that of the default world.
     seed : int
         Of all random draws.
     repetition : int
@@ -81,7 +87,7 @@ def simulate(
     Raises
     ------
     Sim2RealError
-        For an unknown or wrong model, a seed or repetition out of range, when both sensors stay,
+        For an unknown or wrong model, a seed or repetition out of range, when no model is given,
         or when the recording lacks truth.
 
     Examples
@@ -97,18 +103,22 @@ def simulate(
             f'simulate: {str(recording)!r} is not allowed; must be a Recording, which '
             'read_recording returns, or a motion'
         )
-    if gps is None and imu is None:
-        raise Sim2RealError('simulate: neither gps nor imu is given; must be at least one')
+    if gps is None and imu is None and mag is None:
+        raise Sim2RealError('simulate: none of gps, imu, mag is given; must be at least one')
     whole_number('simulate', 'seed', seed, 0)
     whole_number('simulate', 'repetition', repetition, 1)
     twin = Twin(
         'simulated',
         gps=load_gps(gps) if isinstance(gps, str | Path) else gps,
         imu=load_imu(imu) if isinstance(imu, str | Path) else imu,
+        others={}
+        if mag is None
+        else {'mag': KINDS.get('mag').load(mag) if isinstance(mag, str | Path) else mag},
     )
     if not isinstance(recording, Recording):
         return synthetic_recording(recording, twin, seed=seed, run=name, scenario=scenario)
-    maker = TwinMaker(recording, seed=seed, base_frame=base_frame)
+    make = TwinMaker if mag is None else maker_with_field
+    maker = make(recording, world=None, seed=seed, base_frame=base_frame)
     twin = maker.at_real_rates(twin) if match_rates else twin
     made = maker.make(twin, repetition)
     told = [note for note in maker.model_notes(twin) if note not in made.notes]

@@ -135,7 +135,7 @@ WRONG = {
     'vepd --real line_1 --out o --case gone.yaml': 'gone.yaml: cannot be read',
     'vepd --real line_1 --out o --case case.yaml': 'clokc: unknown key',
     'vepd --real line_1 --out o --models ch_rw --topic gps=/x': 'topic /x is missing',
-    'vepd --series gone': 'no folder Real',
+    'vepd --series gone': 'gone: is no folder',
     'vepd --series full': 'no folder Real',
     'vepd --series full --models ch_rw': '--models: goes with --real only',
     'vepd --series full --judge error_state': '--judge: goes with --real only',

@@ -19,7 +19,7 @@ from cli_examples import call, segments
 
 import sim2real_eval as s2r
 from sim2real_eval.metrics import VelocitySeries
-from sim_sensors import Sim2RealError, load_gps
+from sim_sensors import Sim2RealError, load_gps, motion_of
 
 
 @pytest.fixture(scope='module')
@@ -144,12 +144,23 @@ def test_what_cannot_be_compared_is_refused() -> None:
         s2r.vepd([*run, *run], run)
 
 
+def test_a_magnetometer_is_simulated_in_the_field_of_the_recorded_one() -> None:
+    motion = motion_of('circle', duration=5.0)
+    recording = s2r.simulate(motion, gps='baseline', imu='ideal', mag='xsens_mtx')
+    twin = s2r.simulate(recording, mag='xsens_mtx', seed=3)
+    assert len(twin.mag) == len(recording.mag)
+    difference = twin.mag.magnetic_field - recording.mag.magnetic_field
+    # Two draws of one sensor: noise, far below the 50 uT of the field that turns with the car.
+    assert 0.0 < np.abs(difference).max() < 5e-6
+    assert len(twin.gps) == len(recording.gps)
+
+
 def test_another_judge_by_its_name_and_a_model_that_is_misspelt(made: list[Path]) -> None:
     recording = s2r.read_recording(made[0])
     assert s2r.run_judge(recording, 'error_state').score.rmse < 1.0
     with pytest.raises(Sim2RealError, match='did you mean ch_gauss'):
         s2r.simulate(recording, gps='ch_gaus')
-    with pytest.raises(Sim2RealError, match='neither gps nor imu'):
+    with pytest.raises(Sim2RealError, match='none of gps, imu, mag'):
         s2r.simulate(recording)
 
 

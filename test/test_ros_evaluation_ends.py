@@ -75,7 +75,7 @@ def refused(capsys: pytest.CaptureFixture[str], *parameters: str) -> str:
         ('metric.drop_zeros:=true', 'metric.drop_zeros: unknown parameter'),
         ('metric.warm_up:=1.0', 'metric.warm_up: unknown parameter (did you mean metric.warmup?)'),
         ('component:=up', "component: 'up' is not allowed"),
-        ('topics:=[odom]', "topics: 'odom' is not allowed; must be imu=, gps=, truth="),
+        ('topics:=[odom]', "topics: 'odom' is not allowed; must be ROLE=TOPIC"),
         ('topics:=[1, 2]', 'topics: [1, 2] is not allowed; must be a list of texts'),
         ('scenario:=all', "scenario: 'all' must not be all"),
         ('real:=[/no/such/bag]', 'real: /no/such/bag: no such file or folder'),

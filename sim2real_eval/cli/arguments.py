@@ -182,7 +182,7 @@ def _topics(given: Sequence[str]) -> dict[str, str]:
         known = name in _ROLES or re.fullmatch(r'(odom|pose|twist|imu)\d+', name)
         if not equals or not topic.strip('/') or not known:
             hint = '' if known else did_you_mean(name, _ROLES)
-            must = 'must be imu=, gps=, truth= or an input such as odom0= and a topic'
+            must = f'must be ROLE=TOPIC with {", ".join(_ROLES)} or an input such as odom0'
             raise ParameterError('--topic', '', f'{text!r} is not allowed{hint}; {must}')
         if name in pairs:
             raise ParameterError('--topic', '', f'{name} is given twice; must be given once')

@@ -65,6 +65,8 @@ def read_series_folder(
     SeriesError.
     """
     root = Path(folder)
+    if not root.is_dir():
+        raise SeriesError(f'{root}: is no folder; must hold Real and Sim')
     real, sim = root / 'Real', root / 'Sim'
     for part in (real, sim):
         if not part.is_dir():

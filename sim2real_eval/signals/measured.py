@@ -170,7 +170,9 @@ def run_signals(
         features = feature_agreement(recording, maker, options.base_frame)
     if not found and features is None:
         wanted = ' or '.join(sensors).replace('camera', 'camera that finds landmarks of the world')
-        raise SignalComparisonError(f'{recording.path or recording.name}: has no {wanted}')
+        raise SignalComparisonError(
+            f'{recording.path or recording.name}: has no {wanted}; name its topic with --topic'
+        )
     span = maker.start_ns, maker.end_ns
     return SensorSignals(recording.name, *span, found, tuple(notes), features)
 
