@@ -134,6 +134,23 @@ def test_a_long_delay_of_quick_motion_is_found(seconds: float) -> None:
     assert found.seconds == pytest.approx(seconds, abs=0.02)
 
 
+@pytest.mark.parametrize('period', [0.5, 0.8, 1.5, 1.9, 3.0])
+def test_a_delay_of_periodic_motion_is_not_that_of_another_period(period: float) -> None:
+    """As of a walking robot: one of n periods, or of n and a half reversed, explains as much."""
+    time = np.arange(0.0, 60.0, 0.02)
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        phase = random.uniform(0.0, 2.0 * np.pi)
+
+        def motion(at: np.ndarray, phase: float = phase) -> np.ndarray:
+            return np.sin(2.0 * np.pi * at / period + phase)
+
+        own = motion(time - 0.1) + 0.1 * random.normal(size=len(time))
+        found = find_delay(own, lambda delay, of=motion: of(time - delay), 60.0, 0.1)
+        assert found.seconds == pytest.approx(0.1, abs=0.02)
+        assert found.gain.real > 0.9
+
+
 @pytest.mark.parametrize(('span', 'width'), [(20.0, 101), (40.0, 101), (120.0, 21)])
 def test_a_long_delay_is_not_made_of_noise(span: float, width: int) -> None:
     """Of signals that follow nothing, smooth over 2 or 10 s, at most 1 of 60 has a delay beyond

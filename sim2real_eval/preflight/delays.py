@@ -78,7 +78,9 @@ def find_delay(
     the parabola through the three best residuals gives the delay between the steps of 0.02 s.
     If `longer`, and the best is the longest or explains less than four fifths, delays up to 30 s
     or a tenth of the run are tried. Such a one must explain four fifths, as among so many a wrong
-    one may fit by chance.
+    one may fit by chance. Of periodic motion a delay of another period, or of half a one and
+    reversed, may fit best by chance: the shortest of those that fit as well counts, and one
+    without reversal before others.
 
     `reference` returns it at a delay, s; `span` is the length of the run and `independent` the
     time after which errors are independent, s. A delay that explains no more, but by chance, than
@@ -114,6 +116,15 @@ def find_delay(
     if longer and far > near and (left_at(best) > enough or abs(best) >= near):
         other = best_within(far)
         best = other if left_at(other) < min(enough, left_at(best)) else best
+    # As good as the best but for chance, with no better one around.
+    valleys = [
+        min(range(steps - 5, steps + 6), key=left_at)
+        for steps in range(5 - near, near - 4, 5)
+        if left_at(steps) <= min(left_at(steps - 5), left_at(steps + 5))
+    ]
+    found = delayed(best * _STEP_S)
+    rivals = [steps for steps in valleys if not found.is_better_than(left_at(steps))]
+    best = min((best, *rivals), key=lambda one: (fit(one * _STEP_S)[0].real <= 0.0, abs(one)))
     before, between, after = map(left_at, (best - 1, best, best + 1))
     bend = before + after - 2.0 * between
     delay = best * _STEP_S
