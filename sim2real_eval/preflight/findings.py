@@ -131,7 +131,7 @@ PESSIMISTIC = assumed(
     'check.covariance_great',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
     'A filter hardly uses this sensor.',
-    _key('{role}: {{{key}: {error:.2g}}}'),
+    _key('{role}: {{{key}: {error:.2g}}}') + ', unless it is so large on purpose',
 )
 MOVING_START = routine(
     'check.moving_start',
