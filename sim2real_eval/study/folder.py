@@ -4,22 +4,26 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.locks import hold
 from sim2real_eval.common.results import check_result_folder, flush
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty.assessment import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim_sensors.core.errors import Sim2RealError
 from .answer import study_answer
-from .outcome import MARK, RUNS, StudyOutcome, sealed
+from .outcome import MARK, RUNS, RunStore, StudyOutcome, sealed
 from .plan import StudyPlan, change
+from .run import StudyRun
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
 
 _FILE = 'study.yaml'
@@ -88,8 +92,8 @@ def abandon(folder: Path) -> None:
 
 
 def write_study(folder: Path, outcome: StudyOutcome) -> None:
-    """Write everything that follows from the runs; the mark, which says finished, last."""
-    numbers = _numbers(outcome)
+    """Write all that follows from the runs but series; the mark, which says finished, last."""
+    numbers = _numbers(outcome.runs)
     names = list(dict.fromkeys(name for run in outcome.runs for name in run.values))
     write_csv(
         folder / 'runs.csv',
@@ -113,26 +117,44 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
         ),
     )
     write_json(folder / 'uncertainty.json', uncertainty_records(outcome), allow_nan=False)
-    for judge in outcome.judges:
-        write_series_folder(
-            folder / 'series' / judge,
-            (
-                (SeriesKey(run.key.model, run.scenario, number), outcome.series(run.key))
-                for run, number in zip(outcome.runs, numbers, strict=True)
-                if run.key.judge == judge
-            ),
-        )
     side_results(outcome).write(folder)
     runs = [{**run.key._asdict(), **run.to_mapping()} for run in outcome.runs]
     answer = study_answer(outcome).to_mapping()
     _write_record(folder, {**outcome.record, 'answer': answer, 'runs': runs})
 
 
-def _numbers(outcome: StudyOutcome) -> list[int]:
+def begin_series(
+    folder: Path, outcome: StudyOutcome, workers: Workers
+) -> Callable[[], list[Path]]:
+    """Begin to write the speeds of all runs, which are in the folder, a folder for each judge;
+    return what waits for them.
+    """
+    judges = dict.fromkeys(run.key.judge for run in outcome.runs)
+    # Another process needs neither what was found nor what this one has loaded.
+    runs = [dataclasses.replace(run, notes=()) for run in outcome.runs]
+    record = {name: outcome.record[name] for name in ('component', 'metric')}
+    return workers.begin_map(
+        functools.partial(_write_series, folder, record),
+        [tuple(run for run in runs if run.key.judge == judge) for judge in judges],
+    )
+
+
+def _write_series(folder: Path, record: Mapping[str, Any], runs: tuple[StudyRun, ...]) -> Path:
+    outcome = StudyOutcome(record, runs, RunStore(folder).signals)
+    return write_series_folder(
+        folder / 'series' / runs[0].key.judge,
+        (
+            (SeriesKey(run.key.model, run.scenario, number), outcome.series(run.key))
+            for run, number in zip(runs, _numbers(runs), strict=True)
+        ),
+    )
+
+
+def _numbers(runs: Iterable[StudyRun]) -> list[int]:
     """Return the number of each run among those of its judge, model and scenario, from 1."""
     counts: Counter[tuple[str, str, str]] = Counter()
     numbers = []
-    for run in outcome.runs:
+    for run in runs:
         place = (run.key.judge, run.key.model, run.scenario)
         counts[place] += 1
         numbers.append(counts[place])

@@ -20,7 +20,7 @@ from sim2real_eval.common.results import flush, versions
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
 from sim_sensors.core.errors import ParameterError, Sim2RealError
-from .folder import abandon, held, sweep, write_study
+from .folder import abandon, begin_series, held, sweep, write_study
 from .outcome import RunStore, StudyOutcome, encoded
 from .plan import StudyPlan, StudyUnit, load_compiled
 from .run import Losses, RunKey, StudyFailure, told_failures
@@ -93,7 +93,7 @@ def run_study(
                 units, cluster, stored=frozenset(known), store=store, progress=progress
             )
         failures = [failure for one in found for failure in one]
-        return conclude(plan, target, store, failures, beside=beside)
+        return conclude(plan, target, store, failures, workers=workers, beside=beside)
 
 
 def conclude(
@@ -102,6 +102,7 @@ def conclude(
     store: RunStore,
     failures: Iterable[StudyFailure],
     *,
+    workers: Workers | None = None,
     beside: Beside | None = None,
 ) -> StudyOutcome:
     """Write what follows from the runs of a study that is held; see `run_study`.
@@ -146,7 +147,10 @@ def conclude(
         raise Sim2RealError('; '.join([*told[:_MOST_REASONS], *more]))
     # Before others write there as well.
     sweep(folder)
+    # By workers, who have nothing to do any more; the statistics take as long.
+    wait = begin_series(folder, outcome, workers or Workers())
     with contextlib.nullcontext() if beside is None else beside(outcome):
+        wait()
         write_study(folder, outcome)
     flush(folder)
     return outcome
