@@ -169,6 +169,13 @@ def run_judge(
             f'run_judge: {reprlib.repr(recording)} is not allowed; must be a Recording, which '
             'read_recording returns'
         )
+    if metric is not None and not isinstance(metric, MetricOptions):
+        raise ParameterError(
+            'run_judge',
+            'metric',
+            f'{reprlib.repr(metric)} is not allowed; must be MetricOptions, such as '
+            'MetricOptions(warmup=5.0)',
+        )
     if not isinstance(start_heading, bool):
         raise ParameterError(
             'run_judge',

@@ -172,6 +172,9 @@ def test_what_calls_return_prints_as_a_line_and_findings_as_sentences(made: list
     twin = s2r.simulate(recording, gps='ch_gauss', imu='chrono', seed=1)
     run = s2r.run_judge(twin, 'clean')
     (heading,) = [note for note in run.notes if note.code == 'rl.no_start_heading']
+    assert re.fullmatch(
+        r'<VelocitySeries drive1: \d+ estimates, 1201 of the truth, 12 s>', str(run.series)
+    )
     assert repr(heading).startswith('<decisive rl.no_start_heading: ')
     assert f'1 of 1 simulated runs: {heading}' in str(s2r.vepd([run], [run]))
     slow = s2r.simulate(recording, gps=dataclasses.replace(load_gps('ch_gauss'), rate=2.0), seed=1)
@@ -184,6 +187,10 @@ def test_what_calls_return_prints_as_a_line_and_findings_as_sentences(made: list
 def test_wrong_arguments_are_errors_of_ours(made: list[Path]) -> None:
     recording = s2r.read_recording(made[0])
     run = s2r.run_judge(recording, 'clean')
+    with pytest.raises(Sim2RealError, match='did you mean gps'):
+        recording.with_messages('gpss', None)
+    with pytest.raises(Sim2RealError, match='must be MetricOptions'):
+        s2r.run_judge(recording, metric={'warmup': 5.0})
     slow = s2r.MetricOptions(rate=4.0)
     for wrong in ((recording, recording), ([recording], [recording]), (run, [run])):
         with pytest.raises(Sim2RealError, match='must be a list of EvaluatedRun'):

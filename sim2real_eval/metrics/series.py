@@ -67,6 +67,12 @@ class VelocitySeries:
     gt_vel: FloatArray
     name: str = ''
 
+    def __repr__(self) -> str:
+        """Return a line: its numbers are thousands."""
+        name = f' {self.name}' if self.name else ''
+        sizes = f'{len(self.se_time)} estimates, {len(self.gt_time)} of the truth'
+        return f'<VelocitySeries{name}: {sizes}, {self.duration:.4g} s>'
+
     def __post_init__(self) -> None:
         for column in COLUMNS:
             object.__setattr__(self, column, self._checked(column, getattr(self, column)))

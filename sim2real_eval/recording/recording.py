@@ -11,6 +11,7 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
+from sim_sensors.core.errors import did_you_mean
 from sim_sensors.core.measurements import (
     FixArray,
     ImuArray,
@@ -305,8 +306,13 @@ class Recording:
     def with_messages(self, role: str, array: MessageArray | None) -> Recording:
         """Return a copy in which `role` has other messages, or none.
 
-        A role that had no topic takes its default topic. Transforms and notes stay.
+        A role that had no topic takes its default topic. Transforms and notes stay. RecordingError
+        for an unknown role.
         """
+        if role not in DEFAULT_TOPICS:
+            hint = did_you_mean(role, DEFAULT_TOPICS)
+            known = ', '.join(DEFAULT_TOPICS)
+            raise RecordingError(f'role {role!r} is not allowed{hint}; must be one of {known}')
         topic = self.roles.get(role, DEFAULT_TOPICS[role])
         messages, roles = dict(self.messages), dict(self.roles)
         reference = self.reference
