@@ -176,7 +176,7 @@ def test_hostile_labels_are_read_as_they_stand(browser: Browser, hostile: Path) 
         assert label in text
     assert browser.value('document.querySelectorAll("main img, main script, main b").length') == 0
     assert browser.value('document.scripts.length') == 3
-    assert browser.value('document.title') == HOSTILE[0]
+    assert browser.value('document.title').startswith(HOSTILE[0])
 
 
 def test_labels_stay_text_under_the_pointer(browser: Browser, hostile: Path) -> None:
