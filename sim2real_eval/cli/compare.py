@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from pathlib import Path
 
-from sim2real_eval.common.findings import FINDINGS
 from sim2real_eval.signals.options import SignalOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import add_out, add_shared, sources, world_of
 from .options import STUDY, OptionSet
-from .output import conclude, print_table, progress_bar, report_failures
+from .output import conclude, print_signals, progress_bar, report_failures
 
 HELP = 'signals of real sensors against simulated ones, each against its own truth'
 DESCRIPTION = (
@@ -57,7 +55,6 @@ _MODELS = OptionSet(
     mag='--mag LIST',
     camera='--camera LIST',
 )
-_MOST_FINDINGS = 3
 _METHOD = OptionSet(SignalOptions, base_frame='--base-frame FRAME')
 
 
@@ -119,8 +116,6 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import signals as report
-    from sim2real_eval.report.answer import lines_text, wrapped
-    from sim2real_eval.report.signal_answer import doubts, signal_answer_lines
     from .models import single_sensors
 
     if options.sim:
@@ -157,18 +152,7 @@ def run(options: argparse.Namespace) -> int:
     report_failures([str(failure) for failure in failures], of=total)
 
     def tell() -> None:
-        answer = lines_text(signal_answer_lines(comparison))
-        if options.quiet:
-            print(answer)
-            return
-        print_table(report.signal_tables(comparison, published=options.published))
-        print('\n' + answer)
-        if others := doubts(comparison)[1 : 1 + _MOST_FINDINGS]:
-            print('\nAlso:')
-        for finding in others:
-            print(wrapped(str(finding), '- '))
-        if comparison.notes:
-            print(f'\nAll {len(comparison.notes)} findings: {Path(options.out) / FINDINGS}')
+        print_signals(comparison, options.out, published=options.published, quiet=options.quiet)
 
     where = None if options.quiet else 'Tables, series and plots'
     return conclude(options, record, tell, where, failures)

@@ -13,7 +13,7 @@ from sim_sensors.core.errors import MotionError, ParameterError, not_among
 from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments
 from .options import OptionSet
-from .output import attempted, conclude, print_notes, print_table, progress_bar
+from .output import attempted, conclude, print_notes, print_signals, print_table, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -185,10 +185,8 @@ def run(options: argparse.Namespace) -> int:
         title = f'Tracking errors, {what}'
         print_table(report.following_console_table(benches.pooled_statistics(runs), title=title))
         if comparison is not None:
-            from sim2real_eval.report.signals import signal_tables
-
-            print_table(signal_tables(comparison))
-        print_notes([*told, *(() if comparison is None else comparison.notes)])
+            print_signals(comparison, Path(options.out) / 'compare')
+        print_notes(told)
 
     return conclude(options, record, tell, 'Tables, plots and recordings', failures)
 

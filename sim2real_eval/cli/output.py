@@ -10,14 +10,20 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sim2real_eval.common.findings import Finding, by_severity
+from sim2real_eval.common.findings import FINDINGS, Finding, by_severity
 from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.core.heartbeat import heartbeat
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from sim2real_eval.signals.comparison import SignalComparison
+
+MOST_FINDINGS = 3
+"""Findings that are shown below an answer."""
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
@@ -114,6 +120,35 @@ def print_table(table: RenderableType) -> None:
     # In a pipe nothing need be wrapped to fit a screen.
     width = None if sys.stdout.isatty() else 200
     Console(highlight=False, width=width).print(table)
+
+
+def print_signals(
+    comparison: SignalComparison,
+    folder: str | Path,
+    *,
+    published: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Print the tables of a comparison of signals and the answer below; `quiet`: that alone.
+
+    Its `folder` has all that was found.
+    """
+    from sim2real_eval.report.answer import lines_text, wrapped
+    from sim2real_eval.report.signal_answer import doubts, signal_answer_lines
+    from sim2real_eval.report.signals import signal_tables
+
+    answer = lines_text(signal_answer_lines(comparison))
+    if quiet:
+        print(answer)
+        return
+    print_table(signal_tables(comparison, published=published))
+    print(f'\n{answer}')
+    if others := doubts(comparison)[1 : 1 + MOST_FINDINGS]:
+        print('\nAlso:')
+    for finding in others:
+        print(wrapped(str(finding), '- '))
+    if comparison.notes:
+        print(f'\nAll {len(comparison.notes)} findings: {Path(folder) / FINDINGS}')
 
 
 def print_notes(notes: Iterable[Finding]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sim2real_eval.common.findings import FINDINGS
 from sim2real_eval.study.options import PAPER_PROFILE
-from .output import print_table
+from .output import MOST_FINDINGS, print_table
 
 if TYPE_CHECKING:
     from sim2real_eval.metrics.distances import VepdRow
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome
 
 _MOST_TABLES = 4
-_MOST_FINDINGS = 3
 
 
 def print_study(
@@ -62,7 +61,7 @@ def print_study(
     print(answer_text(report.answer, report.unseen))
     if explained:
         print('\n' + wrapped(meaning(report.answer)))
-    shown = report.answer.doubts[1 : 1 + _MOST_FINDINGS]
+    shown = report.answer.doubts[1 : 1 + MOST_FINDINGS]
     rest = len(report.findings) - len(shown) - (report.answer.doubt is not None)
     if shown:
         print('\nAlso decisive:')
