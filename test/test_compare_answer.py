@@ -83,9 +83,35 @@ def test_each_kind_of_sensor_has_a_line_and_few_runs_are_said_to_be_few() -> Non
     told = _told(comparison)
     assert list(told) == ['Nearest IMU', 'Nearest GPS', 'Main doubt']
     assert '1 real and 1 simulated runs are too few' in told['Nearest GPS']
-    exact = compare_signals([made(truth, _of('baseline', None))], real, PLAIN)
-    # Nothing is a multiple of no error.
-    assert sensor_answers(exact)[0].distance is None or sensor_answers(exact)[0].distance > 1e3
+
+
+def test_models_are_ranked_by_the_signals_that_they_have_in_common() -> None:
+    """A model without yaw is not nearer because it lacks its least like signal."""
+    truth = truth_of('drive_circle', 3)
+    real = [made(truth, _of(None, 'chrono'), seed=1)]
+    sets = {name: [made(truth, _of(None, name), seed=2)] for name in ('chrono', 'ideal')}
+    comparison = compare_signals(real, sets, PLAIN)
+    signals = {
+        model: {row.signal for row in comparison.rows if row.model == model} for model in sets
+    }
+    assert signals['chrono'] - signals['ideal'] == {'yaw'}
+    rows = [row for row in comparison.rows if row.model == 'chrono' and row.signal != 'yaw']
+    (answer,) = sensor_answers(comparison)
+    assert answer.nearest == 'chrono'
+    expected = sum(row.error_distance / row.real.rmse for row in rows) / len(rows)
+    assert answer.distance == pytest.approx(expected)
+
+
+def test_no_model_is_near_a_sensor_without_errors() -> None:
+    truth = truth_of('drive_line', 1)
+    ideal, real = (made(truth, _of('baseline', one)) for one in (None, 'chrono'))
+    still = dataclasses.replace(compare_signals([ideal], [real], PLAIN))
+    exact = tuple(
+        dataclasses.replace(row, real=dataclasses.replace(row.real, rmse=0.0))
+        for row in still.rows
+    )
+    told = _told(dataclasses.replace(still, rows=exact))
+    assert 'no model can be near it' in told['Nearest GPS']
 
 
 def test_a_published_yaw_is_not_compared_with_an_integrated_one() -> None:

@@ -142,7 +142,8 @@ def print_signals(
         print(answer)
         return
     print_table(signal_tables(comparison, published=published))
-    print(f'\n{answer}')
+    if answer:
+        print(f'\n{answer}')
     if others := doubts(comparison)[1 : 1 + MOST_FINDINGS]:
         print('\nAlso:')
     for finding in others:

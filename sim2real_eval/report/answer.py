@@ -136,7 +136,7 @@ def answer_text(answer: Answer, unseen: str = '') -> str:
 
 def lines_text(lines: Sequence[AnswerLine]) -> str:
     """Return lines below each other, wrapped, what they say behind their heads."""
-    gap = max(len(line.head) for line in lines) + 2
+    gap = max((len(line.head) for line in lines), default=0) + 2
     return '\n'.join(wrapped(line.text, f'{line.head:<{gap}}') for line in lines)
 
 

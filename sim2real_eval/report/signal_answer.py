@@ -41,7 +41,7 @@ def _nearest(answer: SensorAnswer) -> str:
     many = f', of {answer.models}' if answer.models > 1 else ''
     said = f'{answer.nearest}{many}'
     if answer.distance is None:
-        return said
+        return f'{said}: the real sensor has no error, so no model can be near it'
     distance, ratio = short_number(answer.distance), short_number(answer.rmse_ratio)
     said += (
         f': error distance {distance} of the real RMSE (mean of {answer.signals} signals), RMSE '

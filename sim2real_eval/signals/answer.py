@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
+from operator import attrgetter
 
 import numpy as np
 
@@ -15,8 +17,9 @@ from .measured import QUANTITIES
 class SensorAnswer:
     """Which model of one kind of sensor errs most like the real sensor, and whether it shows.
 
-    A distance is the mean over the signals of the Wasserstein distance of the errors over the RMSE
-    of the real ones. It, and the ratio of RMSE, are None where the real sensor has no error.
+    A distance is the mean, over the signals that all models have, of the Wasserstein distance of
+    the errors over the RMSE of the real ones. Signals without real errors are left out; it and the
+    ratio of RMSE are None where that leaves none.
     """
 
     sensor: str  # role: imu, gps or mag
@@ -43,8 +46,9 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
                 models.setdefault(row.model, []).append(row)
         if not models:
             continue
+        common = set.intersection(*({row.signal for row in rows} for rows in models.values()))
         distances = {
-            model: _mean_over_real(rows, [row.error_distance for row in rows])
+            model: _mean_over_real(rows, 'error_distance', common)
             for model, rows in models.items()
         }
         order = sorted(distances, key=lambda model: _sorting(distances[model]))
@@ -55,7 +59,7 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
                 sensor=sensor,
                 nearest=nearest,
                 distance=distances[nearest],
-                rmse_ratio=_mean_over_real(rows, [row.simulated.rmse for row in rows]),
+                rmse_ratio=_mean_over_real(rows, 'simulated.rmse', common),
                 models=len(models),
                 next=after,
                 next_distance=None if after is None else distances[after],
@@ -68,9 +72,14 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
     return found
 
 
-def _mean_over_real(rows: list[SignalRow], values: list[float]) -> float | None:
-    real = [row.real.rmse for row in rows]
-    return float(np.mean(np.divide(values, real))) if all(real) else None
+def _mean_over_real(rows: Iterable[SignalRow], name: str, signals: set[str]) -> float | None:
+    value_of = attrgetter(name)
+    shares = [
+        value_of(row) / row.real.rmse
+        for row in rows
+        if row.signal in signals and row.real.rmse > 0.0
+    ]
+    return float(np.mean(shares)) if shares else None
 
 
 def _sorting(distance: float | None) -> float:
