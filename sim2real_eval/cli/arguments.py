@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.parameters import Parameters, number_of, parameter
-from .options import STUDY, OptionSet
+from .options import STUDY, OptionSet, optional_text
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import Source
@@ -44,6 +44,7 @@ class SharedOptions(Parameters):
     verbose: bool = parameter(False, '', 'Print every table.')
     quiet: bool = parameter(False, '', 'Print the answer alone.')
     overwrite: bool = parameter(False, '', 'Replace an older result.')
+    published: bool = parameter(False, '', "Show the paper's numbers beside ours.", common=False)
     storage: str = parameter(
         'mcap', '', 'Form of the recordings.', choices=('mcap', 'sqlite3', 'csv')
     )
@@ -64,13 +65,10 @@ class SharedOptions(Parameters):
         optional=float,
         above=0.0,
     )
-    transforms: str | None = parameter(
-        None,
-        '',
+    transforms: str | None = optional_text(
         'Static transforms that replace or complete those of the recording: a URDF, or YAML such '
         'as "- {parent: base_link, child: imu_link, translation: [0.1, 0, 0.2], rotation_xyzw: '
         '[0, 0, 0, 1]}".',
-        optional=str,
         common=False,
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, number_of, parameter
 from .arguments import add_list, add_shared, sources
-from .options import OptionSet, rarely
+from .options import OptionSet, optional_text, rarely
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
@@ -35,49 +35,29 @@ class JudgeOptions(Parameters):
         'as a file such as my_estimator.yaml declares it (docs/howto/own_estimator.md). Nodes '
         'run on a ROS domain of their own.',
     )
-    navsat_config: str | None = parameter(
-        None,
-        '',
+    navsat_config: str | None = optional_text(
         'Parameter file of navsat_transform_node (that of the profile, or NAME_navsat.yaml beside '
         'the file, where it is not given).',
-        optional=str,
         common=False,
     )
-    case: str | None = parameter(
-        None,
-        '',
-        'case.yaml of clock, timers, delivery order and the options below.',
-        optional=str,
-        common=False,
+    case: str | None = optional_text(
+        'case.yaml of clock, timers, delivery order and the options below.', common=False
     )
-    filter_kind: str | None = parameter(
-        None,
-        '',
+    filter_kind: str | None = optional_text(
         'Filter (as case.yaml or the parameter file says, else ekf, where it is not given).',
-        optional=str,
         choices=('ekf', 'ukf'),
         common=False,
     )
-    section: str | None = parameter(
-        None,
-        '',
-        'Node whose parameters count, in a file of several filters.',
-        optional=str,
-        common=False,
+    section: str | None = optional_text(
+        'Node whose parameters count, in a file of several filters.', common=False
     )
-    correct: str | None = parameter(
-        None,
-        '',
+    correct: str | None = optional_text(
         'Deviations of robot_localization to correct, by comma: gravity, differential, unscented, '
         'or none (none, as the original does, where it is not given).',
-        optional=str,
         common=False,
     )
-    front_end: str | None = parameter(
-        None,
-        '',
+    front_end: str | None = optional_text(
         'What turns fixes into odometry/gps (navsat_transform where it is not given).',
-        optional=str,
         choices=('navsat_transform', 'enu'),
         common=False,
     )
@@ -127,15 +107,6 @@ def add_judge(
 def add_judge_kind(parser: argparse._ActionsContainer) -> None:
     """Add --judge: who carries the parameter files out."""
     _JUDGE.add(parser, 'judge_kind', kept=True)
-
-
-def add_published(parser: argparse._ActionsContainer) -> None:
-    """Add --published."""
-    rarely(
-        parser.add_argument(
-            '--published', action='store_true', help="show the paper's numbers beside ours"
-        )
-    )
 
 
 def judge_options(options: argparse.Namespace) -> Options:

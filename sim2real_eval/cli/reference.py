@@ -13,7 +13,7 @@ from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import add_out, add_recordings, add_shared, sources
-from .options import OptionSet
+from .options import OptionSet, optional_text
 from .output import attempted, conclude, print_notes
 
 if TYPE_CHECKING:
@@ -41,12 +41,9 @@ examples:
 class ReferenceOptions(Parameters):
     """How a reference is made."""
 
-    config: str | None = parameter(
-        None,
-        '',
+    config: str | None = optional_text(
         'Noise of IMU and GPS, start, loss: shipped (default, chrono) or a YAML file (default '
-        'where it is not given).',
-        optional=str,
+        'where it is not given).'
     )
     start_heading: float | None = parameter(
         None,

@@ -14,7 +14,7 @@ from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments
-from .options import OptionSet
+from .options import OptionSet, optional_text
 from .output import attempted, conclude, print_notes
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _NONE = 'none'
 class SimulateOptions(Parameters):
     """What is simulated."""
 
-    motion: str | None = parameter(None, '', 'Motion to simulate, see below.', optional=str)
+    motion: str | None = optional_text('Motion to simulate, see below.')
     duration: float = parameter(20.0, 's', 'Of a motion.', above=0.0)
     runs: int = parameter(1, '1', 'Recordings.', minimum=1)
     gps: str = parameter('ch_rw', '', 'GPS model, file, real or none.')

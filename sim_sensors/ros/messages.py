@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,12 @@ def stamp_ns(time: Time) -> int:
 def time_message(stamp: int) -> Time:
     """Return nanoseconds as a builtin_interfaces/Time; any that fit its 32 bits of seconds."""
     return Time(sec=stamp // _NS, nanosec=stamp % _NS)
+
+
+def message_class(name: str) -> Any:
+    """Return the class of a type such as sensor_msgs/msg/Imu."""
+    package, _, own = name.partition('/msg/')
+    return getattr(import_module(f'{package}.msg'), own)
 
 
 def messages_of(array: MessageArray) -> Iterator[Any]:
