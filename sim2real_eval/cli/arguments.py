@@ -16,6 +16,7 @@ from sim_sensors.core.parameters import Parameters, number_of, parameter
 from .options import STUDY, OptionSet, optional_text
 
 if TYPE_CHECKING:
+    from sim2real_eval.recording.frames import TransformFile
     from sim2real_eval.recording.reading import Source
     from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
@@ -279,6 +280,13 @@ def world_of(options: argparse.Namespace) -> World | None:
     from sim_sensors.world.world import load_world
 
     return load_world(options.world) if options.world else None
+
+
+def transforms_of(options: argparse.Namespace) -> TransformFile | None:
+    """Return the static transforms of --transforms; what is wrong with them is an error."""
+    from sim2real_eval.recording.frames import TransformFile
+
+    return None if options.transforms is None else TransformFile.from_file(options.transforms)
 
 
 def surroundings(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, number_of, parameter
-from .arguments import add_list, add_shared, sources
+from .arguments import add_list, add_shared, input_topics, sources, transforms_of
 from .options import OptionSet, optional_text, rarely
 
 if TYPE_CHECKING:
@@ -112,8 +112,6 @@ def add_judge_kind(parser: argparse._ActionsContainer) -> None:
 def judge_options(options: argparse.Namespace) -> Options:
     """Return what --filter, --correct, --latency, --transforms and --front-end say."""
     from sim2real_eval.judge.robot_localization import replay_options
-    from sim2real_eval.recording.frames import TransformFile
-    from .arguments import input_topics
 
     correct = None
     if options.correct is not None:
@@ -133,9 +131,7 @@ def judge_options(options: argparse.Namespace) -> Options:
         unscented=None if options.filter_kind is None else options.filter_kind == 'ukf',
         correct=correct,
         latency_ns=replay_options.latency_ns(seconds, '--latency', ''),
-        transforms=None
-        if options.transforms is None
-        else TransformFile.from_file(options.transforms),
+        transforms=transforms_of(options),
         front_end=options.front_end,
         section=options.section,
         topics=input_topics(options.topic),
@@ -196,7 +192,6 @@ def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
     robot_localization is needed and not installed is an error.
     """
     from sim2real_eval.judge.protocol import JudgeRequest, load_judge, takes_inputs
-    from sim2real_eval.recording.frames import TransformFile
 
     def refuse(name: str, problem: str) -> NoReturn:
         option = options.config_option if name == 'config' else _option(name)
@@ -207,7 +202,7 @@ def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
         JudgeRequest(
             judge=options.judge_kind,
             config=options.config or (options.config_default if is_node else None),
-            transforms=options.transforms and TransformFile.from_file(options.transforms),
+            transforms=transforms_of(options),
             node_options={
                 'navsat_config': options.navsat_config,
                 'case': options.case or case,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
@@ -137,9 +138,7 @@ def array_of(messages: Sequence[Any]) -> MessageArray:
 
 def _get(message: Any, path: str) -> Any:
     """Return a field: text, number, parts of a vector or quaternion, or square matrix."""
-    value = message
-    for part in path.split('.'):
-        value = getattr(value, part)
+    value = operator.attrgetter(path)(message)
     if hasattr(value, 'x'):
         return [getattr(value, axis) for axis in 'xyzw' if hasattr(value, axis)]
     if isinstance(value, np.ndarray):
