@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.parameters import Parameters, number_of, parameter
-from .options import STUDY, OptionSet, optional_text
+from .options import STUDY, OptionSet, optional_text, rarely
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.frames import TransformFile
@@ -45,7 +45,6 @@ class SharedOptions(Parameters):
     verbose: bool = parameter(False, '', 'Print every table.')
     quiet: bool = parameter(False, '', 'Print the answer alone.')
     overwrite: bool = parameter(False, '', 'Replace an older result.')
-    published: bool = parameter(False, '', "Show the paper's numbers beside ours.", common=False)
     storage: str = parameter(
         'mcap', '', 'Form of the recordings.', choices=('mcap', 'sqlite3', 'csv')
     )
@@ -86,7 +85,9 @@ _SHARED = OptionSet(
 
 
 def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
-    """Add --seed, --topic, --set or some of `SharedOptions`; not given, they are as declared."""
+    """Add --seed, --topic, --set, --published or some of `SharedOptions`; not given, they are as
+    declared.
+    """
     for name in names:
         if name == 'topic':
             about = (
@@ -96,6 +97,9 @@ def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
             add_list(parser, '--topic', 'ROLE=TOPIC', about)
         elif name == 'set':
             add_list(parser, '--set', 'KEY=VALUE', 'parameter of an analytic motion')
+        elif name == 'published':
+            about = "show the paper's numbers beside ours"
+            rarely(parser.add_argument('--published', action='store_true', help=about))
         elif name == 'seed':
             STUDY.add(parser, name, kept=True)
         else:
