@@ -94,13 +94,12 @@ def experiment(context: LaunchContext) -> list:
 def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
     """Return everything that makes one recording; it lasts as long as the motion."""
     space = space_of(namespace)
-    judging = judge != NO_JUDGE
     topics = [space + topic for topic in RECORDED]
+    said = [*SENSORS.values(), *([] if judge == NO_JUDGE else [JUDGED])]
     awaited = [
         *(f'{TRUTH}:{name}' for name in SENSORS),
-        *(f'{topic}:{RECORDER}' for topic in (*RECORDED, JUDGED)[: 4 if judging else 3]),
-        *SENSORS.values(),
-        *([JUDGED] if judging else []),
+        *(f'{topic}:{RECORDER}' for topic in (TRUTH, *said)),
+        *said,
     ]
     motion = trajectory_node(
         {

@@ -186,7 +186,7 @@ def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
 
 
 def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
-    """Return the judge that --judge, --navsat-node, the parameter files and options ask for.
+    """Return the judge that --judge, the parameter files and the options ask for.
 
     The case.yaml `case` counts when --case names none; options count more than either. That ROS or
     robot_localization is needed and not installed is an error.
