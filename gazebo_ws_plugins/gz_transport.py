@@ -44,7 +44,8 @@ class Transport:
 
     def __init__(self, partition: str = '') -> None:
         given = os.environ.get('GZ_PARTITION') or os.environ.get('IGN_PARTITION')
-        self._prefix = f'@/{partition or given or _default_partition()}@'
+        name = partition or given or f'{socket.gethostname()}:{getpass.getuser()}'
+        self._prefix = f'@/{name}@'
         self._process, self._node = str(uuid.uuid4()), str(uuid.uuid4())
         address = os.environ.get('GZ_IP') or os.environ.get('IGN_IP') or _own_address()
         import zmq  # not everybody has it
@@ -165,10 +166,6 @@ def _varint(value: int) -> bytes:
         digits.append(digit | (128 if value else 0))
         if not value:
             return bytes(digits)
-
-
-def _default_partition() -> str:
-    return f'{socket.gethostname()}:{getpass.getuser()}'
 
 
 def _own_address() -> str:

@@ -18,7 +18,6 @@ from launch_ros.actions import Node
 
 from sim2real_eval.ros_launch.arguments import (
     NAVSAT,
-    boolean,
     check_packages,
     declare,
     motion_file,
@@ -31,6 +30,7 @@ from sim2real_eval.ros_launch.nodes import (
     note_noise_free,
     static_transform,
     trajectory_node,
+    typed,
 )
 from sim2real_eval.ros_launch.sensors import Mounting
 from sim_sensors.core.shipped import config_path
@@ -53,20 +53,12 @@ def generate_launch_description() -> LaunchDescription:
             check_packages(),
             note_mounting(),
             note_noise_free(),
-            include(
-                'sensors.launch.py', {'params_file': LaunchConfiguration('sensors_params_file')}
-            ),
-            include(
-                'judge.launch.py',
-                {
-                    'params_file': LaunchConfiguration('judge_params_file'),
-                    # The sensors publish theirs.
-                    'sensor_transforms': 'false',
-                },
-            ),
+            include('sensors.launch.py', 'sensors_params_file'),
+            # The sensors publish their transforms.
+            include('judge.launch.py', 'judge_params_file', sensor_transforms='false'),
             trajectory_node(
                 {
-                    'loop': boolean('loop'),
+                    'loop': typed('loop', bool),
                     'awaited': ' '.join(
                         [*(f'ground_truth/odometry:{name}' for name in SENSORS), *PUBLISHED]
                     ),
@@ -91,7 +83,7 @@ def viewing(view: str) -> IfCondition:
 
 def viewers() -> list:
     looking = UnlessCondition(EqualsSubstitution(LaunchConfiguration('view'), 'none'))
-    clock = {'use_sim_time': boolean('use_sim_time')}
+    clock = {'use_sim_time': typed('use_sim_time', bool)}
     layouts = {name: str(config_path('layouts', name)) for name in LAYOUTS}
     return [
         # Truth is in map and the estimate in odom; drawn over each other from a common start.

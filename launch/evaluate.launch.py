@@ -21,7 +21,7 @@ from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, TextSubstitution
 from launch_ros.parameter_descriptions import ParameterValue
 
-from sim2real_eval.ros_launch.arguments import boolean, declare
+from sim2real_eval.ros_launch.arguments import declare
 from sim2real_eval.ros_launch.nodes import failure, node, typed
 from sim2real_eval.study.options import ComparedSensors
 from sim_sensors.core.parameters import Parameter
@@ -69,7 +69,7 @@ def evaluation(context: LaunchContext) -> list:
         **{name: typed(name, str) for name in TEXTS},
         **{name: typed(name, kind) for name, kind in NUMBERS.items()},
         # What is given to the node does not follow from the recordings.
-        **{name: boolean(name) for name in SWITCHES if words(name)},
+        **{name: typed(name, bool) for name in SWITCHES if words(name)},
         'params_file': typed('judge_params_file', str),
         'scenario': typed('label', str),
         # An empty list has no type; as a text, a folder called 12 stays one.

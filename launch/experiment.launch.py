@@ -12,7 +12,6 @@ sim2real vepd --real out/ch_rw/* --models paper --out result
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,8 +21,9 @@ from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, NotEqualsSubstitution
 
 from sim2real_eval.ros_launch.arguments import (
-    ARGUMENTS,
+    JUDGE_OR_NONE,
     NAVSAT,
+    NO_JUDGE,
     check_packages,
     declare,
     motion_file,
@@ -38,7 +38,7 @@ from sim2real_eval.ros_launch.nodes import (
     trajectory_node,
     typed,
 )
-from sim2real_eval.ros_launch.sensors import miscount, profiles_file, published
+from sim2real_eval.ros_launch.sensors import miscount, profiles_file, published, space_of
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import run_label
 from sim_sensors.gps.gps import GPS
@@ -51,19 +51,15 @@ RECORDED = (TRUTH, *SENSORS.values())
 # What the judge said meanwhile.
 JUDGED = 'odometry/filtered'
 RECORDER = '/rosbag2_recorder'
-NO_JUDGE = 'none'
 
 
 def generate_launch_description() -> LaunchDescription:
-    judge = dataclasses.replace(
-        ARGUMENTS['judge'], default='judge_node', choices=(*ARGUMENTS['judge'].choices, NO_JUDGE)
-    )
     return LaunchDescription(
         [
             *declare('scenario', 'duration', 'factor', motion_params_file=motion_file()),
             *declare('runs', 'first_run', 'out', 'storage', 'delay', 'settle'),
             *declare('seed', 'imu', 'gps', 'sensors_params_file', noise_free_imu=''),
-            *declare(judge=judge, profile='clean'),
+            *declare(judge=JUDGE_OR_NONE, profile='clean'),
             *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('namespace', 'log_level', use_sim_time='true'),
@@ -97,14 +93,13 @@ def experiment(context: LaunchContext) -> list:
 
 def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
     """Return everything that makes one recording; it lasts as long as the motion."""
-    space = f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
-    judging = judge != NO_JUDGE
+    space = space_of(namespace)
     topics = [space + topic for topic in RECORDED]
+    said = [*SENSORS.values(), *([] if judge == NO_JUDGE else [JUDGED])]
     awaited = [
         *(f'{TRUTH}:{name}' for name in SENSORS),
-        *(f'{topic}:{RECORDER}' for topic in (*RECORDED, JUDGED)[: 4 if judging else 3]),
-        *SENSORS.values(),
-        *([JUDGED] if judging else []),
+        *(f'{topic}:{RECORDER}' for topic in (TRUTH, *said)),
+        *said,
     ]
     motion = trajectory_node(
         {
@@ -129,19 +124,15 @@ def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
     )
     sensors = include(
         'sensors.launch.py',
-        {
-            'run': run_label('recording', 1, bag.name),
-            'params_file': LaunchConfiguration('sensors_params_file'),
-            'lossless': 'true',
-        },
+        'sensors_params_file',
+        run=run_label('recording', 1, bag.name),
+        lossless='true',
     )
     judge_of_it = include(
         'judge.launch.py',
-        {
-            'params_file': LaunchConfiguration('judge_params_file'),
-            # The sensors publish theirs.
-            'sensor_transforms': 'false',
-        },
+        'judge_params_file',
+        # The sensors publish theirs.
+        sensor_transforms='false',
         condition=IfCondition(NotEqualsSubstitution(LaunchConfiguration('judge'), NO_JUDGE)),
     )
     # The sensors hold back what more odometry could change, until they know that none is coming.

@@ -11,7 +11,6 @@ ros2 launch sim2real_sensors gazebo.launch.py iterations:=60000 judge:=none out:
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -25,8 +24,9 @@ from launch.substitutions import LaunchConfiguration, NotEqualsSubstitution
 from launch_ros.actions import Node
 
 from sim2real_eval.ros_launch.arguments import (
-    ARGUMENTS,
+    JUDGE_OR_NONE,
     NAVSAT,
+    NO_JUDGE,
     check_packages,
     declare,
     profile_file,
@@ -36,36 +36,28 @@ from sim2real_eval.ros_launch.sensors import scratch_file
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter
 
-NO_JUDGE = 'none'
 COMMANDS = {'gz': ('gz', 'sim'), 'ign': ('ign', 'gazebo')}
 
 
 def generate_launch_description() -> LaunchDescription:
-    judge = dataclasses.replace(
-        ARGUMENTS['judge'], default='judge_node', choices=(*ARGUMENTS['judge'].choices, NO_JUDGE)
-    )
     return LaunchDescription(
         [
             *declare('world_file', 'bridge_file', 'robot_file', 'iterations', 'headless'),
             *declare('sensors', 'imu', 'gps', 'mag', 'seed', 'run', 'sensors_params_file'),
             *declare('noise_free_gps', 'noise_free_mag', noise_free_imu='true'),
             *declare('sensor_transforms', 'static_transforms_file'),
-            *declare('profile', judge=judge, judge_params_file=profile_file()),
+            *declare('profile', judge=JUDGE_OR_NONE, judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),
             *declare(out=Parameter('', '', 'Folder of the bag; none: nothing is recorded.')),
             *declare('storage', 'namespace', 'log_level', use_sim_time='true'),
             check_packages(),
             note_mounting(),
-            include(
-                'sensors.launch.py', {'params_file': LaunchConfiguration('sensors_params_file')}
-            ),
+            include('sensors.launch.py', 'sensors_params_file'),
+            # The sensors publish their transforms.
             include(
                 'judge.launch.py',
-                {
-                    'params_file': LaunchConfiguration('judge_params_file'),
-                    # The sensors publish theirs.
-                    'sensor_transforms': 'false',
-                },
+                'judge_params_file',
+                sensor_transforms='false',
                 condition=IfCondition(
                     NotEqualsSubstitution(LaunchConfiguration('judge'), NO_JUDGE)
                 ),

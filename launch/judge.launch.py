@@ -27,7 +27,6 @@ from launch_ros.parameter_descriptions import ParameterValue
 from sim2real_eval.ros_launch.arguments import (
     ARGUMENTS,
     NAVSAT,
-    boolean,
     check_packages,
     declare,
     profile_file,
@@ -95,7 +94,7 @@ def stand_in() -> Node:
             {
                 'navsat_params_file': ParameterValue(navsat_file, value_type=str),
                 'static_transforms_file': typed('static_transforms_file', str),
-                'assume_identity_frames': boolean('assume_identity_frames'),
+                'assume_identity_frames': typed('assume_identity_frames', bool),
             },
         ],
         remappings=[('imu', 'imu/data')],

@@ -18,13 +18,7 @@ from launch.conditions import IfCondition
 from launch.substitutions import EqualsSubstitution, IfElseSubstitution, LaunchConfiguration
 from launch_ros.actions import Node
 
-from sim2real_eval.ros_launch.arguments import (
-    NAVSAT,
-    boolean,
-    check_packages,
-    declare,
-    profile_file,
-)
+from sim2real_eval.ros_launch.arguments import NAVSAT, check_packages, declare, profile_file
 from sim2real_eval.ros_launch.nodes import ended_badly, include, node, note_mounting, typed
 from sim_sensors.core.parameters import Parameter
 
@@ -47,16 +41,12 @@ def generate_launch_description() -> LaunchDescription:
             *declare('namespace', 'use_sim_time', 'log_level'),
             check_packages(),
             note_mounting(),
-            include(
-                'sensors.launch.py', {'params_file': LaunchConfiguration('sensors_params_file')}
-            ),
+            include('sensors.launch.py', 'sensors_params_file'),
+            # The sensors publish their transforms.
             include(
                 'judge.launch.py',
-                {
-                    'params_file': LaunchConfiguration('judge_params_file'),
-                    # The sensors publish theirs.
-                    'sensor_transforms': 'false',
-                },
+                'judge_params_file',
+                sensor_transforms='false',
                 condition=IfCondition(judged()),
             ),
             OpaqueFunction(function=follower),
@@ -78,8 +68,8 @@ def follower(context: LaunchContext) -> list[Node]:
                 {
                     'path': typed('path', str),
                     'controller': typed('controller', str),
-                    'at_robot': boolean('at_robot'),
-                    'stamped': boolean('stamped'),
+                    'at_robot': typed('at_robot', bool),
+                    'stamped': typed('stamped', bool),
                 },
                 *([file] if file else []),
             ],

@@ -14,9 +14,10 @@ from ros_examples import graph_of_its_own
 
 from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import default_type
-from sim2real_eval.ros.evaluation.run import Broadcast, message_class
+from sim2real_eval.ros.evaluation.run import Broadcast
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray, Intrinsics
+from sim_sensors.ros.messages import message_class
 
 
 def test_every_topic_of_a_recording_is_shown() -> None:
@@ -36,7 +37,7 @@ def test_every_topic_of_a_recording_is_shown() -> None:
     with graph_of_its_own() as graph:
         topics = {role: f'/look/{recording.roles[role].strip("/")}' for role in given}
         for role, topic in topics.items():
-            graph.listen(topic, message_class(default_type(given[role])))
+            graph.listen(topic, message_class(default_type(given[role]).name))
         broadcast = Broadcast(graph.node, recording, '/look')
         graph.wait(
             lambda: (

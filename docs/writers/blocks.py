@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, as_text
+from sim2real_eval.ros_launch.arguments import ARGUMENTS, JUDGE_OR_NONE, NAVSAT, as_text
 from sim2real_eval.study.options import ComparedSensors
 from sim_sensors.core.config_files import file_comment
 from sim_sensors.core.parameters import Parameter, Parameters
@@ -218,7 +218,7 @@ def arguments(file: str) -> dict[str, Parameter]:
     module = ast.parse((ROOT / 'launch' / file).read_text(encoding='utf-8'))
     known: dict[str, Any] = {
         **{one.__name__: one for one in (ComparedSensors, Parameter)},
-        **{'ARGUMENTS': ARGUMENTS, 'NAVSAT': NAVSAT, 'NO_JUDGE': 'none'},
+        **{'ARGUMENTS': ARGUMENTS, 'NAVSAT': NAVSAT, 'JUDGE_OR_NONE': JUDGE_OR_NONE},
         **{'dataclasses': dataclasses, 'profile_file': lambda *_: 'of the profile'},
         'motion_file': lambda: 'config/ros/motion.yaml',
     }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim2real_eval.characterization.options import AllanOptions, TableOptions
 from sim2real_eval.common.findings import Finding
@@ -14,6 +14,7 @@ from .output import attempted, conclude, print_notes, print_table, progress_bar
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.analysis import RecordingResult
+    from sim2real_eval.characterization.recovered_parameters import Reidentified
     from sim2real_eval.characterization.signals import Signals
 
 HELP = 'an IMU at rest -> noise terms and a model of it'
@@ -104,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
         recovered = again.recovered_parameters if again is not None else ()
         print_table(report.allan_console_table(terms, results, recovered))
         print(report.units_legend(terms))
-        print_notes(_notes(results, record))
+        print_notes(_notes(results, again))
 
     return conclude(options, record, tell, 'Curves, terms, plot and models', failures)
 
@@ -118,19 +119,14 @@ def _signals(options: argparse.Namespace, path: str) -> Signals:
     return signals.only(tuple(options.axis)) if options.axis else signals
 
 
-def _notes(results: list[RecordingResult], record: dict[str, Any]) -> list[Finding]:
+def _notes(results: list[RecordingResult], again: Reidentified | None) -> list[Finding]:
     from sim2real_eval.characterization.findings import NOT_RECOVERED
 
     several = len(results) > 1
     notes = [
         note.of(result.name) if several else note for result in results for note in result.notes
     ]
-    again = record['reidentified']
-    if again is not None and not again['all_recovered']:
-        lost = [
-            f'{one["axis"]} {one["coefficient"]}'
-            for one in again['coefficients']
-            if not one['is_recovered']
-        ]
-        notes.append(NOT_RECOVERED(terms=', '.join(lost)))
+    if again is not None and again.lost:
+        lost = ', '.join(f'{one.axis} {one.coefficient}' for one in again.lost)
+        notes.append(NOT_RECOVERED(terms=lost))
     return notes

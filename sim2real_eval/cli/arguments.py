@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.parameters import Parameters, number_of, parameter
-from .options import STUDY, OptionSet
+from .options import STUDY, OptionSet, optional_text, rarely
 
 if TYPE_CHECKING:
+    from sim2real_eval.recording.frames import TransformFile
     from sim2real_eval.recording.reading import Source
     from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
@@ -64,13 +65,10 @@ class SharedOptions(Parameters):
         optional=float,
         above=0.0,
     )
-    transforms: str | None = parameter(
-        None,
-        '',
+    transforms: str | None = optional_text(
         'Static transforms that replace or complete those of the recording: a URDF, or YAML such '
         'as "- {parent: base_link, child: imu_link, translation: [0.1, 0, 0.2], rotation_xyzw: '
         '[0, 0, 0, 1]}".',
-        optional=str,
         common=False,
     )
 
@@ -87,7 +85,9 @@ _SHARED = OptionSet(
 
 
 def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
-    """Add --seed, --topic, --set or some of `SharedOptions`; not given, they are as declared."""
+    """Add --seed, --topic, --set, --published or some of `SharedOptions`; not given, they are as
+    declared.
+    """
     for name in names:
         if name == 'topic':
             about = (
@@ -97,6 +97,9 @@ def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
             add_list(parser, '--topic', 'ROLE=TOPIC', about)
         elif name == 'set':
             add_list(parser, '--set', 'KEY=VALUE', 'parameter of an analytic motion')
+        elif name == 'published':
+            about = "show the paper's numbers beside ours"
+            rarely(parser.add_argument('--published', action='store_true', help=about))
         elif name == 'seed':
             STUDY.add(parser, name, kept=True)
         else:
@@ -281,6 +284,13 @@ def world_of(options: argparse.Namespace) -> World | None:
     from sim_sensors.world.world import load_world
 
     return load_world(options.world) if options.world else None
+
+
+def transforms_of(options: argparse.Namespace) -> TransformFile | None:
+    """Return the static transforms of --transforms; what is wrong with them is an error."""
+    from sim2real_eval.recording.frames import TransformFile
+
+    return None if options.transforms is None else TransformFile.from_file(options.transforms)
 
 
 def surroundings(

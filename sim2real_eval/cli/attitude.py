@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
     from sim2real_eval.recording.reading import Source
 
+    # The study, what went in, notes, and why recordings were left out.
+    _Studied = tuple[AttitudeStudy, dict[str, Any], list[Finding], list[str]]
+
 HELP = 'attitude by a quaternion filter, simulated or recorded, and its consistency'
 DESCRIPTION = (
     'Estimate attitude from gyroscope, accelerometer, magnetometer and camera '
@@ -90,12 +93,9 @@ def run(options: argparse.Namespace) -> int:
     settings = _FILTER.make(options, **used)
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
-    failures: list[str] = []
-    if options.recordings:
-        study, inputs, notes, failures = _recorded(options, settings)
-    else:
-        study, inputs, notes = _simulated(options, settings)
-    notes = [*study.notes(), *notes]
+    make = _recorded if options.recordings else _simulated
+    study, inputs, more, failures = make(options, settings)
+    notes = [*study.notes(), *more]
     record = attitude_record(
         study, {**inputs, 'filter': settings.to_mapping(), 'notes': to_records(notes)}
     )
@@ -126,9 +126,7 @@ def _show(study: AttitudeStudy, *, recorded: bool) -> None:
     print(f'Errors of the quaternion within their 99 % bounds: {shares}')
 
 
-def _simulated(
-    options: argparse.Namespace, settings: AttitudeSettings
-) -> tuple[AttitudeStudy, dict[str, Any], list[Finding]]:
+def _simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
     from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup, simulated_study
     from sim_sensors.camera.camera import load_camera
     from sim_sensors.imu.imu import load_imu
@@ -162,13 +160,10 @@ def _simulated(
     with progress_bar(setup.runs, 'runs') as progress:
         study = simulated_study(setup, jobs=options.jobs, progress=progress)
     inputs = {**chosen.to_mapping(), 'set': given, 'world': world, 'seed': options.seed}
-    return study, inputs, []
+    return study, inputs, [], []
 
 
-def _recorded(
-    options: argparse.Namespace, settings: AttitudeSettings
-) -> tuple[AttitudeStudy, dict[str, Any], list[Finding], list[str]]:
-    """Return the study, what went in, notes, and why recordings were left out."""
+def _recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
     from sim2real_eval.benches.attitude.study import recorded_run, study_of
     from sim2real_eval.common.findings import merge_findings
 

@@ -88,10 +88,9 @@ def run(options: argparse.Namespace) -> int:
     def attempt(source: Source) -> dict[str, Any]:
         recording = source.read()
         target = out if out.suffix and len(found) == 1 else out / f'{recording.name}.csv'
-        asked = (True, options.filtered_gps, options.consistency)
-        ends = ('.csv', '_gps_filtered.csv', '_consistency.png')
-        names = [target.name, *(f'{target.stem}{end}' for end in ends[1:])]
-        names = [name for name, is_asked in zip(names, asked, strict=True) if is_asked]
+        names = [target.name]
+        names += [f'{target.stem}_gps_filtered.csv'] if options.filtered_gps else []
+        names += [f'{target.stem}_consistency.png'] if options.consistency else []
         for name in names:
             _check_target(target.with_name(name), written)
         check_result_files(target.parent, names, overwrite=options.overwrite)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, number_of, parameter
-from .arguments import add_list, add_shared, sources
-from .options import OptionSet, rarely
+from .arguments import add_list, add_shared, input_topics, sources, transforms_of
+from .options import OptionSet, optional_text, rarely
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
@@ -35,49 +35,29 @@ class JudgeOptions(Parameters):
         'as a file such as my_estimator.yaml declares it (docs/howto/own_estimator.md). Nodes '
         'run on a ROS domain of their own.',
     )
-    navsat_config: str | None = parameter(
-        None,
-        '',
+    navsat_config: str | None = optional_text(
         'Parameter file of navsat_transform_node (that of the profile, or NAME_navsat.yaml beside '
         'the file, where it is not given).',
-        optional=str,
         common=False,
     )
-    case: str | None = parameter(
-        None,
-        '',
-        'case.yaml of clock, timers, delivery order and the options below.',
-        optional=str,
-        common=False,
+    case: str | None = optional_text(
+        'case.yaml of clock, timers, delivery order and the options below.', common=False
     )
-    filter_kind: str | None = parameter(
-        None,
-        '',
+    filter_kind: str | None = optional_text(
         'Filter (as case.yaml or the parameter file says, else ekf, where it is not given).',
-        optional=str,
         choices=('ekf', 'ukf'),
         common=False,
     )
-    section: str | None = parameter(
-        None,
-        '',
-        'Node whose parameters count, in a file of several filters.',
-        optional=str,
-        common=False,
+    section: str | None = optional_text(
+        'Node whose parameters count, in a file of several filters.', common=False
     )
-    correct: str | None = parameter(
-        None,
-        '',
+    correct: str | None = optional_text(
         'Deviations of robot_localization to correct, by comma: gravity, differential, unscented, '
         'or none (none, as the original does, where it is not given).',
-        optional=str,
         common=False,
     )
-    front_end: str | None = parameter(
-        None,
-        '',
+    front_end: str | None = optional_text(
         'What turns fixes into odometry/gps (navsat_transform where it is not given).',
-        optional=str,
         choices=('navsat_transform', 'enu'),
         common=False,
     )
@@ -129,20 +109,9 @@ def add_judge_kind(parser: argparse._ActionsContainer) -> None:
     _JUDGE.add(parser, 'judge_kind', kept=True)
 
 
-def add_published(parser: argparse._ActionsContainer) -> None:
-    """Add --published."""
-    rarely(
-        parser.add_argument(
-            '--published', action='store_true', help="show the paper's numbers beside ours"
-        )
-    )
-
-
 def judge_options(options: argparse.Namespace) -> Options:
     """Return what --filter, --correct, --latency, --transforms and --front-end say."""
     from sim2real_eval.judge.robot_localization import replay_options
-    from sim2real_eval.recording.frames import TransformFile
-    from .arguments import input_topics
 
     correct = None
     if options.correct is not None:
@@ -162,9 +131,7 @@ def judge_options(options: argparse.Namespace) -> Options:
         unscented=None if options.filter_kind is None else options.filter_kind == 'ukf',
         correct=correct,
         latency_ns=replay_options.latency_ns(seconds, '--latency', ''),
-        transforms=None
-        if options.transforms is None
-        else TransformFile.from_file(options.transforms),
+        transforms=transforms_of(options),
         front_end=options.front_end,
         section=options.section,
         topics=input_topics(options.topic),
@@ -219,13 +186,12 @@ def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
 
 
 def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
-    """Return the judge that --judge, --navsat-node, the parameter files and options ask for.
+    """Return the judge that --judge, the parameter files and the options ask for.
 
     The case.yaml `case` counts when --case names none; options count more than either. That ROS or
     robot_localization is needed and not installed is an error.
     """
     from sim2real_eval.judge.protocol import JudgeRequest, load_judge, takes_inputs
-    from sim2real_eval.recording.frames import TransformFile
 
     def refuse(name: str, problem: str) -> NoReturn:
         option = options.config_option if name == 'config' else _option(name)
@@ -236,7 +202,7 @@ def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
         JudgeRequest(
             judge=options.judge_kind,
             config=options.config or (options.config_default if is_node else None),
-            transforms=options.transforms and TransformFile.from_file(options.transforms),
+            transforms=transforms_of(options),
             node_options={
                 'navsat_config': options.navsat_config,
                 'case': options.case or case,

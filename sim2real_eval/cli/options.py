@@ -12,7 +12,7 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.study.options import StudyOptions
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import Parameter, Parameters
+from sim_sensors.core.parameters import Parameter, Parameters, parameter
 
 P = TypeVar('P', bound=Parameters)
 
@@ -31,6 +31,11 @@ def rarely(action: argparse.Action) -> argparse.Action:
 def is_common(action: argparse.Action) -> bool:
     """Whether --help shows an option."""
     return getattr(action, 'is_common', True)
+
+
+def optional_text(doc: str, **more: Any) -> Any:
+    """Declare a text that is None where it is not given; see `parameter`."""
+    return parameter(None, '', doc, optional=str, **more)
 
 
 class OptionSet(Generic[P]):

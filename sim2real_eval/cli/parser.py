@@ -68,13 +68,9 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     all_options: ClassVar[bool] = False
 
     def add_usage(
-        self,
-        usage: str | None,
-        actions: Iterable[argparse.Action],
-        groups: Iterable[Any],
-        prefix: str | None = None,
+        self, usage: str | None, actions: Iterable[argparse.Action], *more: Any, **named: Any
     ) -> None:
-        super().add_usage(usage, [one for one in actions if self._shows(one)], groups, prefix)
+        super().add_usage(usage, [one for one in actions if self._shows(one)], *more, **named)
 
     def add_argument(self, action: argparse.Action) -> None:
         if self._shows(action):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
-from .arguments import add_out, add_recordings, add_shared, sources
-from .options import OptionSet
+from .arguments import add_out, add_recordings, add_shared, sources, transforms_of
+from .options import OptionSet, optional_text
 from .output import attempted, conclude, print_notes
 
 if TYPE_CHECKING:
@@ -41,12 +41,9 @@ examples:
 class ReferenceOptions(Parameters):
     """How a reference is made."""
 
-    config: str | None = parameter(
-        None,
-        '',
+    config: str | None = optional_text(
         'Noise of IMU and GPS, start, loss: shipped (default, chrono) or a YAML file (default '
-        'where it is not given).',
-        optional=str,
+        'where it is not given).'
     )
     start_heading: float | None = parameter(
         None,
@@ -78,15 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
-    from sim2real_eval.recording.frames import TransformFile
 
     chosen = _REFERENCE.make(options)
     judge = SmootherJudge.load(chosen.config)
     parameters = dataclasses.replace(judge.parameters, output_frequency=chosen.rate)
     judge = dataclasses.replace(judge, parameters=parameters)
     found = sources(options.recordings, options.topic)
-    if options.transforms is not None:
-        transforms = TransformFile.from_file(options.transforms)
+    if (transforms := transforms_of(options)) is not None:
         found = [dataclasses.replace(source, transforms=transforms) for source in found]
     written, failures = attempted(found, lambda one: _written(one, judge, chosen, options))
 

@@ -55,8 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='finished study whose report then shows the result beside its answer',
     )
     about = 'folder for table, plot and sensitivity.json'
-    add_out(parser, about, 'overwrite', 'json', required=True)
-    add_shared(parser, 'jobs')
+    add_out(parser, about, 'overwrite', 'json', 'jobs', required=True)
 
 
 def run(options: argparse.Namespace) -> int:

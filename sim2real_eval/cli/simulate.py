@@ -14,7 +14,7 @@ from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments
-from .options import OptionSet
+from .options import OptionSet, optional_text
 from .output import attempted, conclude, print_notes
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _NONE = 'none'
 class SimulateOptions(Parameters):
     """What is simulated."""
 
-    motion: str | None = parameter(None, '', 'Motion to simulate, see below.', optional=str)
+    motion: str | None = optional_text('Motion to simulate, see below.')
     duration: float = parameter(20.0, 's', 'Of a motion.', above=0.0)
     runs: int = parameter(1, '1', 'Recordings.', minimum=1)
     gps: str = parameter('ch_rw', '', 'GPS model, file, real or none.')
@@ -105,14 +105,11 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
     out = Path(options.out)
     twin = dataclasses.replace(variants[0], others=others)
-    if options.truth:
-        groups = _twins(options, chosen, twin, world, origin)
-    else:
-        groups = _motion(options, chosen, twin, world, origin)
-    written: list[dict[str, Any]] = []
+    runs_of = _twins if options.truth else _motion
+    groups = runs_of(options, chosen, twin, world, origin)
     foreign: list[Path] = []
 
-    def attempt(make: Callable[[], Recording]) -> None:
+    def attempt(make: Callable[[], Recording]) -> dict[str, Any]:
         if foreign:
             raise Sim2RealError(f'{foreign[0]}: is another recording; no more are made beside it')
         recording = make()
@@ -128,9 +125,9 @@ def run(options: argparse.Namespace) -> int:
             problem = 'exists and is another recording than this command makes'
             raise Sim2RealError(f'{target}: {problem}; choose another --out')
         notes = to_records(recording.notes)
-        written.append({'path': str(target), 'scenario': recording.scenario, 'notes': notes})
+        return {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
 
-    _, failures = attempted(groups, attempt)
+    written, failures = attempted(groups, attempt)
 
     def tell() -> None:
         for one in written:
@@ -212,9 +209,8 @@ def _twins(
             return made
         return dataclasses.replace(made, name=f'{made.name}_{number}')
 
-    numbers = range(1, chosen.runs + 1)
     return [
         functools.partial(recording, place, number)
         for place in range(len(sources))
-        for number in numbers
+        for number in range(1, chosen.runs + 1)
     ]

@@ -17,8 +17,8 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.shipped import config_path
 from .arguments import add_out, add_scenario, add_shared, sources
-from .judge_arguments import add_judge, add_judge_kind, add_published, named_judges
-from .options import OptionSet, add_study_options, command_words, study_options
+from .judge_arguments import add_judge, add_judge_kind, named_judges
+from .options import OptionSet, add_study_options, command_words, optional_text, study_options
 from .output import complain, conclude, load_figures, load_report, progress_bar, report_failures
 from .study_tables import print_study
 
@@ -63,18 +63,16 @@ class InPlaceOptions(Parameters):
         None, '1', 'Stand-in recordings per scenario, in place of those of the study file.',
         optional=int, minimum=1, maximum=MOST_RUNS,
     )  # fmt: skip
-    simulate_on: str | None = parameter(
-        None, '',
+    simulate_on: str | None = optional_text(
         'True motion of the recordings, or independent drives, in place of what the study file '
         'says.',
-        optional=str, choices=('truth', 'drive'),
-    )  # fmt: skip
-    cluster: str | None = parameter(
-        None, '',
+        choices=('truth', 'drive'),
+    )
+    cluster: str | None = optional_text(
         'Scheduler of dask.distributed, such as tcp://host:8786, whose workers judge in place of '
         'processes of this machine; same bytes.',
-        optional=str, common=False,
-    )  # fmt: skip
+        common=False,
+    )
 
 
 _IN_PLACE = OptionSet(InPlaceOptions, cluster='--cluster ADDRESS')
@@ -98,18 +96,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge(judge, '--judge-config', None, several=True)
     add_judge_kind(judge)
     add_study_options(parser, of='that of the study file, else ')
-    add_out(
-        parser,
-        'folder of the study',
-        'overwrite',
-        'json',
-        'verbose',
-        'quiet',
-        'jobs',
-        required=True,
-    )
+    add_out(parser, 'folder of the study', 'overwrite', 'json', 'verbose', required=True)
+    add_shared(parser, 'quiet', 'jobs')
     _IN_PLACE.add(parser, 'cluster')
-    add_published(parser)
+    add_shared(parser, 'published')
     parser.set_defaults(parser=parser)
 
 

@@ -44,8 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, 'topic')
     _OPTIONS.add(parser.add_argument_group('what is tuned, and how'))
     about = 'folder for parameter files, tables and plot'
-    add_out(parser, about, 'overwrite', 'json', required=True)
-    add_shared(parser, 'jobs')
+    add_out(parser, about, 'overwrite', 'json', 'jobs', required=True)
 
 
 def run(options: argparse.Namespace) -> int:

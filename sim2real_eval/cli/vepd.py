@@ -16,7 +16,7 @@ from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.study.options import PROFILE, ComparedSensors
 from sim_sensors.core.errors import ParameterError
 from .arguments import add_out, add_scenario, add_shared
-from .judge_arguments import add_judge, add_judge_kind, add_published, judged_sources, judges
+from .judge_arguments import add_judge, add_judge_kind, judged_sources, judges
 from .options import OptionSet, add_study_options, command_words, rarely, study_options
 from .output import conclude, load_figures, print_notes, print_table
 from .study import carry_out, planned
@@ -79,8 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     output = parser.add_argument_group('output')
     add_out(output, 'folder of the result: tables, runs, series, plots and page', 'overwrite')
-    add_published(output)
-    add_shared(output, 'json', 'verbose', 'quiet')
+    add_shared(output, 'published', 'json', 'verbose', 'quiet')
     add_shared(parser, 'jobs')
     parser.set_defaults(parser=parser)
 

@@ -2,7 +2,7 @@
 """Arguments of the launch files, with one meaning in all of them, and the packages they need.
 
 An argument that is a parameter of a node is declared with the node. The table itself needs no ROS;
-only `declare`, `boolean` and `check_packages` do.
+only `declare` and `check_packages` do.
 """
 
 from __future__ import annotations
@@ -203,6 +203,12 @@ ARGUMENTS: dict[str, Parameter] = {
 }
 """All arguments by name. Default None: it has to be given."""
 
+NO_JUDGE = 'none'
+JUDGE_OR_NONE = dataclasses.replace(
+    ARGUMENTS['judge'], default='judge_node', choices=(*ARGUMENTS['judge'].choices, NO_JUDGE)
+)
+"""Declaration of `judge` where there may be none."""
+
 
 def check(name: str, text: str) -> None:
     """Raise ParameterError for a value that launch, which knows texts only, lets pass."""
@@ -271,14 +277,6 @@ def profile_file(suffix: str = '') -> list[Any]:
 def motion_file() -> str:
     """Return the shipped parameter file of trajectory_node."""
     return str(config_path('ros', 'motion.yaml'))
-
-
-def boolean(name: str) -> Any:
-    """Return an argument's value as a boolean ROS parameter."""
-    from launch.substitutions import LaunchConfiguration
-    from launch_ros.parameter_descriptions import ParameterValue
-
-    return ParameterValue(LaunchConfiguration(name), value_type=bool)
 
 
 _VIEWERS = {'rviz': 'rviz2', 'plotjuggler': 'plotjuggler', 'foxglove': 'foxglove_bridge'}

@@ -26,7 +26,6 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from sim_sensors.motion.motions import has_noise_free_imu
-from .arguments import boolean
 from .sensors import Mounting, of_models, transforms_file
 
 PACKAGE = 'sim2real_sensors'
@@ -48,7 +47,7 @@ def node(
     None: a node that makes the clock, and so never follows it. More words are for
     `launch_ros.actions.Node`.
     """
-    follow = False if clock is None else boolean(clock)
+    follow = False if clock is None else typed(clock, bool)
     parameters = [*words.pop('parameters', ()), {'use_sim_time': follow}]
     return Node(
         package=package,
@@ -113,14 +112,16 @@ def note_noise_free() -> Any:
     return OpaqueFunction(function=note)
 
 
-def include(file: str, arguments: Mapping[str, Any], **words: Any) -> Any:
+def include(file: str, params_file: str, *, condition: Any = None, **arguments: Any) -> Any:
     """Return another launch file of this package, such as `sensors.launch.py`, in a scope of its
-    own, with the arguments that differ from those of the including one.
+    own, with the arguments that differ from those of the including one: its `params_file` is what
+    is here the argument `params_file`.
     """
     path = PathJoinSubstitution([FindPackageShare(PACKAGE), 'launch', file])
     source = PythonLaunchDescriptionSource(path)
+    given = [('params_file', LaunchConfiguration(params_file)), *arguments.items()]
     return GroupAction(
-        [IncludeLaunchDescription(source, launch_arguments=list(arguments.items()))], **words
+        [IncludeLaunchDescription(source, launch_arguments=given)], condition=condition
     )
 
 

@@ -120,11 +120,11 @@ def odometry_qos(
     `namespace` is that of their process, `ground_truth` the topic of the odometry, and `sensors`
     are as sensors_node takes them: a kind such as imu, or one in a namespace.
     """
-    space = _space(namespace)
+    space = space_of(namespace)
     found: dict[str, str | int] = {}
     for sensor in sensors:
         below, _, kind = sensor.rpartition('/')
-        inner = f'{space}{_space(below)[1:]}'
+        inner = f'{space}{space_of(below)[1:]}'
         heard = ground_truth if ground_truth.startswith('/') else inner + ground_truth
         found[f'qos_overrides.{heard}.subscription.reliability'] = 'reliable'
         found[f'qos_overrides.{heard}.subscription.depth'] = _DEPTH
@@ -134,7 +134,8 @@ def odometry_qos(
     return found
 
 
-def _space(namespace: str) -> str:
+def space_of(namespace: str) -> str:
+    """Return what goes before relative names in a namespace."""
     return f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -73,6 +75,12 @@ def time_message(stamp: int) -> Time:
     return Time(sec=stamp // _NS, nanosec=stamp % _NS)
 
 
+def message_class(name: str) -> Any:
+    """Return the class of a type such as sensor_msgs/msg/Imu."""
+    package, _, own = name.partition('/msg/')
+    return getattr(import_module(f'{package}.msg'), own)
+
+
 def messages_of(array: MessageArray) -> Iterator[Any]:
     """Return the rows as ROS messages of the type that the array is of; the service is GPS."""
     kind, own = type(array), [field.name for field in dataclasses.fields(array)]
@@ -130,9 +138,7 @@ def array_of(messages: Sequence[Any]) -> MessageArray:
 
 def _get(message: Any, path: str) -> Any:
     """Return a field: text, number, parts of a vector or quaternion, or square matrix."""
-    value = message
-    for part in path.split('.'):
-        value = getattr(value, part)
+    value = operator.attrgetter(path)(message)
     if hasattr(value, 'x'):
         return [getattr(value, axis) for axis in 'xyzw' if hasattr(value, axis)]
     if isinstance(value, np.ndarray):

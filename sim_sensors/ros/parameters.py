@@ -16,6 +16,8 @@ from rcl_interfaces.msg import (
     SetParametersResult,
 )
 from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from sim_sensors.core.errors import ParameterError, did_you_mean, not_among
 from sim_sensors.core.parameters import Parameter, Parameters
@@ -68,6 +70,16 @@ def given_parameters(node: Node) -> dict[str, Any]:
         for name, parameter in node.get_parameters_by_prefix('').items()
         if name not in _OF_ALL_NODES and not name.startswith(_QOS)
     }
+
+
+def overridable_publisher(node: Node, message: Any, topic: str, depth: int = 10) -> Any:
+    """Return a publisher whose quality of service the parameters `qos_overrides` may change.
+
+    It is reliable, which feeds both kinds of subscriptions.
+    """
+    # A profile for each topic: rclpy writes the overrides into it.
+    profile, options = QoSProfile(depth=depth), QoSOverridingOptions.with_default_policies()
+    return node.create_publisher(message, topic, profile, qos_overriding_options=options)
 
 
 class NodeParameters:

@@ -14,8 +14,6 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Twist, TwistStamped, Vector3Stamped
 from nav_msgs.msg import Path
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
@@ -27,11 +25,9 @@ from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repaired_way
 from .diagnostics import News, Reporter, diagnostic, several_publishers
 from .messages import stamp_ns, twist_message, vector_message
 from .node_settings import PathFollowerSettings
-from .parameters import NodeParameters
+from .parameters import NodeParameters, overridable_publisher
 from .running import on_backward_jump, run
 from .truth_topics import odometry_of_bytes, subscribe_odometry
-
-_DEPTH = 10
 
 
 def path_waypoints(message: Path) -> Waypoints:
@@ -101,16 +97,9 @@ class PathFollowerNode(Node):
         return live
 
     def _connect(self) -> None:
-        overridable = QoSOverridingOptions.with_default_policies()
-        self._command_publisher = self.create_publisher(
-            TwistStamped if self._settings.stamped else Twist,
-            'cmd_vel',
-            QoSProfile(depth=_DEPTH),
-            qos_overriding_options=overridable,
-        )
-        self._error_publisher = self.create_publisher(
-            Vector3Stamped, '~/error', QoSProfile(depth=_DEPTH), qos_overriding_options=overridable
-        )
+        command = TwistStamped if self._settings.stamped else Twist
+        self._command_publisher = overridable_publisher(self, command, 'cmd_vel')
+        self._error_publisher = overridable_publisher(self, Vector3Stamped, '~/error')
         self.create_service(Trigger, '~/reset', self._on_reset)
         self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)
         self._jump_handle = on_backward_jump(

@@ -11,14 +11,11 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
@@ -29,9 +26,10 @@ from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.sensor.catalogue import KINDS, SensorKind
 from sim_sensors.world.world import World, load_world
 from .diagnostics import Reporter, SensorHealth
+from .messages import message_class
 from .node_settings import SensorSettings, WorldSettings
 from .outputs import OUTPUTS
-from .parameters import NodeParameters
+from .parameters import NodeParameters, overridable_publisher
 from .running import on_backward_jump, run
 from .truth_topics import (
     live_noise_free,
@@ -43,8 +41,6 @@ from .truth_topics import (
 
 # Odometry that is taken before other callbacks get their turn.
 _AT_ONCE = 200
-# Of what is published, reliably, which feeds both kinds of subscriptions.
-_DEPTH = 10
 _THROTTLE_S = 5.0
 # Time of arrival and stamp, ns, the messages and the error in them.
 _Waiting = tuple[int, int, tuple[object, ...], object]
@@ -106,8 +102,7 @@ class SensorNode(Node):
     @property
     def message_type(self) -> Any:
         """Type of the measurements."""
-        package, _, name = self.kind.message.split('/')
-        return getattr(import_module(f'{package}.msg'), name)
+        return message_class(self.kind.message)
 
     @property
     def sensor(self) -> Any:
@@ -137,20 +132,14 @@ class SensorNode(Node):
         return settings.surroundings()
 
     def _connect(self) -> None:
-        # A profile for each topic: rclpy writes the overrides into it.
-        overridable = QoSOverridingOptions.with_default_policies()
         own = {self.kind.topic: self.message_type}
         self._sent_on: dict[str, Any] = {
-            topic: self.create_publisher(
-                message, topic, QoSProfile(depth=_DEPTH), qos_overriding_options=overridable
-            )
+            topic: overridable_publisher(self, message, topic)
             for topic, message in {**self._output.before, **own, **self._output.after}.items()
         }
         self._publisher = self._sent_on[self.kind.topic]
         truth_topic, truth_type = self._output.truth
-        self._truth_publisher = self.create_publisher(
-            truth_type, truth_topic, QoSProfile(depth=_DEPTH), qos_overriding_options=overridable
-        )
+        self._truth_publisher = overridable_publisher(self, truth_type, truth_topic)
         self.create_service(Trigger, '~/reset', self._on_reset)
         self.create_service(Trigger, '~/finish', self._on_finish)
         self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)

@@ -15,8 +15,6 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu
 
@@ -34,7 +32,7 @@ from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from .messages import messages_of
 from .node_settings import TrajectorySettings
-from .parameters import NodeParameters
+from .parameters import NodeParameters, overridable_publisher
 from .running import Awaited, run
 from .truth_topics import ODOMETRY_TOPIC
 
@@ -75,11 +73,12 @@ class TrajectoryNode(Node):
         self._clock_publisher = (
             self.create_publisher(ClockMessage, '/clock', 10) if self._settings.clock else None
         )
-        self._publisher = self._publish_on(Odometry, ODOMETRY_TOPIC)
+        self._publisher = overridable_publisher(self, Odometry, ODOMETRY_TOPIC, _DEPTH)
         self._truth_publishers = [self._publisher]
         if self._noise_free is not None:
             self._noise_free = dataclasses.replace(self._noise_free, frame=settings.child_frame_id)
-            self._noise_free_publisher = self._publish_on(Imu, KINDS.get('imu').ideal_topic)
+            topic = KINDS.get('imu').ideal_topic
+            self._noise_free_publisher = overridable_publisher(self, Imu, topic, _DEPTH)
             self._truth_publishers.append(self._noise_free_publisher)
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
         self._since = self._wall.now()
@@ -87,11 +86,6 @@ class TrajectoryNode(Node):
         self._poll_timer = self.create_timer(_POLL_S, self._poll, clock=self._wall)
         period = 1.0 / (self._settings.rate * self._settings.factor)
         self.create_timer(period, self._tick, clock=self._wall)
-
-    def _publish_on(self, message_type: Any, topic: str) -> Any:
-        options = QoSOverridingOptions.with_default_policies()
-        profile = QoSProfile(depth=_DEPTH)
-        return self.create_publisher(message_type, topic, profile, qos_overriding_options=options)
 
     def _motion(self, parameters: NodeParameters) -> Motion:
         settings = self._settings

@@ -9,7 +9,6 @@ import dataclasses
 import heapq
 import time
 from collections.abc import Callable, Collection
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,11 @@ from sim2real_eval.judge.robot_localization.embedded import prepare
 from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode
-from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType, default_type
+from sim2real_eval.recording.message_types import MESSAGE_TYPES, default_type
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
 from sim_sensors.core.measurements import MessageArray
+from sim_sensors.ros.messages import message_class
 from .bench import SensorBench
 from .tally import Pace
 
@@ -46,12 +46,6 @@ _OF_THE_JUDGE = (
     'set_pose',
 )
 _ASIDE = 'recorded'
-
-
-def message_class(kind: MessageType) -> Any:
-    """Return the ROS class of a message type."""
-    package, _, name = kind.name.partition('/msg/')
-    return getattr(import_module(f'{package}.msg'), name)
 
 
 class Broadcast:
@@ -76,7 +70,7 @@ class Broadcast:
                 name = f'{namespace}/{_ASIDE}/{below}'
             named = MESSAGE_TYPES.get(recording.ros_types.get(topic, ''))
             kind = named if named and named.array is type(array) else default_type(array)
-            publisher = node.create_publisher(message_class(kind), name, _QOS)
+            publisher = node.create_publisher(message_class(kind.name), name, _QOS)
             self._publishers.append(publisher)
             data = encode(kind, array, topic)
             rows += [
