@@ -15,8 +15,6 @@ import numpy as np
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.clock import JumpThreshold
-from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -36,7 +34,7 @@ from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import FixArray, MessageArray, TwistArray
 from sim_sensors.ros.diagnostics import Reporter
-from sim_sensors.ros.running import run
+from sim_sensors.ros.running import on_backward_jump, run
 from .judge_health import JudgeHealth, JudgeParameters
 
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
@@ -78,10 +76,7 @@ class JudgeNode(Node):
         self._timer = self.create_timer(_FIRST_POLL_NS * 1e-9, self._on_timer)
         self._went_back = False
         self._restart = self.create_guard_condition(self._begin_anew)
-        self._jumps = self.get_clock().create_jump_callback(
-            JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1)),
-            post_callback=lambda _: self._on_backward_jump(),
-        )
+        self._jumps = on_backward_jump(self, self._on_backward_jump)
         self._reporter = Reporter(self, lambda: self.health.status(self._publishers_of_one()))
 
     def _subscribe(self) -> None:

@@ -79,7 +79,7 @@ class _Sensor:
         handle = self.subscription.handle
         with handle:
             while len(self.heard) < self.node.published:
-                taken = handle.take_message(type(self.node).message_type, True)
+                taken = handle.take_message(self.node.message_type, True)
                 if taken is None:
                     return False
                 self.heard.append(taken[0])
