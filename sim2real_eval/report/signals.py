@@ -134,7 +134,7 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool, aligne
     )
     headings = ['RMSE\nreal', '\nsim', 'R\nreal', '\nsim']
     if not published:
-        headings += ['lag ms\nreal', '\nsim']
+        headings += ['lag±std ms\nreal', '\nsim']
     between = any(row.between is not None for row in everything)
     if between:
         headings += ['between\nRMSE', '\nR']
