@@ -27,7 +27,7 @@ from sim2real_eval.study.fitting.validation import AFTER, BEFORE, HELD_OUT, Iden
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
-from .console import add_numbers, add_words, plain_table, rounded
+from .console import add_numbers, add_words, listed, plain_table, rounded
 from .run_plots import save_scores
 
 
@@ -258,14 +258,12 @@ def write_fit(
 def _about(fit: Fit, record: Mapping[str, Any]) -> list[str]:
     validation = fit.validation
     held = '' if validation.held_out is None else f', {validation.held_out:.4g} held out'
-    names = fit.real.names
-    shown = ', '.join(names[:8]) + (f' and {len(names) - 8} more' if len(names) > 8 else '')
     return [
         'Fitted by `sim2real fit`: ' + ', '.join(one.tuned.name for one in fit.parameters) + '.',
         f'{fit.options.metric} {validation.before:.4g} before, {validation.after:.4g} after{held}'
         f': {validation.verdict}.',
         f'Judge {record["judge"]["name"]}, {record["component"]} speed, seed {record["seed"]}, '
-        f'{record["repetitions"]} draws each of {shown}.',
+        f'{record["repetitions"]} draws each of {listed(fit.real.names, 8)}.',
     ]
 
 

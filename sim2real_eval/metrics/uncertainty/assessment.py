@@ -23,7 +23,7 @@ from sim2real_eval.metrics.published import SeriesVepd
 from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.measurements import FloatArray
 from . import permutation_test
-from .interval import MeanWasserstein, ResampledRuns, bounds
+from .interval import MeanWasserstein, bounds
 from .motions import MotionDraws, ScoredRuns, tails_of
 from .pairs import DrawnDistance, compare_pairs, rank_distribution, significance_groups
 from .result import DistanceUncertainty, PairUncertainty, Uncertainty, UncertaintyOptions
@@ -224,8 +224,9 @@ def _judged(
     if freedom.degrees >= FEWEST_DEGREES:
         part = max(options.resamples // _PART, 100)
         estimate, low, high = bounds(
-            ResampledRuns(real.values, one[:part]),
-            ResampledRuns(runs.values, other[:part]),
+            real.values,
+            runs.values,
+            (one[:part], other[:part]),
             level=options.level,
             freedom=freedom,
             linear=linear,

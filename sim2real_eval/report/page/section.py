@@ -127,18 +127,15 @@ def judge_section(
     judge: str,
     views: Sequence[RankingView],
     sources: Mapping[str, Source],
-    *,
     place: int,
-    synthetic: bool,
 ) -> JudgeSection:
     """Return the section at that place; reads the signals of all runs of the judge.
 
-    `views` are the rankings of all judges, `sources` `real` and every model; if `synthetic`, what
-    counts as real is a stand-in.
+    `views` are the rankings of all judges, `sources` `real` and every model.
     """
     evidence = gather(outcome, judge)
     component = str(outcome.record.get('component', 'horizontal'))
-    real = 'the stand-in' if synthetic else 'the real sensors'
+    real = 'the stand-in' if outcome.record.get('synthetic') else 'the real sensors'
     groups = list(dict.fromkeys(run.group for run in outcome.runs if run.key.judge == judge))
 
     def of_groups(draw: Callable[[str], Plot | None]) -> list[Drawing]:
@@ -192,7 +189,6 @@ def judge_section(
             of_groups(lambda group: consistency_plot(evidence.part(group), 'velocity', sources)),
         ),
     ]
-    colours = {name: one.kind for name, one in sources.items()}
     judges = [one for one in outcome.record.get('judges') or [] if isinstance(one, Mapping)]
     record = next((one for one in judges if one.get('label') == judge), {})
     return JudgeSection(
@@ -202,9 +198,7 @@ def judge_section(
         rankings=[view for view in views if view.standing.judge == judge],
         chapters=[chapter for chapter in chapters if chapter.drawings],
         consistency=[
-            table
-            for group in groups
-            if (table := consistency(outcome, judge, group, colours, synthetic=synthetic))
+            table for group in groups if (table := consistency(outcome, judge, group, sources))
         ],
         missing=evidence.missing[:3],
     )
@@ -312,7 +306,7 @@ def _pairs(side: SideResults) -> AnnotatedTable:
     ]
     rows = [
         [
-            'all pooled' if pair.scenario == POOLED else pair.scenario,
+            console.scenario_name(pair.scenario),
             pair.first,
             pair.second,
             str(pair.agreement.models),
