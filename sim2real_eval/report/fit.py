@@ -298,24 +298,14 @@ def _write_candidates(path: Path, fit: Fit) -> None:
 
 def _write_runs(path: Path, fit: Fit) -> None:
     real = fit.real
-
-    def rows(name: str, points: FloatArray) -> list[tuple[Any, ...]]:
-        return [
-            (name, scenario, recording, draw + 1, *points[index, draw])
-            for index, (recording, scenario) in enumerate(
-                zip(real.names, real.scenarios, strict=True)
-            )
-            for draw in range(points.shape[1])
-        ]
-
-    write_csv(
-        path,
-        ('model', 'scenario', 'recording', 'repetition', 'rmse', 'entropy_difference'),
-        [
-            *rows(REAL, real.points[:, None]),
-            *(row for name, points in fit.validation.points.items() for row in rows(name, points)),
-        ],
-    )
+    rows = [
+        (name, scenario, recording, draw, *point)
+        for name, points in {REAL: real.points[:, None], **fit.validation.points}.items()
+        for recording, scenario, draws in zip(real.names, real.scenarios, points, strict=True)
+        for draw, point in enumerate(draws, 1)
+    ]
+    head = ('model', 'scenario', 'recording', 'repetition', 'rmse', 'entropy_difference')
+    write_csv(path, head, rows)
 
 
 def _scores(points: FloatArray) -> list[RunScore]:

@@ -142,19 +142,20 @@ def pose_difference_table(rankings: Sequence[PoseRanking]) -> DataTable:
     """Return the distances of position, heading and attitude, a row per judge and model."""
     heads = ('judge', 'by', 'model')
     numbers = ('distance', 'interval', 'null quantile', 'p-value', 'tied ranks')
-    rows = []
-    for one in rankings:
-        for model in one.known.order:
-            rows.append([
-                one.label,
-                f'{one.difference.name} ({one.difference.quantity})',
-                model.model,
-                decimal(model.distance, 3),
-                span(model.low, model.high),
-                decimal(model.null_high, 3),
-                p_value_text(model.adjusted, NONE),
-                tied_ranks(one.known, model) or NONE,
-            ])  # fmt: skip
+    rows = [
+        [
+            one.label,
+            f'{one.difference.name} ({one.difference.quantity})',
+            model.model,
+            decimal(model.distance, 3),
+            span(model.low, model.high),
+            decimal(model.null_high, 3),
+            p_value_text(model.adjusted, NONE),
+            tied_ranks(one.known, model) or NONE,
+        ]
+        for one in rankings
+        for model in one.known.order
+    ]
     columns = [*map(Column, heads), *map(numeric, numbers)]
     return DataTable('Position, heading and attitude', columns, rows, headed=False)
 

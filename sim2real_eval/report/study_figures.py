@@ -113,9 +113,8 @@ def ranks_figure(panels: Sequence[RankLines]) -> Figure:
 
 
 def _draw(axes: Axes, panel: RankLines) -> None:
-    values = np.array(
-        [[np.nan if value is None else value for value in line.values] for line in panel.lines]
-    ).T
+    # None becomes NaN.
+    values = np.array([line.values for line in panel.lines], dtype=np.float64).T
     order = np.argsort(values[:, 0], kind='stable')
     share = np.stack([_share(column) for column in values.T], axis=1)[order]
     axes.imshow(share, cmap=_COLOURS, vmin=0.0, vmax=1.0, aspect='auto')

@@ -98,13 +98,10 @@ def tuning_figure(tuning: Tuning, level: float) -> Figure:
 def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     rows = np.arange(len(tuning.blocks))[::-1]
     is_rms = tuning.by in RMS
-
-    def shown(values: Sequence[float]) -> list[float]:
-        return [_native(tuning.by, value) or 0.0 for value in values]
-
-    before = shown([block.before for block in tuning.blocks])
-    after = shown([block.after for block in tuning.blocks])
-    held = shown([block.held_out for block in tuning.blocks])
+    before, after, held = (
+        [_native(tuning.by, getattr(block, name)) or 0.0 for block in tuning.blocks]
+        for name in ('before', 'after', 'held_out')
+    )
     panel.hlines(rows, before, held, color=palette.REAL_COLOUR, linewidth=1.0, alpha=0.6)
     panel.plot(before, rows, 'o', color=palette.REAL_COLOUR, label='start')
     panel.plot(held, rows, 'o', color=palette.BLUE, label='tuned without the block')

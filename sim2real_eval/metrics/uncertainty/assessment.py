@@ -158,22 +158,18 @@ def _permutations(
     *,
     drawn: bool = False,
 ) -> dict[str, permutation_test.LabelPermutations]:
-    known: dict[tuple[tuple[str, ...], ...], permutation_test.LabelPermutations] = {}
-    found = {}
-    for model, runs in sims.items():
-        key = (runs.names, runs.scenario, runs.block)
-        if key not in known:
-            known[key] = permutation_test.permute_labels(
-                real.names,
-                runs.names,
-                options.resamples,
-                seed,
-                strata=(real.scenario, runs.scenario),
-                units=(real.units, runs.units) if real.block or runs.block else None,
-                drawn=drawn,
-            )
-        found[model] = known[key]
-    return found
+    return {
+        model: permutation_test.permute_labels(
+            real.names,
+            runs.names,
+            options.resamples,
+            seed,
+            strata=(real.scenario, runs.scenario),
+            units=(real.units, runs.units) if real.block or runs.block else None,
+            drawn=drawn,
+        )
+        for model, runs in sims.items()
+    }
 
 
 def _judged(
