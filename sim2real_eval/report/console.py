@@ -195,6 +195,7 @@ class DataTable:
     kind: str = 'plain'  # class of the table in a page: `runs` can be filtered, `sorted` sorted
     # Text of a cell to the class of the colour that stands before it.
     colours: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    notes: Sequence[str] = ()  # under it
 
     def __bool__(self) -> bool:
         return bool(self.rows)

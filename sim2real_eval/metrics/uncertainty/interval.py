@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +29,6 @@ _MOST_SHRINKAGE = 3.0
 _NEAR_ZERO = 2.0  # standard errors from zero at which the tails are even
 
 
-class Bounds(NamedTuple):
-    """Median-unbiased estimate of the true distance, and the ends of its interval."""
-
-    estimate: float
-    low: float
-    high: float
-
-
 def bounds(
     real: FloatArray,
     simulated: FloatArray,
@@ -48,8 +39,9 @@ def bounds(
     linear: FloatArray,
     nulls: Sequence[float],
     differs: bool,
-) -> Bounds:
-    """Return the interval for the mean over the coordinates of the true Wasserstein distances.
+) -> tuple[float, float, float]:
+    """Return the interval for the mean over the coordinates of the true Wasserstein distances: a
+    median-unbiased estimate, and the two ends.
 
     `weights` `(p, n)` are those of the runs `(n, coordinates)` of either side in every resample,
     the same of both; `linear` is the distance to first order in any number of them. `nulls` are
@@ -87,7 +79,7 @@ def bounds(
         highest[0] = min(highest[0], seen * (1.0 - 1e-9))
         low = _crossing(seen, highest, distance)
     high = max(_crossing(seen, lowest, distance), low)
-    return Bounds(float(np.clip(_crossing(seen, median, distance), low, high)), low, high)
+    return float(np.clip(_crossing(seen, median, distance), low, high)), low, high
 
 
 def _quantile(drawn: FloatArray, share: float) -> float:
