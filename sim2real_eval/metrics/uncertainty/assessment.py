@@ -93,7 +93,7 @@ def uncertainty(
     drawn: dict[str, DrawnDistance] = {}
     for (model, runs), among_all in zip(sims.items(), adjusted, strict=True):
         one, drawn[model] = _judged(
-            model, real, runs, permutations[model], values[model], draws, options
+            model, real, runs, distances[model], permutations[model], values[model], draws, options
         )
         if one.p_value is not None:
             one = dataclasses.replace(one, adjusted=among_all)
@@ -176,6 +176,7 @@ def _judged(
     model: str,
     real: ScoredRuns,
     runs: ScoredRuns,
+    distance: MeanWasserstein,
     labels: permutation_test.LabelPermutations,
     values: FloatArray,
     draws: MotionDraws,
@@ -183,8 +184,6 @@ def _judged(
 ) -> tuple[DistanceUncertainty, DrawnDistance]:
     seen = float(values[0])
     one, other = draws.weights(real), draws.weights(runs)
-    both = np.concatenate([real.values, runs.values])
-    distance = MeanWasserstein.of(both)
     weights = np.concatenate([one, -other], axis=1)
     resampled = distance.weighted(weights)
     alone = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
