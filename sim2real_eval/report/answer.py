@@ -14,7 +14,7 @@ from sim2real_eval.common.findings import from_records
 from sim2real_eval.common.tables import write_json
 from sim2real_eval.study.answer import Answer, View
 from sim_sensors.core.errors import Sim2RealError
-from .console import p_value_text, short_number
+from .console import counted, listed, p_value_text, short_number
 
 _MOST = 3
 _ENOUGH = 6  # recordings with which p-values can be 0.05
@@ -47,12 +47,14 @@ def answer_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
     Do all agree: no: 1 of 9 other metrics names another model (yaw)
     Main doubt: it holds for motions, sensors and a judge like those of these recordings only
     """
-    lines = [('Nearest model', _nearest(answer)), (_like(answer), _against_real(answer))]
+    like = f'Like {real_sensors(answer)}'
+    lines = [('Nearest model', _nearest(answer)), (like, _against_real(answer))]
     if answer.next is not None:
         lines.append(('The next model', _against_next(answer)))
     sure = [unseen] if unseen else []
     if answer.probability is not None and answer.next is not None:
-        share = _share(answer.probability)
+        likely = answer.probability > 0.99
+        share = 'more than 99 %' if likely else f'{100.0 * answer.probability:.0f} %'
         sure.insert(0, f'{answer.nearest} is nearest in {share} of resampled studies')
     if sure:
         lines.append(('How sure', '; '.join(sure)))
@@ -158,10 +160,6 @@ def real_sensors(answer: Answer) -> str:
     return 'the stand-in' if answer.is_synthetic else 'the real sensors'
 
 
-def _like(answer: Answer) -> str:
-    return 'Like the stand-in' if answer.is_synthetic else 'Like the real sensors'
-
-
 def _nearest(answer: Answer) -> str:
     many = f', of {answer.models}' if answer.models > 1 else ''
     phrase = f' ({answer.phrase})' if answer.phrase else ''
@@ -191,7 +189,7 @@ def _against_real(answer: Answer) -> str:
     said = f'VEPD does not distinguish it ({p_value})'
     if names:
         does = 'does' if len(names) == 1 else 'do'
-        return f'no: {said}, but {by} {does}: {_listed(names)}{_errors(answer)}'
+        return f'no: {said}, but {by} {does}: {listed(names, _MOST)}{_errors(answer)}'
     nor = f', nor does any of {own.tested} other metrics' if own.tested else ''
     return f'as far as these recordings show: {said}{nor}{_errors(answer)}'
 
@@ -240,19 +238,19 @@ def _agreement(answer: Answer) -> str:
         name = 'names' if metrics == 1 else 'name'
         said.append(
             f'{metrics} of {own.metrics} other metrics {name} another model '
-            f'({_listed(list(own.other_metrics))})'
+            f'({listed(own.other_metrics, _MOST)})'
         )
     if options:
         does = 'does' if options == 1 else 'do'
         said.append(
             f'so {does} {options} of {own.options} other options of VEPD '
-            f'({_listed(list(own.other_options))})'
+            f'({listed(own.other_options, _MOST)})'
         )
     if poses := _other_poses(answer):
         said.append(poses)
     if said:
         return f'no: {"; ".join(said)}'
-    judges = f'{_count(len(answer.views), "judge")}, ' if others else ''
+    judges = f'{counted(len(answer.views), "judge")}, ' if others else ''
     poses = ', position, heading and attitude' if len(answer.poses) == 3 else ''
     return (
         f'yes: {judges}{own.metrics} other metrics{poses} and {own.options} other options of VEPD'
@@ -267,22 +265,9 @@ def _dissent(answer: Answer, one: View) -> str:
     return f'judge {one.label} {does} from {real_sensors(answer)}{known}'
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f' and {len(names) - _MOST} more' if len(names) > _MOST else ''
-    return ', '.join(names[:_MOST]) + more
-
-
 def _recordings(answer: Answer) -> str:
-    blocks = f' in {_count(answer.blocks, "block")}' if answer.blocks else ''
-    return _count(answer.recordings, 'recording') + blocks
-
-
-def _count(number: int, noun: str) -> str:
-    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
-
-
-def _share(value: float) -> str:
-    return 'more than 99 %' if value > 0.99 else f'{100.0 * value:.0f} %'
+    blocks = f' in {counted(answer.blocks, "block")}' if answer.blocks else ''
+    return counted(answer.recordings, 'recording') + blocks
 
 
 MARK = 'sensitivity.json'

@@ -34,19 +34,15 @@ def consistency_table(rows: Iterable[Consistency], title: str) -> Table:
     table.add_column('verdict')
     for row in rows:
         verdict = Text(row.verdict, style=_STYLES.get(row.verdict, 'dim'))
-        if row.samples:
-            table.add_row(
-                Text(row.name),
-                str(row.samples),
-                f'{row.effective:.0f}',
-                f'{row.freedom:.3g}',
-                short_ratio(row.ratio),
-                f'{row.lower:.2f}..{row.upper:.2f}',
-                f'{100.0 * row.inside:.0f} %',
-                verdict,
-            )
-        else:
-            table.add_row(Text(row.name), '0', '', '', '', '', '', verdict)
+        numbers = (
+            f'{row.effective:.0f}',
+            f'{row.freedom:.3g}',
+            short_ratio(row.ratio),
+            f'{row.lower:.2f}..{row.upper:.2f}',
+            f'{100.0 * row.inside:.0f} %',
+        )
+        shown = numbers if row.samples else ('',) * len(numbers)
+        table.add_row(Text(row.name), str(row.samples), *shown, verdict)
     return table
 
 

@@ -93,7 +93,7 @@ def vepd_console_table(
     for row in rows:
         blocks.setdefault(row.scenario, []).append(row)
     for scenario, block in blocks.items():
-        label = f'{scenario} pooled' if scenario == POOLED else scenario
+        label = scenario_name(scenario)
         for row in sorted(block, key=lambda row: row.rank):
             cells: list[Text | str] = [
                 Text(label),
@@ -112,6 +112,23 @@ def vepd_console_table(
             label = ''
         table.add_section()
     return table
+
+
+def scenario_name(scenario: str) -> str:
+    """Return what a table calls a scenario, or all of them together."""
+    return f'{scenario} pooled' if scenario == POOLED else scenario
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, whose plural ends in s."""
+    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
+
+
+def listed(names: Iterable[str], most: int) -> str:
+    """Return names with commas, of many only `most` and how many more there are."""
+    every = list(names)
+    more = f' and {len(every) - most} more' if len(every) > most else ''
+    return ', '.join(every[:most]) + more
 
 
 def p_value_text(p_value: float | None, unknown: str = '-') -> str:
@@ -178,6 +195,7 @@ class DataTable:
     kind: str = 'plain'  # class of the table in a page: `runs` can be filtered, `sorted` sorted
     # Text of a cell to the class of the colour that stands before it.
     colours: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    notes: Sequence[str] = ()  # under it
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -208,6 +226,8 @@ def decimal(value: float | None, digits: int = 4) -> str:
     return text.replace('-', MINUS)
 
 
-def span(low: float, high: float) -> str:
+def span(low: float | None, high: float | None) -> str:
     """Return an interval; a lower end that rounding makes of zero, next to the upper one, as 0."""
+    if low is None or high is None:
+        return NONE
     return f'{decimal(low if low > _NEGLIGIBLE * high else 0.0)} to {decimal(high)}'

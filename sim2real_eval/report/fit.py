@@ -27,7 +27,7 @@ from sim2real_eval.study.fitting.validation import AFTER, BEFORE, HELD_OUT, Iden
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
-from .console import add_numbers, add_words, plain_table, rounded
+from .console import add_numbers, add_words, listed, plain_table, rounded
 from .run_plots import save_scores
 
 
@@ -258,14 +258,12 @@ def write_fit(
 def _about(fit: Fit, record: Mapping[str, Any]) -> list[str]:
     validation = fit.validation
     held = '' if validation.held_out is None else f', {validation.held_out:.4g} held out'
-    names = fit.real.names
-    shown = ', '.join(names[:8]) + (f' and {len(names) - 8} more' if len(names) > 8 else '')
     return [
         'Fitted by `sim2real fit`: ' + ', '.join(one.tuned.name for one in fit.parameters) + '.',
         f'{fit.options.metric} {validation.before:.4g} before, {validation.after:.4g} after{held}'
         f': {validation.verdict}.',
         f'Judge {record["judge"]["name"]}, {record["component"]} speed, seed {record["seed"]}, '
-        f'{record["repetitions"]} draws each of {shown}.',
+        f'{record["repetitions"]} draws each of {listed(fit.real.names, 8)}.',
     ]
 
 
@@ -300,24 +298,14 @@ def _write_candidates(path: Path, fit: Fit) -> None:
 
 def _write_runs(path: Path, fit: Fit) -> None:
     real = fit.real
-
-    def rows(name: str, points: FloatArray) -> list[tuple[Any, ...]]:
-        return [
-            (name, scenario, recording, draw + 1, *points[index, draw])
-            for index, (recording, scenario) in enumerate(
-                zip(real.names, real.scenarios, strict=True)
-            )
-            for draw in range(points.shape[1])
-        ]
-
-    write_csv(
-        path,
-        ('model', 'scenario', 'recording', 'repetition', 'rmse', 'entropy_difference'),
-        [
-            *rows(REAL, real.points[:, None]),
-            *(row for name, points in fit.validation.points.items() for row in rows(name, points)),
-        ],
-    )
+    rows = [
+        (name, scenario, recording, draw, *point)
+        for name, points in {REAL: real.points[:, None], **fit.validation.points}.items()
+        for recording, scenario, draws in zip(real.names, real.scenarios, points, strict=True)
+        for draw, point in enumerate(draws, 1)
+    ]
+    head = ('model', 'scenario', 'recording', 'repetition', 'rmse', 'entropy_difference')
+    write_csv(path, head, rows)
 
 
 def _scores(points: FloatArray) -> list[RunScore]:

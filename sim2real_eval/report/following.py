@@ -218,9 +218,8 @@ def _plain(statistics: Mapping[str, Mapping[str, ErrorStatistics]]) -> dict[str,
     """Return statistics as plain values, yaw in degrees."""
     result: dict[str, Any] = {}
     for controller, found in statistics.items():
-        result[controller] = {}
         for name, each in found.items():
             scale = 180.0 / math.pi if name == 'yaw' else 1.0
-            values = {'mean': each.mean, 'rms': each.rms, 'max': each.maximum}
-            result[controller][name] = {key: scale * value for key, value in values.items()}
+            values = (scale * value for value in (each.mean, each.rms, each.maximum))
+            result.setdefault(controller, {})[name] = dict(zip(_KINDS, values, strict=True))
     return result

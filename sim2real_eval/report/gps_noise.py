@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,7 +24,7 @@ from sim2real_eval.characterization.markov_fit import autocovariance
 from sim2real_eval.characterization.noise_terms import with_error
 from sim2real_eval.characterization.walk_fit import even_errors
 from sim_sensors.core.measurements import FloatArray
-from .console import plain_table
+from .console import add_numbers, plain_table
 from .palette import BLUE, GREEN, VERMILION
 from .style import new_figure, tidy
 
@@ -42,9 +41,9 @@ def gps_noise_table(result: GpsResult) -> Table:
     table = plain_table(
         f'GPS: {fixes} fixes in {result.seconds:.4g} s at standstill, {result.rate:g} Hz', gap=1
     )
-    for name in ('parameter', '', *AXIS_NAMES):
-        justify: Literal['left', 'right'] = 'right' if name in AXIS_NAMES else 'left'
-        table.add_column(name, no_wrap=True, justify=justify)
+    for name in ('parameter', ''):
+        table.add_column(name, no_wrap=True)
+    add_numbers(table, *AXIS_NAMES)
     for title, key, unit in (
         ('deviation of a fix', 'total', 'm'),
         ('white noise', 'white', 'm'),
@@ -84,8 +83,7 @@ def gps_consistency_table(result: GpsResult) -> Table | None:
         return None
     table = plain_table('Squared errors over the variance that is stated: 1 is consistent', gap=1)
     table.add_column('errors', no_wrap=True)
-    for name in ('error² / stated²', '95 %, if consistent'):
-        table.add_column(name, justify='right', no_wrap=True)
+    add_numbers(table, 'error² / stated²', '95 %, if consistent')
     table.add_column('verdict', no_wrap=True)
     for test in tests:
         verdict = Text(test.verdict, style='' if test.verdict == 'consistent' else 'bold')
@@ -109,13 +107,11 @@ def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
         'record', *(f'{one.record:.4g}' for one in found if one.model == first), end_section=True
     )
     for model in dict.fromkeys(one.model for one in found):
-        cells = [
-            Text(with_error(one.simulated, one.std))
-            if one.consistent
-            else Text(f'{with_error(one.simulated, one.std)} !', style='bold red')
-            for one in found
-            if one.model == model
-        ]
+        cells = []
+        for one in found:
+            if one.model == model:
+                mark, look = ('', '') if one.consistent else (' !', 'bold red')
+                cells.append(Text(with_error(one.simulated, one.std) + mark, style=look))
         table.add_row(_MODELS[model], *cells)
     return table
 

@@ -43,10 +43,12 @@ def preflight_table(
     for line in lines(runs, by_subject=by_subject):
         limiting = line.limiting
         one = limiting.measure
+        words = one.subject.replace(',', '').split()
+        role = next((word for word in words if word in ROLE_CLASSES), '')
         cells: list[Text | str] = [
             Text(line.status, style=_STYLES[line.status]),
             Text(line.label),
-            *([] if by_subject else [Text(_role(one.subject))]),
+            *([] if by_subject else [Text(role)]),
             '' if one.value is None else _short(one.value),
             '' if one.limit is None else f'{_BOUND[one.scale]}{_short(one.limit)}',
             Text(limiting.unit),
@@ -56,11 +58,6 @@ def preflight_table(
             cells += [str(count) if count else '' for count in counts]
         table.add_row(*cells)
     return table
-
-
-def _role(subject: str) -> str:
-    """Return the first role that a subject names, if any."""
-    return next((one for one in subject.replace(',', '').split() if one in ROLE_CLASSES), '')
 
 
 def preflight_lines(told: Iterable[Finding], runs: Sequence[Preflight]) -> list[str]:

@@ -29,6 +29,7 @@ from .console import (
     p_value_text,
     plain_table,
     rounded,
+    scenario_name,
     short_number,
     span,
 )
@@ -120,7 +121,7 @@ def uncertainty_table(known: Mapping[str, Uncertainty]) -> Table:
     add_numbers(table, 'p-value\nadj.', min_width=8)
     add_numbers(table, 'best\nprob.', min_width=7)
     for scenario, one in known.items():
-        label = f'{scenario} pooled' if scenario == POOLED else scenario
+        label = scenario_name(scenario)
         for model in one.order:
             table.add_row(
                 Text(label),
@@ -141,20 +142,20 @@ def pose_difference_table(rankings: Sequence[PoseRanking]) -> DataTable:
     """Return the distances of position, heading and attitude, a row per judge and model."""
     heads = ('judge', 'by', 'model')
     numbers = ('distance', 'interval', 'null quantile', 'p-value', 'tied ranks')
-    rows = []
-    for one in rankings:
-        for model in one.known.order:
-            low, high = model.low, model.high
-            rows.append([
-                one.label,
-                f'{one.difference.name} ({one.difference.quantity})',
-                model.model,
-                decimal(model.distance, 3),
-                NONE if low is None or high is None else span(low, high),
-                decimal(model.null_high, 3),
-                p_value_text(model.adjusted, NONE),
-                tied_ranks(one.known, model) or NONE,
-            ])  # fmt: skip
+    rows = [
+        [
+            one.label,
+            f'{one.difference.name} ({one.difference.quantity})',
+            model.model,
+            decimal(model.distance, 3),
+            span(model.low, model.high),
+            decimal(model.null_high, 3),
+            p_value_text(model.adjusted, NONE),
+            tied_ranks(one.known, model) or NONE,
+        ]
+        for one in rankings
+        for model in one.known.order
+    ]
     columns = [*map(Column, heads), *map(numeric, numbers)]
     return DataTable('Position, heading and attitude', columns, rows, headed=False)
 
@@ -260,7 +261,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
             table.add_section()
         agreement = pair.agreement
         table.add_row(
-            Text('' if pair.scenario == last else _scenario(pair.scenario)),
+            Text('' if pair.scenario == last else scenario_name(pair.scenario)),
             Text(pair.first),
             Text(pair.second),
             str(agreement.models),
@@ -275,11 +276,7 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
 
 
 def _where(judge: str, group: str, scenario: str) -> str:
-    return ', '.join(word for word in (judge, group, _scenario(scenario)) if word)
-
-
-def _scenario(label: str) -> str:
-    return 'all pooled' if label == POOLED else label
+    return ', '.join(word for word in (judge, group, scenario_name(scenario)) if word)
 
 
 def _cell(value: float | None, rank: float | None, *, mark: bool) -> Text:

@@ -111,10 +111,10 @@ def density_figure(real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore
     values = {name: np.array([score.rmse for score in runs]) for name, runs in rows.items()}
     figure = style.new_figure(7.2, 1.2 + 2.0 * _ROW * len(rows))
     panel = figure.subplots()
+    of_real, real_height = _density(values[REAL])
     for row, (name, found) in enumerate(values.items()):
-        at, height = _density(values[REAL])
         panel.fill_between(
-            at, row - height, row, color=palette.REAL_COLOUR, alpha=0.3, linewidth=0
+            of_real, row - real_height, row, color=palette.REAL_COLOUR, alpha=0.3, linewidth=0
         )
         at, height = _density(found)
         panel.plot(at, row - height, color=colours[name], linewidth=1.5)

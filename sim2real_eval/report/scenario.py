@@ -191,12 +191,7 @@ def write_scenario(folder: str | Path, study: ScenarioStudy, *, overwrite: bool)
         write_csv(
             fresh / 'measurements.csv',
             ('time_s', *_AXES, *(f'ideal_{name}' for name in _AXES)),
-            (
-                [time, *measured, *ideal]
-                for time, measured, ideal in zip(
-                    study.time.tolist(), study.measured.tolist(), study.ideal.tolist(), strict=True
-                )
-            ),
+            np.column_stack([study.time, study.measured, study.ideal]).tolist(),
         )
         write_csv(fresh / 'errors.csv', study.components, study.errors.tolist())
         write_json(fresh / MARK, scenario_record(study))

@@ -135,10 +135,7 @@ def sensitivity_record(
                 'error': one.error.name,
                 'unit': one.error.unit,
                 'meaning': one.error.meaning,
-                'size': one.size,
-                'low': one.low,
-                'high': one.high,
-                'jump': one.jump,
+                **{name: getattr(one, name) for name in ('size', 'low', 'high', 'jump')},
                 'points': [point._asdict() for point in one.points],
             }
             for one in found.found

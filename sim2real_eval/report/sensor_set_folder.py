@@ -150,10 +150,11 @@ def write_calibration(
 ) -> None:
     """Write the files, all of them or none; none of an older result is left."""
     with fresh_files(folder, FILES, overwrite=overwrite) as target:
-        _write_calibration(target, found, record)
+        _write_models(target, found)
+        write_json(target / 'characterization.json', record, allow_nan=False)
 
 
-def _write_calibration(target: Path, found: Calibration, record: Mapping[str, Any]) -> None:
+def _write_models(target: Path, found: Calibration) -> None:
     origin = f'Made by `sim2real characterize` from: {", ".join(found.names)}.'
     if found.gps is not None:
         gps = found.gps
@@ -178,7 +179,6 @@ def _write_calibration(target: Path, found: Calibration, record: Mapping[str, An
         write_bytes(target / 'imu.yaml', chain_yaml(imu.model, about).encode())
         figure = allan_figure(imu.results, imu.terms, imu.again.curves)
         save_png(figure, target / 'allan.png')
-    write_json(target / 'characterization.json', record, allow_nan=False)
 
 
 def pose_table(found: PoseCalibration) -> Table:

@@ -106,17 +106,21 @@ def _title(models: Mapping[str, list[SignalRow]]) -> str:
     return f'{len(models)} {kind}models'
 
 
-def _fill(
-    table: Table,
-    models: Mapping[str, list[SignalRow]],
-    cells: Callable[[SignalRow], list[Text | str]],
-) -> None:
-    """Add the rows of each model, below its name where there are several."""
+_Columns = list[tuple[str, Callable[[SignalRow], str]]]
+
+
+def _fill(table: Table, models: Mapping[str, list[SignalRow]], columns: _Columns) -> None:
+    """Add the columns and the rows of each model, below its name where there are several."""
+    for head, _ in columns:
+        if head == _VERDICT:
+            table.add_column(head, no_wrap=True)
+        else:
+            add_numbers(table, head)
     for model, rows in models.items():
         if len(models) > 1:
             table.add_row(Text(model, style='bold'))
         for row in rows:
-            table.add_row(_name(row), *cells(row))
+            table.add_row(_name(row), *(cell(row) for _, cell in columns))
 
 
 def _new(title: str) -> Table:
@@ -132,37 +136,33 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool, aligne
         f'{_title(models)}: {first.n_simulated} simulated and {first.n_real} real runs, each '
         f'against its truth{", certain lags taken out" if aligned else ""}'
     )
-    headings = ['RMSE\nreal', '\nsim', 'R\nreal', '\nsim']
+    columns: _Columns = [
+        ('RMSE\nreal', lambda row: _number(row.real.rmse, row.unit)),
+        ('\nsim', lambda row: _number(row.simulated.rmse, row.unit)),
+        ('R\nreal', lambda row: rounded(row.real.correlation, 3)),
+        ('\nsim', lambda row: rounded(row.simulated.correlation, 3)),
+    ]
     if not published:
-        headings += ['lag±std ms\nreal', '\nsim']
-    between = any(row.between is not None for row in everything)
-    if between:
-        headings += ['between\nRMSE', '\nR']
+        columns += [
+            ('lag±std ms\nreal', lambda row: _lag(row.lag_real, row.lag_real_std)),
+            ('\nsim', lambda row: _lag(row.lag_simulated, row.lag_simulated_std)),
+        ]
+    if any(row.between is not None for row in everything):
+        columns += [
+            ('between\nRMSE', lambda row: _number(getattr(row.between, 'rmse', None), row.unit)),
+            ('\nR', lambda row: rounded(getattr(row.between, 'correlation', None), 3)),
+        ]
     if published:
-        headings += ['Ligorio2015\nRMSE', '\nR']
-    add_numbers(table, *headings)
-
-    def cells(row: SignalRow) -> list[Text | str]:
-        sides = (row.real, row.simulated)
-        found: list[Text | str] = [_number(one.rmse, row.unit) for one in sides]
-        found += [rounded(one.correlation, 3) for one in sides]
-        if not published:
-            found += [
-                _lag(row.lag_real, row.lag_real_std),
-                _lag(row.lag_simulated, row.lag_simulated_std),
-            ]
-        if between:
-            both = row.between
-            rmse, share = (both.rmse, both.correlation) if both else (None, None)
-            found += [_number(rmse, row.unit), rounded(share, 3)]
-        if published:
-            known = LIGORIO_2015.get(row.signal)
-            rmse, share = (known.rmse, known.correlation) if known else (None, None)
-            found += [_number(rmse, row.unit), rounded(share, 2)]
-        return found
-
-    _fill(table, models, cells)
+        columns += [
+            ('Ligorio2015\nRMSE', lambda row: _number(_published(row, 'rmse'), row.unit)),
+            ('\nR', lambda row: rounded(_published(row, 'correlation'), 2)),
+        ]
+    _fill(table, models, columns)
     return table
+
+
+def _published(row: SignalRow, name: str) -> float | None:
+    return getattr(LIGORIO_2015.get(row.signal), name, None)
 
 
 def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
@@ -173,33 +173,25 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
         f'{_title(models)}: how different the errors are'
         + (', and halves of the real runs (split)' if split_half else '')
     )
-    for name in ('errors\nW1', 'spectra\ndB'):
-        add_numbers(table, name, *['\nsplit'] * split_half, *['\np'] * judged)
+    columns: _Columns = [('errors\nW1', lambda row: _number(row.error_distance, row.unit))]
+    if split_half:
+        columns.append(('\nsplit', lambda row: _number(row.error_split_half, row.unit)))
     if judged:
-        table.add_column('verdict', no_wrap=True)
-        add_numbers(table, '\np')
-
-    def cells(row: SignalRow) -> list[Text | str]:
-        found: list[Text | str] = []
-        for distance, low, p_value in (
-            (_number(row.error_distance, row.unit), _number(row.error_split_half, row.unit),
-             row.error_p),
-            (f'{row.spectrum_distance:.1f}', rounded(row.spectrum_split_half, 1),
-             row.spectrum_p),
-        ):  # fmt: skip
-            found.append(distance)
-            if split_half:
-                found.append(low)
-            if judged:
-                found.append(_p_value(p_value))
-        if judged:
-            found += [row.verdict, _p_value(row.p_adjusted)]
-        return found
-
-    _fill(table, models, cells)
+        columns.append(('\np', lambda row: _p_value(row.error_p)))
+    columns.append(('spectra\ndB', lambda row: f'{row.spectrum_distance:.1f}'))
+    if split_half:
+        columns.append(('\nsplit', lambda row: rounded(row.spectrum_split_half, 1)))
+    if judged:
+        columns += [
+            ('\np', lambda row: _p_value(row.spectrum_p)),
+            (_VERDICT, lambda row: row.verdict),
+            ('\np', lambda row: _p_value(row.p_adjusted)),
+        ]
+    _fill(table, models, columns)
     return table
 
 
+_VERDICT = 'verdict'
 _FEATURE_UNITS = {
     'rmse': 'px', 'rmse_std': 'px', 'correlation': '', 'correlation_std': '', 'noise': 'px',
     'missed': 'share', 'mismatched_frames': 'share', 'mismatched': 'share',

@@ -18,7 +18,7 @@ from sim2real_eval.metrics.uncertainty.result import Uncertainty
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
 from .console import short_number
-from .page.ranking import differs
+from .page.ranking import differs, first_distance
 from .ranking_tables import RankLines
 
 _ROW = 0.3  # inches
@@ -37,13 +37,9 @@ def ranking_figure(
     rows = [len(one.models) for one in panels.values()]
     figure = style.new_figure(7.2, 1.5 + _ROW * sum(rows) + 0.5 * len(rows))
     axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)
-    distances = [m.distance for one in panels.values() for m in one.models if m.distance > 0.0]
-    if palette.is_wide(distances):
+    left = first_distance([model for one in panels.values() for model in one.models])
+    if left:
         style.log_x(axes.flat[0])
-        nulls = [m.null_high for one in panels.values() for m in one.models if m.null_high]
-        left = min([*distances, *nulls]) / 1.6
-    else:
-        left = 0.0
     level = next(iter(known.values())).options.level
     for axis, (scenario, one) in zip(axes.flat, panels.items(), strict=True):
         _panel(axis, one, left)
@@ -54,16 +50,13 @@ def ranking_figure(
         )
     axes.flat[0].set_xlim(left=left)
     axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if left else ''), fontsize=9)
+    verdicts = {
+        palette.LIKE_REAL: f'no significant difference from {real_label}',
+        palette.UNLIKE_REAL: 'differs significantly',
+        palette.UNKNOWN: 'too few runs to tell',
+    }
     handles: list[Artist] = [
-        style.legend_line(
-            f'no significant difference from {real_label}',
-            palette.LIKE_REAL,
-            **_dot(palette.LIKE_REAL),
-        ),
-        style.legend_line(
-            'differs significantly', palette.UNLIKE_REAL, **_dot(palette.UNLIKE_REAL)
-        ),
-        style.legend_line('too few runs to tell', palette.UNKNOWN, **_dot(palette.UNKNOWN)),
+        *(style.legend_line(said, colour, **_dot(colour)) for colour, said in verdicts.items()),
         style.legend_line(f'true VEPD, {level:.3g} interval', palette.REAL_COLOUR, linewidth=1.6),
         Patch(color=palette.REAL_COLOUR, alpha=0.3, label=f'identical sensors, up to {level:.3g}'),
     ]
@@ -120,9 +113,8 @@ def ranks_figure(panels: Sequence[RankLines]) -> Figure:
 
 
 def _draw(axes: Axes, panel: RankLines) -> None:
-    values = np.array(
-        [[np.nan if value is None else value for value in line.values] for line in panel.lines]
-    ).T
+    # None becomes NaN.
+    values = np.array([line.values for line in panel.lines], dtype=np.float64).T
     order = np.argsort(values[:, 0], kind='stable')
     share = np.stack([_share(column) for column in values.T], axis=1)[order]
     axes.imshow(share, cmap=_COLOURS, vmin=0.0, vmax=1.0, aspect='auto')

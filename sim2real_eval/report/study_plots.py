@@ -21,6 +21,7 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import RunKey
 from sim2real_eval.study.secondary_results import side_results
+from .page.evidence import representative
 from .page.figure import thinned
 from .page.ranking import Standing, standings
 from .ranking_tables import RankLines, metric_lines
@@ -121,21 +122,19 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overla
     Simulated sensors that follow drives of their own have no run beside a real one.
     """
     overlays: dict[str, _Overlay] = {}
+    chosen = representative([run for run in outcome.runs if run.key.judge == standing.judge])
     for scenario in outcome.scenarios:
-        real = outcome.of(standing.judge, REAL, scenario=scenario, group=standing.group)
-        if not real:
+        keys = chosen.get((standing.group, scenario), [])
+        real = next((key for key in keys if key.model == REAL), None)
+        if real is None:
             continue
-        order = np.argsort([run.score.rmse for run in real], kind='stable')
-        chosen = real[int(order[(len(real) - 1) // 2])].key
         sim = {
-            run.key.model: _drawn(outcome, run.key)
-            for run in outcome.runs
-            if not run.is_real
-            and (run.key.judge, run.key.recording) == (chosen.judge, chosen.recording)
-            and run.key.repetition == 1
+            key.model: _drawn(outcome, key)
+            for key in keys
+            if key != real and (key.recording, key.repetition) == (real.recording, 1)
         }
         if sim:
-            overlays[chosen.recording] = _drawn(outcome, chosen), sim
+            overlays[real.recording] = _drawn(outcome, real), sim
     return overlays
 
 

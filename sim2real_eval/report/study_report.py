@@ -219,16 +219,15 @@ def latex_table(table: DataTable) -> str:
 
 def markdown_text(text: str) -> str:
     """Return text with what Markdown and HTML would read as marks escaped."""
-    flat = re.sub(r'\s+', ' ', _printable(text))
-    return re.sub(r'([\\`*_{}\[\]<>|#~&$!])', r'\\\1', flat)
+    return re.sub(r'([\\`*_{}\[\]<>|#~&$!])', r'\\\1', _one_line(text))
 
 
 def latex_text(text: str) -> str:
     """Return text with the special characters of LaTeX escaped."""
-    flat = re.sub(r'\s+', ' ', _printable(text))
     # A cell that begins with a bracket would be an argument of the line end before it.
-    return re.sub(r'^\[', '{[}', ''.join(_LATEX.get(sign, sign) for sign in flat))
+    return re.sub(r'^\[', '{[}', ''.join(_LATEX.get(sign, sign) for sign in _one_line(text)))
 
 
-def _printable(text: str) -> str:
-    return ''.join(sign if sign.isprintable() else ' ' for sign in text)
+def _one_line(text: str) -> str:
+    printable = ''.join(sign if sign.isprintable() else ' ' for sign in text)
+    return re.sub(r'\s+', ' ', printable)

@@ -28,7 +28,7 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Source
 from . import palette, style
-from .console import add_numbers, add_words, p_value_text, plain_table, short_number
+from .console import add_numbers, add_words, listed, p_value_text, plain_table, short_number
 
 MARK = 'tune.json'
 """File that every result of this kind holds."""
@@ -98,18 +98,15 @@ def tuning_figure(tuning: Tuning, level: float) -> Figure:
 def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     rows = np.arange(len(tuning.blocks))[::-1]
     is_rms = tuning.by in RMS
-
-    def shown(values: Sequence[float]) -> list[float]:
-        return [_native(tuning.by, value) or 0.0 for value in values]
-
-    before = shown([block.before for block in tuning.blocks])
-    after = shown([block.after for block in tuning.blocks])
-    held = shown([block.held_out for block in tuning.blocks])
+    before, after, held = (
+        [_native(tuning.by, getattr(block, name)) or 0.0 for block in tuning.blocks]
+        for name in ('before', 'after', 'held_out')
+    )
     panel.hlines(rows, before, held, color=palette.REAL_COLOUR, linewidth=1.0, alpha=0.6)
     panel.plot(before, rows, 'o', color=palette.REAL_COLOUR, label='start')
     panel.plot(held, rows, 'o', color=palette.BLUE, label='tuned without the block')
     panel.plot(after, rows, '|', color=palette.VERMILION, markersize=11, label='tuned with it')
-    names = [_shortened(block.recordings) for block in tuning.blocks]
+    names = [listed(block.recordings, 1) for block in tuning.blocks]
     parts = [names[: i + 1].count(name) for i, name in enumerate(names)]
     panel.set_yticks(
         rows,
@@ -159,10 +156,6 @@ def _draw_factors(panel: Axes, factors: Sequence[Examined], level: float) -> Non
 
 def _label(one: Tunable) -> str:
     return one.name.removeprefix('process_noise_covariance.').replace('_', ' ')
-
-
-def _shortened(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f'{names[0]} and {len(names) - 1} more'
 
 
 def tuning_record(
@@ -273,10 +266,9 @@ def _older(record: Any) -> list[str]:
 
 
 def _header(tuning: Tuning, record: Mapping[str, Any]) -> list[str]:
-    names = [one['name'] for one in record['recordings']]
-    shown = ', '.join(names[:8]) + (f' and {len(names) - 8} more' if len(names) > 8 else '')
+    names = listed((one['name'] for one in record['recordings']), 8)
     return [
-        f'Tuned by `sim2real tune` from {tuning.start.name} on {shown}.',
+        f'Tuned by `sim2real tune` from {tuning.start.name} on {names}.',
         f'{tuning.notes[0].problem}.',
         'For robot_localization (ros2 run ... --ros-args --params-file) and for sim2real '
         '(--judge-config) alike.'

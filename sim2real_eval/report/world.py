@@ -21,7 +21,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.benches.world import WorldMap
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.scene import Landmarks, Tags
-from .console import add_words, plain_table
+from .console import add_words, counted, plain_table
 from .palette import VERMILION
 from .style import figure_legend, new_figure, tidy
 
@@ -57,7 +57,7 @@ def _rows(record: Mapping[str, Any]) -> dict[str, str]:
         "Earth's field": f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({made})',
         '': f'intensity {_ut(earth["intensity_t"])} uT, inclination '
         f'{earth["inclination_deg"]:.2f}, declination {earth["declination_deg"]:.2f} deg',
-        'holds': ', '.join(_counted(record[f'{kind}s'], kind) for kind in _KINDS),
+        'holds': ', '.join(counted(record[f'{kind}s'], kind) for kind in _KINDS),
         'map': f'x {x0:.4g} to {x1:.4g} m, y {y0:.4g} to {y1:.4g} m, z {level["height_m"]:.4g} m',
     }
     if not record['dipoles']:
@@ -73,10 +73,6 @@ def _rows(record: Mapping[str, Any]) -> dict[str, str]:
             f'{100.0 * turned["share_above_30_deg"]:.0f} %'
         )
     return rows
-
-
-def _counted(count: int, kind: str) -> str:
-    return f'{count} {kind}' if count == 1 else f'{count} {kind}s'
 
 
 def _ut(field: float) -> str:
@@ -104,7 +100,7 @@ def draw_marks(panel: Axes, found: WorldMap) -> list[Artist]:
     single = ~np.isin(world.landmarks.ids, np.concatenate([*corners, np.zeros(0, np.int64)]))
     if single.any():
         places, ids = world.landmarks.positions[single], world.landmarks.ids[single]
-        handles += _points(panel, places, '^', 6.0, VERMILION, _counted(len(ids), 'landmark'))
+        handles += _points(panel, places, '^', 6.0, VERMILION, counted(len(ids), 'landmark'))
         _number(panel, places, ids)
     handles += _draw_boards(panel, world.landmarks, world.chessboards)
     if len(world.tags):
@@ -126,7 +122,7 @@ def _draw_dipoles(panel: Axes, found: WorldMap) -> list[Artist]:
         (away > limit, small, 'w' if small > 1.0 else _DIPOLE, 'above or below'),
     ):
         if some.any():
-            label = f'{_counted(int(some.sum()), "dipole")} {what}'
+            label = f'{counted(int(some.sum()), "dipole")} {what}'
             handles += _points(panel, places[some], 'o', size, colour, label)
     return handles
 
@@ -141,7 +137,7 @@ def _draw_boards(panel: Axes, landmarks: Landmarks, boards: tuple[IntArray, ...]
         outline = places[[0, 0, -1, -1, 0], [0, -1, -1, 0, 0]]
         handles[:] = panel.plot(
             *outline[:, :2].T, color=VERMILION, linewidth=1.2, marker='s', markersize=3.5,
-            label=_counted(len(boards), 'chessboard'),
+            label=counted(len(boards), 'chessboard'),
         )  # fmt: skip
         panel.plot(*places.reshape(-1, 3)[:, :2].T, 's', color=VERMILION, markersize=3.5)
     return handles
@@ -156,7 +152,7 @@ def _draw_tags(panel: Axes, tags: Tags) -> list[Artist]:
     )  # fmt: skip
     for square in tags.corners():
         panel.plot(*square[[0, 1, 2, 3, 0], :2].T, color=VERMILION, linewidth=2.5)
-    label = f'{_counted(len(tags), "tag")}, with the way that the face looks'
+    label = f'{counted(len(tags), "tag")}, with the way that the face looks'
     handles = _points(panel, tags.positions, 's', 3.5, VERMILION, label)
     flat = np.linalg.norm(faces, axis=1, keepdims=True) < 0.5
     _number(panel, tags.positions, tags.ids, np.where(flat, 9.0, -9.0 * faces))

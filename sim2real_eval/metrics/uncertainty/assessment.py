@@ -23,7 +23,7 @@ from sim2real_eval.metrics.published import SeriesVepd
 from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.measurements import FloatArray
 from . import permutation_test
-from .interval import MeanWasserstein, ResampledRuns, bounds
+from .interval import MeanWasserstein, bounds
 from .motions import MotionDraws, ScoredRuns, tails_of
 from .pairs import DrawnDistance, compare_pairs, rank_distribution, significance_groups
 from .result import DistanceUncertainty, PairUncertainty, Uncertainty, UncertaintyOptions
@@ -93,7 +93,7 @@ def uncertainty(
     drawn: dict[str, DrawnDistance] = {}
     for (model, runs), among_all in zip(sims.items(), adjusted, strict=True):
         one, drawn[model] = _judged(
-            model, real, runs, permutations[model], values[model], draws, options
+            model, real, runs, distances[model], permutations[model], values[model], draws, options
         )
         if one.p_value is not None:
             one = dataclasses.replace(one, adjusted=among_all)
@@ -158,28 +158,25 @@ def _permutations(
     *,
     drawn: bool = False,
 ) -> dict[str, permutation_test.LabelPermutations]:
-    known: dict[tuple[tuple[str, ...], ...], permutation_test.LabelPermutations] = {}
-    found = {}
-    for model, runs in sims.items():
-        key = (runs.names, runs.scenario, runs.block)
-        if key not in known:
-            known[key] = permutation_test.permute_labels(
-                real.names,
-                runs.names,
-                options.resamples,
-                seed,
-                strata=(real.scenario, runs.scenario),
-                units=(real.units, runs.units) if real.block or runs.block else None,
-                drawn=drawn,
-            )
-        found[model] = known[key]
-    return found
+    return {
+        model: permutation_test.permute_labels(
+            real.names,
+            runs.names,
+            options.resamples,
+            seed,
+            strata=(real.scenario, runs.scenario),
+            units=(real.units, runs.units) if real.block or runs.block else None,
+            drawn=drawn,
+        )
+        for model, runs in sims.items()
+    }
 
 
 def _judged(
     model: str,
     real: ScoredRuns,
     runs: ScoredRuns,
+    distance: MeanWasserstein,
     labels: permutation_test.LabelPermutations,
     values: FloatArray,
     draws: MotionDraws,
@@ -187,8 +184,6 @@ def _judged(
 ) -> tuple[DistanceUncertainty, DrawnDistance]:
     seen = float(values[0])
     one, other = draws.weights(real), draws.weights(runs)
-    both = np.concatenate([real.values, runs.values])
-    distance = MeanWasserstein.of(both)
     weights = np.concatenate([one, -other], axis=1)
     resampled = distance.weighted(weights)
     alone = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
@@ -224,8 +219,9 @@ def _judged(
     if freedom.degrees >= FEWEST_DEGREES:
         part = max(options.resamples // _PART, 100)
         estimate, low, high = bounds(
-            ResampledRuns(real.values, one[:part]),
-            ResampledRuns(runs.values, other[:part]),
+            real.values,
+            runs.values,
+            (one[:part], other[:part]),
             level=options.level,
             freedom=freedom,
             linear=linear,

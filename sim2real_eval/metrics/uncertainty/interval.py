@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,43 +29,28 @@ _MOST_SHRINKAGE = 3.0
 _NEAR_ZERO = 2.0  # standard errors from zero at which the tails are even
 
 
-class Bounds(NamedTuple):
-    """Median-unbiased estimate of the true distance, and the ends of its interval."""
-
-    estimate: float
-    low: float
-    high: float
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class ResampledRuns:
-    """Runs of one side, `values` `(n, coordinates)`, with their weights in every resample, `(p,
-    n)`.
-    """
-
-    values: FloatArray
-    weights: FloatArray
-
-
 def bounds(
-    real: ResampledRuns,
-    simulated: ResampledRuns,
+    real: FloatArray,
+    simulated: FloatArray,
+    weights: tuple[FloatArray, FloatArray],
     *,
     level: float,
     freedom: Freedom,
     linear: FloatArray,
     nulls: Sequence[float],
     differs: bool,
-) -> Bounds:
-    """Return the interval for the mean over the coordinates of the true Wasserstein distances.
+) -> tuple[float, float, float]:
+    """Return the interval for the mean over the coordinates of the true Wasserstein distances: a
+    median-unbiased estimate, and the two ends.
 
-    Both sides are in the same resamples; `linear` is the distance to first order in any number of
-    them. `nulls` are the median distances of each coordinate over permutations, and `differs` says
-    whether the permutation test is significant at this level.
+    `weights` `(p, n)` are those of the runs `(n, coordinates)` of either side in every resample,
+    the same of both; `linear` is the distance to first order in any number of them. `nulls` are
+    the median distances of each coordinate over permutations, and `differs` says whether the
+    permutation test is significant at this level.
     """
     paths = [
-        _Path.of(x, y, real.weights, simulated.weights, null)
-        for x, y, null in zip(real.values.T, simulated.values.T, nulls, strict=True)
+        _Path.of(x, y, *weights, null)
+        for x, y, null in zip(real.T, simulated.T, nulls, strict=True)
     ]
     seen = float(np.mean([path.seen for path in paths]))
     # Coordinates without a significant difference must not lend their bias to the others.
@@ -95,7 +79,7 @@ def bounds(
         highest[0] = min(highest[0], seen * (1.0 - 1e-9))
         low = _crossing(seen, highest, distance)
     high = max(_crossing(seen, lowest, distance), low)
-    return Bounds(float(np.clip(_crossing(seen, median, distance), low, high)), low, high)
+    return float(np.clip(_crossing(seen, median, distance), low, high)), low, high
 
 
 def _quantile(drawn: FloatArray, share: float) -> float:
@@ -187,8 +171,6 @@ class _Parts:
     i: np.ndarray  # run of either side, (parts,)
     j: np.ndarray
     mass: FloatArray  # summing up to 1, (parts,)
-    n: int  # runs of either side
-    m: int
 
     @classmethod
     def of(cls, x: FloatArray, y: FloatArray) -> _Parts:
@@ -199,8 +181,6 @@ class _Parts:
             np.argsort(x, kind='stable')[ends[:-1] // m],
             np.argsort(y, kind='stable')[ends[:-1] // n],
             np.diff(ends) / (n * m),
-            n,
-            m,
         )
 
     def distances(
@@ -208,17 +188,18 @@ class _Parts:
     ) -> FloatArray:
         """Return W1 between the parts at `x` and at `y` for all weights of the runs, `(p,)`."""
         points = np.unique(np.concatenate([x, y]))
-        if self.n + self.m > MOST_IN_PRODUCT:
-            mass = np.concatenate([self.mass * self.n, self.mass * -self.m])
+        n, m = one.shape[1], other.shape[1]
+        if n + m > MOST_IN_PRODUCT:
+            mass = np.concatenate([self.mass * n, self.mass * -m])
             parts = np.concatenate([one[:, self.i], other[:, self.j]], axis=1)
             parts *= mass
             gaps = sums_at_gaps(parts, np.concatenate([x, y]), points)
-            return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
-        share = np.zeros((self.n + self.m, len(points) - 1))
-        mass = self.mass[:, None]
-        np.add.at(share, self.i, (x[:, None] <= points[:-1]) * mass * self.n)
-        np.add.at(share, self.n + self.j, (y[:, None] <= points[:-1]) * mass * -self.m)
-        gaps = one @ share[: self.n] + other @ share[self.n :]
+        else:
+            share = np.zeros((n + m, len(points) - 1))
+            mass = self.mass[:, None]
+            np.add.at(share, self.i, (x[:, None] <= points[:-1]) * mass * n)
+            np.add.at(share, n + self.j, (y[:, None] <= points[:-1]) * mass * -m)
+            gaps = one @ share[:n] + other @ share[n:]
         return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
 
 

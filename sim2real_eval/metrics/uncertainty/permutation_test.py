@@ -116,14 +116,13 @@ def _permuted(
         labels[:, [i for block in blocks for unit in block.units for i in unit]] = False
         for row, one in zip(labels, chosen, strict=True):
             row[one] = True
-        labels.setflags(write=False)
-        return LabelPermutations(labels, paired)
-    labels = np.repeat(labels, most, axis=0)
-    rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
-    for block in blocks:
-        order = rng.random((most - 1, len(block.units))).argsort(axis=1) < block.real
-        for k, unit in enumerate(block.units):
-            labels[1:, unit] = order[:, k, None]
+    else:
+        labels = np.repeat(labels, most, axis=0)
+        rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
+        for block in blocks:
+            order = rng.random((most - 1, len(block.units))).argsort(axis=1) < block.real
+            for k, unit in enumerate(block.units):
+                labels[1:, unit] = order[:, k, None]
     labels.setflags(write=False)
     return LabelPermutations(labels, paired)
 

@@ -70,7 +70,7 @@ def gather(outcome: StudyOutcome, judge: str) -> Evidence:
     component = str(outcome.record.get('component', 'horizontal'))
     options = MetricOptions.from_mapping(outcome.record.get('metric') or {}, 'metric')
     runs = [run for run in outcome.runs if run.key.judge == judge]
-    chosen = _representative(runs)
+    chosen = representative(runs)
     kept = {key: place for place, keys in chosen.items() for key in keys}
     shown: dict[tuple[str, str], dict[str, RunEvidence]] = {place: {} for place in chosen}
     found: list[RunEvidence] = []
@@ -111,7 +111,7 @@ def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySerie
     return speed_series(dataclasses.replace(signals, **estimated), component, name)
 
 
-def _representative(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunKey]]:
+def representative(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunKey]]:
     """Return by (group, scenario) the run of each model, and the real one, that is drawn."""
     places: dict[tuple[str, str], list[StudyRun]] = {}
     for run in runs:

@@ -19,7 +19,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.report.answer import AnswerLine, adapted_text
-from sim2real_eval.report.console import NONE
+from sim2real_eval.report.console import NONE, counted
 from sim2real_eval.report.palette import ON_DARK, model_colours
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import told_failures
@@ -27,7 +27,7 @@ from sim2real_eval.study.secondary_results import SideResults
 from .figure import Plot, Source, library
 from .ranking import Standing, standings
 from .section import SPEED, Chapter, JudgeSection, judge_section, ranking_view, side_sections
-from .tables import overview, record_tables, record_texts, run_table, shown_model
+from .tables import overview, record_tables, record_texts, run_table
 
 _UNBROKEN = re.compile(r'--[a-z][a-z-]*(?: \d[\d.]*(?!\w))?|\d[\d.]* (?:%|m/s)')
 
@@ -56,11 +56,11 @@ def study_page(
     phrases = record.get('phrases') or {}
     views = [ranking_view(one, colours, phrases) for one in standing]
     named = {one.name: one.kind for one in sources.values()}
-    runs = run_table(outcome, named, synthetic=synthetic)
+    runs = run_table(outcome, sources)
     labels = [column.label for column in runs.columns]
     judges, overlay = _overlay(
         [
-            judge_section(outcome, judge, views, sources, place=place, synthetic=synthetic)
+            judge_section(outcome, judge, views, sources, place)
             for place, judge in enumerate(outcome.judges)
         ]
     )
@@ -164,7 +164,8 @@ def _sources(outcome: StudyOutcome, standing: Standing) -> dict[str, Source]:
     given: list[str] = []
     order = [one.model for one in standing.known.order]
     order += [name for name in outcome.models if name not in order]
-    real = shown_model(REAL, synthetic=bool(outcome.record.get('synthetic')))
+    # Stand-ins never pass for real sensors.
+    real = 'stand-in for real' if outcome.record.get('synthetic') else REAL
     found = {REAL: Source(real, '--real')}
     for name in order:
         number = outcome.models.index(name)
@@ -211,9 +212,8 @@ def _facts(outcome: StudyOutcome) -> list[tuple[str, str]]:
     if labels:
         # The runs of a recording under a condition are called recording@label.
         real = {name.rpartition('@')[0] for name in real}
-    scenarios = len(outcome.scenarios)
     facts = [
-        ('recordings', f'{len(real)} in {scenarios} scenario{"s" if scenarios > 1 else ""}'),
+        ('recordings', f'{len(real)} in {counted(len(outcome.scenarios), "scenario")}'),
         *([('conditions', str(len(labels)))] if labels else []),
         ('models', str(len(outcome.models))),
         ('judges', str(len(outcome.judges))),

@@ -20,7 +20,7 @@ from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray
 from .evidence import Evidence, RunEvidence
 from .figure import TRUTH, Plot, Source
-from .ranking import Standing, differs
+from .ranking import Standing, differs, first_distance
 
 _DECADES = 6.0
 _TRACK = 500  # points
@@ -40,12 +40,9 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
     """
     known = standing.known
     order = known.order
-    log = is_wide([one.distance for one in order if one.distance > 0.0])
+    least = first_distance(order)
+    log = least > 0.0
     ends = [v for one in order for v in (one.distance, one.high, one.null_high) if v is not None]
-    least = 0.0
-    if log:
-        low = [v for one in order for v in (one.distance, one.null_high) if v]
-        least = min(low) / 1.6
     limits = (least, max([*ends, 1e-9]) * (1.15 if log else 1.05))
     plot = Plot(
         f'Ranking, {standing.label}: VEPD of {len(order)} models with intervals',
@@ -76,10 +73,7 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
             model=[one.model for one in models],
             about=[phrases.get(one.model, NONE) for one in models],
             vepd=[decimal(one.distance) for one in models],
-            interval=[
-                NONE if one.low is None or one.high is None else span(one.low, one.high)
-                for one in models
-            ],
+            interval=[span(one.low, one.high) for one in models],
             null=[decimal(one.null_high) for one in models],
             p=[p_value_text(one.adjusted, NONE) for one in models],
         )  # fmt: skip
@@ -229,12 +223,8 @@ def consistency_plot(
     """
     points = {}
     for name in sources:
-        found = [(getattr(one, quantity), one.run.key.recording) for one in evidence.of(name)]
-        found = [
-            (pair, recording)
-            for pair, recording in found
-            if all(0.0 < one < np.inf for one in pair)
-        ]
+        every = [(getattr(one, quantity), one.run.key.recording) for one in evidence.of(name)]
+        found = [one for one in every if all(0.0 < value < np.inf for value in one[0])]
         if found:
             points[name] = found
     if not points:

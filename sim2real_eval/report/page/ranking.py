@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.published import TABLE_2, published_vepd, rank_agreement
 from sim2real_eval.metrics.series_folder import PAPER_SCENARIOS
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
 from sim2real_eval.report.console import NONE, decimal, p_value_text, span
+from sim2real_eval.report.palette import is_wide
 from sim2real_eval.report.ranking_tables import tied_ranks
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import study_uncertainty
@@ -140,9 +141,7 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
     known = {one.model: one for one in standing.known.models}
     places = []
     for row in standing.pooled():
-        one = known.get(row.model) or DistanceUncertainty(
-            row.model, row.n_real, row.n_sim, row.vepd
-        )
+        one = known[row.model]
         published = standing.published(row.model)
         places.append(
             RankingRow(
@@ -151,7 +150,7 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
                 colour=colours[row.model],
                 runs=f'{row.n_real}/{row.n_sim}',
                 vepd=decimal(row.vepd),
-                interval=NONE if one.low is None or one.high is None else span(one.low, one.high),
+                interval=span(one.low, one.high),
                 null_high=decimal(one.null_high),
                 p_value=p_value_text(one.adjusted, NONE),
                 tied=tied_ranks(standing.known, one),
@@ -161,6 +160,14 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
             )
         )
     return Ranking(tuple(places))
+
+
+def first_distance(models: Sequence[DistanceUncertainty]) -> float:
+    """Return where an axis of distances begins: at 0, or above it where it is logarithmic."""
+    distances = [one.distance for one in models if one.distance > 0.0]
+    if not is_wide(distances):
+        return 0.0
+    return min([*distances, *(one.null_high for one in models if one.null_high)]) / 1.6
 
 
 def differs(known: Uncertainty, one: DistanceUncertainty) -> bool | None:

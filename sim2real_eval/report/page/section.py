@@ -127,18 +127,15 @@ def judge_section(
     judge: str,
     views: Sequence[RankingView],
     sources: Mapping[str, Source],
-    *,
     place: int,
-    synthetic: bool,
 ) -> JudgeSection:
     """Return the section at that place; reads the signals of all runs of the judge.
 
-    `views` are the rankings of all judges, `sources` `real` and every model; if `synthetic`, what
-    counts as real is a stand-in.
+    `views` are the rankings of all judges, `sources` `real` and every model.
     """
     evidence = gather(outcome, judge)
     component = str(outcome.record.get('component', 'horizontal'))
-    real = 'the stand-in' if synthetic else 'the real sensors'
+    real = 'the stand-in' if outcome.record.get('synthetic') else 'the real sensors'
     groups = list(dict.fromkeys(run.group for run in outcome.runs if run.key.judge == judge))
 
     def of_groups(draw: Callable[[str], Plot | None]) -> list[Drawing]:
@@ -192,7 +189,6 @@ def judge_section(
             of_groups(lambda group: consistency_plot(evidence.part(group), 'velocity', sources)),
         ),
     ]
-    colours = {name: one.kind for name, one in sources.items()}
     judges = [one for one in outcome.record.get('judges') or [] if isinstance(one, Mapping)]
     record = next((one for one in judges if one.get('label') == judge), {})
     return JudgeSection(
@@ -202,9 +198,7 @@ def judge_section(
         rankings=[view for view in views if view.standing.judge == judge],
         chapters=[chapter for chapter in chapters if chapter.drawings],
         consistency=[
-            table
-            for group in groups
-            if (table := consistency(outcome, judge, group, colours, synthetic=synthetic))
+            table for group in groups if (table := consistency(outcome, judge, group, sources))
         ],
         missing=evidence.missing[:3],
     )
@@ -228,21 +222,13 @@ def _of_scenarios(
 
 
 @dataclasses.dataclass(frozen=True)
-class AnnotatedTable:
-    """A table and the notes under it."""
-
-    table: console.DataTable
-    notes: Sequence[str] = ()
-
-
-@dataclasses.dataclass(frozen=True)
 class SideSection:
     """Tables on one matter; `id` is where links lead."""
 
     id: str
     name: str
     text: str
-    blocks: Sequence[AnnotatedTable]
+    tables: Sequence[console.DataTable]
 
 
 def side_sections(side: SideResults) -> list[SideSection]:
@@ -259,7 +245,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
             'Other distances between the real and the simulated runs, and the rank that each '
             'gives in brackets. A star: significant. Tau: Kendall rank correlation with '
             'VEPD, 1 for the same order.',
-            [_block(lines) for lines in metrics if lines.lines],
+            [_ranks(lines) for lines in metrics if lines.lines],
         ),
         SideSection(
             'pose',
@@ -267,14 +253,14 @@ def side_sections(side: SideResults) -> list[SideSection]:
             'How different the errors of position, heading and attitude are, by the statistics of '
             'VEPD: W1 between the RMSE of real and simulated runs, in standard deviations of the '
             'real ones, so that units do not decide.',
-            [AnnotatedTable(pose_difference_table(side.poses))] if side.poses else [],
+            [pose_difference_table(side.poses)] if side.poses else [],
         ),
         SideSection(
             'options',
             'Options',
             'VEPD, and its ranks, with other options of the metric. Tau: Kendall rank '
             'correlation with the first line.',
-            [_block(lines) for lines in options if lines.lines],
+            [_ranks(lines) for lines in options if lines.lines],
         ),
         SideSection(
             'agreement',
@@ -285,10 +271,10 @@ def side_sections(side: SideResults) -> list[SideSection]:
             [_pairs(side)] if side.rankings else [],
         ),
     ]
-    return [section for section in found if section.blocks]
+    return [section for section in found if section.tables]
 
 
-def _block(given: RankLines) -> AnnotatedTable:
+def _ranks(given: RankLines) -> console.DataTable:
     columns = [console.Column(''), *map(console.numeric, given.models), console.numeric('tau')]
     rows = []
     for number, line in enumerate(given.lines):
@@ -301,10 +287,10 @@ def _block(given: RankLines) -> AnnotatedTable:
             )
         cells.append('' if number == 0 else _two(line.agreement.kendall))
         rows.append(cells)
-    return AnnotatedTable(console.DataTable(given.title, columns, rows), given.notes)
+    return console.DataTable(given.title, columns, rows, notes=given.notes)
 
 
-def _pairs(side: SideResults) -> AnnotatedTable:
+def _pairs(side: SideResults) -> console.DataTable:
     columns = [console.Column(name) for name in ('scenario', 'ranking', 'and ranking')]
     columns += [
         console.numeric(name)
@@ -312,7 +298,7 @@ def _pairs(side: SideResults) -> AnnotatedTable:
     ]
     rows = [
         [
-            'all pooled' if pair.scenario == POOLED else pair.scenario,
+            console.scenario_name(pair.scenario),
             pair.first,
             pair.second,
             str(pair.agreement.models),
@@ -324,9 +310,7 @@ def _pairs(side: SideResults) -> AnnotatedTable:
         ]
         for pair in side.rankings
     ]
-    return AnnotatedTable(
-        console.DataTable('Agreement of rankings', columns, rows, kind='sorted', headed=False)
-    )
+    return console.DataTable('Agreement of rankings', columns, rows, kind='sorted', headed=False)
 
 
 def _two(value: float | None) -> str:

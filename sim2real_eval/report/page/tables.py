@@ -10,9 +10,9 @@ import numpy as np
 import yaml
 
 from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.report.console import NONE, Column, DataTable, decimal, numeric
+from sim2real_eval.report.console import NONE, Column, DataTable, decimal, numeric, scenario_name
 from sim2real_eval.study.outcome import StudyOutcome
+from .figure import Source
 from .ranking import Standing
 
 
@@ -92,11 +92,6 @@ _RUN_COLUMNS = {
 }
 
 
-def shown_model(model: str, *, synthetic: bool) -> str:
-    """Return what a source is called: stand-ins never pass for real sensors."""
-    return 'stand-in for real' if synthetic and model == REAL else model
-
-
 def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | None:
     """Return VEPD and rank of each model in each scenario, published ones beside them.
 
@@ -108,7 +103,7 @@ def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | N
     models = [row.model for row in standing.pooled()]
     columns, rows = [Column('model')], [[model] for model in models]
     for name in scenarios:
-        _add_scores(columns, rows, 'all pooled' if name == POOLED else name, standing, name)
+        _add_scores(columns, rows, scenario_name(name), standing, name)
         printed = [standing.published(model, name) for model in models]
         if any(one is not None for one in printed):
             columns.append(numeric('paper', 'VEPD'))
@@ -141,7 +136,7 @@ def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataT
 
 
 def consistency(
-    outcome: StudyOutcome, judge: str, group: str, colours: Mapping[str, str], *, synthetic: bool
+    outcome: StudyOutcome, judge: str, group: str, sources: Mapping[str, Source]
 ) -> DataTable | None:
     """Return mean NIS and NEES over their degrees of freedom; None where no run has any."""
     found = outcome.by_model(judge, group)
@@ -155,7 +150,7 @@ def consistency(
     columns = [Column('sensors'), *(numeric(_CONSISTENCY[name]) for name in names)]
     rows = []
     for model, runs in found.items():
-        cells = [shown_model(model, synthetic=synthetic)]
+        cells = [sources[model].name]
         for name in names:
             values = [run.values[name] for run in runs if name in run.values]
             mean = float(np.mean(values)) if values else None
@@ -163,11 +158,14 @@ def consistency(
         rows.append(cells)
     where = f'{judge}, {group}' if group else judge
     title = f'Mean over runs of normalised squares over degrees of freedom, judge {where}'
-    shown = {shown_model(name, synthetic=synthetic): kind for name, kind in colours.items()}
-    return DataTable(title, columns, rows, colours=shown)
+    return DataTable(title, columns, rows, colours=_colours(sources))
 
 
-def run_table(outcome: StudyOutcome, colours: Mapping[str, str], *, synthetic: bool) -> DataTable:
+def _colours(sources: Mapping[str, Source]) -> dict[str, str]:
+    return {one.name: one.kind for one in sources.values()}
+
+
+def run_table(outcome: StudyOutcome, sources: Mapping[str, Source]) -> DataTable:
     """Return a row per judged run."""
     values = [name for name in _RUN_COLUMNS if any(name in run.values for run in outcome.runs)]
     groups = any(outcome.groups)
@@ -178,7 +176,7 @@ def run_table(outcome: StudyOutcome, colours: Mapping[str, str], *, synthetic: b
     rows = []
     for run in outcome.runs:
         key = run.key
-        cells = [key.judge, run.scenario, shown_model(key.model, synthetic=synthetic)]
+        cells = [key.judge, run.scenario, sources[key.model].name]
         cells += [run.group] if groups else []
         cells += [key.recording, str(key.repetition)]
         for name in values:
@@ -188,4 +186,4 @@ def run_table(outcome: StudyOutcome, colours: Mapping[str, str], *, synthetic: b
             cells.append(decimal(value, _RUN_COLUMNS[name][2]))
         rows.append(cells)
     title = 'Every judged run'
-    return DataTable(title, columns, rows, headed=False, kind='runs', colours=colours)
+    return DataTable(title, columns, rows, headed=False, kind='runs', colours=_colours(sources))
