@@ -235,7 +235,8 @@ class Evaluations:
     def _of(self, number: int, values: tuple[float, ...]) -> FloatArray:
         if (number, values) not in self._known:
             try:
-                row = self._judge(self._runs[number], values)
+                run = self._runs[number]
+                row = self._losses(self.by, run, self._judged_run(run, values))
             except (Sim2RealError, np.linalg.LinAlgError):
                 # A candidate may be so bad that the judge fails; the search then leaves it.
                 row = np.full(self.task.windows, np.inf)
@@ -249,9 +250,6 @@ class Evaluations:
         except (Sim2RealError, np.linalg.LinAlgError):
             return False
         return bool(np.isfinite(rows).all() and (kind not in RMS or np.any(rows)))
-
-    def _judge(self, run: _Run, values: tuple[float, ...]) -> FloatArray:
-        return self._losses(self.by, run, self._judged_run(run, values))
 
     def _losses(self, kind: str, run: _Run, judged: JudgedRun) -> FloatArray:
         return losses(kind, self.task.judge, run.recording, run.truth, judged, run.edges)

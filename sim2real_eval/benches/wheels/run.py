@@ -36,7 +36,6 @@ from sim_sensors.world.world import World
 _STANDSTILL = 0.1
 # What a floor may have of unevenness: change of height [m] and tilt [rad].
 _EVEN_HEIGHT, _EVEN_TILT = 0.1, math.radians(2.0)
-# Errors below this [m] are not told.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
