@@ -48,20 +48,9 @@ def losses(
 ) -> FloatArray:
     """Return the loss of one of `options.KINDS` in each window; NaN where a window has nothing.
 
-    Parameters
-    ----------
-    truth : OdometryArray or None
-        Of the base frame; None: only the likelihood can be had.
-    edges : (w + 1,) int64
-        Ends of the windows, ns.
+    `truth` is that of the base frame; None: only the likelihood can be had. `edges`, (w + 1,) ns,
+    are the ends of the windows. JudgeError for an estimate that is not a number.
 
-    Raises
-    ------
-    JudgeError
-        For an estimate that is not a number.
-
-    Notes
-    -----
     The likelihood is that of every measurement, refused ones included, given those before it:
     half of log det S + NIS, averaged over measurements ([BarShalom2001], section 5.4).
     """
@@ -159,16 +148,9 @@ class _Run:
 class Evaluations:
     """Losses of parameter values on recordings; a value is judged once.
 
-    Attributes
-    ----------
-    by : str
-        What is made small.
-    begin, end : (p,) int64
-        Times of the windows of all recordings, recording by recording, ns.
-    start : (p,) float
-        Losses of the start.
-    kinds : tuple of str
-        What else can be told.
+    `by` is made small; `kinds` are what can be told. `begin` and `end`, (p,) ns, are the times of
+    the windows of all recordings, recording by recording, and `start`, (p,), the losses of the
+    start.
 
     Raises Sim2RealError for a recording that cannot be read or judged.
     """

@@ -77,14 +77,8 @@ def screened(
 class Search:
     """The search of one task, whose pickle workers have; see the module.
 
-    Attributes
-    ----------
-    values : tuple of float
-        Of all parameters, as far as it has come.
-    kept : list of int
-        Parameters that are not left at their start, by number.
-    screened : dict of int to Screened
-        What the others would gain.
+    `values` are those of all parameters, as far as it has come. By number, `kept` are parameters
+    that are not left at their start, and `screened` is what the others would gain.
     """
 
     def __init__(
