@@ -117,8 +117,8 @@ def _refined(times: FloatArray, deviance: FloatArray) -> float:
 def deviations_at(choice: BiasChoice, dt: float, tau: float) -> tuple[float, float]:
     """Return the Allan deviations of both fits at an averaging time, s: flicker, Gauss-Markov."""
     assert choice.markov is not None
-    both = [
+    flicker, markov = (
         math.sqrt(float(term_shapes([tau / dt], fit.time)[0] @ fit.coefficients))
         for fit in (choice.flicker, choice.markov)
-    ]
-    return both[0], both[1]
+    )
+    return flicker, markov

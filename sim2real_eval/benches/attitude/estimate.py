@@ -82,18 +82,16 @@ def estimate_events(
             'definite'
         )
     last = np.append(events.stamp_ns[1:] != events.stamp_ns[:-1], True)
-    innovations = tuple(
-        Squares(
-            f'NIS {name}',
-            events.stamp_ns[events.kind == kind],
-            nis[events.kind == kind],
-            np.full(int((events.kind == kind).sum()), 3),
-            correlated=False,
-        )
-        for kind, name in NAMES.items()
-        if (events.kind == kind).any()
+    innovations = []
+    for kind, name in NAMES.items():
+        mine = events.kind == kind
+        if mine.any():
+            stamps, freedom = events.stamp_ns[mine], np.full(int(mine.sum()), 3)
+            squares = Squares(f'NIS {name}', stamps, nis[mine], freedom, correlated=False)
+            innovations.append(squares)
+    return AttitudeEstimate(
+        events.stamp_ns[last], states[last], covariances[last], tuple(innovations)
     )
-    return AttitudeEstimate(events.stamp_ns[last], states[last], covariances[last], innovations)
 
 
 ANGLES = ('yaw', 'pitch', 'roll', 'rotation')

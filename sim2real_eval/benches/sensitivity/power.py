@@ -38,8 +38,8 @@ class Trials:
     """Studies drawn from the runs `(recordings, draws)` of either side.
 
     `recording` and `draw` `(trials, 2 n)` say which runs are taken, first of the side without the
-    error. `weights` `(permutations, 2 n)` divide them, the first row as it is. `blocks` are
-    strata: runs of one are drawn from each other.
+    error. `weights` `(permutations, 2 n)` divide them, the first row as it is. `shape` is that
+    of the runs; where they are `paired`, a trial takes two runs of each recording.
     """
 
     recording: IntArray
