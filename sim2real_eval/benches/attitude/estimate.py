@@ -112,9 +112,7 @@ class AttitudeErrors:
     # (n, 4) Components x y z w of the state, world to body, of the sign that is nearer
     quaternion: FloatArray
     quaternion_std: FloatArray  # (n, 4) what the filter thinks they are
-    # (n, 3) Rotation from the estimate to the truth about the body's axes, rad
-    rotation: FloatArray
-    nees: Squares  # of `rotation`; three degrees of freedom
+    nees: Squares  # of the rotation from the estimate to the truth; three degrees of freedom
 
     @property
     def time(self) -> FloatArray:
@@ -158,7 +156,6 @@ def attitude_errors(estimate: AttitudeEstimate, truth: FloatArray) -> AttitudeEr
         quaternion_std=np.sqrt(
             np.maximum(np.diagonal(estimate.covariance, axis1=1, axis2=2), 0.0)
         ),
-        rotation=rotation,
         nees=Squares(
             'NEES orientation',
             estimate.stamp_ns,
