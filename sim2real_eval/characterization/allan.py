@@ -134,7 +134,7 @@ def allan_curve(values: Samples, rate: float, factors: IntArray | None = None) -
 def simple_relative_error(curve: AllanCurve) -> FloatArray:
     """Return the textbook's relative standard error of the deviation, 1 / sqrt(2 (n/m - 1)).
 
-    It knows neither the kind of noise nor the overlap; `confidence.confidence_band` does. Source:
+    It knows neither the kind of noise nor the overlap; `confidence_band` does. Source:
     [IEEE952], C.2, and [Cesenek2019], section 1.7.
     """
     return 1.0 / np.sqrt(2.0 * (curve.n / curve.factors - 1.0))

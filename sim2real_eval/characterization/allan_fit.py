@@ -158,11 +158,9 @@ class _Problem:
     """The fit of one curve: variances, shapes of the terms and covariances."""
 
     def __init__(self, curve: AllanCurve, time: float) -> None:
-        covariance = allan_covariance(curve.n, curve.factors, time)
-        variance = curve.variance
         self.time = time
-        self._covariance = covariance
-        self._variance = variance
+        self._covariance = covariance = allan_covariance(curve.n, curve.factors, time)
+        self._variance = variance = curve.variance
         # The terms that there may be: flicker, or a Gauss-Markov process.
         self.free = _ALL.copy()
         self.free[_FLICKER if time else _MARKOV] = False

@@ -116,24 +116,21 @@ def analyse(signals: Signals, options: AllanOptions | None = None) -> RecordingR
     still = prepared(signals, options)
     assert still.rate is not None
     notes: list[Finding] = []
-    results: list[AxisResult] = []
-    for axis in still.axes:
-        results += _axis(still, axis, still.rate, options, notes)
+    found = [_axis(still, axis, still.rate, options, notes) for axis in still.axes]
+    results = tuple(one for one in found if one is not None)
     if not results:
         raise SignalFileError(f'{still.name}: all axes are constant; there is no noise to analyse')
     notes += unit_warnings(
         {one.axis: one.mean for one in results},
         {one.axis: one.terms.white.value for one in results},
     )
-    return RecordingResult(
-        still.name, still.rate, len(still), tuple(results), (*still.notes, *notes)
-    )
+    return RecordingResult(still.name, still.rate, len(still), results, (*still.notes, *notes))
 
 
 def _axis(
     signals: Signals, axis: str, rate: float, options: AllanOptions, notes: list[Finding]
-) -> list[AxisResult]:
-    """Return the result, in a list that is empty for a constant."""
+) -> AxisResult | None:
+    """Return the result, None for a constant, and add to the notes."""
     values = signals.column(axis)
     screened = screen(values, rate, options.outliers, options.factor)
     if screened.replaced:
@@ -162,7 +159,7 @@ def _axis(
     curve = allan.allan_curve(screened.values, rate, grid)
     if not curve.variance[0] > 0.0:
         notes.append(findings.CONSTANT(axis))
-        return []
+        return None
     choice = choose_fit(curve.at(fitted))
     fit = choice.fit
     if fit.misfit:
@@ -171,7 +168,7 @@ def _axis(
         notes.append(_not_separated(axis, choice, curve))
     freedom = degrees_of_freedom(n, grid, fit.coefficients, fit.time)
     lower, upper = allan.confidence_band(curve, freedom)
-    result = AxisResult(
+    return AxisResult(
         axis=axis,
         curve=curve,
         lower=lower,
@@ -185,7 +182,6 @@ def _axis(
         resolution=resolution(values),
         replaced=screened.replaced,
     )
-    return [result]
 
 
 def _not_separated(axis: str, choice: BiasChoice, curve: allan.AllanCurve) -> Finding:

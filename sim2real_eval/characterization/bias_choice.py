@@ -35,31 +35,19 @@ _SHORTEST, _LONGEST = 4.0, 0.125
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BiasChoice:
-    """The fit of a curve, and the other one that follows it as well.
+    """The fit of a curve, and the other one that follows it as well."""
 
-    Attributes
-    ----------
-    fit : AllanFit
-        With flicker, or a Gauss-Markov process where that is more likely by a gain of 10.
-    flicker, markov : AllanFit
-        Both; no Gauss-Markov one where the record shows white noise alone.
-    gain : float
-        Twice the log-likelihood of the Gauss-Markov fit over that of flicker.
-    """
-
+    # With flicker, or a Gauss-Markov process where that is more likely by a gain of 10.
     fit: AllanFit
     flicker: AllanFit
-    markov: AllanFit | None = None
-    gain: float = 0.0
+    markov: AllanFit | None = None  # none where the record shows white noise alone
+    gain: float = 0.0  # twice the log-likelihood of the Gauss-Markov fit over that of flicker
 
     @property
     def separated(self) -> bool:
         """Whether the record says which of the two it is, or shows neither."""
-        if (
-            self.markov is None
-            or self.markov.terms.gauss_markov is None
-            or self.fit is self.markov
-        ):
+        markov = self.markov
+        if markov is None or markov.terms.gauss_markov is None or self.fit is markov:
             return True
         if self.flicker.terms.bias_instability.observable:
             return self.gain < -_SEPARATED
@@ -129,8 +117,8 @@ def _refined(times: FloatArray, deviance: FloatArray) -> float:
 def deviations_at(choice: BiasChoice, dt: float, tau: float) -> tuple[float, float]:
     """Return the Allan deviations of both fits at an averaging time, s: flicker, Gauss-Markov."""
     assert choice.markov is not None
-    both = [
+    flicker, markov = (
         math.sqrt(float(term_shapes([tau / dt], fit.time)[0] @ fit.coefficients))
         for fit in (choice.flicker, choice.markov)
-    ]
-    return both[0], both[1]
+    )
+    return flicker, markov

@@ -296,14 +296,10 @@ def simulated_statistics(result: GpsResult, seed: int) -> list[SimulatedStatisti
                 for k in range(_REPEATS)
             ]
         )
-        mean, std = drawn.mean(axis=0), drawn.std(axis=0, ddof=1)
-        for k, statistic in enumerate(_STATISTICS):
-            consistent = bool(abs(own[k] - mean[k]) <= 3.0 * std[k])
-            found.append(
-                SimulatedStatistic(
-                    name, statistic, float(own[k]), float(mean[k]), float(std[k]), consistent
-                )
-            )
+        columns = own.tolist(), drawn.mean(axis=0).tolist(), drawn.std(axis=0, ddof=1).tolist()
+        for statistic, record, mean, std in zip(_STATISTICS, *columns, strict=True):
+            consistent = abs(record - mean) <= 3.0 * std
+            found.append(SimulatedStatistic(name, statistic, record, mean, std, consistent))
     return found
 
 

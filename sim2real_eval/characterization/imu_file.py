@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
-from xml.sax.saxutils import escape
 
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ImuChain
@@ -176,20 +175,15 @@ def sdf_noise(terms: Mapping[str, NoiseTerms], *, rate: float) -> str:
             if row is None:
                 continue
             lines += [f'    <{axis}>', '      <noise type="gaussian">']
-            values = {
-                'mean': 0.0,
-                'stddev': row.white.value * math.sqrt(rate),
-                'dynamic_bias_stddev': row.random_walk.value,
-                'dynamic_bias_correlation_time': _SDF_CORRELATION_TIME,
-            }
-            std, time = _markov(row)
-            if std and not row.random_walk.observable:
-                values['dynamic_bias_stddev'] = std * math.sqrt(2.0 / time)
-                values['dynamic_bias_correlation_time'] = time
-            elif not row.random_walk.observable:
-                del values['dynamic_bias_stddev'], values['dynamic_bias_correlation_time']
+            values = {'mean': 0.0, 'stddev': row.white.value * math.sqrt(rate)}
+            walk, time = row.random_walk.value, _SDF_CORRELATION_TIME
+            if not row.random_walk.observable:
+                std, time = _markov(row)
+                walk = std * math.sqrt(2.0 / time)
+            if walk:
+                values |= {'dynamic_bias_stddev': walk, 'dynamic_bias_correlation_time': time}
             for name, value in values.items():
-                lines.append(f'        <{name}>{escape(f"{value:.6g}")}</{name}>')
+                lines.append(f'        <{name}>{value:.6g}</{name}>')
             lines += ['      </noise>', f'    </{axis}>']
         lines.append(f'  </{element}>')
     lines.append('</imu>')

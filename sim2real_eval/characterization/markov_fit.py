@@ -63,6 +63,7 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
 
     Notes
     -----
+    A wander is told where twice the log-likelihood rises by more than 12 over that of white noise
     alone, white noise beside it by 9. Uncertainties are those of the curvature in the logarithms,
     at least what the profile likelihood of the time says upwards at two and at three sigma, and
     include what leaving out the white noise changes. Where the time may be longer than a fifth of
@@ -72,13 +73,19 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     """
     data = MarkovRecords(records)
     if data.scale(1.0, 1.0) < _CONSTANT**2:
-        return _constant()
+        remark = 'the values never change'
+        none = unseen('m', remark, upper=_CONSTANT)
+        return _without_wander(none, none, remark, 0.0)
     plain = data.deviance(1.0, 1.0)
     times = np.geomspace(0.5 * data.shortest, _LONGEST * data.longest, 24)
     profile, time = _best_time(data, times)
     deviance, share = data.best_share(time)
     if plain - deviance < _WANDER_GAIN:
-        return _white_alone(data, plain - deviance)
+        std = math.sqrt(data.scale(1.0, 1.0))
+        error = std / math.sqrt(2.0 * data.freedom)
+        white = ParameterEstimate(std, error, 'm', True, std - 1.96 * error, std + 1.96 * error)
+        remark = f'{data.longest:.3g} s show white noise alone'
+        return _without_wander(white, unseen('m', remark), remark, plain - deviance)
     bound = data.white_bound(share, time, deviance)
     data.has_white = False
     profile_alone, time_alone = _best_time(data, times)
@@ -123,20 +130,6 @@ def _best_time(data: MarkovRecords, times: FloatArray) -> tuple[list[float], flo
         options={'xatol': 1e-3},
     )
     return profile, math.exp(float(found.x))
-
-
-def _constant() -> MarkovFit:
-    remark = 'the values never change'
-    none = unseen('m', remark, upper=_CONSTANT)
-    return _without_wander(none, none, remark, 0.0)
-
-
-def _white_alone(data: MarkovRecords, gain: float) -> MarkovFit:
-    std = math.sqrt(data.scale(1.0, 1.0))
-    error = std / math.sqrt(2.0 * data.freedom)
-    white = ParameterEstimate(std, error, 'm', True, std - 1.96 * error, std + 1.96 * error)
-    remark = f'{data.longest:.3g} s show white noise alone'
-    return _without_wander(white, unseen('m', remark), remark, gain)
 
 
 def _without_wander(

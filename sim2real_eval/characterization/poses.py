@@ -86,12 +86,8 @@ def _with(part: Any, found: TriadCalibration, **others: bool) -> Any:
 def calibrate_poses(signals: Signals, options: PoseOptions | None = None) -> PoseCalibration:
     """Return the errors of an IMU from a recording of at least 12 poses, with moves between them.
 
-    Standard errors are those of least squares, from what is left of it.
-
-    Raises
-    ------
-    SignalFileError
-        When a triad is missing, or the poses are too few or too much alike.
+    Standard errors are those of least squares, from what is left of it. SignalFileError when a
+    triad is missing, or the poses are too few or too much alike.
     """
     options = options or PoseOptions()
     signals = evenly_spaced(signals)

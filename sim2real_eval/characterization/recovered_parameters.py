@@ -63,12 +63,7 @@ class Reidentified:
 
 
 def simulated_standstill(
-    model: ImuModel,
-    samples: int,
-    *,
-    seed: int,
-    run: str = 'allan',
-    progress: Callable[[], None] | None = None,
+    model: ImuModel, samples: int, *, seed: int, progress: Callable[[], None] | None = None
 ) -> FloatArray:
     """Return what a model measures at rest, `(samples, 6)` in the order of `AXES`.
 
@@ -76,7 +71,7 @@ def simulated_standstill(
     """
     grid = SampleGrid(0, model.rate)
     motion = Standstill(duration=(samples + 1) / model.rate)
-    sensor = model.start(seed, run)
+    sensor = model.start(seed, 'allan')
     found = zeros((samples, len(AXES)))
     for first in range(0, samples, _BLOCK):
         last = min(first + _BLOCK, samples)

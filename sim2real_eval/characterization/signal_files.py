@@ -19,6 +19,7 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.core.measurements import IntArray
+from sim_sensors.core.parameters import float_of
 from . import findings
 from .options import TableOptions
 from .signals import AXES, SignalFileError, Signals
@@ -164,7 +165,7 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
         first = file.readline()
     separator = ',' if ',' in first else ';' if ';' in first else None
     words = [word.strip().strip('"') for word in first.lstrip('#').strip().split(separator)]
-    header = not all(_is_number(word) for word in words)
+    header = any(float_of(word) is None for word in words)
     given: dict[str, Any] = {'delimiter': separator, 'skiprows': int(header), 'comments': '#'}
     names = options.columns or (tuple(words) if header else ())
     with warnings.catch_warnings():
@@ -227,14 +228,6 @@ def _from_npz(content: Any) -> _Table:
     if count != len(table.values):
         raise ValueError(f'{count} times for {len(table.values)} samples; must be one for each')
     return table
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:

@@ -14,7 +14,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.blocks import by_blocks, column_of, lengths_of, rows_of, steps_of
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray, ImuArray, IntArray, OdometryArray, is_absent
+from sim_sensors.core.measurements import FloatArray, IntArray, is_absent
 from sim_sensors.core.scratch import joined
 from sim_sensors.motion.sampling import ahead_of_time
 from . import findings
@@ -110,12 +110,11 @@ def signals_of(recording: Recording) -> Signals:
 
     SignalFileError when it has no IMU, or one without rates and accelerations.
     """
-    if 'imu' not in recording.roles:
+    imu = recording.imu
+    if imu is None:
         raise SignalFileError(
             f'{recording.path or recording.name}: no topic of an IMU; name one with --topic imu='
         )
-    imu = recording.messages[recording.roles['imu']]
-    assert isinstance(imu, ImuArray)
     columns, axes = [], []
     for quantity, values, covariance in (
         ('gyroscope', imu.angular_velocity, imu.angular_velocity_covariance),
@@ -141,10 +140,9 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     """Return true speed and rate of turn at stamps, m/s and rad/s, (n, 2); None where the
     recording has no truth.
     """
-    if 'truth' not in recording.roles:
+    truth = recording.truth
+    if truth is None:
         return None
-    truth = recording.messages[recording.roles['truth']]
-    assert isinstance(truth, OdometryArray)
     norms = [lengths_of(vectors) for vectors in (truth.linear_velocity, truth.angular_velocity)]
     known = by_blocks(lambda *each: np.asarray(np.isfinite(each).all(axis=0)), *norms)
     if not known.any():

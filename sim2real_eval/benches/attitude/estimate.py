@@ -82,18 +82,16 @@ def estimate_events(
             'definite'
         )
     last = np.append(events.stamp_ns[1:] != events.stamp_ns[:-1], True)
-    innovations = tuple(
-        Squares(
-            f'NIS {name}',
-            events.stamp_ns[events.kind == kind],
-            nis[events.kind == kind],
-            np.full(int((events.kind == kind).sum()), 3),
-            correlated=False,
-        )
-        for kind, name in NAMES.items()
-        if (events.kind == kind).any()
+    innovations = []
+    for kind, name in NAMES.items():
+        mine = events.kind == kind
+        if mine.any():
+            stamps, freedom = events.stamp_ns[mine], np.full(int(mine.sum()), 3)
+            squares = Squares(f'NIS {name}', stamps, nis[mine], freedom, correlated=False)
+            innovations.append(squares)
+    return AttitudeEstimate(
+        events.stamp_ns[last], states[last], covariances[last], tuple(innovations)
     )
-    return AttitudeEstimate(events.stamp_ns[last], states[last], covariances[last], innovations)
 
 
 ANGLES = ('yaw', 'pitch', 'roll', 'rotation')
@@ -114,9 +112,7 @@ class AttitudeErrors:
     # (n, 4) Components x y z w of the state, world to body, of the sign that is nearer
     quaternion: FloatArray
     quaternion_std: FloatArray  # (n, 4) what the filter thinks they are
-    # (n, 3) Rotation from the estimate to the truth about the body's axes, rad
-    rotation: FloatArray
-    nees: Squares  # of `rotation`; three degrees of freedom
+    nees: Squares  # of the rotation from the estimate to the truth; three degrees of freedom
 
     @property
     def time(self) -> FloatArray:
@@ -160,7 +156,6 @@ def attitude_errors(estimate: AttitudeEstimate, truth: FloatArray) -> AttitudeEr
         quaternion_std=np.sqrt(
             np.maximum(np.diagonal(estimate.covariance, axis1=1, axis2=2), 0.0)
         ),
-        rotation=rotation,
         nees=Squares(
             'NEES orientation',
             estimate.stamp_ns,

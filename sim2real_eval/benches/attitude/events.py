@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.benches.settings import AttitudeSettings
@@ -18,6 +17,7 @@ from sim_sensors.core.measurements import (
     IntArray,
     MagneticFieldArray,
     PoseArray,
+    is_absent,
 )
 from .filter import ACCELEROMETER, CAMERA, MAGNETOMETER, AttitudeError, xi_matrices
 
@@ -56,8 +56,6 @@ def without_zero_rate(imu: ImuArray, rest: float) -> ImuArray:
             )
     return dataclasses.replace(imu, angular_velocity=imu.angular_velocity - rates.mean(axis=0))
 
-
-BoolArray = NDArray[np.bool_]
 
 NAMES = {ACCELEROMETER: 'accelerometer', MAGNETOMETER: 'magnetometer', CAMERA: 'camera'}
 """Of the kinds of samples that correct."""
@@ -110,7 +108,7 @@ def events_of(given: AttitudeInput, settings: AttitudeSettings) -> AttitudeEvent
             f'the IMU has {len(imu)} samples; must have 2 or more, of a longer motion or recording'
         )
     turning = np.isfinite(imu.angular_velocity).all(axis=1)
-    turning &= ~_absent(imu.angular_velocity_covariance)
+    turning &= ~is_absent(imu.angular_velocity_covariance)
     if turning.sum() < 2:
         raise AttitudeError(
             f'{turning.sum()} of {len(imu)} samples of the IMU hold an angular velocity that is '
@@ -188,7 +186,7 @@ def _accelerometer(imu: ImuArray, turn: FloatArray, settings: AttitudeSettings) 
         # The filter still steps with the gyroscope.
         none = np.zeros((len(imu), 4)), np.zeros((len(imu), 4, 4))
         return imu.stamp_ns, np.full(len(imu), -1), *none
-    absent = _absent(imu.linear_acceleration_covariance)
+    absent = is_absent(imu.linear_acceleration_covariance)
     if absent.all():
         raise AttitudeError(
             'the IMU marks its specific force as absent (covariance -1); give --without '
@@ -242,11 +240,6 @@ def _camera(poses: PoseArray) -> _Part:
     covariance = 0.25 * xi @ turned @ np.swapaxes(xi, 1, 2)
     covariance += (size / 12.0)[:, None, None] * q[:, :, None] * q[:, None, :]
     return (poses.stamp_ns[known], np.full(int(known.sum()), CAMERA), q[known], covariance[known])
-
-
-def _absent(covariance: FloatArray) -> BoolArray:
-    """Return which messages hold no such quantity, `(n,)`: -1 says so (sensor_msgs/Imu)."""
-    return np.asarray(covariance[:, 0, 0] == -1.0)
 
 
 def _stated(covariance: FloatArray, std: float, lack: str) -> FloatArray:

@@ -114,14 +114,13 @@ class AttitudeStudy:
 
 def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
     """Return what the sensors measure in a run."""
-    labels = {'seed': setup.seed, 'run': run}
-    world = setup.world
-    measured = imu.simulate(setup.imu, setup.motion, gravity=world.gravity, **labels)  # type: ignore[arg-type]
+    world, seed = setup.world, setup.seed
+    measured = imu.simulate(setup.imu, setup.motion, gravity=world.gravity, seed=seed, run=run)
     field = poses = None
     if setup.mag is not None:
-        field = magnetometer.simulate(setup.mag, setup.motion, world=world, **labels)  # type: ignore[arg-type]
+        field = magnetometer.simulate(setup.mag, setup.motion, world=world, seed=seed, run=run)
     if setup.camera is not None:
-        poses = camera.simulate(setup.camera, setup.motion, world=world, **labels).poses  # type: ignore[arg-type]
+        poses = camera.simulate(setup.camera, setup.motion, world=world, seed=seed, run=run).poses
         if not len(poses):
             raise AttitudeError(
                 f'the camera never sees {setup.camera.pose.fewest} features of the world; must '

@@ -33,7 +33,7 @@ _LARGEST_ANGLE = 6.0
 
 
 def form_of(params: PreintegrationParams) -> int:
-    """Return the form as `steps` has it."""
+    """Return the form as `integration` has it."""
     return (TANGENT, MANIFOLD)[FORMS.index(params.form)]
 
 

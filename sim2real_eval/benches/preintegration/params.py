@@ -59,7 +59,9 @@ class PreintegrationParams:
     integration_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
     # (4, 4) Pose of the sensor in the body, m; default: the identity
     body_p_sensor: FloatArray = dataclasses.field(default_factory=lambda: np.eye(4))
-    form: str = 'tangent'  # `tangent`, as GTSAM is built by default, or `manifold`; see `steps`
+    form: str = (
+        'tangent'  # `tangent`, as GTSAM is built by default, or `manifold`; see `integration`
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, 'n_gravity', _vector('n_gravity', self.n_gravity))

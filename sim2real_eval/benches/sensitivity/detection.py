@@ -116,13 +116,15 @@ def sensitivity(
     0 recordings cannot reveal anything; must be 9 or more
     """
     options, begin = options or SensitivityOptions(), progress or (lambda _: lambda: None)
-    runs = len(recordings) if twin is not None else unpaired_runs(len(recordings))
-    if runs < (FEWEST_UNPAIRED if twin is None else FEWEST):
-        least = FEWEST if twin is not None else 2 * FEWEST_UNPAIRED + 1
+    count, least, more = len(recordings), FEWEST, ''
+    if twin is None:
+        least = 2 * FEWEST_UNPAIRED + 1
+        more = f', or {FEWEST} with simulated sensors (--gps, --imu)'
+    if count < least:
         raise MetricError(
-            f'{len(recordings)} recordings cannot reveal anything; must be {least} or more'
-            + ('' if twin is not None else f', or {FEWEST} with simulated sensors (--gps, --imu)')
+            f'{count} recordings cannot reveal anything; must be {least} or more{more}'
         )
+    runs = unpaired_runs(count) if twin is None else count
     twins = () if twin is None else (twin,)
     adapted_study, told = adapted(study or StudyOptions(), recordings, twins, judges)
     draws = 1 if twin is None else options.draws
@@ -238,25 +240,20 @@ def _power(pair: tuple[FloatArray, FloatArray], *, trials: Trials) -> Power:
 
 def _note(one: Detectable, options: SensitivityOptions, runs: int) -> Finding:
     error = one.error
-    if not one.points:
-        return findings.NOT_THERE(noun=error.noun).of(f'judge {one.judge}')
     known = {'noun': error.noun, 'unit': '' if error.unit == '1' else error.unit}
-    power = 100.0 * options.power
-    if one.size is not None and one.low is not None and one.high is not None:
-        if one.jump is not None:
-            before, after = (100.0 * share for share in one.jump)
-            return findings.JUMP(
-                **known, size=one.size, low=one.low, before=before, after=after, runs=runs,
-                power=power,
-            ).of(f'judge {one.judge}')  # fmt: skip
-        return findings.SMALLEST(
-            **known, size=one.size, low=one.low, high=one.high, runs=runs, power=power
-        ).of(f'judge {one.judge}')
-    if one.points[-1].power >= options.power:
+    asked = {'runs': runs, 'power': 100.0 * options.power}
+    if not one.points:
+        note = findings.NOT_THERE(noun=error.noun)
+    elif one.jump is not None:
+        before, after = (100.0 * share for share in one.jump)
+        ends = {'size': one.size, 'low': one.low}
+        note = findings.JUMP(**known, **asked, **ends, before=before, after=after)
+    elif one.size is not None:
+        ends = {'size': one.size, 'low': one.low, 'high': one.high}
+        note = findings.SMALLEST(**known, **asked, **ends)
+    elif one.points[-1].power >= options.power:
         note = findings.AT_ONCE(**known, least=one.points[0].size)
     else:
         last = one.points[-1]
-        note = findings.UNSEEN(
-            **known, most=last.size, runs=runs, power=power, found=100.0 * last.power
-        )
+        note = findings.UNSEEN(**known, **asked, most=last.size, found=100.0 * last.power)
     return note.of(f'judge {one.judge}')

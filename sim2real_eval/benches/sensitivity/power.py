@@ -38,8 +38,8 @@ class Trials:
     """Studies drawn from the runs `(recordings, draws)` of either side.
 
     `recording` and `draw` `(trials, 2 n)` say which runs are taken, first of the side without the
-    error. `weights` `(permutations, 2 n)` divide them, the first row as it is. `blocks` are
-    strata: runs of one are drawn from each other.
+    error. `weights` `(permutations, 2 n)` divide them, the first row as it is. `shape` is that
+    of the runs; where they are `paired`, a trial takes two runs of each recording.
     """
 
     recording: IntArray
@@ -78,7 +78,9 @@ class Trials:
         Scores that are not numbers, as of a judge that failed, count as revealed.
         """
         outcome = np.array([self._reveals(base, changed, k) for k in range(len(self.draw))])
-        return Power(float(outcome.mean()), self._error(outcome), self._degrees)
+        recordings, draws = self.shape
+        degrees = recordings * (draws - 1) if self.paired else recordings - 1
+        return Power(float(outcome.mean()), self._error(outcome), degrees)
 
     def _reveals(self, base: FloatArray, changed: FloatArray, trial: int) -> bool:
         n = self.recording.shape[1] // 2
@@ -88,11 +90,6 @@ class Trials:
             return True
         distances = MeanWasserstein.of(values).weighted(self.weights)
         return joint_p_values(distances[None]).single[0] <= LEVEL
-
-    @property
-    def _degrees(self) -> int:
-        recordings, draws = self.shape
-        return recordings * (draws - 1) if self.paired else recordings - 1
 
     def _error(self, outcome: FloatArray) -> float:
         trials, (recordings, draws) = len(outcome), self.shape
@@ -169,16 +166,9 @@ class Detectable:
 
 
 class SizeSearch:
-    """Sizes of one error under one judge, tried until enough have about the wanted power.
+    """Sizes of one error under one judge, tried until enough have about the wanted `power`.
 
-    Parameters
-    ----------
-    judge : int
-    error : InjectedError
-    power : float
-        That is wanted.
-    same_runs : bool
-        Whether all sizes are tried with the same runs, and not each with new ones.
+    `same_runs`: all sizes are tried with the same runs, and not each with new ones.
     """
 
     def __init__(
@@ -226,7 +216,7 @@ class SizeSearch:
         return Detectable(judge, self.error, ends[0], ends[1], ends[2], points)
 
     def _near(self) -> list[Power]:
-        return [one for _, one in self._tried if abs(one.share - self._wanted) <= _NEAR]
+        return [one for _, one in self._tried if self._is_near(one)]
 
     def _bracket(self) -> tuple[tuple[float, Power] | None, tuple[float, Power] | None]:
         """Return the smallest size that is seen, and the largest below it that is not."""
@@ -247,13 +237,13 @@ class SizeSearch:
         centre, _ = self._fit(low[0], high[0])
         share = (centre - math.log(low[0])) / width
         ends = [
-            side * (_OUTSIDE / width if self._wanted_at(one) else -_MARGIN)
+            side * (_OUTSIDE / width if self._is_near(one[1]) else -_MARGIN)
             for side, one in ((-1.0, low), (1.0, high))
         ]
         return low[0] * math.exp(width * min(max(share, ends[0]), 1.0 + ends[1]))
 
-    def _wanted_at(self, one: tuple[float, Power]) -> bool:
-        return abs(one[1].share - self._wanted) <= _NEAR
+    def _is_near(self, one: Power) -> bool:
+        return abs(one.share - self._wanted) <= _NEAR
 
     def _beside(self, low: float, high: float) -> list[tuple[float, ...]]:
         return [(s, *one) for s, one in self._tried if low / 2.0 <= s <= 2.0 * high]

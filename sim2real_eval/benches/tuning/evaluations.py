@@ -48,20 +48,9 @@ def losses(
 ) -> FloatArray:
     """Return the loss of one of `options.KINDS` in each window; NaN where a window has nothing.
 
-    Parameters
-    ----------
-    truth : OdometryArray or None
-        Of the base frame; None: only the likelihood can be had.
-    edges : (w + 1,) int64
-        Ends of the windows, ns.
+    `truth` is that of the base frame; None: only the likelihood can be had. `edges`, (w + 1,) ns,
+    are the ends of the windows. JudgeError for an estimate that is not a number.
 
-    Raises
-    ------
-    JudgeError
-        For an estimate that is not a number.
-
-    Notes
-    -----
     The likelihood is that of every measurement, refused ones included, given those before it:
     half of log det S + NIS, averaged over measurements ([BarShalom2001], section 5.4).
     """
@@ -159,16 +148,9 @@ class _Run:
 class Evaluations:
     """Losses of parameter values on recordings; a value is judged once.
 
-    Attributes
-    ----------
-    by : str
-        What is made small.
-    begin, end : (p,) int64
-        Times of the windows of all recordings, recording by recording, ns.
-    start : (p,) float
-        Losses of the start.
-    kinds : tuple of str
-        What else can be told.
+    `by` is made small; `kinds` are what can be told. `begin` and `end`, (p,) ns, are the times of
+    the windows of all recordings, recording by recording, and `start`, (p,), the losses of the
+    start.
 
     Raises Sim2RealError for a recording that cannot be read or judged.
     """
@@ -235,7 +217,8 @@ class Evaluations:
     def _of(self, number: int, values: tuple[float, ...]) -> FloatArray:
         if (number, values) not in self._known:
             try:
-                row = self._judge(self._runs[number], values)
+                run = self._runs[number]
+                row = self._losses(self.by, run, self._judged_run(run, values))
             except (Sim2RealError, np.linalg.LinAlgError):
                 # A candidate may be so bad that the judge fails; the search then leaves it.
                 row = np.full(self.task.windows, np.inf)
@@ -249,9 +232,6 @@ class Evaluations:
         except (Sim2RealError, np.linalg.LinAlgError):
             return False
         return bool(np.isfinite(rows).all() and (kind not in RMS or np.any(rows)))
-
-    def _judge(self, run: _Run, values: tuple[float, ...]) -> FloatArray:
-        return self._losses(self.by, run, self._judged_run(run, values))
 
     def _losses(self, kind: str, run: _Run, judged: JudgedRun) -> FloatArray:
         return losses(kind, self.task.judge, run.recording, run.truth, judged, run.edges)

@@ -15,7 +15,7 @@ import yaml
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.ros_parameters import declared, read_node_parameters
 from sim2real_eval.judge.setup import JudgeSetup, node_of
-from .parameters import DeclaredJudge, has_parameters, thresholds
+from .parameters import has_parameters, thresholds
 
 _WIDTH = 96
 
@@ -23,7 +23,14 @@ _WIDTH = 96
 def parameter_files(
     start: Judge, judge: Judge, header: Sequence[str], remarks: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Return the files of a tuned judge by name: those of the nodes, or judge.yaml.
+    r"""Return the files of a tuned judge by name.
+
+    Of a set-up of robot_localization: ekf.yaml or ukf.yaml, that of navsat_transform_node beside
+    it, and case.yaml where covariances of topics were tuned. `ros2 run robot_localization ekf_node
+    --ros-args --params-file ekf.yaml` and `--judge-config ekf.yaml` take the same file. Every
+    parameter is in it that the given file has for the node.
+
+    Of another judge: judge.yaml, the file of parameters that --judge-config takes for it.
 
     Parameters
     ----------
@@ -33,47 +40,41 @@ def parameter_files(
         Comments at the top, a line or more each.
     remarks : mapping
         Comments above a parameter, by its name in the file.
-    """
-    if isinstance(start, JudgeSetup) and isinstance(judge, JudgeSetup):
-        return node_files(start, judge, header, remarks)
-    assert has_parameters(judge)
-    return {'judge.yaml': declared_file(judge, header, remarks)}
-
-
-def node_files(
-    start: JudgeSetup,
-    setup: JudgeSetup,
-    header: Sequence[str],
-    remarks: Mapping[str, Sequence[str]],
-) -> dict[str, str]:
-    """Return the files of a tuned set-up by name: ekf.yaml or ukf.yaml, that of
-    navsat_transform_node beside it, and case.yaml where covariances of topics were tuned.
-
-    `ros2 run robot_localization ekf_node --ros-args --params-file ekf.yaml` and
-    `--judge-config ekf.yaml` take the same file. Every parameter is in it that the given file has
-    for the node.
-
-    The arguments are those of `parameter_files`.
 
     Examples
     --------
     >>> clean = JudgeSetup.load('clean')
-    >>> list(node_files(clean, clean, ['Nothing was tuned.'], {}))
+    >>> list(parameter_files(clean, clean, ['Nothing was tuned.'], {}))
     ['ekf.yaml', 'ekf_navsat.yaml']
+    >>> from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
+    >>> given = ErrorStateJudge.load()
+    >>> text = parameter_files(given, given, ['As it was.'], {'gravity': ['left']})['judge.yaml']
+    >>> text.splitlines()[0], '# left\ngravity: 9.80665\n' in text
+    ('# As it was.', True)
     """
+    if isinstance(start, JudgeSetup) and isinstance(judge, JudgeSetup):
+        found = _node_files(start, judge, remarks)
+    else:
+        assert has_parameters(judge)
+        found = {'judge.yaml': _lines(judge.parameters.to_mapping(), (), remarks)}
+    return {name: _comments(header, '') + text for name, text in found.items()}
+
+
+def _node_files(
+    start: JudgeSetup, setup: JudgeSetup, remarks: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
     kind = 'ekf' if setup.filter.sigma_points is None else 'ukf'
     node, path = node_of(setup.files[0], setup.case), setup.files[0]
-    found = {f'{kind}.yaml': _file(path, node, _filter_changes(start, setup), header, remarks)}
+    found = {f'{kind}.yaml': _file(path, node, _filter_changes(start, setup), remarks)}
     if setup.navsat is not None and start.navsat is not None and setup.navsat.timed:
         changes = {}
         if setup.navsat.yaw_offset != start.navsat.yaw_offset:
             changes['yaw_offset'] = setup.navsat.yaw_offset
         name = f'{kind}_navsat.yaml'
-        found[name] = _file(setup.files[-1], 'navsat_transform', changes, header, remarks)
+        found[name] = _file(setup.files[-1], 'navsat_transform', changes, remarks)
     if setup.case.covariance:
-        lines = _comments(header, '')
         tree = {'covariance': dict(setup.case.covariance)}
-        found['case.yaml'] = lines + yaml.safe_dump(tree, sort_keys=False)
+        found['case.yaml'] = yaml.safe_dump(tree, sort_keys=False)
     return found
 
 
@@ -98,35 +99,16 @@ def _filter_changes(start: JudgeSetup, setup: JudgeSetup) -> dict[str, Any]:
 
 
 def _file(
-    path: Path, node: str, changes: Mapping[str, Any], header: Sequence[str],
-    remarks: Mapping[str, Sequence[str]],
-) -> str:  # fmt: skip
+    path: Path, node: str, changes: Mapping[str, Any], remarks: Mapping[str, Sequence[str]]
+) -> str:
     given = read_node_parameters(path, node)
-    values = {**declared(given.values), **changes}
-    lines = _comments(header, '') + f'{given.node}:\n  ros__parameters:\n'
-    for name, value in values.items():
+    text = f'{given.node}:\n  ros__parameters:\n'
+    for name, value in {**declared(given.values), **changes}.items():
         if value is None:
             continue
         plain = value.tolist() if isinstance(value, np.ndarray) else value
-        lines += _comments(remarks.get(name, ()), '    ') + '    ' + _line(name, plain)
-    return lines
-
-
-def declared_file(
-    judge: DeclaredJudge, header: Sequence[str], remarks: Mapping[str, Sequence[str]]
-) -> str:
-    r"""Return the file of parameters that --judge-config takes for this judge.
-
-    `remarks` are comments above a parameter, by its name.
-
-    Examples
-    --------
-    >>> from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
-    >>> text = declared_file(ErrorStateJudge.load(), ['As it was.'], {'gravity': ['left']})
-    >>> text.splitlines()[0], '# left\ngravity: 9.80665\n' in text
-    ('# As it was.', True)
-    """
-    return _comments(header, '') + _lines(judge.parameters.to_mapping(), (), remarks)
+        text += _comments(remarks.get(name, ()), '    ') + '    ' + _line(name, plain)
+    return text
 
 
 def _lines(

@@ -77,14 +77,8 @@ def screened(
 class Search:
     """The search of one task, whose pickle workers have; see the module.
 
-    Attributes
-    ----------
-    values : tuple of float
-        Of all parameters, as far as it has come.
-    kept : list of int
-        Parameters that are not left at their start, by number.
-    screened : dict of int to Screened
-        What the others would gain.
+    `values` are those of all parameters, as far as it has come. By number, `kept` are parameters
+    that are not left at their start, and `screened` is what the others would gain.
     """
 
     def __init__(
@@ -142,19 +136,16 @@ class Search:
                     points.append((i, step))
         values = [self.values, *self._fit(fits)]
         losses = self._workers.map(partial(_judged, pickled=self._pickled), values)
-        means = np.array([[row[block].mean() for block in self._blocks] for row in losses])
+        best, *others = np.array([[row[b].mean() for b in self._blocks] for row in losses])
+        means = dict(zip(points, others, strict=True))
         most = float(t.ppf(0.5 + level / 2.0, len(self._blocks) - 1)) / 2.0
         found: dict[int, tuple[float | None, float | None]] = {}
         for i in free:
             one, here = self.parameters[i], self.parameters[i].coordinate(self.values[i])
-            mine = [
-                (step, row) for (k, step), row in zip(points, means[1:], strict=True) if k == i
-            ]
             ends = []
             for side in (-1.0, 1.0):
-                away = sorted(side * step for step, _ in mine if side * step > 0.0)
-                worse = [next(row for step, row in mine if step == side * d) for d in away]
-                scores = [0.0, *(score_of(row - means[0]) for row in worse)]
+                away = sorted(side * step for k, step in points if k == i and side * step > 0.0)
+                scores = [0.0, *(score_of(means[i, side * d] - best) for d in away)]
                 end = _crossing([0.0, *away], scores, most)
                 ends.append(None if end is None else one.value(here + side * end))
             found[i] = (ends[0], ends[1])

@@ -36,7 +36,6 @@ from sim_sensors.world.world import World
 _STANDSTILL = 0.1
 # What a floor may have of unevenness: change of height [m] and tilt [rad].
 _EVEN_HEIGHT, _EVEN_TILT = 0.1, math.radians(2.0)
-# Errors below this [m] are not told.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -162,47 +161,23 @@ _KNOWN = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class WheelSetup:
-    """What is measured and how often.
+    """What is measured and how often."""
 
-    Attributes
-    ----------
-    variants : mapping of str to WheelOdometryModel
-        By label; the first stands for the real robot.
-    vision : VisionModel
-    world : World
-        With tags.
-    runs : int
-        Of each variant, on the same drive with other noise.
-    seed : int
-    """
-
-    variants: dict[str, WheelOdometryModel]
+    variants: dict[str, WheelOdometryModel]  # by label; the first stands for the real robot
     vision: VisionModel
-    world: World
-    runs: int
+    world: World  # with tags
+    runs: int  # of each variant, on the same drive with other noise
     seed: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Drift:
-    """Error of one estimate of the pose over one run.
+    """Error of one estimate of the pose over one run."""
 
-    Attributes
-    ----------
-    time : (n,) float
-        s.
-    position : (n, 2) float
-        Estimated, m.
-    error : (n,) float
-        Distance to the true place, m.
-    heading_error : (n,) float
-        rad.
-    """
-
-    time: FloatArray
-    position: FloatArray
-    error: FloatArray
-    heading_error: FloatArray
+    time: FloatArray  # (n,) s
+    position: FloatArray  # (n, 2) estimated, m
+    error: FloatArray  # (n,) distance to the true place, m
+    heading_error: FloatArray  # (n,) rad
 
     @property
     def rms(self) -> float:

@@ -86,29 +86,19 @@ class VariantResult:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WheelStudy:
-    """A study that was made.
-
-    Attributes
-    ----------
-    setup : WheelSetup
-    driven : tuple of Driven
-        At least one.
-    variants : tuple of VariantResult
-        Over all drives.
-    """
+    """A study that was made."""
 
     setup: WheelSetup
-    driven: tuple[Driven, ...]
-    variants: tuple[VariantResult, ...]
+    driven: tuple[Driven, ...]  # at least one
+    variants: tuple[VariantResult, ...]  # over all drives
 
     @property
     def title(self) -> str:
         """Name and length of what was driven."""
         way = sum(each.drive.way for each in self.driven)
-        name = self.driven[0].drive.name
-        return (
-            f'{name if len(self.driven) == 1 else f"{len(self.driven)} recordings"}, {way:.0f} m'
-        )
+        count = len(self.driven)
+        name = self.driven[0].drive.name if count == 1 else f'{count} recordings'
+        return f'{name}, {way:.0f} m'
 
     def notes(self) -> list[Finding]:
         """Return what the user should know, the most severe first."""
