@@ -28,8 +28,6 @@ from .findings import WAYPOINTS
 SOURCES = ('auto', 'truth', 'gps')
 """Where waypoints come from: `auto` takes the truth where there is one."""
 
-_NO_FIX = -1
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FollowedRun:
@@ -51,7 +49,7 @@ def waypoints_of(
 ) -> tuple[Waypoints, int]:
     """Return the waypoints of a recording and the stamp of the first.
 
-    From the truth: position and yaw. From the GPS: position of all fixes (status >= 0) east and
+    From the truth: position and yaw. From the GPS: position of all fixes east and
     north of the first, and the course over ground as the heading. Both are thinned to the first
     sample of each period: `rate` waypoints per second, at most. `source` is one of `SOURCES`.
 
@@ -118,7 +116,7 @@ def _source(recording: Recording, source: str) -> tuple[str, MessageArray]:
         source = 'gps' if recording.truth is None and recording.gps is not None else 'truth'
     array = recording.require(source)
     if isinstance(array, FixArray):
-        array = array.take(array.status > _NO_FIX)
+        array = valid_fixes(array)
     if not len(array):
         raise RecordingError(f'{recording.path or recording.name}: no {source} to make waypoints')
     return source, array

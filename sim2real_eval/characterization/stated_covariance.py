@@ -80,7 +80,7 @@ def fit_stated(fixes: FixArray, k: float = 0.02) -> StatedFit:
     chi-square falls by more than 12 against a constant; uncertainties count correlated residuals
     as (1 - r) / (1 + r) samples, r the correlation of neighbours.
 
-    The fixes have a status >= 0; `k` is the deviation at HDOP 1, m.
+    The fixes are valid ones; `k` is the deviation at HDOP 1, m.
     """
     time = (fixes.stamp_ns - fixes.stamp_ns[0]) * 1e-9
     variances = np.einsum('nii->ni', fixes.position_covariance)

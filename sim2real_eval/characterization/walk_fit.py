@@ -160,9 +160,10 @@ def _matching(
         k = int(above[0])
         grid = np.geomspace(grid[k - 1], grid[k], 4)
         values = np.array([found(float(std)) for std in grid])
-    if values.max() < target * (1.0 - 1e-9):
+    enough = target * (1.0 - 1e-9)
+    if values.max() < enough:
         return float(grid[int(np.argmax(values))]), math.nan, True
-    k = max(int(np.flatnonzero(values >= target)[0]), 1)
+    k = max(int(np.flatnonzero(values >= enough)[0]), 1)
     share = math.log(target / values[k - 1]) / math.log(values[k] / values[k - 1])
     walk = float(grid[k - 1] * (grid[k] / grid[k - 1]) ** share)
     slope = 0.2 / math.log(found(1.1 * walk) / found(1.1**-1 * walk)) * math.log(1.1) / 0.1

@@ -327,13 +327,11 @@ def fix_kinds(evidence: Evidence) -> Iterator[Measure]:
         return
     topic = recording.roles['gps']
     lost = [one for one in recording.notes if one.subject == topic and one.kind is reading.NO_FIX]
-    count = sum(float(np.max(one.numbers['count'])) for one in lost) + int(
-        (gps.status == -1).sum()
-    )
-    share = count / max(count + int((gps.status != -1).sum()), 1)
+    count = sum(float(np.max(one.numbers['count'])) for one in lost) + int((~gps.has_fix).sum())
+    share = count / max(count + int(gps.has_fix.sum()), 1)
     kind = findings.NO_FIX_LARGE if share > 0.5 else findings.NO_FIX
     yield Measure(share, 0.05, kind(topic, share=share) if share > 0.05 else None, 'gps lost')
-    status, counts = np.unique(gps.status[gps.status != -1], return_counts=True)
+    status, counts = np.unique(gps.status[gps.has_fix], return_counts=True)
     if len(counts):
         usual = float(counts.max() / counts.sum())
         common = int(status[np.argmax(counts)])
@@ -354,7 +352,7 @@ def covariances(evidence: Evidence) -> Iterator[Measure]:
         for quantity, key in COVARIANCES.get(role, ()):
             covariance = getattr(array, f'{quantity}_covariance')
             if isinstance(array, FixArray):
-                covariance = covariance[array.status != -1]
+                covariance = covariance[array.has_fix]
             diagonal = by_blocks(lambda rows: np.diagonal(rows, axis1=1, axis2=2), covariance)
             absent = (diagonal[:, 0] == -1.0) & isinstance(array, ImuArray)
             bad = (diagonal <= 0.0).any(axis=1) & ~absent

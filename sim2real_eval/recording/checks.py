@@ -184,7 +184,7 @@ def _check_stamps(state: _Topic) -> None:
 
 
 def _check_fix_status(state: _Topic) -> None:
-    state.drop(state.array.status == -1, findings.NO_FIX, broken=False)
+    state.drop(~state.array.has_fix, findings.NO_FIX, broken=False)
     state.note(findings.STATUS_UNKNOWN, (state.array.status < -1).sum())
     altitude = state.array.altitude
     if len(altitude) and np.isnan(altitude).all():

@@ -19,8 +19,6 @@ from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from .findings import LOW_PASSED, TRUTH_NOT_ENU
 from .frames import FrameTree
 
-_NO_FIX = -1
-
 _LEAST_EXTENT_M = 10.0
 _LEAST_TURN_DEG = 3.0
 _LEAST_RMS_M = 1.0
@@ -153,8 +151,7 @@ def _rms(errors: FloatArray) -> float:
 
 def valid_fixes(fixes: FixArray) -> FixArray:
     """Leave out what has no fix or a position that is not a number."""
-    # Status -2, unknown, is the messages' default and counts as a fix.
-    valid = (fixes.status != _NO_FIX) & np.isfinite(fixes.latitude)
+    valid = fixes.has_fix & np.isfinite(fixes.latitude)
     return fixes.take(valid & np.isfinite(fixes.longitude) & np.isfinite(fixes.altitude))
 
 

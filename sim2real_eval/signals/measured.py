@@ -11,7 +11,7 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import truth_origin
+from sim2real_eval.recording.truth import truth_origin, valid_fixes
 from sim2real_eval.simulation.ideal_imu import ideal_imu
 from sim2real_eval.simulation.twin import Mountings
 from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
@@ -264,8 +264,7 @@ def _position(
     mountings: Mountings,
     options: SignalOptions,
 ) -> Measured:
-    numbers = np.stack([given.latitude, given.longitude, given.altitude], axis=1)
-    fixes = given.take((given.status >= 0) & np.isfinite(numbers).all(axis=1))
+    fixes = valid_fixes(given)
     _check(recording, 'gps', len(fixes))
     frame = truth_origin(maker.truth, fixes)
     arm, _ = mountings.of(fixes.frame)

@@ -198,6 +198,10 @@ class MagneticFieldArray(MessageArray):
     magnetic_field_covariance: FloatArray
 
 
+NO_FIX = -1
+"""Status of a NavSatFix without a position."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FixArray(MessageArray):
     """sensor_msgs/NavSatFix.
@@ -209,7 +213,7 @@ class FixArray(MessageArray):
     altitude : (n,) float
         Metres above the WGS84 ellipsoid.
     status : (n,) int
-        -1 no fix, 0 fix, 1 SBAS, 2 GBAS (RTK).
+        -2 unknown, which is the messages' default, -1 no fix, 0 fix, 1 SBAS, 2 GBAS (RTK).
     position_covariance : (n, 3, 3) float
         m^2, ENU at the antenna.
     position_covariance_type : (n,) int
@@ -222,6 +226,11 @@ class FixArray(MessageArray):
     status: IntArray
     position_covariance: FloatArray
     position_covariance_type: IntArray
+
+    @property
+    def has_fix(self) -> NDArray[np.bool_]:
+        """Whether each has a position, (n,): of unknown status too, as navsat_transform has it."""
+        return np.asarray(self.status != NO_FIX)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -277,7 +277,7 @@ class SurveyedMotion(_Measured):
         frame: Georeference,
         mounting: Mounting = Mounting(),
     ) -> None:
-        fixes = fixes.take(fixes.status >= 0)
+        fixes = fixes.take(fixes.has_fix)
         place = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
         super().__init__(
             motion, _Stream('the noise-free GPS', fixes.stamp_ns, place, origin_ns), mounting
