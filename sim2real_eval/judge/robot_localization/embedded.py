@@ -260,7 +260,8 @@ def judge_prepared(
         filtered_gps=filtered,
         divergence=divergence(config.sigma_points is not None, prepared.textbook),
     )
-    return dataclasses.replace(run, notes=(*run.diverged, *run.notes))
+    diverged = run.diverged
+    return dataclasses.replace(run, notes=(*diverged, *run.notes)) if diverged else run
 
 
 def judge_all(
