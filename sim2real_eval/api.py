@@ -27,9 +27,8 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError, whole_number
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
-from sim_sensors.magnetometer.magnetometer import Magnetometer
+from sim_sensors.magnetometer.magnetometer import MAG, Magnetometer
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import KINDS
 from .evaluation import EvaluatedRun, VepdResult, vepd
 
 __all__ = [
@@ -113,7 +112,7 @@ def simulate(
         imu=load_imu(imu) if isinstance(imu, str | Path) else imu,
         others={}
         if mag is None
-        else {'mag': KINDS.get('mag').load(mag) if isinstance(mag, str | Path) else mag},
+        else {'mag': MAG.load(mag) if isinstance(mag, str | Path) else mag},
     )
     if not isinstance(recording, Recording):
         return synthetic_recording(recording, twin, seed=seed, run=name, scenario=scenario)
