@@ -7,6 +7,7 @@ import csv
 import dataclasses
 import io
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -276,6 +277,8 @@ def test_given_recordings_are_compared_as_made_ones(
     assert outcome.status == 1
     assert len(outcome.complaints) == 1
     assert 'blind: no truth topic' in outcome.complaints[0]
+    told = (tmp_path / 'out' / 'findings.txt').read_text(encoding='utf-8')
+    assert re.match(r'left out: \S*blind: no truth topic', told)
     record = json.loads((tmp_path / 'out' / 'comparison.json').read_text(encoding='utf-8'))
     assert record['options']['nperseg'] == -1
     assert {row['model'] for row in record['rows']} == {'simulated'}
@@ -362,3 +365,5 @@ def test_models_of_a_sensor_that_was_not_recorded_are_left_out(tmp_path: Path) -
     study = SignalStudy(twins=single_sensors('ch_rw', 'chrono'))
     comparison, _ = study_signals(sources([str(tmp_path / 'blind')], [], None), study, PLAIN)
     assert comparison.models == ['chrono']
+    left_out = [one for one in comparison.notes if one.code == 'signals.not_recorded']
+    assert [one.subject for one in left_out] == ['model ch_rw']

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from judge_examples import filter_config, imu, mask, navsat_config, odometry, stamps
 from scipy.spatial.transform import Rotation
@@ -18,7 +19,10 @@ from sim2real_eval.judge.robot_localization.advice import (
     mounting_advice,
     navsat_advice,
     part_advice,
+    tick_advice,
 )
+from sim2real_eval.judge.robot_localization.embedded import prepare
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
 from sim_sensors import motion_of
 from sim_sensors.core.measurements import ImuArray
@@ -47,6 +51,21 @@ def test_a_true_start_heading_of_zero_is_no_doubt() -> None:
         for start in (None, 0.0)
     ]
     assert ['rl.no_start_heading' in codes for codes in told] == [True, False]
+
+
+def test_fixes_on_both_sides_of_ticks_are_told() -> None:
+    """As of stamps that were doubles: 64 ns decide which fixes wait for the next tick."""
+    drive = simulate(motion_of('line', duration=3.0), gps='baseline', imu='ideal')
+    setup = JudgeSetup.load('clean')
+    assert setup.navsat is not None
+    timing = prepare(drive, setup.filter, setup.navsat, ReplayOptions()).timing
+    ticks = timing.navsat_origin + 20 * timing.navsat_period * np.arange(40)
+    sides = np.where(np.arange(40) % 2, 64, -64)
+    (told,) = tick_advice(setup.navsat, ticks + sides, timing)
+    assert told.code == 'rl.fixes_on_ticks'
+    assert told.numbers == {'share': 1.0, 'period': 5.0}
+    for one_side in (64, 0, -64, -10_000 + sides, 1_000_000):
+        assert not tick_advice(setup.navsat, ticks + one_side, timing)
 
 
 def test_noise_free_sensors_alone_are_no_input_of_a_judge() -> None:

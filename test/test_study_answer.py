@@ -21,7 +21,6 @@ from sim2real_eval.report.answer import answer_lines, meaning
 from sim2real_eval.report.page.ranking import standings
 from sim2real_eval.report.study_report import StudyReport
 from sim2real_eval.study.answer import study_answer
-from sim2real_eval.study.findings import SHARED_IMU
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.study_file import StudyFile
@@ -79,6 +78,17 @@ def test_a_verdict_follows_from_the_p_value_and_the_level_beside_it() -> None:
     assert 'adjusted p 0.020 <= 0.05, but the interval' in told['The next model']
 
 
+def test_metrics_that_do_not_distinguish_a_single_model_do_not_agree_with_vepd() -> None:
+    outcome = drawn_study(judges=('clean',), runs=6, models={'far': 0.3})
+    answer = study_answer(outcome)
+    assert answer.distinguishable is True
+    views = [dataclasses.replace(answer.view, tested=9, distinguished_by=('bias',))]
+    answer = dataclasses.replace(answer, views=tuple(views))
+    told = {line.head: line.text for line in answer_lines(answer)}
+    assert not answer.agreed
+    assert '8 of 9 other metrics do not distinguish it' in told['Do all agree']
+
+
 def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> None:
     def notes(gps: str, imu: str) -> list[str]:
         file = StudyFile('', StudyOptions(), (), twins(gps, imu), ())
@@ -89,7 +99,7 @@ def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> No
     assert notes('airsim,ch_rw', 'chrono,airsim') == notes('real', 'chrono,airsim') == []
 
 
-def test_a_truth_that_was_made_of_the_fixes_is_the_first_doubt_about_receivers() -> None:
+def test_a_truth_that_was_made_of_the_fixes_is_a_doubt_about_receivers_alone() -> None:
     """Fixes without errors are as near to the truth as if it was made of them."""
     recording = good(gps='baseline')
     receiver, inertial = (
@@ -100,9 +110,9 @@ def test_a_truth_that_was_made_of_the_fixes_is_the_first_doubt_about_receivers()
     assert receiver['study.truth_of_fixes'].severity is Severity.DECISIVE
     assert 'study.truth_of_fixes' not in inertial
     assert inertial['check.truth_of_fixes'].severity is Severity.ASSUMED
-    notes = [SHARED_IMU(imu='chrono'), receiver['study.truth_of_fixes']]
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
-    outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': to_records(notes)})
+    notes = to_records([receiver['study.truth_of_fixes']])
+    outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': notes})
     assert 'made of the fixes' in _told(outcome)['Main doubt']
 
 

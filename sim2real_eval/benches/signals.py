@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sim2real_eval.common.findings import by_severity
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.series_folder import REAL
@@ -16,6 +17,7 @@ from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Failure, Source
 from sim2real_eval.signals.answer import sensor_answers
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs
+from sim2real_eval.signals.findings import NOT_RECORDED
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin import Twin
@@ -74,9 +76,12 @@ def study_signals(
             more = f' (and {len(lost) - 1} more)' if len(lost) > 1 else ''
             raise Sim2RealError(f'{lost[0]}{more}')
     runs = sets.pop(REAL)
-    if study.twins:
-        sets = _measurable(runs, sets)
-    return compare_runs(runs, sets, options), failures[REAL] + failures[SIMULATED]
+    kept = _measurable(runs, sets) if study.twins else sets
+    comparison = compare_runs(runs, kept, options)
+    lost_models = [NOT_RECORDED(f'model {label}') for label in sets if label not in kept]
+    notes = tuple(by_severity([*lost_models, *comparison.notes]))
+    comparison = dataclasses.replace(comparison, notes=notes)
+    return comparison, failures[REAL] + failures[SIMULATED]
 
 
 def _measurable(real: Sequence[SensorSignals], sets: _Found) -> _Found:

@@ -258,9 +258,13 @@ def by_severity(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(dict.fromkeys(findings), key=lambda finding: finding.severity)
 
 
-def findings_text(findings: Iterable[Finding]) -> str:
-    """Return a line for each finding with its severity, as findings.txt has them."""
-    return ''.join(f'{one.severity.name.lower()}: {one}\n' for one in findings)
+def findings_text(findings: Iterable[Finding], left_out: Iterable[object] = ()) -> str:
+    """Return a line for each recording that was left out, with the reason, and for each finding
+    with its severity, as findings.txt has them.
+    """
+    lines = [f'left out: {one}' for one in left_out]
+    lines += [f'{one.severity.name.lower()}: {one}' for one in findings]
+    return ''.join(f'{line}\n' for line in lines)
 
 
 def to_records(findings: Iterable[Finding]) -> list[dict[str, Any]]:

@@ -234,6 +234,12 @@ def _agreement(answer: Answer) -> str:
             f'{len(own.distinguished_by)} of {own.tested} other metrics {does} it from '
             f'{real_sensors(answer)}, VEPD does not'
         )
+    if answer.silent:
+        does = 'does' if answer.silent == 1 else 'do'
+        said.append(
+            f'{answer.silent} of {own.tested} other metrics {does} not distinguish it from '
+            f'{real_sensors(answer)}'
+        )
     if metrics:
         name = 'names' if metrics == 1 else 'name'
         said.append(

@@ -62,7 +62,8 @@ def _verdict(answer: SensorAnswer, comparison: SignalComparison) -> str:
     level = f'adjusted p <= {comparison.options.level:.3g}'
     different, signals = len(answer.different), answer.signals
     if not different:
-        return f'none of {signals} signals is distinguishable from the real one ({level})'
+        above = level.replace('<=', '>')
+        return f'none of {signals} signals is distinguishable from the real one ({above})'
     if different == signals:
         return f'distinguishable from the real sensor by each of {signals} signals ({level})'
     by = f'{different} of {signals} signals ({level}): {", ".join(answer.different)}'

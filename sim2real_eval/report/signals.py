@@ -24,6 +24,7 @@ from sim2real_eval.common.tables import (
     write_json,
     write_rows,
 )
+from sim2real_eval.recording.reading import Failure
 from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.features import AXES, FeatureRow
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
@@ -290,7 +291,8 @@ def write_signals(
                 (row.model, *one) for row in comparison.features for one in _feature_values(row)
             )
             write_csv(fresh / 'features.csv', columns, rows)
-        write_bytes(fresh / FINDINGS, findings_text(comparison.notes).encode())
+        lost = [Failure(**one) for one in record.get('failures', ())]
+        write_bytes(fresh / FINDINGS, findings_text(comparison.notes, lost).encode())
         write_json(fresh / MARK, record)
         if comparison.rows:
             save_signal_plots(fresh, comparison)

@@ -66,6 +66,12 @@ YAW_UNLIKE = assumed(
     'the same sensor.',
     'to integrate the rates of all: --yaw gyro',
 )
+NOT_RECORDED = assumed(
+    'signals.not_recorded',
+    'is not compared: not every real recording has such a sensor',
+    'A simulated sensor needs a real one beside it.',
+    'name its topic with --topic, or leave the model out',
+)
 TOO_FEW_RUNS = routine(
     'signals.too_few_runs',
     '{real:d} real and {simulated:d} simulated runs ({pairing}) are too few for a significant '

@@ -12,7 +12,6 @@ from sim2real_eval.common.findings import Finding, Severity, from_records
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
-from .findings import TRUTH_OF_FIXES
 from .outcome import StudyOutcome
 from .secondary_results import (
     LEVEL,
@@ -135,7 +134,15 @@ class Answer:
         """Whether all judges, metrics and options of the run say the same."""
         own = self.view
         hidden = own.distinguished_by if not own.distinguishable else ()
-        return not (self.dissenting or hidden or own.other_metrics or own.other_options)
+        others = own.other_metrics or own.other_options
+        return not (self.dissenting or hidden or self.silent or others)
+
+    @property
+    def silent(self) -> int:
+        """Other metrics that do not distinguish a single model which VEPD distinguishes."""
+        own = self.view
+        alone = self.models == 1 and own.distinguishable
+        return own.tested - len(own.distinguished_by) if alone else 0
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -274,8 +281,7 @@ def _doubts(
         total = sum(total for _, _, total in one.runs)
         share = sum(count for _, count, _ in one.runs) / total if total else 1.0
         real = REAL in [group for group, _, _ in one.runs]
-        is_checked = one.code.startswith('check.') or one.kind is TRUTH_OF_FIXES
-        return not is_checked, bool(one.runs), not real, -share
+        return not one.code.startswith('check.'), bool(one.runs), not real, -share
 
     about = [
         # Whose answer it is has been said.

@@ -23,10 +23,12 @@ from sim_sensors.world.geodesy import LocalFrame
 from . import findings
 from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
 from .navsat import NavsatState, early_fixes, lost_fixes
-from .state import YAW
+from .state import YAW, Timing
 
 _MOST = 0.5
 _LEAST_GRAVITY = 0.05
+_NEAR_TICK_NS = 1000
+_LEAST_ON_A_SIDE = 0.05  # share of the fixes
 
 
 def has_no_attitude(imu: ImuArray) -> bool:
@@ -197,6 +199,19 @@ def datum_advice(navsat: NavsatConfig, fixes: FixArray) -> list[Finding]:
     if away <= _FAR_M:
         return []
     return [findings.DATUM_FAR(navsat.title, distance=away / 1000.0)]
+
+
+def tick_advice(navsat: NavsatConfig, arrival_ns: IntArray, timing: Timing) -> list[Finding]:
+    """Say when rounding decides on which side of a tick, of what takes them, fixes arrive."""
+    node, origin, period = 'navsat_transform', timing.navsat_origin, timing.navsat_period
+    if not period:
+        node, origin, period = 'filter', timing.filter_origin, timing.filter_period
+    after = (arrival_ns - origin) % period
+    sides = after <= _NEAR_TICK_NS, after >= period - _NEAR_TICK_NS
+    if not len(after) or min(side.mean() for side in sides) < _LEAST_ON_A_SIDE:
+        return []
+    share = sum(float(side.mean()) for side in sides)
+    return [findings.FIXES_ON_TICKS(node, share=share, period=period * 1e-6)]
 
 
 def motion_advice(stamp_ns: IntArray, position: FloatArray, velocity: FloatArray) -> list[Finding]:

@@ -26,6 +26,7 @@ from .advice import (
     motion_advice,
     mounting_advice,
     part_advice,
+    tick_advice,
     twist_advice,
 )
 from .configuration import FilterConfig, NavsatConfig, with_front_end
@@ -128,6 +129,8 @@ def prepare(
     if 'gravity' not in case.correct:
         notes += mounting_advice(mountings, config.gravity)
     timing = _timing(config, navsat, case.clock, inputs.navsat_part, bounds, travel_ns)
+    if navsat is not None and fixes is not None:
+        notes += tick_advice(navsat, fixes.arrival_ns, timing)
     return PreparedRecording(inputs, timing, tuple(notes), textbook='unscented' in case.correct)
 
 

@@ -159,6 +159,15 @@ JUMPS = decisive(
     'check the fixes, their covariances and the frames',
     per_model=True,
 )
+FIXES_ON_TICKS = decisive(
+    'rl.fixes_on_ticks',
+    '{share:.0%} of the fixes arrive within 1 us of a tick, some before and some after it: the '
+    'rounding of their stamps decides which of them wait for {period:.3g ms} more',
+    'The wait is an error of position that grows with the speed. Simulated fixes have another '
+    'rounding, so a difference from the real ones may come of this alone.',
+    'set `corrections: {{gps: {{delay: 0.00001}}}}` in recording.yaml, so that all arrive on one '
+    'side, and see whether the result changes',
+)
 OTHER_TOPIC = decisive(
     'rl.other_topic',
     'subscribes to {wanted}, which the recording does not have: its IMU {used} is used instead',
