@@ -4,13 +4,21 @@
 from __future__ import annotations
 
 from sim2real_eval.common.findings import Finding, Severity
-from sim2real_eval.preflight.findings import TRUTH_OF_FIXES, TRUTH_OF_SMOOTHED_FIXES
+from sim2real_eval.preflight import findings
 from sim2real_eval.signals.answer import SensorAnswer, sensor_answers
 from sim2real_eval.signals.comparison import SignalComparison
 from .answer import AnswerLine
 from .console import short_number
 
 _HEADS = {'imu': 'Nearest IMU', 'gps': 'Nearest GPS', 'mag': 'Nearest magnetometer'}
+_OF_FIXES = (findings.TRUTH_OF_FIXES, findings.TRUTH_OF_SMOOTHED_FIXES)
+# What a covariance states matters to filters, not to the errors of a signal.
+_OF_COVARIANCES = (
+    findings.NO_COVARIANCE,
+    findings.PESSIMISTIC,
+    findings.COVARIANCE,
+    findings.COVARIANCE_LARGE,
+)
 _ELSE = 'it holds for motions and sensors like those of these recordings only'
 
 
@@ -29,7 +37,7 @@ def signal_answer_lines(comparison: SignalComparison) -> list[AnswerLine]:
 def doubts(comparison: SignalComparison) -> list[Finding]:
     """Return what may change the answer, the worst first: what is found and is not routine."""
     sensors = {one.sensor for one in sensor_answers(comparison)}
-    beside = () if 'gps' in sensors else (TRUTH_OF_FIXES, TRUTH_OF_SMOOTHED_FIXES)
+    beside = _OF_COVARIANCES if 'gps' in sensors else (*_OF_COVARIANCES, *_OF_FIXES)
     return [
         note
         for note in comparison.notes
