@@ -17,6 +17,7 @@ from sim2real_eval.common.findings import Severity, to_records
 from sim2real_eval.judge.findings import DIVERGED
 from sim2real_eval.judge.robot_localization.findings import NO_START_HEADING
 from sim2real_eval.metrics.findings import MOVING_START, SLOW_TRUTH
+from sim2real_eval.preflight.findings import COVARIANCE_LARGE, RATE_UNIT
 from sim2real_eval.report.answer import answer_lines, meaning
 from sim2real_eval.report.page.ranking import standings
 from sim2real_eval.report.study_report import StudyReport
@@ -172,6 +173,19 @@ def test_the_doubt_is_decisive_about_this_judge_and_about_real_runs_before_simul
     doubts = study_answer(outcome).doubts
     assert [one.numbers['speed'] for one in doubts] == [4.0, 3.0]
     assert 'starts at 4.0 m/s' in _told(outcome)['Main doubt']
+
+
+def test_a_wrong_unit_is_a_doubt_before_the_covariance_that_it_contradicts() -> None:
+    stated = {'quantity': 'angular velocity', 'error': 0.1, 'stated': 3e-4}
+    notes = [
+        COVARIANCE_LARGE('/imu/data', **stated, role='imu', key='rate_std'),
+        RATE_UNIT('/imu/data', scale=57.3, role='imu', set=0.01745),
+    ]
+    told = to_records(dataclasses.replace(one, runs=(('real', 6, 6),)) for one in notes)
+    outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
+    outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': told})
+    codes = [one.code for one in study_answer(outcome).doubts]
+    assert codes == ['check.rate_unit', 'check.covariance_small_large']
 
 
 def test_what_is_found_of_farther_models_alone_is_no_doubt_about_the_nearest() -> None:

@@ -277,11 +277,13 @@ def _doubts(
 ) -> list[Finding]:
     """Return findings about a judge: what checks found, of the study, of real, of most runs."""
 
-    def rank(one: Finding) -> tuple[bool, bool, bool, float]:
+    def rank(one: Finding) -> tuple[bool, bool, bool, bool, float]:
         total = sum(total for _, _, total in one.runs)
         share = sum(count for _, count, _ in one.runs) / total if total else 1.0
         real = REAL in [group for group, _, _ in one.runs]
-        return not one.code.startswith('check.'), bool(one.runs), not real, -share
+        # Errors that are large for their covariance are a symptom of whatever else is wrong.
+        symptom = one.code.startswith('check.covariance')
+        return not one.code.startswith('check.'), bool(one.runs), not real, symptom, -share
 
     about = [
         # Whose answer it is has been said.
