@@ -73,7 +73,10 @@ def test_the_sensor_of_the_same_law_is_nearest_and_not_distinguishable(
     # Of one law, the square of the ratio is about one; a short record has few draws of a drift.
     assert answer.rmse_ratio == pytest.approx(1.0, abs=0.3)
     assert answer.different == ()
-    assert 'none of 7 signals is distinguishable' in _told(six_motions)['Nearest IMU']
+    assert (
+        'not distinguishable from the real sensor by any of 7 signals (adjusted p > 0.05)'
+        in _told(six_motions)['Nearest IMU']
+    )
 
 
 def test_each_kind_of_sensor_has_a_line_and_few_runs_are_said_to_be_few() -> None:
@@ -82,7 +85,7 @@ def test_each_kind_of_sensor_has_a_line_and_few_runs_are_said_to_be_few() -> Non
     comparison = compare_signals(real, [made(truth, _of('ch_gauss', 'chrono'), seed=2)], PLAIN)
     told = _told(comparison)
     assert list(told) == ['Nearest IMU', 'Nearest GPS', 'Main doubt']
-    assert '1 real and 1 simulated runs are too few' in told['Nearest GPS']
+    assert '1 real and 1 simulated run are too few' in told['Nearest GPS']
 
 
 def test_models_are_ranked_by_the_signals_that_they_have_in_common() -> None:
@@ -100,6 +103,8 @@ def test_models_are_ranked_by_the_signals_that_they_have_in_common() -> None:
     assert answer.nearest == 'chrono'
     expected = sum(row.error_distance / row.real.rmse for row in rows) / len(rows)
     assert answer.distance == pytest.approx(expected)
+    assert (answer.compared, answer.signals) == (6, 7)
+    assert '(mean of 6 signals)' in _told(comparison)['Nearest IMU']
 
 
 def test_no_model_is_near_a_sensor_without_errors() -> None:
@@ -111,7 +116,7 @@ def test_no_model_is_near_a_sensor_without_errors() -> None:
         for row in still.rows
     )
     told = _told(dataclasses.replace(still, rows=exact))
-    assert 'no model can be near it' in told['Nearest GPS']
+    assert 'not ranked' in told['Nearest GPS']
 
 
 def test_a_published_yaw_is_not_compared_with_an_integrated_one() -> None:

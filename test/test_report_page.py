@@ -231,6 +231,10 @@ def test_the_title_says_how_many_recordings_gave_no_run() -> None:
     record = {**study.record, 'recordings': [{'name': name} for name in names]}
     page = study_page(StudyOutcome(record, study.runs, study.signals))
     assert f'; 1 of {len(names)} left out</title>' in page
+    # Under conditions, runs are called recording@label.
+    rainy = renamed(study, recording={name: f'{name}@rain' for name in names})
+    record = {**record, 'conditions': [{'label': 'rain'}], 'recordings': record['recordings'][:-1]}
+    assert 'left out</title>' not in study_page(StudyOutcome(record, rainy.runs, rainy.signals))
 
 
 def test_groups_and_unpaired_runs_have_their_places() -> None:

@@ -137,15 +137,18 @@ def print_signals(
     from sim2real_eval.report.signal_answer import doubts, signal_answer_lines
     from sim2real_eval.report.signals import signal_tables
 
+    # There is none where nothing but features was compared.
     answer = lines_text(signal_answer_lines(comparison))
+    if not (quiet and answer):
+        print_table(signal_tables(comparison, published=published))
     if quiet:
-        print(answer)
+        print(answer, end='\n' if answer else '')
         return
-    print_table(signal_tables(comparison, published=published))
     if answer:
         print(f'\n{answer}')
-    if others := doubts(comparison)[1 : 1 + MOST_FINDINGS]:
-        print('\nAlso:')
+    said = 1 if answer else 0
+    if others := doubts(comparison)[said : said + MOST_FINDINGS]:
+        print('\nAlso:' if answer else '\nPlease note:')
     for finding in others:
         print(wrapped(str(finding), '- '))
     if comparison.notes:

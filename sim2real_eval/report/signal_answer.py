@@ -8,7 +8,7 @@ from sim2real_eval.preflight import findings
 from sim2real_eval.signals.answer import SensorAnswer, sensor_answers
 from sim2real_eval.signals.comparison import SignalComparison
 from .answer import AnswerLine
-from .console import short_number
+from .console import counted, short_number
 
 _HEADS = {'imu': 'Nearest IMU', 'gps': 'Nearest GPS', 'mag': 'Nearest magnetometer'}
 _OF_FIXES = (findings.TRUTH_OF_FIXES, findings.TRUTH_OF_SMOOTHED_FIXES)
@@ -49,11 +49,12 @@ def _nearest(answer: SensorAnswer) -> str:
     many = f', of {answer.models}' if answer.models > 1 else ''
     said = f'{answer.nearest}{many}'
     if answer.distance is None:
-        return f'{said}: the real sensor has no error, so no model can be near it'
+        return f'{said}: not ranked, as no signal with a real error is common to all'
     distance, ratio = short_number(answer.distance), short_number(answer.rmse_ratio)
+    signals = counted(answer.compared, 'signal')
     said += (
-        f': error distance {distance} of the real RMSE (mean of {answer.signals} signals), RMSE '
-        f'{ratio} times the real one'
+        f': error distance {distance} of the real RMSE (mean of {signals}), RMSE {ratio} times '
+        'the real one'
     )
     if answer.next_distance is not None:
         said += f'; next {answer.next}, {short_number(answer.next_distance)}'
@@ -61,18 +62,16 @@ def _nearest(answer: SensorAnswer) -> str:
 
 
 def _verdict(answer: SensorAnswer, comparison: SignalComparison) -> str:
+    signals = counted(answer.signals, 'signal')
+    level = f'{comparison.options.level:.3g}'
     if answer.different is None:
         row = next(row for row in comparison.rows if row.model == answer.nearest)
-        return (
-            f'{row.n_real} real and {row.n_simulated} simulated runs are too few to show whether '
-            'it is distinguishable from the real sensor'
-        )
-    level = f'adjusted p <= {comparison.options.level:.3g}'
-    different, signals = len(answer.different), answer.signals
-    if not different:
-        above = level.replace('<=', '>')
-        return f'none of {signals} signals is distinguishable from the real one ({above})'
-    if different == signals:
-        return f'distinguishable from the real sensor by each of {signals} signals ({level})'
-    by = f'{different} of {signals} signals ({level}): {", ".join(answer.different)}'
+        runs = f'{row.n_real} real and {counted(row.n_simulated, "simulated run")}'
+        return f'{runs} are too few to show whether it is distinguishable from the real sensor'
+    if not answer.different:
+        by = f'any of {signals} (adjusted p > {level})'
+        return f'not distinguishable from the real sensor by {by}'
+    count = len(answer.different)
+    names = '' if count == answer.signals else f': {", ".join(answer.different)}'
+    by = f'{count} of {signals} (adjusted p <= {level}){names}'
     return f'distinguishable from the real sensor by {by}'

@@ -29,6 +29,7 @@ class SensorAnswer:
     models: int
     next: str | None  # model that follows; None with a single one
     next_distance: float | None
+    compared: int  # signals that the distance is the mean of
     signals: int
     # Signals of the nearest whose errors or spectra differ significantly; None where there are too
     # few runs to tell.
@@ -46,7 +47,9 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
                 models.setdefault(row.model, []).append(row)
         if not models:
             continue
-        common = set.intersection(*({row.signal for row in rows} for rows in models.values()))
+        common = set.intersection(
+            *({row.signal for row in rows if row.real.rmse > 0.0} for rows in models.values())
+        )
         distances = {
             model: _mean_over_real(rows, 'error_distance', common)
             for model, rows in models.items()
@@ -63,6 +66,7 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
                 models=len(models),
                 next=after,
                 next_distance=None if after is None else distances[after],
+                compared=len(common),
                 signals=len(rows),
                 different=None
                 if any(row.p_adjusted is None for row in rows)
@@ -74,11 +78,7 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
 
 def _mean_over_real(rows: Iterable[SignalRow], name: str, signals: set[str]) -> float | None:
     value_of = attrgetter(name)
-    shares = [
-        value_of(row) / row.real.rmse
-        for row in rows
-        if row.signal in signals and row.real.rmse > 0.0
-    ]
+    shares = [value_of(row) / row.real.rmse for row in rows if row.signal in signals]
     return float(np.mean(shares)) if shares else None
 
 

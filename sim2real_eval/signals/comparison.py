@@ -216,12 +216,13 @@ def _compare_model(
         everywhere = [quantity for quantity in everywhere if quantity.name != 'yaw']
         said[unlike] = []
     if not everywhere and _features(model, runs, real) is not None:
-        return [], {}, [], None
+        return [], {}, list(said), None
     if not everywhere:
-        raise SignalComparisonError(
-            f'{model}: real and simulated runs have no sensor in common; each must have an IMU, '
-            'or each a GPS receiver, or each a camera that finds landmarks of the world'
+        lacking = unlike or (
+            'real and simulated runs have no sensor in common; each must have an IMU, or each a '
+            'GPS receiver, or each a camera that finds landmarks of the world'
         )
+        raise SignalComparisonError(f'{model}: {lacking}')
     numbers = partners(real, runs)
     permutations = permutation_test.permute_labels(
         [f'{i}' for i in range(len(real))],

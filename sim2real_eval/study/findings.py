@@ -21,7 +21,7 @@ SHARED_IMU = decisive(
 )
 TRUTH_OF_FIXES = decisive(
     'study.truth_of_fixes',
-    'the truth was probably made of the fixes, which differ from it by only {error:.1f mm}: the '
+    'the truth was probably made of the fixes, which differ from it by {error:.1f mm}: the '
     'real GPS seems better than it is',
     'Slow errors of the fixes are in the truth too. How far a simulated GPS is from the real one, '
     'and whether the two are distinguishable, then says little about the receiver.',

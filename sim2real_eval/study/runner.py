@@ -147,7 +147,7 @@ def conclude(
         raise Sim2RealError('; '.join([*told[:_MOST_REASONS], *more]))
     # Before others write there as well.
     sweep(folder)
-    # By workers, who have nothing to do any more; the statistics take as long.
+    # By workers, who have nothing to do any more, while `beside` computes the statistics.
     wait = begin_series(folder, outcome, workers or Workers())
     with contextlib.nullcontext() if beside is None else beside(outcome):
         wait()

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -118,15 +118,21 @@ def study_page(
     return text
 
 
-@functools.cache
 def _title(outcome: StudyOutcome) -> str:
     """Return the study's title, with how many of its recordings gave no run."""
     title = str(outcome.record.get('title') or 'Study')
     given = {one['name'] for one in outcome.record.get('recordings', ())}
-    missing = given - {run.key.recording for run in outcome.runs}
+    missing = given - _recordings(outcome, (run.key.recording for run in outcome.runs))
     return f'{title}; {len(missing)} of {len(given)} left out' if missing else title
 
 
+def _recordings(outcome: StudyOutcome, names: Iterable[str]) -> set[str]:
+    """Return the recordings of runs: those under a condition are called recording@label."""
+    labelled = any(one['label'] for one in outcome.record.get('conditions') or [])
+    return {name.rpartition('@')[0] if labelled else name for name in names}
+
+
+@functools.cache
 def _environment() -> Environment:
     environment = Environment(
         autoescape=True,
@@ -208,10 +214,7 @@ def _colour_rules(models: Sequence[str]) -> Markup:
 def _facts(outcome: StudyOutcome) -> list[tuple[str, str]]:
     record = outcome.record
     labels = [one['label'] for one in record.get('conditions') or [] if one['label']]
-    real = {run.key.recording for run in outcome.runs if run.is_real}
-    if labels:
-        # The runs of a recording under a condition are called recording@label.
-        real = {name.rpartition('@')[0] for name in real}
+    real = _recordings(outcome, (run.key.recording for run in outcome.runs if run.is_real))
     facts = [
         ('recordings', f'{len(real)} in {counted(len(outcome.scenarios), "scenario")}'),
         *([('conditions', str(len(labels)))] if labels else []),
