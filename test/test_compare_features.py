@@ -15,9 +15,11 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1] / 'benchmarks'))
 
 import board_detection as board
 
+from sim2real_eval.cli.output import print_signals
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.signals import signal_tables
 from sim2real_eval.signals.comparison import compare_runs
+from sim2real_eval.signals.findings import TRUTH_LEVEL
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin_maker import maker_with_field
@@ -103,6 +105,18 @@ def test_sets_of_cameras_are_compared_without_any_other_sensor() -> None:
     assert (row.n_real, row.n_simulated, found.rows) == (2, 1, ())
     np.testing.assert_allclose(row.simulated.noise, 1.25 * np.array(row.real.noise), rtol=0.1)
     assert signal_tables(found, published=True).renderables
+
+
+def test_where_features_alone_are_compared_there_is_a_table_and_no_finding_is_lost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = compare_runs([signals(1)], {'webcam_vga': [signals(2)]}, OPTIONS)
+    found = dataclasses.replace(found, notes=(TRUTH_LEVEL(),))
+    for quiet in (False, True):
+        print_signals(found, 'out', quiet=quiet)
+        told = capsys.readouterr().out
+        assert 'webcam_vga' in told
+        assert ('roll and pitch of the truth are always 0' in told) is not quiet
 
 
 def test_a_message_gives_back_its_calibration() -> None:
