@@ -214,7 +214,7 @@ def _compare_model(
     said: dict[Finding, list[str]] = {}
     if unlike := _unlike_yaw((*real, *runs)):
         everywhere = [quantity for quantity in everywhere if quantity.name != 'yaw']
-        said[unlike] = []
+        said[unlike] = [model]
     if not everywhere and _features(model, runs, real) is not None:
         return [], {}, list(said), None
     if not everywhere:

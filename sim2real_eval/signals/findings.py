@@ -68,7 +68,7 @@ YAW_UNLIKE = assumed(
 )
 NOT_RECORDED = assumed(
     'signals.not_recorded',
-    'is not compared: not every real recording has such a sensor',
+    'is not compared: there is no signal of it that every real recording has too',
     'A simulated sensor needs a real one beside it.',
     'name its topic with --topic, or leave the model out',
 )

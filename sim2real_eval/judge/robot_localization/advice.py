@@ -206,6 +206,8 @@ def tick_advice(navsat: NavsatConfig, arrival_ns: IntArray, timing: Timing) -> l
     node, origin, period = 'navsat_transform', timing.navsat_origin, timing.navsat_period
     if not period:
         node, origin, period = 'filter', timing.filter_origin, timing.filter_period
+        # What comes of a fix travels on at once.
+        origin -= timing.navsat_latency
     after = (arrival_ns - origin) % period
     sides = after <= _NEAR_TICK_NS, after >= period - _NEAR_TICK_NS
     if not len(after) or min(side.mean() for side in sides) < _LEAST_ON_A_SIDE:
