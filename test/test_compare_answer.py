@@ -107,7 +107,7 @@ def test_models_are_ranked_by_the_signals_that_they_have_in_common() -> None:
     assert '(mean of 6 signals)' in _told(comparison)['Nearest IMU']
 
 
-def test_no_model_is_near_a_sensor_without_errors() -> None:
+def test_models_are_not_ranked_against_a_sensor_without_errors() -> None:
     truth = truth_of('drive_line', 1)
     ideal, real = (made(truth, _of('baseline', one)) for one in (None, 'chrono'))
     still = dataclasses.replace(compare_signals([ideal], [real], PLAIN))

@@ -76,9 +76,7 @@ def standing_runs(
     fixes = recording.gps
     if fixes is None:
         raise SignalFileError(f'{where}: no topic of a GPS; name one with --topic gps=')
-    valid = fixes.has_fix & np.isfinite(
-        np.stack([fixes.latitude, fixes.longitude, fixes.altitude])
-    ).all(axis=0)
+    valid = fixes.is_valid
     valid &= np.concatenate([[True], np.diff(np.maximum.accumulate(fixes.stamp_ns)) > 0])
     notes: list[Finding] = []
     if not valid.all():

@@ -127,6 +127,7 @@ TRUTH_OF_SMOOTHED_FIXES = assumed(
     'least as much power at low as at high frequencies.',
     'trust the order of the models more than their distance, or take a truth from another source',
 )
+OF_FIXES = TRUTH_OF_FIXES, TRUTH_OF_SMOOTHED_FIXES
 PESSIMISTIC = assumed(
     'check.covariance_great',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',

@@ -151,8 +151,7 @@ def _rms(errors: FloatArray) -> float:
 
 def valid_fixes(fixes: FixArray) -> FixArray:
     """Leave out what has no fix or a position that is not a number."""
-    valid = fixes.has_fix & np.isfinite(fixes.latitude)
-    return fixes.take(valid & np.isfinite(fixes.longitude) & np.isfinite(fixes.altitude))
+    return fixes.take(fixes.is_valid)
 
 
 # A low pass without lag, as motion capture needs before it is differentiated.

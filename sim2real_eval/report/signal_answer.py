@@ -11,7 +11,6 @@ from .answer import AnswerLine
 from .console import counted, short_number
 
 _HEADS = {'imu': 'Nearest IMU', 'gps': 'Nearest GPS', 'mag': 'Nearest magnetometer'}
-_OF_FIXES = (findings.TRUTH_OF_FIXES, findings.TRUTH_OF_SMOOTHED_FIXES)
 # What a covariance states matters to filters, not to the errors of a signal.
 _OF_COVARIANCES = (
     findings.NO_COVARIANCE,
@@ -37,7 +36,7 @@ def signal_answer_lines(comparison: SignalComparison) -> list[AnswerLine]:
 def doubts(comparison: SignalComparison) -> list[Finding]:
     """Return what may change the answer, the worst first: what is found and is not routine."""
     sensors = {one.sensor for one in sensor_answers(comparison)}
-    beside = _OF_COVARIANCES if 'gps' in sensors else (*_OF_COVARIANCES, *_OF_FIXES)
+    beside = _OF_COVARIANCES if 'gps' in sensors else (*_OF_COVARIANCES, *findings.OF_FIXES)
     return [
         note
         for note in comparison.notes

@@ -18,8 +18,8 @@ from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.scores import RunScore, advice, prepare, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.preflight import findings as preflight
 from sim2real_eval.preflight.checks import remarks
+from sim2real_eval.preflight.findings import OF_FIXES
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.roles import roles_heard
 from sim2real_eval.simulation.ideal_imu import forget
@@ -32,8 +32,6 @@ from .findings import TRUTH_OF_FIXES
 from .observation import observe
 from .options import StudyOptions
 from .run import AGAIN, OF_VEPD, EstimateSignals, RunKey, StudyRun
-
-_OF_FIXES = preflight.TRUTH_OF_FIXES, preflight.TRUTH_OF_SMOOTHED_FIXES
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,7 +107,7 @@ class RunPlan:
         # What is a warning about a recording decides a comparison of receivers.
         return tuple(
             TRUTH_OF_FIXES(one.subject, error=one.numbers['error'])
-            if one.kind in _OF_FIXES
+            if one.kind in OF_FIXES
             else one
             for one in told
         )

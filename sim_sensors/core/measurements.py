@@ -84,6 +84,8 @@ class MessageArray:
 
     def take(self: M, index: ArrayLike | slice) -> M:
         """Return the messages selected by a boolean mask, an index array or a slice object."""
+        if isinstance(index, slice) and index.indices(len(self)) == (0, len(self), 1):
+            return self
         selection: Any = index if isinstance(index, slice) else np.asarray(index)
         changes: dict[str, Any] = {
             field.name: rows_of(getattr(self, field.name), selection)
@@ -231,6 +233,12 @@ class FixArray(MessageArray):
     def has_fix(self) -> NDArray[np.bool_]:
         """Whether each has a position, (n,): of unknown status too, as navsat_transform has it."""
         return np.asarray(self.status != NO_FIX)
+
+    @property
+    def is_valid(self) -> NDArray[np.bool_]:
+        """Whether each has a position, (n,), and its numbers are finite."""
+        finite = np.isfinite(self.latitude) & np.isfinite(self.longitude)
+        return np.asarray(self.has_fix & finite & np.isfinite(self.altitude))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

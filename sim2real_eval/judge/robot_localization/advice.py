@@ -9,7 +9,7 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding, FindingKind
 from sim2real_eval.judge.estimate import PartCount
-from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.blocks import by_blocks, sum_by_blocks
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -208,12 +208,16 @@ def tick_advice(navsat: NavsatConfig, arrival_ns: IntArray, timing: Timing) -> l
         node, origin, period = 'filter', timing.filter_origin, timing.filter_period
         # What comes of a fix travels on at once.
         origin -= timing.navsat_latency
-    after = (arrival_ns - origin) % period
-    sides = after <= _NEAR_TICK_NS, after >= period - _NEAR_TICK_NS
-    if not len(after) or min(side.mean() for side in sides) < _LEAST_ON_A_SIDE:
+
+    def near(arrival: IntArray) -> FloatArray:
+        after = (arrival - origin) % period
+        sides = after <= _NEAR_TICK_NS, after >= period - _NEAR_TICK_NS
+        return np.stack(sides, axis=1).astype(np.float64)
+
+    shares = sum_by_blocks(near, arrival_ns) / max(len(arrival_ns), 1)
+    if shares.min() < _LEAST_ON_A_SIDE:
         return []
-    share = sum(float(side.mean()) for side in sides)
-    return [findings.FIXES_ON_TICKS(node, share=share, period=period * 1e-6)]
+    return [findings.FIXES_ON_TICKS(node, share=float(shares.sum()), period=period * 1e-6)]
 
 
 def motion_advice(stamp_ns: IntArray, position: FloatArray, velocity: FloatArray) -> list[Finding]:

@@ -152,8 +152,7 @@ class Arrivals:
 
         def laid_out(part: slice) -> Messages:
             index = part if order is None else order[part]
-            whole = order is None and part == slice(0, len(array))
-            return lay_out(array if whole else array.take(index), index)
+            return lay_out(array.take(index), index)
 
         self._times.append(array.arrival_ns if order is None else array.arrival_ns[order])
         self._laid_out.append(laid_out)
