@@ -70,7 +70,9 @@ def topics(evidence: Evidence) -> Iterator[Measure]:
     """Each role has its topic; to simulate a sensor, the noise-free one will do."""
     recording = evidence.recording
     ideal = {recording.roles[role] for role in IDEAL_ROLES.values() if role in recording.roles}
-    there = ', '.join(topic for topic in recording.messages if topic not in ideal) or 'none'
+    found = [topic for topic in recording.messages if topic not in ideal]
+    found += [f'{note.subject} ({note.problem})' for note in recording.left_out()]
+    there = ', '.join(found) or 'none'
     for role in _NEEDED:
         is_there = role in recording.roles or IDEAL_ROLES.get(role) in recording.roles
         yield Measure(

@@ -49,6 +49,10 @@ _GLITCH_SHARE = 0.01
 _FIRST_TWISTS = 10
 
 
+class NothingUsableError(RecordingError):
+    """A topic has no messages, or none that can be used."""
+
+
 def check_messages(
     where: str,
     topic: str,
@@ -80,11 +84,13 @@ def check_messages(
 
     Raises
     ------
+    NothingUsableError
+        When the topic is empty, or no usable message is left.
     RecordingError
-        When the topic is empty, nothing usable is left, or more than `MAXIMUM_BROKEN` is broken.
+        When more than `MAXIMUM_BROKEN` is broken, or the truth is one message.
     """
     if not len(array):
-        raise RecordingError(f'{where}: {topic}: no messages; at least one is needed')
+        raise NothingUsableError(f'{where}: {topic}: no messages')
     state = _Topic(topic, array, is_truth)
     for rule in _rules(array):
         # Each rule may rely on at least one message.
@@ -97,7 +103,7 @@ def check_messages(
         )
     if not len(state.array):
         reason = state.notes[-1].problem if state.notes else 'all were dropped'
-        raise RecordingError(f'{where}: {topic}: no usable message is left: {reason}')
+        raise NothingUsableError(f'{where}: {topic}: no usable message is left: {reason}')
     if is_truth and len(state.array) < 2:
         raise RecordingError(f'{where}: {topic}: one message only; a true motion needs 2 or more')
     _remark_gaps(state)

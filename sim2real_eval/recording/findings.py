@@ -6,28 +6,39 @@ from __future__ import annotations
 from sim2real_eval.common.findings import FindingKind, assumed, decisive, routine
 
 
-def _dropped(code: str, problem: str, meaning: str) -> FindingKind:
+_DRIVER = 'mend it in the driver or the converter; the other messages are used as they are'
+_CLOCK = 'let the driver stamp messages when they are measured, by one clock'
+_ORDER = 'see whether two publishers share the topic, or the recorder lost the order'
+
+
+def _dropped(code: str, problem: str, meaning: str, remedy: str = '') -> FindingKind:
     text = f'{problem} ({{count:d}}x, first at stamp {{stamp:d ns}}); dropped'
-    return routine(f'recording.{code}', text, meaning)
+    return routine(f'recording.{code}', text, meaning, remedy)
 
 
 STAMP_ZERO = routine(
     'recording.stamp_zero',
     'header stamp is zero ({count:d}x); the receive time is used',
     'The driver does not stamp its messages, so timing is only as good as the receive times.',
+    _CLOCK,
 )
 STAMP_NOT_POSITIVE = _dropped(
-    'stamp_not_positive', 'stamp is not positive', 'Messages without a usable time are dropped.'
+    'stamp_not_positive',
+    'stamp is not positive',
+    'Messages without a usable time are dropped.',
+    _CLOCK,
 )
 STAMP_OFF = _dropped(
     'stamp_off',
     'stamp differs from the receive time by over {limit:d s}',
     'Single messages with a stamp far from the others are a glitch of the clock.',
+    _CLOCK,
 )
 CLOCKS_DRIFT = routine(
     'recording.clocks_drift',
     'stamps and receive times drift apart by {spread:.1f s} ({count:d}x); the stamps are used',
     'Two clocks disagree. Everything is computed with the stamps.',
+    _CLOCK,
 )
 NO_FIX = _dropped('no_fix', 'STATUS_NO_FIX', 'The receiver had no fix; this is a real outage.')
 STATUS_UNKNOWN = routine(
@@ -61,22 +72,28 @@ IDENTITY_ATTITUDE = routine(
     'recording.identity_attitude',
     'orientation is all zero ({count:d}x); set to identity, as ekf_node does',
     'A zero quaternion is no rotation. robot_localization takes it as the identity.',
+    _DRIVER,
 )
 ZERO_ATTITUDE = _dropped(
-    'zero_attitude', 'orientation is all zero', 'The truth must have an orientation.'
+    'zero_attitude', 'orientation is all zero', 'The truth must have an orientation.', _DRIVER
 )
 NORM = routine(
     'recording.quaternion_norm',
     'quaternion has norm {norm:g} ({count:d}x); normalised',
     'A rotation has norm 1. robot_localization normalises as well.',
+    _DRIVER,
 )
 NOT_FINITE = _dropped(
-    'not_finite', '{field} is not finite', 'NaN, infinity or a number beyond 1e15 in a message.'
+    'not_finite',
+    '{field} is not finite',
+    'NaN, infinity or a number beyond 1e15 in a message.',
+    _DRIVER,
 )
 OUT_OF_RANGE = _dropped(
     'out_of_range',
     '{field} {value:g deg} is outside -{limit:g} .. {limit:g}',
     'No place on Earth has such coordinates.',
+    _DRIVER,
 )
 EXCHANGED = assumed(
     'recording.fixes_exchanged',
@@ -89,15 +106,19 @@ STAMP_AHEAD = _dropped(
     'stamp_ahead',
     'stamp is ahead of the next messages',
     'A single stamp from the future would make all later messages run backwards.',
+    _CLOCK,
 )
-STAMP_BACK = _dropped('stamp_back', 'stamp runs backwards', 'Messages must be ordered in time.')
+STAMP_BACK = _dropped(
+    'stamp_back', 'stamp runs backwards', 'Messages must be ordered in time.', _ORDER
+)
 STAMP_REPEATED = routine(
     'recording.stamp_repeated',
     'stamp is repeated ({count:d}x); kept, as ekf_node does',
     'Several messages have one stamp. robot_localization processes all of them.',
+    _ORDER,
 )
 TRUTH_REPEATED = _dropped(
-    'truth_repeated', 'stamp is repeated', 'The truth must increase strictly in time.'
+    'truth_repeated', 'stamp is repeated', 'The truth must increase strictly in time.', _ORDER
 )
 GAP = routine(
     'recording.gap',
@@ -138,7 +159,12 @@ NO_LINE_END = routine(
 LEFT_OUT = routine(
     'recording.topic_left_out',
     '{problem} ({count:d}x); the topic is left out',
-    'No role needs the topic, so the rest of the recording is used without it.',
+    'The rest of the recording is used without it; whoever needs the topic says so.',
+)
+EMPTY = routine(
+    'recording.topic_empty',
+    'no messages; the topic is left out',
+    'The recorder subscribed to it, but nothing was published; whoever needs the topic says so.',
 )
 NO_DEFINITION = routine(
     'recording.no_definition',

@@ -17,7 +17,7 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from . import findings
-from .checks import check_messages
+from .checks import NothingUsableError, check_messages
 from .corrections import FixCorrection
 from .csv_folder import csv_files, read_csv_folder
 from .frames import TransformFile
@@ -115,6 +115,8 @@ def read_recording(
     _check_topics(where, content, roles, notes)
     messages = dict(content.messages)
     for role, correction in corrections.items():
+        if role not in roles:
+            continue
         topic, keys = roles[role], ', '.join(given.corrections[role].changed())
         if correction != given.corrections[role] and findings.EXCHANGED in (n.kind for n in notes):
             raise RecordingError(
@@ -221,7 +223,9 @@ def _exchanged_first(
 def _check_topics(
     where: str, content: Content, roles: dict[str, str], notes: list[Finding]
 ) -> None:
-    """Check every topic; one that fails and is not needed is left out, with a note."""
+    """Check every topic; one that fails without a role, or has nothing to use, is left out, with a
+    note. Whoever needs its role says so, and why it is missing.
+    """
     for topic in list(content.messages):
         role = next((each for each, name in roles.items() if name == topic), None)
         stated = known_type(content.ros_types[topic]).has_covariance
@@ -235,12 +239,14 @@ def _check_topics(
                 has_covariance=stated and role not in IDEAL_ROLES.values(),
             )
         except RecordingError as error:
-            if role is not None and role not in OPTIONAL_ROLES:
+            is_needed = role is not None and role not in OPTIONAL_ROLES
+            if is_needed and not isinstance(error, NothingUsableError):
                 raise
             roles.pop(role or '', None)
             problem = str(error).removeprefix(f'{where}: {topic}: ')
             count = len(content.messages[topic])
-            notes.append(findings.LEFT_OUT(topic, problem=problem, count=count))
+            left_out = findings.LEFT_OUT(topic, problem=problem, count=count)
+            notes.append(left_out if count else findings.EMPTY(topic))
             del content.messages[topic], content.ros_types[topic]
             continue
         content.messages[topic] = array

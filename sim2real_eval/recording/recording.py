@@ -21,7 +21,7 @@ from sim_sensors.core.measurements import (
     PoseArray,
 )
 from sim_sensors.sensor.catalogue import KINDS
-from .findings import LEFT_OUT, OF_COVARIANCES, REFERENCE
+from .findings import EMPTY, LEFT_OUT, OF_COVARIANCES, REFERENCE
 
 _Array = TypeVar('_Array', bound=MessageArray)
 
@@ -287,10 +287,12 @@ class Recording:
     def why_missing(self, topic: str) -> str:
         """Return why a topic was left out, as the end of a sentence; empty where it was not."""
         name = topic.strip('/')
-        found = [
-            one for one in self.notes if one.kind is LEFT_OUT and one.subject.strip('/') == name
-        ]
-        return f' ({found[0].problem})' if found else ''
+        found = [one.problem for one in self.left_out() if one.subject.strip('/') == name]
+        return f' ({found[0]})' if found else ''
+
+    def left_out(self) -> list[Finding]:
+        """Return what says why topics were left out that hold a type which is read."""
+        return [note for note in self.notes if note.kind in (EMPTY, LEFT_OUT)]
 
     def repairs(self, topics: Collection[str]) -> list[Finding]:
         """Return what was found in some topics.

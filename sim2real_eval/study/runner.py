@@ -34,8 +34,6 @@ Beside = Callable[[StudyOutcome], contextlib.AbstractContextManager[object]]
 returns the outcome is written: it writes what else is to lie there, such as the report, the slow
 part by workers meanwhile."""
 
-_MOST_REASONS = 5
-
 
 def run_study(
     plan: StudyPlan,
@@ -143,8 +141,8 @@ def conclude(
             # Nothing to go on with, and the corrected study must not be refused because of it.
             abandon(folder)
         told = told_failures(record)
-        more = [f'and {len(told) - _MOST_REASONS} more'] if len(told) > _MOST_REASONS else []
-        raise Sim2RealError('; '.join([*told[:_MOST_REASONS], *more]))
+        more = f' (and {len(told) - 1} more)' if len(told) > 1 else ''
+        raise Sim2RealError(f'{told[0]}{more}')
     # Before others write there as well.
     sweep(folder)
     # By workers, who have nothing to do any more, while `beside` computes the statistics.

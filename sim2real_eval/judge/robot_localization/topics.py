@@ -10,7 +10,7 @@ import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
+from sim2real_eval.recording.recording import DEFAULT_TOPICS, IDEAL_ROLES, Recording
 from sim2real_eval.recording.roles import roles_heard
 from sim_sensors.core.errors import did_you_mean
 from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, TwistArray
@@ -140,6 +140,8 @@ def _for_navsat(
                 f'name one of {names}{hint}'
             )
         where = f' on {wanted}, as the case says' if wanted else ''
+        if why := recording.why_missing(wanted or DEFAULT_TOPICS[role]):
+            where = f'{where}: {wanted or DEFAULT_TOPICS[role]}{why}'
         raise JudgeError(f'{recording.path}: {needs}, the recording has none{where}{hint}')
     return topic
 
