@@ -18,8 +18,10 @@ from sim2real_eval.study.secondary_results import PoseRanking, pose_rankings
 KEYS = ('position_rmse', 'yaw_rmse', 'orientation_rmse')
 
 
-def study(unit: float = 1.0, shift: float = 0.0) -> StudyOutcome:
-    """Return a study whose models have the errors of the real runs, all of `far` shifted."""
+def study(unit: float = 1.0, shift: float = 0.0, tilt: float = 0.1) -> StudyOutcome:
+    """Return a study whose models have the errors of the real runs, all of `far` shifted; of the
+    attitude by `tilt` larger than of the heading.
+    """
     outcome = drawn_study(judges=('clean',), runs=5, models={'same': 0.05, 'far': 0.05})
     drawn = np.random.default_rng(2).gamma(4.0, 0.25, 10)
     places = {
@@ -29,6 +31,7 @@ def study(unit: float = 1.0, shift: float = 0.0) -> StudyOutcome:
     for run in outcome.runs:
         size = drawn[places[run.key.recording]] + shift * (run.key.model == 'far')
         values = {**run.values, **dict.fromkeys(KEYS, unit * float(size))}
+        values['orientation_rmse'] *= 1.0 + tilt
         runs.append(dataclasses.replace(run, values=values))
     return dataclasses.replace(outcome, runs=tuple(runs))
 
@@ -69,6 +72,11 @@ def test_answer_and_table_say_what_is_nearest_beyond_speed() -> None:
         'PEPD (position)', 'HEPD (heading)', 'AEPD (attitude)'
     ]  # fmt: skip
     assert len(study_answer(outcome).to_mapping()['poses']) == 3
+
+
+def test_an_attitude_that_is_the_heading_is_not_compared_again() -> None:
+    found = pose_rankings(study(shift=3.0, tilt=1e-12))
+    assert [one.difference.quantity for one in found] == ['position', 'heading']
 
 
 def test_what_runs_do_not_have_is_left_out() -> None:

@@ -49,6 +49,21 @@ def test_values_ranks_and_marks_are_those_of_the_table(results: SideResults) -> 
     assert 'yaw' not in shown
 
 
+def test_many_models_are_rows_in_the_order_of_the_first_ranking() -> None:
+    noises = {f'model{k}': 0.02 * 2.0**k for k in range(9)}
+    (table, *_) = side_results(drawn_study(runs=6, models=noises)).overall_metrics
+    shown = text_of(ranks_table(metric_lines(table)))
+    rows = [line.split() for line in shown.splitlines() if line.startswith('model')]
+    vepd, w1 = (dict(zip(table.models, row.ranks, strict=True)) for row in table.rows[:2])
+    assert [row[0] for row in rows] == sorted(noises, key=vepd.__getitem__)
+    for name, first, second, *_ in rows:
+        assert (first.rstrip('*'), second.rstrip('*')) == (f'{vepd[name]:g}', f'{w1[name]:g}')
+    assert rows[-1][1] == '9*'
+    assert max(map(len, shown.splitlines())) <= 100
+    kendall = table.rows[1].with_vepd.kendall
+    assert f'tau {kendall:.2f}' in ' '.join(shown.split())
+
+
 def test_what_cannot_be_scored_is_a_note_not_a_line(results: SideResults) -> None:
     lines = sensitivity_lines(results.sensitivity[0])
     assert not any(line.label == 'component y' for line in lines.lines)

@@ -35,6 +35,7 @@ from .console import (
 )
 
 _MOST_PAIRS = 3
+_MOST_COLUMNS = 8
 
 
 def ranking_table(
@@ -235,7 +236,12 @@ def sensitivity_lines(table: SensitivityTable) -> RankLines:
 
 
 def ranks_table(given: RankLines) -> Table:
-    """Return `value (rank)` per line and model, and Kendall's tau of each line with the first."""
+    """Return `value (rank)` per line and model, and Kendall's tau of each line with the first.
+
+    Of more than `_MOST_COLUMNS` models the ranks alone, a model per row in the order of the first.
+    """
+    if len(given.models) > _MOST_COLUMNS:
+        return _table_of_ranks(given)
     table = plain_table(given.title, gap=1)
     add_words(table, '')
     for model in given.models:
@@ -247,6 +253,25 @@ def ranks_table(given: RankLines) -> Table:
             cells.append(_cell(value, rank, mark=mark))
         cells.append('' if number == 0 else rounded(line.agreement.kendall, 2))
         table.add_row(*cells)
+    return table
+
+
+def _table_of_ranks(given: RankLines) -> Table:
+    table = plain_table(f'{given.title}: ranks', gap=1)
+    add_words(table, '')
+    for line in given.lines:
+        table.add_column(Text(line.label.replace(' ', '\n')), justify='right', overflow='fold')
+    first = given.lines[0].ranks
+    for k in sorted(range(len(given.models)), key=lambda k: (first[k] is None, first[k])):
+        cells = [
+            Text('-', style='dim') if rank is None else _rank(rank, mark=line.marks[k])
+            for line in given.lines
+            for rank in [line.ranks[k]]
+        ]
+        table.add_row(Text(given.models[k]), *cells)
+    table.add_section()
+    taus = [rounded(line.agreement.kendall, 2) for line in given.lines[1:]]
+    table.add_row('tau', '', *taus)
     return table
 
 
@@ -285,6 +310,10 @@ def _cell(value: float | None, rank: float | None, *, mark: bool) -> Text:
     return Text(
         f'{short_number(value)}{"*" if mark else " "}({rank:g})', style='bold' if rank == 1 else ''
     )
+
+
+def _rank(rank: float, *, mark: bool) -> Text:
+    return Text(f'{rank:g}{"*" if mark else " "}', style='bold' if rank == 1 else '')
 
 
 def sensitivity_text(table: SensitivityTable) -> str:

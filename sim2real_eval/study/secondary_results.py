@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import raised_at
 from .metric import Metric, MetricRun, MetricRuns, all_metrics
 from .outcome import StudyOutcome
-from .run import scored_runs
+from .run import StudyRun, scored_runs
 from .sensitivity import (
     RankedTable,
     RankingPair,
@@ -231,8 +232,16 @@ POSE_COLUMNS = (
 """Columns of pose.csv; from `model` on as `DistanceUncertainty` calls them."""
 
 
+def _is_planar(run: StudyRun) -> bool:
+    """Return whether the attitude of a run is wrong in its heading alone."""
+    attitude, yaw = (run.values.get(key, math.nan) for key in ('orientation_rmse', 'yaw_rmse'))
+    return math.isclose(attitude, yaw, rel_tol=1e-9)
+
+
 def pose_rankings(outcome: StudyOutcome) -> tuple[PoseRanking, ...]:
     """Return all differences that every run of a judge and group has.
+
+    Without that of the attitude where it would be that of the heading again: in the plane.
 
     The statistics are those of VEPD, of one coordinate: null distribution, interval, p-values.
     Whatever the unit, the result is the same. Real runs that do not differ have no deviation.
@@ -245,6 +254,8 @@ def pose_rankings(outcome: StudyOutcome) -> tuple[PoseRanking, ...]:
         every = [run for of_model in runs.values() for run in of_model]
         for one in POSE_DIFFERENCES:
             if not all(one.key in run.values for run in every) or len(runs[REAL]) < 2:
+                continue
+            if one.key == 'orientation_rmse' and all(map(_is_planar, every)):
                 continue
             deviation = float(np.std([run.values[one.key] for run in runs[REAL]], ddof=1))
             if not deviation > 0.0:
