@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, lines, merged
     from sim2real_eval.preflight.truth_speed import TruthSpeed
     from sim2real_eval.recording.reading import Source
+    from sim2real_eval.study.run import copies
 
     if options.plot:
         if Path(options.plot).suffix.lower() != '.png':
@@ -69,11 +70,11 @@ def run(options: argparse.Namespace) -> int:
     found = sources(options.recordings, options.topic)
     runs, failures = attempted(found, attempt, 'checks')
     of_speed = [] if speed is None else speed.findings
-    told = [*merged(runs), *(enough(len(runs)) if len(runs) > 1 else []), *of_speed]
-    told = by_severity(told)
-    fails = any(one.status == FAIL for one in runs) or any(
-        one.severity is Severity.DECISIVE for one in of_speed
-    )
+    values = {run.path: tuple(one.measure.value for one in run.outcomes) for run in runs}
+    of_all = [*of_speed, *copies(values), *(enough(len(runs)) if len(runs) > 1 else [])]
+    told = by_severity([*merged(runs), *of_all])
+    failed = sum(one.severity is Severity.DECISIVE for one in of_all)
+    fails = failed > 0 or any(one.status == FAIL for one in runs)
     if options.plot:
         from sim2real_eval.report.preflight import preflight_figure
         from sim2real_eval.report.style import save_picture
@@ -106,9 +107,8 @@ def run(options: argparse.Namespace) -> int:
     for line in preflight_lines(told, runs):
         print(line)
     counts = [one.status for one in lines(runs)]
-    print(
-        f'{counts.count(PASS)} checks pass, {counts.count(WARN)} warn, {counts.count(FAIL)} fail'
-    )
+    failed += counts.count(FAIL)
+    print(f'{counts.count(PASS)} checks pass, {counts.count(WARN)} warn, {failed} fail')
     if options.plot:
         print(f'Picture: {options.plot}')
     return 1 if fails or failures else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from sim2real_eval.common.findings import FindingKind, assumed, decisive, routine
 
-
 _DRIVER = 'mend it in the driver or the converter; the other messages are used as they are'
 _CLOCK = 'let the driver stamp messages when they are measured, by one clock'
 _ORDER = 'see whether two publishers share the topic, or the recorder lost the order'

@@ -71,7 +71,8 @@ def preflight_lines(told: Iterable[Finding], runs: Sequence[Preflight]) -> list[
         own = {
             name: each.remedy for name, run in named for each in run.findings if one.is_like(each)
         }
-        who = f' ({len(own)} of {len(runs)}: {_few(list(own))})' if one.runs else ''
+        some = f'{len(own)} of {len(runs)}: {_few(list(own))}'
+        who = f' ({f"all {len(runs)}" if len(own) == len(runs) else some})' if one.runs else ''
         found.append(f'{status}{who}: {": ".join(filter(None, (one.subject, one.problem)))}')
         if len(set(own.values())) > 1:
             found += [f'  -> {name}: {remedy}' for name, remedy in own.items()]

@@ -27,6 +27,12 @@ TRUTH_OF_FIXES = decisive(
     'and whether the two are distinguishable, then says little about the receiver.',
     'trust the order of the models more than their distance, or take a truth from another source',
 )
+COPIES = decisive(
+    'study.copies',
+    '{names} are equal to the last digit, so one drive, and count as independent ones',
+    'P-values and intervals are smaller than they should be.',
+    'leave copies out; in a study file recordings that belong together can have one `block`',
+)
 COVARIANCE_ONE_SIDED = assumed(
     'study.covariance_one_sided',
     'the {has} {sensor} states covariances of {quantities}, the {lacks} one zeros: they alone can '

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim_sensors.core.measurements import FloatArray
+from .findings import COPIES
 
 
 class RunKey(NamedTuple):
@@ -121,6 +122,20 @@ class EstimateSignals:
     true_time: FloatArray  # (m,), of the truth, at its own rate
     true_velocity: FloatArray  # (m, 3), m/s, body frame
     true_orientation: FloatArray  # (m, 4), quaternions x y z w, body to the truth's world
+
+
+def copies(found: Mapping[str, Hashable]) -> list[Finding]:
+    """Say which recordings are one drive: those, by name, with the same measured numbers.
+
+    Examples
+    --------
+    >>> [one.problem for one in copies({'a': 0.12, 'b': 0.31, 'a_copy': 0.12})]
+    ['a, a_copy are equal to the last digit, so one drive, and count as independent ones']
+    """
+    names: dict[Hashable, list[str]] = {}
+    for name, numbers in found.items():
+        names.setdefault(numbers, []).append(name)
+    return [COPIES(names=', '.join(same)) for same in names.values() if len(same) > 1]
 
 
 _MOST = 0.5

@@ -23,7 +23,7 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from .folder import abandon, begin_series, held, sweep, write_study
 from .outcome import RunStore, StudyOutcome, encoded
 from .plan import StudyPlan, StudyUnit, load_compiled
-from .run import Losses, RunKey, StudyFailure, told_failures
+from .run import Losses, RunKey, StudyFailure, copies, told_failures
 
 Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the number of runs, of those that are there already, and of the units that are left;
@@ -128,12 +128,19 @@ def conclude(
         )
         for judge in plan.file.judges
     }
+    # Those of a block do not count as independent.
+    alone = {one['name'] for one in plan.record['recordings'] if not one.get('block')}
+    measured = {
+        run.key.recording: (run.group, run.score)
+        for run in runs
+        if run.is_real and run.key.recording in alone
+    }
     record: dict[str, Any] = {
         **plan.record,
         'state': 'finished',
         'failures': losses.records(),
         # What all judges share is said once.
-        'notes': to_records([*plan.file.notes, *shared_findings(notes)]),
+        'notes': to_records([*plan.file.notes, *copies(measured), *shared_findings(notes)]),
     }
     outcome = StudyOutcome(record, tuple(runs), store.signals)
     if not outcome.compared:
