@@ -272,5 +272,7 @@ def test_one_command_goes_from_a_bag_to_the_yaw_error_beside_the_real_one(
     assert outcome.status == 0
     assert 'yaw_pid: 1 simulated and 1 real runs' in outcome.out
     found = contents(tmp_path / 'o')
+    (answer,) = json.loads(found['compare/comparison.json'])['answer']
+    assert (answer['sensor'], answer['nearest']) == ('imu', 'yaw_pid')
     assert call(capsys, 'follow', bag, '--out', tmp_path / 'o').status == 2
     assert {'compare/yaw_error.png', 'compare/comparison.csv', 'circle_1.png'} <= set(found)

@@ -15,7 +15,7 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Failure, Source
-from sim2real_eval.signals.answer import sensor_answers
+from sim2real_eval.signals.answer import comparison_record
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs
 from sim2real_eval.signals.findings import NOT_RECORDED
 from sim2real_eval.signals.measured import SensorSignals, run_signals
@@ -160,6 +160,5 @@ def study_record(
         'real': listed(real),
         'simulated': listed(study.simulated),
         'failures': [dataclasses.asdict(failure) for failure in failures],
-        'answer': [dataclasses.asdict(one) for one in sensor_answers(comparison)],
-        **comparison.record(),
+        **comparison_record(comparison),
     }

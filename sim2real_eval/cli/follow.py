@@ -176,9 +176,9 @@ def run(options: argparse.Namespace) -> int:
                 overwrite=options.overwrite,
                 advance=advance,
             )
-    comparison = _comparison(followed, recordings, options) if options.compare else None
-    if comparison is not None:
-        record = {**record, 'compare': comparison.record()}
+    comparison = None
+    if options.compare:
+        comparison, record['compare'] = _comparison(followed, recordings, options)
 
     def tell() -> None:
         what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
@@ -207,16 +207,18 @@ def _comparison(
     followed: Sequence[_Given],
     recordings: Mapping[str, Sequence[Recording]],
     options: argparse.Namespace,
-) -> SignalComparison:
+) -> tuple[SignalComparison, dict[str, Any]]:
     """Hold the driven recordings against the real ones, and write that below --out."""
     from sim2real_eval.report.signals import write_signals
+    from sim2real_eval.signals.answer import comparison_record
     from sim2real_eval.signals.comparison import compare_signals
     from sim2real_eval.signals.options import SignalOptions
 
     real = [one.recording for one in followed if one.recording is not None]
     comparison = compare_signals(real, recordings, SignalOptions(seed=options.seed))
-    write_signals(Path(options.out) / 'compare', comparison, comparison.record())
-    return comparison
+    record = comparison_record(comparison)
+    write_signals(Path(options.out) / 'compare', comparison, record)
+    return comparison, record
 
 
 def _controllers(text: str) -> tuple[str, ...]:

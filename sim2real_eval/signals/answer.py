@@ -6,9 +6,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
+from sim2real_eval.common.findings import to_records
 from .comparison import SignalComparison, SignalRow
 from .measured import QUANTITIES
 
@@ -54,7 +56,7 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
             model: _mean_over_real(rows, 'error_distance', common)
             for model, rows in models.items()
         }
-        order = sorted(distances, key=lambda model: _sorting(distances[model]))
+        order = sorted(distances, key=lambda model: (_sorting(distances[model]), model))
         nearest, after = order[0], order[1] if len(order) > 1 else None
         rows = models[nearest]
         found.append(
@@ -74,6 +76,17 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
             )
         )
     return found
+
+
+def comparison_record(comparison: SignalComparison) -> dict[str, Any]:
+    """Return answer, options, notes and rows as plain values."""
+    return {
+        'answer': [dataclasses.asdict(one) for one in sensor_answers(comparison)],
+        'options': comparison.options.to_mapping(),
+        'notes': to_records(comparison.notes),
+        'rows': [dataclasses.asdict(row) for row in comparison.rows],
+        'features': [dataclasses.asdict(row) for row in comparison.features],
+    }
 
 
 def _mean_over_real(rows: Iterable[SignalRow], name: str, signals: set[str]) -> float | None:

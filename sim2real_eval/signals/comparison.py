@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.common.findings import Finding, by_severity, merge_findings, to_records
+from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.metrics.uncertainty import permutation_test
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.blocks import column_of
@@ -120,15 +120,6 @@ class SignalComparison:
         for label, side, ready in self.sides():
             for name, run in zip(self.names[label], ready.runs(side), strict=True):
                 yield label, ready, name, run
-
-    def record(self) -> dict[str, Any]:
-        """Return rows, notes and options as plain values."""
-        return {
-            'options': self.options.to_mapping(),
-            'notes': to_records(self.notes),
-            'rows': [dataclasses.asdict(row) for row in self.rows],
-            'features': [dataclasses.asdict(row) for row in self.features],
-        }
 
 
 def compare_signals(
