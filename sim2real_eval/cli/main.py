@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         # Imports and compilers leave objects by the hundred thousand. To look through them for
         # cycles takes 3 s of a first start and, at its end, the interpreter another 0.5 s.
-        gc.set_threshold(50_000)
+        gc.set_threshold(200_000)
         atexit.register(gc.freeze)
     if sys.stdout is None:
         # Closed, as by `>&-`: what would be printed is not wanted.

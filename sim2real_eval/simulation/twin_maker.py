@@ -132,6 +132,7 @@ class TwinMaker:
             found = truth_origin(truth, fixes)
             origin = found if world is None or fixes is not None else world.frame
         self._frame = origin
+        self._placed: tuple[Twin, dict[str, Placed]] | None = None
         self.world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
             *self._body_remarks(given),
@@ -223,10 +224,12 @@ class TwinMaker:
             if role in twin.models and role not in roles and any(same):
                 # A judge would go on to hear the real sensor beside the simulated one.
                 self.real.require(role)
+        # The same twin is made, and then told of.
+        if self._placed is None or self._placed[0] is not twin:
+            models = {role: one for role, one in twin.models.items() if role in ROLE_CLASSES}
+            self._placed = twin, self._place(models)
         return TwinSensors(
-            placed=self._place(
-                {role: model for role, model in twin.models.items() if role in ROLE_CLASSES}
-            ),
+            placed=self._placed[1],
             seed=self._seed,
             run=run_label(self._purpose, repetition, self.real.name),
             velocity=self.motion.velocity_source,

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
@@ -109,6 +108,9 @@ class Freedom:
 
     def widening(self, level: float) -> float:
         """Return by how much quantiles of resamples are to be wider: Student against Gauss."""
+        # Takes 0.1 s, also where a result is only shown.
+        from scipy import special
+
         upper = 0.5 + level / 2.0
         student = special.stdtrit(self.degrees, upper)
         return self.inflation * float(student / special.ndtri(upper))
