@@ -124,6 +124,14 @@ def test_what_else_was_made_before_changes_no_bit() -> None:
     maker.make(IDEAL)
     maker.make(dataclasses.replace(NOISY, gps=load_gps('airsim')), 3)
     assert same_bits(alone, maker.make(NOISY))
+    assert not same_bits(alone, maker.make(NOISY, 2))
+    # What two twins have in common is simulated once.
+    again, other = (
+        maker.make(NOISY),
+        maker.make(dataclasses.replace(NOISY, gps=load_gps('airsim'))),
+    )
+    assert again.imu is other.imu
+    assert same_bits(alone, again)
     # One simulated sensor does not depend on whether the other one is simulated too.
     with_real_imu = maker.make(dataclasses.replace(NOISY, imu=None))
     assert with_real_imu.gps is not None
@@ -274,9 +282,14 @@ def test_within_keeps_both_ends_and_names_the_topic_that_is_left_empty() -> None
 
 
 @pytest.mark.parametrize('away', [(0.0, 0.0, 0.0), (800.0, -1500.0, 20.0), (2e4, 2e4, 300.0)])
-def test_first_fix_lies_at_the_true_position_of_its_stamp(away: tuple[float, ...]) -> None:
-    """To 1e-6 m, however far from the origin of the map; between two samples of the truth too."""
-    frame = LocalFrame(latitude_deg=59.0, longitude_deg=17.0, altitude_m=30.0)
+@pytest.mark.parametrize('at', [(59.0, 17.0), (-84.0, 179.9999)])
+def test_first_fix_lies_at_the_true_position_of_its_stamp(
+    away: tuple[float, ...], at: tuple[float, float]
+) -> None:
+    """To 1e-6 m, however far from the origin of the map, and across the date line; between two
+    samples of the truth too.
+    """
+    frame = LocalFrame(*at, altitude_m=30.0)
     truth = truth_of(Circle(duration=6.0), rate=20.0)
     truth = dataclasses.replace(truth, position=truth.position + np.array(away))
     stamp = int(truth.stamp_ns[60]) + 13_000_000

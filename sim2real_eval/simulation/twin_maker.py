@@ -133,6 +133,8 @@ class TwinMaker:
             origin = found if world is None or fixes is not None else world.frame
         self._frame = origin
         self._placed: tuple[Twin, dict[str, Placed]] | None = None
+        # By kind the sensor that was simulated last, its labels and world, and its messages.
+        self._last: dict[str, tuple[tuple[Placed, dict[str, Any], World], MessageArray]] = {}
         self.world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
             *self._body_remarks(given),
@@ -158,13 +160,7 @@ class TwinMaker:
         for kind in kinds():
             placed, model = sensors.placed.get(kind.name), twin.models.get(kind.name)
             if placed is not None:
-                measured = kind.simulate(
-                    placed.model,
-                    self.motion_for(kind),
-                    start_ns=placed.start_ns,
-                    **kind.surroundings(self.world),
-                    **labels,
-                )
+                measured = self._measured(kind, placed, labels)
                 recording = recording.with_messages(kind.name, measured)
             elif isinstance(model, CameraModel):
                 eye = self._place({'features': model})['features']
@@ -188,6 +184,26 @@ class TwinMaker:
         replaced = {recording.roles[role] for role in sensors.placed}
         kept = tuple(note for note in recording.notes if note.subject not in replaced)
         return dataclasses.replace(recording, notes=(*kept, *self.sensor_notes(twin)))
+
+    def _measured(
+        self, kind: SensorKind[Any, Any], placed: Placed, labels: Mapping[str, Any]
+    ) -> MessageArray:
+        """Return the messages of a simulated sensor; twins often have one in common."""
+        asked = placed, dict(labels), self.world
+        last = self._last.get(kind.name)
+        if last is not None and last[0] == asked:
+            return last[1]
+        # Two at once would be in memory.
+        self._last.pop(kind.name, None)
+        measured: MessageArray = kind.simulate(
+            placed.model,
+            self.motion_for(kind),
+            start_ns=placed.start_ns,
+            **kind.surroundings(self.world),
+            **labels,
+        )
+        self._last[kind.name] = asked, measured
+        return measured
 
     def motion_for(self, kind: SensorKind[Any, Any]) -> Motion:
         """Return the motion that sensors of a kind measure: that of the truth, or as a noise-free

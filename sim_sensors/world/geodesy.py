@@ -86,6 +86,15 @@ class LocalFrame(Parameters):
         self._check_finite(geodetic, enu)
         return enu
 
+    def moved(self, enu: FloatArray) -> LocalFrame:
+        """Return the frame whose origin is at `enu`, `(3,)` m, in this one, but for terms of the
+        square of that distance over the Earth's radius.
+        """
+        origin = self._origin()[None]
+        latitude, longitude, altitude = (origin + _small_step(origin, enu[None]))[0].tolist()
+        latitude = min(max(latitude, -90.0), 90.0)
+        return LocalFrame(latitude, math.remainder(longitude, 360.0), altitude)
+
     def _origin(self) -> FloatArray:
         return np.array([self.latitude_deg, self.longitude_deg, self.altitude_m])
 
