@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from sim2real_eval.common.findings import by_severity
 from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, completed, load_judge
@@ -18,18 +20,21 @@ from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field, synthetic_recording
 from sim2real_eval.study.adapting import true_heading
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import ParameterError, Sim2RealError, whole_number
+from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.magnetometer.magnetometer import MAG, Magnetometer
 from sim_sensors.motion.trajectory import Motion
 from .evaluation import EvaluatedRun, VepdResult, vepd
+
+M = TypeVar('M', bound=Parameters)
 
 __all__ = [
     'EvaluatedRun',
@@ -68,7 +73,7 @@ def simulate(
         Recording with truth: the result is cut to the time for which there is some. Or a motion,
         of which a recording is made that stands for a real one.
     gps, imu : str, Path or model, optional
-        Name of a shipped model, YAML file or model; None: the recording's own sensor stays.
+        Name of a shipped model, YAML file or model; None or `real`: the recording's own stays.
     mag : str, Path or model, optional
         Magnetometer likewise. It measures the field that the recording's own one measures first,
         without one that of the default world.
@@ -102,26 +107,31 @@ def simulate(
             f'simulate: {str(recording)!r} is not allowed; must be a Recording, which '
             'read_recording returns, or a motion'
         )
-    if gps is None and imu is None and mag is None:
-        raise Sim2RealError('simulate: none of gps, imu, mag is given; must be at least one')
     whole_number('simulate', 'seed', seed, 0)
     whole_number('simulate', 'repetition', repetition, 1)
+    field = _model(mag, MAG.load)
     twin = Twin(
         'simulated',
-        gps=load_gps(gps) if isinstance(gps, str | Path) else gps,
-        imu=load_imu(imu) if isinstance(imu, str | Path) else imu,
-        others={}
-        if mag is None
-        else {'mag': MAG.load(mag) if isinstance(mag, str | Path) else mag},
+        gps=_model(gps, load_gps),
+        imu=_model(imu, load_imu),
+        others={} if field is None else {'mag': field},
     )
+    if not twin.models:
+        raise Sim2RealError('simulate: none of gps, imu, mag is given; must be at least one')
     if not isinstance(recording, Recording):
         return synthetic_recording(recording, twin, seed=seed, run=name, scenario=scenario)
-    make = TwinMaker if mag is None else maker_with_field
+    make = TwinMaker if field is None else maker_with_field
     maker = make(recording, world=None, seed=seed, base_frame=base_frame)
     twin = maker.at_real_rates(twin) if match_rates else twin
     made = maker.make(twin, repetition)
     told = [note for note in maker.model_notes(twin) if note not in made.notes]
     return dataclasses.replace(made, notes=(*made.notes, *told))
+
+
+def _model(given: str | Path | M | None, load: Callable[[str | Path], M]) -> M | None:
+    if given is None or given == REAL_SENSOR:
+        return None
+    return load(given) if isinstance(given, str | Path) else given
 
 
 def run_judge(

@@ -160,8 +160,11 @@ def test_another_judge_by_its_name_and_a_model_that_is_misspelt(made: list[Path]
     assert s2r.run_judge(recording, 'error_state').score.rmse < 1.0
     with pytest.raises(Sim2RealError, match='did you mean ch_gauss'):
         s2r.simulate(recording, gps='ch_gaus')
-    with pytest.raises(Sim2RealError, match='none of gps, imu, mag'):
-        s2r.simulate(recording)
+    for nothing in (None, 'real'):
+        with pytest.raises(Sim2RealError, match='none of gps, imu, mag'):
+            s2r.simulate(recording, gps=nothing)
+    twin = s2r.simulate(recording, gps='ch_gauss', imu='real')
+    assert twin.imu.linear_acceleration.tolist() == recording.imu.linear_acceleration.tolist()
 
 
 def test_what_calls_return_prints_as_a_line_and_findings_as_sentences(made: list[Path]) -> None:
