@@ -38,7 +38,7 @@ TEXTS = (
     'component',
 )
 NUMBERS = {'seed': int, 'repetitions': int, 'rate_factor': float}
-SWITCHES = ('overwrite', 'match_rates', 'start_heading')
+SWITCHES = ('overwrite', 'match_rates', 'start_heading', 'off_ticks')
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -49,7 +49,7 @@ def generate_launch_description() -> LaunchDescription:
             *declare('profile', judge_params_file='', navsat_params_file=''),
             *declare('case_file', 'overwrite', 'seed', 'repetitions'),
             # None: as the recordings demand.
-            *declare(match_rates='', start_heading=''),
+            *declare(match_rates='', start_heading='', off_ticks=''),
             *declare('adapt', 'component', 'topics', 'label', 'rate_factor'),
             *declare('params_file', 'namespace', 'log_level'),
             OpaqueFunction(function=evaluation),

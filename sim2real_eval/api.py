@@ -22,7 +22,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field, synthetic_recording
-from sim2real_eval.study.adapting import true_heading
+from sim2real_eval.study.adapting import OFF_TICKS_NS, true_heading
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import ParameterError, Sim2RealError, whole_number
@@ -141,6 +141,7 @@ def run_judge(
     component: str = 'horizontal',
     metric: MetricOptions | None = None,
     start_heading: bool = False,
+    off_ticks: bool = False,
 ) -> EvaluatedRun:
     """Estimate the velocity in a recording, real or simulated, and score it against its truth.
 
@@ -159,6 +160,8 @@ def run_judge(
     start_heading : bool
         Start the judge with the true heading, as `sim2real vepd` does where the real recording
         has no orientation.
+    off_ticks : bool
+        Start the judge 10 us late, as that does where fixes are stamped on the judge's ticks.
 
     Raises
     ------
@@ -185,16 +188,15 @@ def run_judge(
             f'{reprlib.repr(metric)} is not allowed; must be MetricOptions, such as '
             'MetricOptions(warmup=5.0)',
         )
-    if not isinstance(start_heading, bool):
-        raise ParameterError(
-            'run_judge',
-            'start_heading',
-            f'{start_heading!r} is not allowed; must be True or False',
-        )
+    for name, given in (('start_heading', start_heading), ('off_ticks', off_ticks)):
+        if not isinstance(given, bool):
+            problem = f'{given!r} is not allowed; must be True or False'
+            raise ParameterError('run_judge', name, problem)
     setup = _judge_of(judge) if isinstance(judge, str | Path) else completed(judge)
     maker = TwinMaker(recording, seed=0, base_frame=setup.base_link_frame)
     heading = true_heading(maker.truth) if start_heading else None
-    judged = setup.judge(maker.real, start_ns=maker.start_ns, start_heading=heading)
+    start_ns = maker.start_ns + OFF_TICKS_NS * off_ticks
+    judged = setup.judge(maker.real, start_ns=start_ns, start_heading=heading)
     series = velocity_series(
         judged, maker.truth, origin_ns=maker.start_ns, component=component, name=recording.name
     )

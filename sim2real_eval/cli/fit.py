@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     UNCERTAINTY.add(search, 'resamples')
     add_judge_kind(parser.add_argument_group('judge'))
     add_judge(parser, '--judge-config', PROFILE)
-    STUDY.add(parser, 'start_heading')
+    STUDY.add(parser, 'start_heading', 'off_ticks')
     add_metric(parser)
     output = parser.add_argument_group('output')
     about = 'folder for models, tables and plots'

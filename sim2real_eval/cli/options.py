@@ -188,12 +188,13 @@ def _parser(one: Parameter) -> Callable[[str], Any]:
 STUDY = OptionSet(
     StudyOptions,
     start_heading='--start-heading --no-start-heading',
+    off_ticks='--off-ticks --no-off-ticks',
     match_rates='--match-rates --no-match-rates',
 )
 METRIC = OptionSet(MetricOptions, moving_average='--window')
 UNCERTAINTY = OptionSet(UncertaintyOptions)
 
-_RUNS = ('seed', 'repetitions', 'match_rates', 'start_heading', 'adapt')
+_RUNS = ('seed', 'repetitions', 'match_rates', 'start_heading', 'off_ticks', 'adapt')
 # Published files are padded with zeros, recordings are not.
 _OF_METRIC = tuple(name for name in MetricOptions.declared() if name != 'drop_zeros')
 

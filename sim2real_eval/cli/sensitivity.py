@@ -47,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     judge = parser.add_argument_group('judges')
     add_judge(judge, '--judge-config', PROFILE, several=True)
     add_judge_kind(judge)
-    STUDY.add(parser.add_argument_group('runs'), 'seed', 'match_rates', 'start_heading', 'adapt')
+    runs = parser.add_argument_group('runs')
+    STUDY.add(runs, 'seed', 'match_rates', 'start_heading', 'off_ticks', 'adapt')
     add_metric(parser)
     parser.add_argument(
         '--study',

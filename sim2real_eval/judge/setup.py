@@ -25,6 +25,7 @@ from .robot_localization.configuration import (
     with_front_end,
 )
 from .robot_localization.embedded import judge, prepare
+from .robot_localization.findings import FIXES_ON_TICKS
 from .robot_localization.inputs import WorldPoses, world_poses
 from .robot_localization.replay_options import Options, ReplayOptions
 from .robot_localization.state import YAW
@@ -175,6 +176,19 @@ class JudgeSetup:
         topics = [routed.get(one.name) for one in config.sources if one.mask[YAW]]
         imus = [recording.messages[topic] for topic in topics if topic is not None]
         return any(isinstance(imu, ImuArray) and has_no_attitude(imu) for imu in imus)
+
+    def splits_fixes(self, recording: Recording, start_ns: int) -> bool:
+        """Return whether rounding decides on which side of a tick fixes arrive, if the nodes start
+        at `start_ns` and not when the case says.
+        """
+        if self.case.clock.start_ns is not None:
+            return False
+        case = self.started(start_ns=start_ns).case
+        try:
+            notes = prepare(recording, self.filter, self.navsat, case).notes
+        except Sim2RealError:
+            return False
+        return any(note.kind is FIXES_ON_TICKS for note in notes)
 
     def batch_run(self, recording: Recording) -> JudgedRun:
         """Return what the embedded judge says, whoever else carries the set-up out."""

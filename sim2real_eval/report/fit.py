@@ -174,6 +174,7 @@ def fit_record(fit: Fit, judging: Judging, given: Mapping[str, str]) -> dict[str
         'repetitions': judging.options.repetitions,
         'match_rates': judging.options.match_rates,
         'start_heading': judging.options.start_heading,
+        'off_ticks': judging.options.off_ticks,
         'metric': judging.options.metric.to_mapping(),
         'judge': {
             'name': setup.name,

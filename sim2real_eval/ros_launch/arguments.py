@@ -174,7 +174,8 @@ ARGUMENTS: dict[str, Parameter] = {
     **_of(ComparedSensors, 'models'),
     'case_file': _text('case.yaml that sets clock, timers and delivery order.'),
     'overwrite': _text('Replace an older result.', False),
-    **_of(StudyOptions, 'repetitions', 'match_rates', 'start_heading', 'adapt', 'component'),
+    **_of(StudyOptions, 'repetitions', 'match_rates', 'start_heading', 'off_ticks'),
+    **_of(StudyOptions, 'adapt', 'component'),
     'topics': _text('Topics of the imu, gps or truth, each ROLE=TOPIC, by space.'),
     'label': _text('Scenario label of all recordings; empty: their own.'),
     'rate_factor': Parameter(

@@ -59,7 +59,8 @@ def adapted(
         warmup = round(min(_WARMUP_S, _MOST * min(one.duration for one in truths)), 1)
         told.append(findings.WARMUP(warmup=warmup, count=len(fast), most=max(fast)))
         metric = dataclasses.replace(metric, warmup=warmup)
-    options = dataclasses.replace(options, metric=metric, adapt='none')
+    options = dataclasses.replace(options, metric=metric)
+    left = list[str]()
     if 'match_rates' in names and not options.match_rates:
         matched = [note for one in real for note in one.rates]
         told += matched[:1]
@@ -68,14 +69,32 @@ def adapted(
         blind = [judge.label for judge in judges if any(judge.label in one.blind for one in real)]
         if blind:
             told.append(findings.START_HEADING(judges=', '.join(blind)))
-            options = dataclasses.replace(options, adapt='start_heading')
-    return options, told
+            left.append('start_heading')
+    if 'off_ticks' in names and not options.off_ticks:
+        split = [judge.label for judge in judges if any(judge.label in one.split for one in real)]
+        if split:
+            count = sum(bool(one.split) for one in real)
+            told.append(findings.OFF_TICKS(judges=', '.join(split), count=count))
+            left.append('off_ticks')
+    return dataclasses.replace(options, adapt=','.join(left) or 'none'), told
 
 
 def lacks_heading(judge: Judge, recording: Recording) -> bool:
     """Return whether a judge starts with an arbitrary heading, for want of an orientation."""
     lacks = getattr(judge, 'lacks_heading', None)
     return lacks is not None and bool(lacks(recording))
+
+
+OFF_TICKS_NS = 10_000
+"""How much later a judge starts whose ticks fixes are stamped on: more than stamps are rounded by,
+and less than any wait.
+"""
+
+
+def splits_fixes(judge: Judge, recording: Recording, start_ns: int) -> bool:
+    """Return whether rounding decides on which side of a judge's ticks fixes arrive."""
+    splits = getattr(judge, 'splits_fixes', None)
+    return splits is not None and bool(splits(recording, start_ns))
 
 
 def true_heading(truth: OdometryArray) -> float:
@@ -96,7 +115,8 @@ class _Known(NamedTuple):
 
     truth: _Truth | None
     rates: list[Finding]
-    blind: set[str]  # labels of judges
+    blind: set[str]  # labels of judges without a heading
+    split: set[str]  # labels of judges on whose ticks fixes are stamped
 
 
 def _known(
@@ -106,12 +126,14 @@ def _known(
         one = recording.read()
     except Sim2RealError:
         return None
-    truth = None
+    truth, split = None, set[str]()
     if one.truth is not None and len(one.truth) > 1:
         speed = float(np.hypot(*one.truth.linear_velocity[0, :2]))
         truth = _Truth(median_rate(one.truth), speed, _duration(one.truth))
+        start_ns = int(one.truth.stamp_ns[0])
+        split = {each.label for each in judges if splits_fixes(each.setup, one, start_ns)}
     blind = {judge.label for judge in judges if lacks_heading(judge.setup, one)}
-    return _Known(truth, _rates(one, twins), blind)
+    return _Known(truth, _rates(one, twins), blind, split)
 
 
 def _rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]:

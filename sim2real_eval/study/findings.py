@@ -65,6 +65,16 @@ START_HEADING = assumed(
 )
 
 
+OFF_TICKS = assumed(
+    'study.off_ticks',
+    'judge {judges} starts 10 us late: fixes are stamped on its ticks, and rounding would decide '
+    'which of them wait for the next one ({count:d}x)',
+    'Simulated fixes have another rounding: the difference from the real ones would come of that '
+    'alone. Stamps that were doubles once are rounded to 0.1 us. In a study file '
+    '`off_ticks: false` refuses it.',
+    'to refuse: --no-off-ticks',
+)
+
 _GAIN = '{before:.4g} became {after:.4g} on the recordings of the fit'
 _SCORES = 'score {given:.4g} of the given model, {fitted:.4g} of the fitted one'
 

@@ -20,7 +20,7 @@ MOST_RUNS = 10_000
 PAPER_PROFILE = 'paper_released'
 """Judge whose numbers the paper prints; it has faults, and stays to repeat them."""
 
-ADAPTED = ('start_heading', 'match_rates', 'warmup', 'rate')
+ADAPTED = ('start_heading', 'off_ticks', 'match_rates', 'warmup', 'rate')
 """Options that follow from the real recordings of a study unless they are given."""
 
 
@@ -60,11 +60,17 @@ class StudyOptions(Parameters):
         '',
         'Start the judges with the true heading, for recordings whose IMU has no orientation.',
     )
+    off_ticks: bool = parameter(
+        False,
+        '',
+        'Start the judges 10 us late, for recordings whose fixes are stamped on their ticks, so '
+        'that rounding does not decide which of them wait for the next tick.',
+    )
     adapt: str = parameter(
         'all',
         '',
         'What follows from the real recordings where it is not given: all, none, or of '
-        'start_heading, match_rates, warmup and rate some, by comma.',
+        'start_heading, off_ticks, match_rates, warmup and rate some, by comma.',
     )
     component: str = parameter(
         'horizontal', '', 'Speed that is compared.', choices=SPEED_COMPONENTS

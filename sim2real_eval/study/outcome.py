@@ -206,7 +206,7 @@ class StudyOutcome:
         stand-ins), `versions`, `judges`, `models`, `recordings`, `failures`, `notes`; of a
         study that was run also `command` (words that carry it out), `shipped` (whether its file is
         had by name), `format`, `state`, `simulate_on`, `conditions`, `uncertainty`,
-        `start_heading`, `match_rates`.
+        `start_heading`, `off_ticks`, `match_rates`.
     runs : tuple of StudyRun
         Judge by judge, in each recording by recording: the real run, then variant by variant.
     load : callable

@@ -126,15 +126,14 @@ class StudyUnit:
     ) -> list[StudyFailure]:
         failures: dict[str, StudyFailure] = {}
         setup, start_ns = case.judge.setup, plan.maker.start_ns
+        start = plan.start_of(setup)._asdict()
         for run in plan if self.recording.has_real_run else plan.twins:
             key = RunKey(case.judge.label, case.name, run.model, run.repetition)
             if key in stored or key.model in failures:
                 continue
             try:
                 recording = case.condition.apply(recording_of(run), start_ns)
-                judged = setup.judge(
-                    recording, start_ns=start_ns, start_heading=plan.start_heading
-                )
+                judged = setup.judge(recording, **start)
                 save(*plan.kept(run, setup, recording, judged, key, case.group))
             except Sim2RealError as error:
                 failures[key.model] = StudyFailure(key.judge, key.recording, key.model, str(error))

@@ -26,7 +26,7 @@ from sim2real_eval.simulation.ideal_imu import forget
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.world.world import World
-from .adapting import lacks_heading, true_heading
+from .adapting import OFF_TICKS_NS, lacks_heading, splits_fixes, true_heading
 from .covariances import one_sided_covariances
 from .findings import TRUTH_OF_FIXES
 from .observation import observe
@@ -62,6 +62,13 @@ class PlannedRun:
     twin: Twin | None  # sensors to simulate, at the rates at which they are; None for the real run
 
 
+class Start(NamedTuple):
+    """How a judge starts: keywords of its `judge`."""
+
+    start_ns: int  # of the first tick
+    start_heading: float | None  # radians from east; None: as its parameter file says
+
+
 class RunPlan:
     """The real run of a recording with truth, and those of its twins, which have distinct labels.
 
@@ -87,11 +94,6 @@ class RunPlan:
             for twin in twins
             for repetition in range(1, options.repetitions + 1)
         )
-        # Radians from east; None: every filter starts as its parameter file says.
-        self.start_heading: float | None = None
-        adapts = 'start_heading' in options.adapts
-        if options.start_heading or (adapts and lacks_heading(judging.setup, self.maker.real)):
-            self.start_heading = true_heading(self.maker.truth)
         self._judging = judging
         self._recording = recording
         self._simulates_gps = any(twin.gps is not None for twin in twins)
@@ -122,14 +124,29 @@ class RunPlan:
             return self.maker.real
         return self.maker.make(run.twin, run.repetition)
 
+    def start_of(self, judge: Judge) -> Start:
+        """Return how a judge starts that places sensors as that of the plan does."""
+        options, real, start_ns = self._judging.options, self.maker.real, self.maker.start_ns
+        turned = options.start_heading or (
+            'start_heading' in options.adapts and lacks_heading(judge, real)
+        )
+        late = options.off_ticks or (
+            'off_ticks' in options.adapts and splits_fixes(judge, real, start_ns)
+        )
+        return Start(
+            start_ns + OFF_TICKS_NS * late, true_heading(self.maker.truth) if turned else None
+        )
+
+    @functools.cached_property
+    def _start(self) -> Start:
+        return self.start_of(self._judging.setup)
+
     def judge(self, run: PlannedRun) -> JudgedRun:
         """Judge a run here and now.
 
         Raises Sim2RealError when the recording lacks what the judge needs.
         """
-        return self._judging.setup.judge(
-            self.recording(run), start_ns=self.maker.start_ns, start_heading=self.start_heading
-        )
+        return self._judging.setup.judge(self.recording(run), **self._start._asdict())
 
     def score(self, run: PlannedRun, judged: JudgedRun) -> JudgedScore:
         """Score a run from what the judge published in it.

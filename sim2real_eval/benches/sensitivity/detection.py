@@ -212,6 +212,7 @@ def _scores(
             continue
         plan = task.plan(recording, number, draws.stop)
         runs = plan.twins[draws.start :] if task.twins else (plan.real,)
+        start = plan.start_of(judge.setup)._asdict()
         for at, run in enumerate(runs):
             bare = plan.recording(run)
             for k in mine:
@@ -222,9 +223,7 @@ def _scores(
                         labels = f'{recording.name} {run.repetition}', error.name
                         rng = stream(task.study.seed, 'sensitivity', *labels)
                         changed = error.change(bare, size, rng)
-                    judged = judge.setup.judge(
-                        changed, start_ns=plan.maker.start_ns, start_heading=plan.start_heading
-                    )
+                    judged = judge.setup.judge(changed, **start)
                     score = plan.vepd_score(run, judged)
                 except Sim2RealError:
                     if error is None:

@@ -165,8 +165,8 @@ FIXES_ON_TICKS = decisive(
     'rounding of their stamps decides which of them wait for {period:.3g ms} more',
     'The wait is an error of position that grows with the speed. Simulated fixes have another '
     'rounding, so a difference from the real ones may come of this alone.',
-    'set `corrections: {{gps: {{delay: 0.00001}}}}` in recording.yaml, so that all arrive on one '
-    'side, and see whether the result changes',
+    'start the judge 10 us late: `off_ticks` of a study and of `run_judge`; or set '
+    '`corrections: {{gps: {{delay: 0.00001}}}}` in recording.yaml',
 )
 OTHER_TOPIC = decisive(
     'rl.other_topic',

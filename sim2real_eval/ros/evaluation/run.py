@@ -183,7 +183,7 @@ class Pass:
         assert twin is not None
         within = self.node.get_namespace().strip('/')
         spaces = [f'{within}/{name}'.strip('/') for name in (_REAL, _SIMULATED)]
-        setup = self.setup.started(start_ns=maker.start_ns, start_heading=self.plan.start_heading)
+        setup = self.setup.started(**self.plan.start_of(self.setup)._asdict())
         self._bench = SensorBench(
             self.node,
             self.truth,

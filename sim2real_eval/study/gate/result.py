@@ -22,7 +22,7 @@ from sim2real_eval.study.run import StudyRun, scored_runs
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from .verdict import Cell, GateCase, GateVerdict, interval
 
-_MUST_MATCH = ('component', 'metric', 'start_heading', 'adapt')
+_MUST_MATCH = ('component', 'metric', 'start_heading', 'off_ticks', 'adapt')
 _SYNTHETIC = 'synthetic'
 _NOW, _BEFORE = 'now', 'before'
 
