@@ -71,6 +71,7 @@ def drive(jobs: int) -> dict[str, list[float]]:
             'metric': {'warmup': 5.0},
             'adapt': 'none',
             'start_heading': True,
+            'off_ticks': True,
         }
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, 'study.yaml')

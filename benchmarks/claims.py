@@ -227,7 +227,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         *evidence.RECORDINGS,
         _drive('drive0708', 'error_state', 0.025, 0.035, '0.03 (0.03)'),
         _drive('drive0708', 'gtsam', 0.0185, 0.0195, '0.019'),
-        _drive('drive0708', 'clean', 0.115, 0.125, '0.80 (0.12)'),
+        _drive('drive0708', 'clean', 0.075, 0.085, '0.79 (0.08)'),
         _drive('drive0708', 'paper_released', 0.155, 0.165, '0.79 (0.16)'),
         _drive('comma2k19', 'error_state', 0.265, 0.275, '0.27 (0.12)'),
         _drive('comma2k19', 'clean', 0.325, 0.335, '1.40 (0.33)'),
