@@ -159,8 +159,8 @@ class VepdResult:
         p_value = 'unknown' if self.p_value is None else f'{self.p_value:.3g}'
         lines = [
             f'VEPD {seen.vepd:.4g}: {seen.n_real} real, {seen.n_sim} simulated runs',
-            f'  RMSE of speed       {seen.w_rmse:.4g} m/s',
-            f'  entropy difference  {seen.w_entropy:.4g}',
+            f'  W1 of RMSE          {seen.w_rmse:.4g} m/s',
+            f'  W2 of entropy       {seen.w_entropy:.4g}',
             f'  {self.level:.0%} interval        {between}',
             f'  p-value             {p_value}',
         ]
@@ -288,8 +288,8 @@ def vepd(
     >>> result = vepd(runs(0.1), runs(0.2))
     >>> print(result)
     VEPD 0.09116: 8 real, 8 simulated runs
-      RMSE of speed       0.06592 m/s
-      entropy difference  0.1164
+      W1 of RMSE          0.06592 m/s
+      W2 of entropy       0.1164
       95% interval        0.08048 to 0.09977
       p-value             0.00781
     >>> result.to_dict()['n_real'], len(result.to_dict()['runs'])

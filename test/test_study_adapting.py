@@ -92,8 +92,8 @@ def test_recordings_are_read_once_and_a_broken_one_fails_where_it_is_needed(
 
 
 def test_rounding_does_not_decide_which_fixes_wait_for_a_tick() -> None:
-    """Stamps that were doubles lie 64 ns before or after a tick of navsat_transform, 15 ms after one
-    of the filter: fixes that miss it wait 20 ms more, in which a car drives 0.24 m.
+    """Stamps that were doubles lie 64 ns before or after a tick of navsat_transform, 15 ms after
+    one of the filter: fixes that miss it wait 20 ms more, in which a car drives 0.24 m.
     """
     lap = {'speed': 12.0, 'length': 120.0, 'width': 60.0}
     motion = motion_of('figure_eight', duration=20.0, parameters=lap)

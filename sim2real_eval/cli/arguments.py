@@ -91,7 +91,8 @@ def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
     for name in names:
         if name == 'topic':
             about = (
-                'topic of the imu, gps, truth, mag, camera_pose or features, such as truth=/odom, '
+                'topic of the imu, gps, truth, mag, camera_pose or features, such as truth=/odom '
+                '(poses too, also truth=/tf:map.base_link or truth=drive.tum), '
                 "or of an input of the judge's parameter file, such as odom0=/wheel/odometry"
             )
             add_list(parser, '--topic', 'ROLE=TOPIC', about)

@@ -23,7 +23,8 @@ DESCRIPTION = (
     'NAME.recording.yaml beside a single file. Without truth, less can be checked.'
 )
 EPILOG = """\
-exit status: 0 nothing fails; 1 a check fails, or a recording cannot be read; 2 bad input
+exit status: 0 nothing fails; 1 a check fails, or a recording cannot be read; 2 bad input, or none
+can be read
 
 examples:
   sim2real check my_bag
@@ -107,8 +108,9 @@ def run(options: argparse.Namespace) -> int:
     for line in preflight_lines(told, runs):
         print(line)
     counts = [one.status for one in lines(runs)]
+    warned = len(of_all) - failed + counts.count(WARN)
     failed += counts.count(FAIL)
-    print(f'{counts.count(PASS)} checks pass, {counts.count(WARN)} warn, {failed} fail')
+    print(f'{counts.count(PASS)} checks pass, {warned} warn, {failed} fail')
     if options.plot:
         print(f'Picture: {options.plot}')
     return 1 if fails or failures else 0

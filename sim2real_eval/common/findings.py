@@ -143,7 +143,7 @@ class Finding:
     def remedy(self) -> str:
         """What the user can do; where runs need different numbers, VALUE stands for them."""
         text, differ = self._filled(self.kind.remedy, 'VALUE')
-        return f'{text}; each recording needs its own VALUE' if differ else text
+        return f'{text}; the VALUE of each recording: sim2real check' if differ else text
 
     @property
     def problem(self) -> str:

@@ -138,7 +138,7 @@ MOVING_START = routine(
     'check.moving_start',
     'starts at {speed:.1f m/s}',
     'A filter begins at rest: its first seconds are an error of the filter, not of the sensors.',
-    'leave the start out with --warmup 5, and start with the true heading by --start-heading',
+    'vepd and study leave the start out unasked; elsewhere --warmup 5 does',
 )
 
 # Truth
@@ -396,5 +396,5 @@ NO_ORIENTATION = routine(
     'check.no_orientation',
     'no orientation (covariance -1)',
     'The filter starts eastward, whatever the vehicle does.',
-    'give the true heading with --start-heading',
+    'vepd, study and judge give the true heading unasked; elsewhere --start-heading does',
 )

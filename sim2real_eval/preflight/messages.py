@@ -72,12 +72,12 @@ def topics(evidence: Evidence) -> Iterator[Measure]:
     ideal = {recording.roles[role] for role in IDEAL_ROLES.values() if role in recording.roles}
     found = [topic for topic in recording.messages if topic not in ideal]
     found += [f'{note.subject} ({note.problem})' for note in recording.left_out()]
-    there = ', '.join(found) or 'none'
     for role in _NEEDED:
         is_there = role in recording.roles or IDEAL_ROLES.get(role) in recording.roles
-        yield Measure(
-            None, None, None if is_there else findings.MISSING(role=role, topics=there), role
-        )
+        poses = [] if is_there or role != 'truth' else recording.possible_truths()
+        there = ', '.join([*found, *(one for one in poses if one not in found)]) or 'none'
+        missing = None if is_there else findings.MISSING(role=role, topics=there)
+        yield Measure(None, None, missing, role)
 
 
 def counts(evidence: Evidence) -> Iterator[Measure]:

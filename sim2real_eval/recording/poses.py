@@ -74,12 +74,14 @@ def truth_of_poses(path: Path, content: Content, chosen: dict[str, str | None]) 
 
 
 def _file_beside(path: Path, name: str) -> Path:
-    """Return the file of that name in the folder of a recording, else in the current one."""
-    folder = path if path.is_dir() else path.parent
-    for file in (folder / name, Path(name)):
+    """Return the file of that name in or beside a recording, else in the current folder."""
+    for file in (path / name, path.parent / name, Path(name)):
         if file.is_file():
             return file
-    raise RecordingError(f'{path}: truth: file {name} is not there; must be in {folder} or a path')
+    raise RecordingError(
+        f'{path}: truth: file {name} is not there; must be in {path.parent}, in the folder of the '
+        'recording, or a path'
+    )
 
 
 def odometry_of(

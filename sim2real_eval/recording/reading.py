@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -109,10 +109,17 @@ def read_recording(
             f'{path}: no topic of a known type; topics of other types: {found}; '
             f'must have one of {", ".join(MESSAGE_TYPES)}'
         )
-    roles, notes = assign_roles(where, content.ros_types, chosen, content.roles)
+    # An empty topic has no role, unless it was asked for by name.
+    named = {topic.strip('/') for topic in chosen.values() if topic is not None}
+    types = {
+        topic: content.ros_types[topic]
+        for topic, array in content.messages.items()
+        if len(array) or topic.strip('/') in named
+    }
+    roles, notes = assign_roles(where, types, chosen, content.roles)
     notes = content.notes + notes
     corrections = _exchanged_first(f'{sidecar}', content, roles, given.corrections)
-    _check_topics(where, content, roles, notes)
+    _check_topics(where, content, roles, named, notes)
     messages = dict(content.messages)
     for role, correction in corrections.items():
         if role not in roles:
@@ -221,10 +228,14 @@ def _exchanged_first(
 
 
 def _check_topics(
-    where: str, content: Content, roles: dict[str, str], notes: list[Finding]
+    where: str,
+    content: Content,
+    roles: dict[str, str],
+    named: Collection[str],
+    notes: list[Finding],
 ) -> None:
     """Check every topic; one that fails without a role, or has nothing to use, is left out, with a
-    note. Whoever needs its role says so, and why it is missing.
+    note, unless it was asked for by name. Whoever needs its role says so, and why it is missing.
     """
     for topic in list(content.messages):
         role = next((each for each, name in roles.items() if name == topic), None)
@@ -240,7 +251,8 @@ def _check_topics(
             )
         except RecordingError as error:
             is_needed = role is not None and role not in OPTIONAL_ROLES
-            if is_needed and not isinstance(error, NothingUsableError):
+            is_asked = role is not None and topic.strip('/') in named
+            if is_asked or (is_needed and not isinstance(error, NothingUsableError)):
                 raise
             roles.pop(role or '', None)
             problem = str(error).removeprefix(f'{where}: {topic}: ')

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from sim2real_eval.common.errors import RecordingError
@@ -22,6 +23,7 @@ from sim_sensors.core.measurements import (
 )
 from sim_sensors.sensor.catalogue import KINDS
 from .findings import EMPTY, LEFT_OUT, OF_COVARIANCES, REFERENCE
+from .message_types import POSE_TYPES, TF_TYPE
 
 _Array = TypeVar('_Array', bound=MessageArray)
 
@@ -278,11 +280,29 @@ class Recording:
         same = [topic for topic, array in self.messages.items() if isinstance(array, wanted)]
         has = f'topics of its type: {", ".join(same)}' if same else 'no topic of its type'
         default = DEFAULT_TOPICS[role]
+        poses = self.possible_truths() if role == 'truth' else []
+        may = f'; {", ".join(poses)} may be it' if poses else ''
         raise RecordingError(
             f'{self.path or self.name}: no {role} topic '
             f'({default} is missing{self.why_missing(default)}; '
-            f'{has}); name one in recording.yaml or by option'
+            f'{has}{may}); name one by --topic {role}=..., or in recording.yaml'
         )
+
+    def possible_truths(self) -> list[str]:
+        """Return what could be named as the truth, if there is none: poses, which are not guessed
+        to be true.
+        """
+        found = [topic for topic, one in self.messages.items() if isinstance(one, PoseArray)]
+        for entry in self.ignored:
+            topic, _, kind = entry.removesuffix(')').partition(' (')
+            if kind in POSE_TYPES:
+                found.append(topic)
+            elif kind == TF_TYPE:
+                found.append(f'{topic}:PARENT.CHILD')
+        path = Path(self.path)
+        beside = path.with_suffix('.tum') if path.is_file() else path.with_name(f'{path.name}.tum')
+        files = [beside, *(path.glob('*.tum') if path.is_dir() else ())]
+        return found + [file.name for file in files if self.path and file.is_file()]
 
     def why_missing(self, topic: str) -> str:
         """Return why a topic was left out, as the end of a sentence; empty where it was not."""

@@ -220,6 +220,8 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
 
 def _read_raw_bag(path: Path, wanted: Wanted, reader: str) -> RawBag:
     if path.is_dir() and not (path / 'metadata.yaml').is_file():
+        if any(path.glob('*.bag')):
+            raise RecordingError(f'{path}: holds bags of ROS 1; give the files: {path}/*.bag')
         raise RecordingError(
             f'{path}: metadata.yaml is missing; give the .mcap, .db3 or .bag file itself, '
             'or run `ros2 bag reindex`'

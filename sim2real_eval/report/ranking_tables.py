@@ -69,7 +69,7 @@ def ranking_table(
     if tested:
         add_numbers(table, 'p-value\nadj.', min_width=8)
     if compared:
-        add_numbers(table, 'tied\nranks', min_width=6)
+        table.add_column('tied\nranks', justify='right', min_width=6, overflow='fold')
     add_numbers(table, 'runs', *(f'RMSE\n{name}\nm/s' for name in rmse))
     if published is not None:
         add_numbers(table, 'paper\nVEPD')
@@ -92,7 +92,8 @@ def ranking_table(
 def tied_ranks(known: Uncertainty, model: DistanceUncertainty) -> str:
     """Return the ranks, such as `1-3,5`, of the models that do not differ significantly from one.
 
-    Empty where that is unknown.
+    Of more than two ranges only how many ranks there are between the ends. Empty where that is
+    unknown.
     """
     if not model.significance_groups:
         return ''
@@ -102,6 +103,8 @@ def tied_ranks(known: Uncertainty, model: DistanceUncertainty) -> str:
             found[-1].append(number)
         else:
             found.append([number])
+    if len(found) > 2:
+        return f'{sum(map(len, found))} of {found[0][0]}-{found[-1][-1]}'
     return ','.join(f'{one[0]}' if len(one) == 1 else f'{one[0]}-{one[-1]}' for one in found)
 
 

@@ -52,7 +52,7 @@ def _nearest(answer: SensorAnswer) -> str:
     distance, ratio = short_number(answer.distance), short_number(answer.rmse_ratio)
     signals = counted(answer.compared, 'signal')
     said += (
-        f': error distance {distance} of the real RMSE (mean of {signals}), RMSE {ratio} times '
+        f': error distance {distance} of the RMSE (mean of {signals}), RMSE {ratio} times '
         'the real one'
     )
     if answer.next_distance is not None:

@@ -14,7 +14,8 @@ TRUTH_RATE = assumed(
 )
 SHARED_IMU = decisive(
     'study.shared_imu',
-    'every GPS model is simulated with the IMU model {imu}: its errors count in all distances',
+    'every GPS model is simulated with the IMU model {imu}: its errors count in all distances, '
+    'and another model may be nearest without them',
     'The judge fuses both sensors, so another IMU model can bring another GPS model nearest. With '
     '`--imu real`, in a study file `imu: real`, only the GPS is simulated.',
     'to compare the GPS alone: --imu real',
@@ -65,6 +66,14 @@ START_HEADING = assumed(
 )
 
 
+ONE_DRAW = routine(
+    'study.one_draw',
+    'each recording has one draw of the simulated noise: VEPD is another with another --seed, or with '
+    'other names of the recordings',
+    'The names are part of the seeds, so that a recording more changes no other. The interval holds '
+    'for all draws.',
+    '--repetitions 10 takes the mean of ten draws',
+)
 OFF_TICKS = assumed(
     'study.off_ticks',
     'judge {judges} starts 10 us late: fixes are stamped on its ticks, and rounding would decide '

@@ -169,11 +169,14 @@ def _nis_values(
 
 
 def _sensor(part: PartCount, recording: Recording) -> str:
-    for sensor, topic in (('gps', NAVSAT_TOPIC), ('imu', '')):
-        of_recording = recording.roles.get(sensor, '')
-        if part.topic.strip('/') in {topic, of_recording.strip('/')} - {''}:
+    topic = part.topic.strip('/')
+    if topic == NAVSAT_TOPIC:
+        return 'gps'
+    for sensor in ('gps', 'imu'):
+        if topic == recording.roles.get(sensor, '').strip('/'):
             return sensor
-    return 'other'
+    # In place of one that the recording lacks, a filter hears the recording's own IMU.
+    return 'other' if topic in {name.strip('/') for name in recording.messages} else 'imu'
 
 
 def _nees_values(squares: Sequence[Squares]) -> dict[str, float]:

@@ -20,6 +20,7 @@ from sim2real_eval.common.results import flush, versions
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
 from sim_sensors.core.errors import ParameterError, Sim2RealError
+from .findings import ONE_DRAW
 from .folder import abandon, begin_series, held, sweep, write_study
 from .outcome import RunStore, StudyOutcome, encoded
 from .plan import StudyPlan, StudyUnit, load_compiled
@@ -135,12 +136,15 @@ def conclude(
         for run in runs
         if run.is_real and run.key.recording in alone
     }
+    about = copies(measured)
+    if plan.record['repetitions'] == 1 and plan.record['models']:
+        about.append(ONE_DRAW())
     record: dict[str, Any] = {
         **plan.record,
         'state': 'finished',
         'failures': losses.records(),
         # What all judges share is said once.
-        'notes': to_records([*plan.file.notes, *copies(measured), *shared_findings(notes)]),
+        'notes': to_records([*plan.file.notes, *about, *shared_findings(notes)]),
     }
     outcome = StudyOutcome(record, tuple(runs), store.signals)
     if not outcome.compared:

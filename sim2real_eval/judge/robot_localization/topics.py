@@ -135,8 +135,9 @@ def _for_navsat(
             _check_not_noise_free(recording, kind, needs)
         if same and not wanted:
             names = ', '.join(same)
+            has = 'several' if len(same) > 1 else 'none with that role'
             raise JudgeError(
-                f'{recording.path}: {needs}, the recording has several; --topic {role}=... must '
+                f'{recording.path}: {needs}, the recording has {has}; --topic {role}=... must '
                 f'name one of {names}{hint}'
             )
         where = f' on {wanted}, as the case says' if wanted else ''
