@@ -68,10 +68,9 @@ START_HEADING = assumed(
 
 ONE_DRAW = routine(
     'study.one_draw',
-    'each recording has one draw of the simulated noise: VEPD is another with another --seed, or with '
-    'other names of the recordings',
-    'The names are part of the seeds, so that a recording more changes no other. The interval holds '
-    'for all draws.',
+    'each recording has one draw of the simulated noise: VEPD is another with another --seed, or '
+    'with other names of the recordings',
+    'Names are part of the seeds, so that a further recording changes no other.',
     '--repetitions 10 takes the mean of ten draws',
 )
 OFF_TICKS = assumed(
