@@ -109,17 +109,16 @@ def read_recording(
             f'{path}: no topic of a known type; topics of other types: {found}; '
             f'must have one of {", ".join(MESSAGE_TYPES)}'
         )
-    # An empty topic has no role, unless it was asked for by name.
-    named = {topic.strip('/') for topic in chosen.values() if topic is not None}
+    # An empty topic has no role, unless it is named.
     types = {
         topic: content.ros_types[topic]
         for topic, array in content.messages.items()
-        if len(array) or topic.strip('/') in named
+        if len(array) or topic.strip('/') in _names(chosen)
     }
     roles, notes = assign_roles(where, types, chosen, content.roles)
     notes = content.notes + notes
     corrections = _exchanged_first(f'{sidecar}', content, roles, given.corrections)
-    _check_topics(where, content, roles, named, notes)
+    _check_topics(where, content, roles, _names(topics or {}), notes)
     messages = dict(content.messages)
     for role, correction in corrections.items():
         if role not in roles:
@@ -227,15 +226,19 @@ def _exchanged_first(
     return left
 
 
+def _names(topics: Mapping[str, str | None]) -> set[str]:
+    return {topic.strip('/') for topic in topics.values() if topic is not None}
+
+
 def _check_topics(
     where: str,
     content: Content,
     roles: dict[str, str],
-    named: Collection[str],
+    asked: Collection[str],
     notes: list[Finding],
 ) -> None:
     """Check every topic; one that fails without a role, or has nothing to use, is left out, with a
-    note, unless it was asked for by name. Whoever needs its role says so, and why it is missing.
+    note. Whoever needs its role says so, and why it is missing; who `asked` for it hears it here.
     """
     for topic in list(content.messages):
         role = next((each for each, name in roles.items() if name == topic), None)
@@ -251,8 +254,8 @@ def _check_topics(
             )
         except RecordingError as error:
             is_needed = role is not None and role not in OPTIONAL_ROLES
-            is_asked = role is not None and topic.strip('/') in named
-            if is_asked or (is_needed and not isinstance(error, NothingUsableError)):
+            is_asked = topic.strip('/') in asked
+            if is_needed and (is_asked or not isinstance(error, NothingUsableError)):
                 raise
             roles.pop(role or '', None)
             problem = str(error).removeprefix(f'{where}: {topic}: ')

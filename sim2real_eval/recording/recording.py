@@ -300,7 +300,7 @@ class Recording:
             elif kind == TF_TYPE:
                 found.append(f'{topic}:PARENT.CHILD')
         path = Path(self.path)
-        beside = path.with_suffix('.tum') if path.is_file() else path.with_name(f'{path.name}.tum')
+        beside = path.parent / f'{path.stem if path.is_file() else path.name}.tum'
         files = [beside, *(path.glob('*.tum') if path.is_dir() else ())]
         return found + [file.name for file in files if self.path and file.is_file()]
 

@@ -12,7 +12,9 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording, StaticTransform
+from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import FloatArray, MessageArray
 from sim_sensors.core.parameters import Parameters, to_variant
 from sim_sensors.core.registry import file_of, source_digest
@@ -25,6 +27,7 @@ from sim_sensors.vision.vision_pose import VISION
 from sim_sensors.wheels.wheel_odometry import WHEELS
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
+from .findings import NOTHING_SEEN
 
 REAL_SENSOR = 'real'
 """Stands for a recording's own sensor where a model could be named."""
@@ -195,6 +198,27 @@ class TwinSensors:
     # truth.
     velocity: str
     origin: LocalFrame  # where on the Earth the truth is
+
+
+def with_camera(
+    recording: Recording, placed: Placed, motion: Motion, world: World, **labels: Any
+) -> Recording:
+    """Return a recording with the features, camera info and poses of a simulated camera.
+
+    `labels`: `seed`, `run` and `origin_ns` as of `with_topic`.
+    """
+    seen = camera.simulate(placed.model, motion, start_ns=placed.start_ns, world=world, **labels)
+    frames = seen.features
+    # Before the features, as camera_node publishes it: ties of arrival keep the order.
+    info = CameraInfoArray.of(
+        placed.model.intrinsics, frames.stamp_ns, frames.arrival_ns, frames.frame
+    )
+    recording = recording.with_messages('camera_info', info)
+    recording = recording.with_messages('features', frames)
+    if not len(frames.ids):
+        unseen = NOTHING_SEEN(recording.roles['features'], count=len(frames))
+        recording = dataclasses.replace(recording, notes=(*recording.notes, unseen))
+    return recording.with_messages('camera_pose', seen.poses if len(seen.poses) else None)
 
 
 def with_topic(

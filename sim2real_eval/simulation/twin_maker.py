@@ -14,9 +14,7 @@ from sim2real_eval.recording import findings
 from sim2real_eval.recording.poses import with_velocities
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.recording.truth import frame_remarks, truth_of_base, truth_origin
-from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
-from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import steps_of
 from sim_sensors.core.measurements import (
@@ -36,8 +34,8 @@ from sim_sensors.world.earth import EarthField
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 from . import spans
-from .findings import ATTITUDE_DIFFERS, NOTHING_SEEN, PLACED_BY_MODEL, RATE_DIFFERS
-from .twin import Mountings, Placed, Twin, TwinSensors, with_places, with_topic
+from .findings import ATTITUDE_DIFFERS, PLACED_BY_MODEL, RATE_DIFFERS
+from .twin import Mountings, Placed, Twin, TwinSensors, with_camera, with_places, with_topic
 
 # Time from the first sample of the magnetometer in which the field is measured.
 _FIELD_S = 2.0
@@ -164,7 +162,8 @@ class TwinMaker:
                 recording = recording.with_messages(kind.name, measured)
             elif isinstance(model, CameraModel):
                 eye = self._place({'features': model})['features']
-                recording = with_places(self._with_camera(recording, eye, labels), [eye])
+                recording = with_camera(recording, eye, self.motion, self.world, **labels)
+                recording = with_places(recording, [eye])
             elif model is not None:
                 recording = with_topic(
                     recording,
@@ -185,9 +184,7 @@ class TwinMaker:
         kept = tuple(note for note in recording.notes if note.subject not in replaced)
         return dataclasses.replace(recording, notes=(*kept, *self.sensor_notes(twin)))
 
-    def _measured(
-        self, kind: SensorKind[Any, Any], placed: Placed, labels: Mapping[str, Any]
-    ) -> MessageArray:
+    def _measured(self, kind: SensorKind[Any, Any], placed: Placed, labels: Any) -> MessageArray:
         """Return the messages of a simulated sensor; twins often have one in common."""
         asked = placed, dict(labels), self.world
         last = self._last.get(kind.name)
@@ -303,22 +300,6 @@ class TwinMaker:
     ) -> tuple[FloatArray, FloatArray]:
         """Return where a sensor is, and raise JudgeError, as `Mountings.of` does."""
         return self._mountings.of(frame, what)
-
-    def _with_camera(self, recording: Recording, placed: Placed, labels: Any) -> Recording:
-        """Return a recording with the features, camera info and poses of a simulated camera."""
-        model, start_ns = placed.model, placed.start_ns
-        seen = camera.simulate(model, self.motion, start_ns=start_ns, world=self.world, **labels)
-        frames = seen.features
-        # Before the features, as camera_node publishes it: ties of arrival keep the order.
-        info = CameraInfoArray.of(
-            model.intrinsics, frames.stamp_ns, frames.arrival_ns, frames.frame
-        )
-        recording = recording.with_messages('camera_info', info)
-        recording = recording.with_messages('features', frames)
-        if not len(frames.ids):
-            unseen = NOTHING_SEEN(recording.roles['features'], count=len(frames))
-            recording = dataclasses.replace(recording, notes=(*recording.notes, unseen))
-        return recording.with_messages('camera_pose', seen.poses if len(seen.poses) else None)
 
     def _place(self, models: Mapping[str, Any]) -> dict[str, Placed]:
         """Return models by role as their sensors are mounted, the earlier ones first."""
