@@ -14,10 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recording_examples import drive
 
-from sim2real_eval import run_judge
-from sim2real_eval.common.errors import JudgeError, RecordingError
+from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
@@ -102,18 +100,6 @@ def test_fixes_without_a_fix_are_dropped_however_many(tmp_path: Path, storage: s
     assert len(indoors.imu) == len(good.imu)
     with pytest.raises(RecordingError, match='no usable message is left: STATUS_NO_FIX'):
         indoors.require('gps')
-
-
-def test_what_needs_a_topic_without_messages_says_so(tmp_path: Path) -> None:
-    """The rest of the recording is used; a judge of fixes names the topic and the reason."""
-    good = drive()
-    fixes = good.require('gps')
-    recording = reread(good.with_messages('gps', fixes.take(slice(0))), tmp_path, 'csv')
-    assert note_on(recording, 'topic_empty').subject == '/gps/fix'
-    with pytest.raises(JudgeError, match=r'none: /gps/fix \(no messages; '):
-        run_judge(recording)
-    missing = [one for one in check(recording).findings if one.code == 'check.missing']
-    assert ['/gps/fix (no messages; ' in one.problem for one in missing] == [True]
 
 
 @pytest.mark.parametrize('storage', STORAGES)

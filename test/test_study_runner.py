@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import pickle
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,28 +61,6 @@ def test_a_large_recording_is_read_once_and_not_sent_to_another_process(
         assert [each.content for each in recordings.begin_reading([one, other], workers)()] == [
             None, None,
         ]  # fmt: skip
-
-
-def test_a_copy_of_a_drive_is_told_unless_it_is_of_one_block(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It would count as a drive of its own; another drive, of the same motion, is none."""
-    first, second = recorded(tmp_path)[:2]
-    copy = tmp_path / 'again'
-    shutil.copytree(first, copy)
-    paths = [str(path) for path in (first, second, copy)]
-    checked = call(capsys, 'check', *paths, '--json')
-    assert checked.status == 1
-    findings = json.loads(checked.out)['findings']
-    (told,) = [one for one in findings if one['code'] == 'study.copies']
-    assert told['words']['names'] == f'{first}, {copy}'
-    for block in ('', 'one'):
-        common = {'block': block} if block else {}
-        given = [{'path': path, 'name': Path(path).name, **common} for path in paths]
-        plan = small_plan(tmp_path, {'recordings': given, 'seed': 3})
-        notes = run_study(plan, tmp_path / f'out{block}').record['notes']
-        names = [one['words']['names'] for one in notes if one['code'] == 'study.copies']
-        assert names == ([] if block else [f'{first.name}, again'])
 
 
 def test_a_study_of_recordings_gives_the_numbers_of_single_runs(tmp_path: Path) -> None:

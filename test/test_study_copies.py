@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of a drive are no drives of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from cli_examples import call
+from study_file_examples import small_plan
+
+from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.study.runner import run_study
+
+pytestmark = pytest.mark.usefixtures('blank_pictures')
+
+
+def test_a_copy_of_a_drive_is_told_unless_it_is_of_one_block(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would count as a drive of its own; another drive, of the same motion, is none."""
+    first, second, *_ = small_plan(tmp_path).recordings
+    for one in (first, second):
+        write_recording(one.read(), tmp_path / one.name)
+    shutil.copytree(tmp_path / first.name, tmp_path / 'again')
+    paths = [str(tmp_path / name) for name in (first.name, second.name, 'again')]
+    checked = call(capsys, 'check', *paths, '--json')
+    assert checked.status == 1
+    findings = json.loads(checked.out)['findings']
+    (told,) = [one for one in findings if one['code'] == 'study.copies']
+    assert told['words']['names'] == f'{paths[0]}, {paths[2]}'
+    for block in ('', 'one'):
+        common = {'block': block} if block else {}
+        given = [{'path': path, 'name': Path(path).name, **common} for path in paths]
+        plan = small_plan(tmp_path, {'recordings': given, 'seed': 3})
+        notes = run_study(plan, tmp_path / f'out{block}').record['notes']
+        names = [one['words']['names'] for one in notes if one['code'] == 'study.copies']
+        assert names == ([] if block else [f'{first.name}, again'])
