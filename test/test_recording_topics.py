@@ -35,12 +35,12 @@ def without_fixes() -> Recording:
 def test_what_needs_a_topic_without_messages_says_so(tmp_path: Path) -> None:
     """The rest of the recording is used; a judge of fixes names the topic and the reason."""
     recording = reread(without_fixes(), tmp_path)
-    empty = [note.subject for note in recording.notes if note.code == 'recording.topic_empty']
+    empty = [note.subject for note in recording.notes if note.code == 'recording.role_left_out']
     assert empty == ['/gps/fix']
-    with pytest.raises(JudgeError, match=r'none: /gps/fix \(no messages; '):
+    with pytest.raises(JudgeError, match=r'none: /gps/fix \(no messages\)'):
         run_judge(recording)
     missing = [one for one in check(recording).findings if one.code == 'check.missing']
-    assert ['/gps/fix (no messages; ' in one.problem for one in missing] == [True]
+    assert ['/gps/fix (no messages)' in one.problem for one in missing] == [True]
 
 
 def test_an_empty_topic_leaves_its_role_to_the_only_other_one(tmp_path: Path) -> None:

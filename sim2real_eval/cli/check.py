@@ -14,6 +14,8 @@ from .output import attempted, print_json, print_table
 if TYPE_CHECKING:
     from sim2real_eval.preflight.outcome import Preflight
 
+_ENOUGH = 10  # different numbers
+
 HELP = 'are recordings fit for use: units, axes, clocks, covariances, and how to correct them'
 DESCRIPTION = (
     'Check recordings before they are used: topics, stamps, rates and gaps; units, signs, '
@@ -72,6 +74,8 @@ def run(options: argparse.Namespace) -> int:
     runs, failures = attempted(found, attempt, 'checks')
     of_speed = [] if speed is None else speed.findings
     values = {run.path: tuple(one.measure.value for one in run.outcomes) for run in runs}
+    # Of little that is measured much is equal by chance: lengths, counts, nothing.
+    values = {path: found for path, found in values.items() if len({*found}) >= _ENOUGH}
     of_all = [*of_speed, *copies(values), *(enough(len(runs)) if len(runs) > 1 else [])]
     told = by_severity([*merged(runs), *of_all])
     failed = sum(one.severity is Severity.DECISIVE for one in of_all)

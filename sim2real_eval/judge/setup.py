@@ -177,18 +177,20 @@ class JudgeSetup:
         imus = [recording.messages[topic] for topic in topics if topic is not None]
         return any(isinstance(imu, ImuArray) and has_no_attitude(imu) for imu in imus)
 
-    def splits_fixes(self, recording: Recording, start_ns: int) -> bool:
+    def splits_fixes(self, recording: Recording, start_ns: int, later_ns: int) -> bool:
         """Return whether rounding decides on which side of a tick fixes arrive, if the nodes start
-        at `start_ns` and not when the case says.
+        at `start_ns`, but not if they start at `later_ns`; a case may set its own clock.
         """
-        if self.case.clock.start_ns is not None:
-            return False
-        case = self.started(start_ns=start_ns).case
-        try:
+
+        def splits(start_ns: int) -> bool:
+            case = self.started(start_ns=start_ns).case
             notes = prepare(recording, self.filter, self.navsat, case).notes
+            return any(note.kind is FIXES_ON_TICKS for note in notes)
+
+        try:
+            return splits(start_ns) and not splits(later_ns)
         except Sim2RealError:
             return False
-        return any(note.kind is FIXES_ON_TICKS for note in notes)
 
     def batch_run(self, recording: Recording) -> JudgedRun:
         """Return what the embedded judge says, whoever else carries the set-up out."""

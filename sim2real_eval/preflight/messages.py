@@ -71,7 +71,7 @@ def topics(evidence: Evidence) -> Iterator[Measure]:
     recording = evidence.recording
     ideal = {recording.roles[role] for role in IDEAL_ROLES.values() if role in recording.roles}
     found = [topic for topic in recording.messages if topic not in ideal]
-    found += [f'{note.subject} ({note.problem})' for note in recording.left_out()]
+    found += [f'{note.subject} ({reason})' for note, reason in recording.left_out()]
     for role in _NEEDED:
         is_there = role in recording.roles or IDEAL_ROLES.get(role) in recording.roles
         poses = [] if is_there or role != 'truth' else recording.possible_truths()

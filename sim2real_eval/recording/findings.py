@@ -158,12 +158,18 @@ NO_LINE_END = routine(
 LEFT_OUT = routine(
     'recording.topic_left_out',
     '{problem} ({count:d}x); the topic is left out',
-    'The rest of the recording is used without it; whoever needs the topic says so.',
+    'No role needs the topic, so the rest of the recording is used without it.',
+)
+UNUSABLE = assumed(
+    'recording.role_left_out',
+    '{problem}: the recording has no {role}',
+    'The rest of the recording is used; whoever needs the role says so.',
+    'see whether the driver published, or name another topic with --topic {role}=TOPIC',
 )
 EMPTY = routine(
     'recording.topic_empty',
     'no messages; the topic is left out',
-    'The recorder subscribed to it, but nothing was published; whoever needs the topic says so.',
+    'The recorder subscribed to it, but nothing was published.',
 )
 NO_DEFINITION = routine(
     'recording.no_definition',

@@ -30,6 +30,7 @@ from .recording import (
     IDEAL_ROLES,
     NAMED_ROLES,
     OPTIONAL_ROLES,
+    ROLE_CLASSES,
     Content,
     Recording,
     StaticTransform,
@@ -226,6 +227,14 @@ def _exchanged_first(
     return left
 
 
+def _lost_role(topic: str, content: Content, roles: Mapping[str, str]) -> str | None:
+    """Return the role that an empty topic would have, if it were not empty."""
+    kind = type(content.messages[topic])
+    found = [role for role in ('imu', 'gps') if role not in roles and ROLE_CLASSES[role] is kind]
+    is_truth = topic.strip('/') == DEFAULT_TOPICS['truth'].strip('/') and 'truth' not in roles
+    return 'truth' if is_truth else next(iter(found), None)
+
+
 def _names(topics: Mapping[str, str | None]) -> set[str]:
     return {topic.strip('/') for topic in topics.values() if topic is not None}
 
@@ -260,8 +269,13 @@ def _check_topics(
             roles.pop(role or '', None)
             problem = str(error).removeprefix(f'{where}: {topic}: ')
             count = len(content.messages[topic])
-            left_out = findings.LEFT_OUT(topic, problem=problem, count=count)
-            notes.append(left_out if count else findings.EMPTY(topic))
+            role = role if is_needed else None if count else _lost_role(topic, content, roles)
+            if role is not None:
+                notes.append(findings.UNUSABLE(topic, problem=problem, role=role))
+            elif count:
+                notes.append(findings.LEFT_OUT(topic, problem=problem, count=count))
+            else:
+                notes.append(findings.EMPTY(topic))
             del content.messages[topic], content.ros_types[topic]
             continue
         content.messages[topic] = array

@@ -22,7 +22,7 @@ from sim_sensors.core.measurements import (
     PoseArray,
 )
 from sim_sensors.sensor.catalogue import KINDS
-from .findings import EMPTY, LEFT_OUT, OF_COVARIANCES, REFERENCE
+from .findings import EMPTY, LEFT_OUT, OF_COVARIANCES, REFERENCE, UNUSABLE
 from .message_types import POSE_TYPES, TF_TYPE
 
 _Array = TypeVar('_Array', bound=MessageArray)
@@ -284,7 +284,7 @@ class Recording:
         may = f'; {", ".join(poses)} may be it' if poses else ''
         raise RecordingError(
             f'{self.path or self.name}: no {role} topic '
-            f'({default} is missing{self.why_missing(default)}; '
+            f'({default} is missing{self.why_missing(default, role)}; '
             f'{has}{may}); name one by --topic {role}=..., or in recording.yaml'
         )
 
@@ -304,15 +304,22 @@ class Recording:
         files = [beside, *(path.glob('*.tum') if path.is_dir() else ())]
         return found + [file.name for file in files if self.path and file.is_file()]
 
-    def why_missing(self, topic: str) -> str:
-        """Return why a topic was left out, as the end of a sentence; empty where it was not."""
+    def why_missing(self, topic: str, role: str = '') -> str:
+        """Return why a topic, or that of a role, was left out, as the end of a sentence; empty
+        where it was not.
+        """
         name = topic.strip('/')
-        found = [one.problem for one in self.left_out() if one.subject.strip('/') == name]
-        return f' ({found[0]})' if found else ''
+        for note, reason in self.left_out():
+            if note.subject.strip('/') == name:
+                return f' ({reason})'
+            if role and note.words.get('role') == role:
+                return f' ({note.subject}: {reason})'
+        return ''
 
-    def left_out(self) -> list[Finding]:
-        """Return what says why topics were left out that hold a type which is read."""
-        return [note for note in self.notes if note.kind in (EMPTY, LEFT_OUT)]
+    def left_out(self) -> list[tuple[Finding, str]]:
+        """Return what says that topics were left out which hold a type that is read, and why."""
+        notes = [note for note in self.notes if note.kind in (EMPTY, LEFT_OUT, UNUSABLE)]
+        return [(note, str(note.words.get('problem', 'no messages'))) for note in notes]
 
     def repairs(self, topics: Collection[str]) -> list[Finding]:
         """Return what was found in some topics.

@@ -260,7 +260,7 @@ def ranks_table(given: RankLines) -> Table:
 
 
 def _table_of_ranks(given: RankLines) -> Table:
-    table = plain_table(f'{given.title}: ranks', gap=1)
+    table = plain_table(f'{given.title}: ranks (distances: metrics.csv)', gap=1)
     add_words(table, '')
     for line in given.lines:
         table.add_column(Text(line.label.replace(' ', '\n')), justify='right', overflow='fold')

@@ -131,8 +131,8 @@ class TwinMaker:
             origin = found if world is None or fixes is not None else world.frame
         self._frame = origin
         self._placed: tuple[Twin, dict[str, Placed]] | None = None
-        # By kind the sensor that was simulated last, its labels and world, and its messages.
-        self._last: dict[str, tuple[tuple[Placed, dict[str, Any], World], MessageArray]] = {}
+        # By kind of sensor which was simulated last, and its messages.
+        self._last: dict[str, tuple[Any, MessageArray]] = {}
         self.world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
             *self._body_remarks(given),
@@ -186,7 +186,8 @@ class TwinMaker:
 
     def _measured(self, kind: SensorKind[Any, Any], placed: Placed, labels: Any) -> MessageArray:
         """Return the messages of a simulated sensor; twins often have one in common."""
-        asked = placed, dict(labels), self.world
+        model = placed.model
+        asked = (type(model), model.to_mapping(), placed.start_ns, self.world, labels)
         last = self._last.get(kind.name)
         if last is not None and last[0] == asked:
             return last[1]

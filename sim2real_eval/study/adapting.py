@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import STARTING_SPEED, is_slow
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.simulation.spans import common_span
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import median_rate
 from sim_sensors.core.errors import Sim2RealError
@@ -74,7 +76,8 @@ def adapted(
         split = [judge.label for judge in judges if any(judge.label in one.split for one in real)]
         if split:
             count = sum(bool(one.split) for one in real)
-            told.append(findings.OFF_TICKS(judges=', '.join(split), count=count))
+            about = {'count': count, 'total': len(real)}
+            told.append(findings.OFF_TICKS(judges=', '.join(split), **about))
             left.append('off_ticks')
     return dataclasses.replace(options, adapt=','.join(left) or 'none'), told
 
@@ -92,9 +95,11 @@ and less than any wait.
 
 
 def splits_fixes(judge: Judge, recording: Recording, start_ns: int) -> bool:
-    """Return whether rounding decides on which side of a judge's ticks fixes arrive."""
+    """Return whether rounding decides on which side of a judge's ticks fixes arrive, and a late
+    start mends it.
+    """
     splits = getattr(judge, 'splits_fixes', None)
-    return splits is not None and bool(splits(recording, start_ns))
+    return splits is not None and bool(splits(recording, start_ns, start_ns + OFF_TICKS_NS))
 
 
 def true_heading(truth: OdometryArray) -> float:
@@ -130,8 +135,9 @@ def _known(
     if one.truth is not None and len(one.truth) > 1:
         speed = float(np.hypot(*one.truth.linear_velocity[0, :2]))
         truth = _Truth(median_rate(one.truth), speed, _duration(one.truth))
-        start_ns = int(one.truth.stamp_ns[0])
-        split = {each.label for each in judges if splits_fixes(each.setup, one, start_ns)}
+        with contextlib.suppress(Sim2RealError):
+            start_ns, _ = common_span(one, one.truth)
+            split = {each.label for each in judges if splits_fixes(each.setup, one, start_ns)}
     blind = {judge.label for judge in judges if lacks_heading(judge.setup, one)}
     return _Known(truth, _rates(one, twins), blind, split)
 

@@ -75,10 +75,10 @@ ONE_DRAW = routine(
 )
 OFF_TICKS = assumed(
     'study.off_ticks',
-    'judge {judges} starts 10 us late: fixes are stamped on its ticks, and rounding would decide '
-    'which of them wait for the next one ({count:d}x)',
-    'Simulated fixes have another rounding: the difference from the real ones would come of that '
-    'alone. Stamps that were doubles once are rounded to 0.1 us. In a study file '
+    'judge {judges} starts 10 us late: in {count:d} of {total:d} recordings fixes are stamped on '
+    'its ticks, and rounding would decide which of them wait for the next one',
+    'Stamps that were doubles are rounded to 0.1 us. Simulated fixes have another rounding, and '
+    'the difference from the real ones would come of that alone. In a study file '
     '`off_ticks: false` refuses it.',
     'to refuse: --no-off-ticks',
 )

@@ -63,7 +63,7 @@ class StudyOptions(Parameters):
     off_ticks: bool = parameter(
         False,
         '',
-        'Start the judges 10 us late, for recordings whose fixes are stamped on their ticks, so '
+        'Start all judges 10 us late, for recordings whose fixes are stamped on their ticks, so '
         'that rounding does not decide which of them wait for the next tick.',
     )
     adapt: str = parameter(

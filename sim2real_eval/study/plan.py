@@ -273,6 +273,10 @@ def load_compiled(file: StudyFile) -> None:
         unit.judge((), lambda run, signals: None)
 
 
+# What studies do not say that were begun by an older version.
+_BEFORE_IT_WAS_THERE = {'off_ticks': False}
+
+
 def change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     """Say in which two records are not of one study; None when they are.
 
@@ -283,7 +287,8 @@ def change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     for name in dict.fromkeys([*causes, *new]):
         if name in _WORDS:
             continue
-        found = _difference(name, _plain(old.get(name)), _plain(new[name]))
+        given = old.get(name, _BEFORE_IT_WAS_THERE.get(name))
+        found = _difference(name, _plain(given), _plain(new[name]))
         if found is not None:
             return found
     return None

@@ -124,8 +124,11 @@ class EstimateSignals:
     true_orientation: FloatArray  # (m, 4), quaternions x y z w, body to the truth's world
 
 
-def copies(found: Mapping[str, Hashable]) -> list[Finding]:
-    """Say which recordings are one drive: those, by name, with the same measured numbers.
+def copies(
+    found: Mapping[str, Hashable], blocks: Mapping[str, str] | None = None
+) -> list[Finding]:
+    """Say which recordings are one drive: those, by name, with the same measured numbers, unless
+    they are of one block.
 
     Examples
     --------
@@ -135,7 +138,12 @@ def copies(found: Mapping[str, Hashable]) -> list[Finding]:
     names: dict[Hashable, list[str]] = {}
     for name, numbers in found.items():
         names.setdefault(numbers, []).append(name)
-    return [COPIES(names=', '.join(same)) for same in names.values() if len(same) > 1]
+    told = []
+    for same in names.values():
+        shared = {(blocks or {}).get(name, name) for name in same}
+        if len(same) > 1 and len(shared) > 1:
+            told.append(COPIES(names=', '.join(same)))
+    return told
 
 
 _MOST = 0.5

@@ -65,7 +65,7 @@ class PlannedRun:
 class Start(NamedTuple):
     """How a judge starts: keywords of its `judge`."""
 
-    start_ns: int  # of the first tick
+    start_ns: int  # when its clock begins
     start_heading: float | None  # radians from east; None: as its parameter file says
 
 

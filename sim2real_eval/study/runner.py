@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sim2real_eval.common.findings import merge_models, shared_findings, to_records
+from sim2real_eval.common.findings import Finding, merge_models, shared_findings, to_records
 from sim2real_eval.common.results import flush, versions
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
@@ -24,7 +24,7 @@ from .findings import ONE_DRAW
 from .folder import abandon, begin_series, held, sweep, write_study
 from .outcome import RunStore, StudyOutcome, encoded
 from .plan import StudyPlan, StudyUnit, load_compiled
-from .run import Losses, RunKey, StudyFailure, copies, told_failures
+from .run import Losses, RunKey, StudyFailure, StudyRun, copies, told_failures
 
 Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the number of runs, of those that are there already, and of the units that are left;
@@ -129,14 +129,7 @@ def conclude(
         )
         for judge in plan.file.judges
     }
-    # Those of a block do not count as independent.
-    alone = {one['name'] for one in plan.record['recordings'] if not one.get('block')}
-    measured = {
-        run.key.recording: (run.group, run.score)
-        for run in runs
-        if run.is_real and run.key.recording in alone
-    }
-    about = copies(measured)
+    about = _copies(runs, StudyOutcome(plan.record, (), store.signals).blocks)
     if plan.record['repetitions'] == 1 and plan.record['models']:
         about.append(ONE_DRAW())
     record: dict[str, Any] = {
@@ -163,6 +156,15 @@ def conclude(
         write_study(folder, outcome)
     flush(folder)
     return outcome
+
+
+def _copies(runs: Sequence[StudyRun], blocks: Mapping[str, str]) -> list[Finding]:
+    """Say which recordings gave a judge the same numbers in one group."""
+    measured: dict[str, dict[str, Hashable]] = {}
+    for run in runs:
+        if run.is_real:
+            measured.setdefault(run.key.judge, {})[run.key.recording] = (run.group, run.score)
+    return list(dict.fromkeys(one for each in measured.values() for one in copies(each, blocks)))
 
 
 def _judge(unit: StudyUnit, *, folder: Path, stored: frozenset[RunKey]) -> list[StudyFailure]:

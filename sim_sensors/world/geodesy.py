@@ -88,7 +88,7 @@ class LocalFrame(Parameters):
 
     def moved(self, enu: FloatArray) -> LocalFrame:
         """Return the frame whose origin is at `enu`, `(3,)` m, in this one, but for terms of the
-        square of that distance over the Earth's radius.
+        square of that distance over the Earth's radius. It does not go beyond a pole.
         """
         origin = self._origin()[None]
         latitude, longitude, altitude = (origin + _small_step(origin, enu[None]))[0].tolist()

@@ -111,9 +111,10 @@ def _stand_in(
         remedy = 'none is an IMU, without which this judge cannot be used'
     if source.kind == 'imu' and has_imu:
         _check_not_noise_free(recording, ImuArray, f'{source.name} needs an IMU')
+    why = recording.why_missing(source.topic, 'imu' if source.kind == 'imu' else '')
     raise JudgeError(
         f'{source.name}: topic {source.topic} is not in {recording.path}'
-        f'{recording.why_missing(source.topic)}{taken}{did_you_mean(source.topic, topics)}; '
+        f'{why or did_you_mean(source.topic, topics)}{taken}; '
         f'it has {", ".join(sorted(topics)) or "nothing"}; {remedy}'
     )
 
@@ -141,8 +142,9 @@ def _for_navsat(
                 f'name one of {names}{hint}'
             )
         where = f' on {wanted}, as the case says' if wanted else ''
-        if why := recording.why_missing(wanted or DEFAULT_TOPICS[role]):
-            where = f'{where}: {wanted or DEFAULT_TOPICS[role]}{why}'
+        name = wanted or DEFAULT_TOPICS[role]
+        if why := recording.why_missing(name, role):
+            where = f'{where}: {name}{why}'
         raise JudgeError(f'{recording.path}: {needs}, the recording has none{where}{hint}')
     return topic
 

@@ -23,6 +23,8 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from .verdict import Cell, GateCase, GateVerdict, interval
 
 _MUST_MATCH = ('component', 'metric', 'start_heading', 'off_ticks', 'adapt')
+# What older results do not say.
+_BEFORE_IT_WAS_THERE = {'off_ticks': False}
 _SYNTHETIC = 'synthetic'
 _NOW, _BEFORE = 'now', 'before'
 
@@ -96,7 +98,10 @@ class GatedResult:
                 for place, models in runs.items()
                 if REAL in models
             },
-            {name: record[name] for name in (*_MUST_MATCH, _SYNTHETIC) if name in record},
+            {
+                **_BEFORE_IT_WAS_THERE,
+                **{name: record[name] for name in (*_MUST_MATCH, _SYNTHETIC) if name in record},
+            },
             {
                 one['label']: tuple(file['sha256'] for file in one.get('files', ()))
                 for one in record['judges']
