@@ -124,6 +124,8 @@ def test_stand_ins_are_not_compared_with_real_recordings(tmp_path: Path) -> None
     )
     assert drawn.differs(real) == 'synthetic is False there and True here'
     assert drawn.differs(drawn) is None
+    late = dataclasses.replace(drawn, settings={**drawn.settings, 'off_ticks': True})
+    assert late.differs(drawn) == 'off_ticks is False there and True here'
     assert result.differs(real) is None
 
 

@@ -121,6 +121,19 @@ def test_rounding_does_not_decide_which_fixes_wait_for_a_tick() -> None:
     assert plan(rounded, adapt='none').start_of(judge).start_ns == begin
     assert abs(rmse(rounded, adapt='none') - rmse(drive, adapt='none')) > 0.3
     assert abs(rmse(rounded) - rmse(drive, off_ticks=True)) < 1e-5
+    # Told where it is refused, and gone where not.
+    told = [
+        {note.code for note in one.judge(one.real).notes}
+        for one in (plan(rounded, adapt='none'), plan(rounded))
+    ]
+    assert ['rl.fixes_on_ticks' in codes for codes in told] == [True, False]
+    # Where a case sets the timers, a late start moves none of them.
+    clock = judge.case.clock
+    pinned = dataclasses.replace(
+        clock, filter_origin_ns=begin, navsat_origin_ns=begin + 20_000_000
+    )
+    own = dataclasses.replace(judge, case=dataclasses.replace(judge.case, clock=pinned))
+    assert plan(rounded).start_of(own).start_ns == begin
 
 
 def test_each_judge_starts_as_it_needs_whichever_comes_first() -> None:

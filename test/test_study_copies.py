@@ -12,6 +12,7 @@ from cli_examples import call
 from study_file_examples import small_plan
 
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.study.run import copies
 from sim2real_eval.study.runner import run_study
 
 pytestmark = pytest.mark.usefixtures('blank_pictures')
@@ -38,3 +39,15 @@ def test_a_copy_of_a_drive_is_told_unless_it_is_of_one_block(
         notes = run_study(plan, tmp_path / f'out{block}').record['notes']
         names = [one['words']['names'] for one in notes if one['code'] == 'study.copies']
         assert names == ([] if block else [f'{first.name}, again'])
+
+
+def test_only_what_is_of_one_block_may_be_equal() -> None:
+    found = {'a': 0.1, 'b': 0.1, 'c': 0.2}
+    for blocks, told in (
+        ({}, 1),
+        ({'a': 'one', 'b': 'one'}, 0),
+        ({'a': 'one', 'b': 'two'}, 1),
+        ({'a': 'one'}, 1),
+        ({'c': 'one'}, 1),
+    ):
+        assert len(copies(found, blocks)) == told
