@@ -117,7 +117,9 @@ def simulate(
         others={} if field is None else {'mag': field},
     )
     if not twin.models:
-        raise Sim2RealError('simulate: none of gps, imu, mag is given; must be at least one')
+        raise Sim2RealError(
+            'simulate: none of gps, imu, mag is given a model; must be one at least'
+        )
     if not isinstance(recording, Recording):
         return synthetic_recording(recording, twin, seed=seed, run=name, scenario=scenario)
     make = TwinMaker if field is None else maker_with_field

@@ -94,7 +94,7 @@ def test_unknown_topics_are_refused_but_for_an_imu(dual: Path, run: Path) -> Non
     imu = Options(section='ekf_filter_node_map', topics={'imu0': '/vn100/imu'})
     notes = JudgeSetup.load(dual, options=imu).judge(recording).notes
     (told,) = [note for note in notes if 'vn100/imu' in str(note)]
-    assert told.severity == Severity.DECISIVE
+    assert told.severity == Severity.ASSUMED
     odom = Options(section='ekf_filter_node_map', topics={'odom0': '/imu/date'})
     with pytest.raises(Sim2RealError, match='did you mean imu/data'):
         JudgeSetup.load(dual, options=odom).judge(recording)

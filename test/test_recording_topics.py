@@ -84,3 +84,9 @@ def test_numbers_of_a_run_do_not_depend_on_the_name_of_a_topic() -> None:
         values.append(run.values)
     assert 'nis_imu' in values[0]
     assert values[0] == values[1]
+
+
+def test_a_truth_of_tf_needs_two_frames(tmp_path: Path) -> None:
+    write_recording(drive(), tmp_path / 'run', storage='mcap')
+    with pytest.raises(RecordingError, match=r'truth: /tf is not allowed; .* /tf:map.base_link'):
+        read_recording(tmp_path / 'run', topics={'truth': '/tf'})

@@ -102,7 +102,7 @@ def check_messages(
             f'({state.first_broken}); at most {MAXIMUM_BROKEN:.0%} may be dropped'
         )
     if not len(state.array):
-        reason = state.notes[-1].problem if state.notes else 'all were dropped'
+        reason = state.notes[-1].problem.partition(' (')[0] if state.notes else 'all were dropped'
         raise NothingUsableError(f'{where}: {topic}: no usable message is left: {reason}')
     if is_truth and len(state.array) < 2:
         raise RecordingError(f'{where}: {topic}: one message only; a true motion needs 2 or more')

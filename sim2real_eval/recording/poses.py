@@ -59,6 +59,11 @@ def truth_of_poses(path: Path, content: Content, chosen: dict[str, str | None]) 
         found = content.messages.pop(name, None)
         if found is None:
             raise RecordingError(f'{path}: truth: {name} is not in it; must be frames of a bag')
+    elif name.strip('/') == 'tf':
+        raise RecordingError(
+            f'{path}: truth: {name} is not allowed; must name two frames, such as '
+            '/tf:map.base_link'
+        )
     else:
         topic = next((one for one in content.messages if one.strip('/') == name.strip('/')), '')
         poses = content.messages.get(topic)

@@ -256,10 +256,12 @@ def _agreement(answer: Answer) -> str:
         said.append(poses)
     if said:
         return f'no: {"; ".join(said)}'
-    judges = f'{counted(len(answer.views), "judge")}, ' if others else ''
+    judges = len({view.judge for view in answer.views})
+    what = counted(judges, 'judge') if judges > 1 else f'{len(answer.views)} groups of recordings'
+    views = f'{what}, ' if others else ''
     poses = ', position, heading and attitude' if len(answer.poses) == 3 else ''
     return (
-        f'yes: {judges}{own.metrics} other metrics{poses} and {own.options} other options of VEPD'
+        f'yes: {views}{own.metrics} other metrics{poses} and {own.options} other options of VEPD'
     )
 
 

@@ -18,6 +18,7 @@ _OF_COVARIANCES = (
     findings.COVARIANCE,
     findings.COVARIANCE_LARGE,
 )
+_HARDLY = 0.1  # of the real RMSE
 _ELSE = 'it holds for motions and sensors like those of these recordings only'
 
 
@@ -52,9 +53,11 @@ def _nearest(answer: SensorAnswer) -> str:
     distance, ratio = short_number(answer.distance), short_number(answer.rmse_ratio)
     signals = counted(answer.compared, 'signal')
     said += (
-        f': error distance {distance} of the RMSE (mean of {signals}), RMSE {ratio} times '
+        f': error distance {distance} of the real RMSE (mean of {signals}), RMSE {ratio} times '
         'the real one'
     )
+    if answer.rmse_ratio is not None and answer.rmse_ratio < _HARDLY:
+        said += ': a sensor with hardly any errors'
     if answer.next_distance is not None:
         said += f'; next {answer.next}, {short_number(answer.next_distance)}'
     return said

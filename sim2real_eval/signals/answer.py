@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,14 @@ from sim2real_eval.common.findings import to_records
 from .comparison import SignalComparison, SignalRow
 from .measured import QUANTITIES
 
-# Of the real RMSE: what is less has no errors.
-_LEAST = 1e-6
-
 
 @dataclasses.dataclass(frozen=True)
 class SensorAnswer:
     """Which model of one kind of sensor errs most like the real sensor, and whether it shows.
 
     A distance is the mean, over the signals that all models have, of the Wasserstein distance of
-    the errors over the geometric mean of the RMSE of both sides: a sensor whose errors are half as
-    large is as far as one whose errors are twice as large, and one without errors is far away.
-    Signals without real errors are left out; it and the ratio of RMSE are None where that leaves
-    none.
+    the errors over the RMSE of the real ones. Signals without real errors are left out; it and the
+    ratio of RMSE are None where that leaves none.
     """
 
     sensor: str  # role: imu, gps or mag
@@ -57,7 +52,10 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
         common = set.intersection(
             *({row.signal for row in rows if row.real.rmse > 0.0} for rows in models.values())
         )
-        distances = {model: _distance(rows, common) for model, rows in models.items()}
+        distances = {
+            model: _mean_over_real(rows, 'error_distance', common)
+            for model, rows in models.items()
+        }
         order = sorted(distances, key=lambda model: (_sorting(distances[model]), model))
         nearest, after = order[0], order[1] if len(order) > 1 else None
         rows = models[nearest]
@@ -66,7 +64,7 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
                 sensor=sensor,
                 nearest=nearest,
                 distance=distances[nearest],
-                rmse_ratio=_rmse_ratio(rows, common),
+                rmse_ratio=_mean_over_real(rows, 'simulated.rmse', common),
                 models=len(models),
                 next=after,
                 next_distance=None if after is None else distances[after],
@@ -91,22 +89,10 @@ def comparison_record(comparison: SignalComparison) -> dict[str, Any]:
     }
 
 
-def _distance(rows: Iterable[SignalRow], signals: set[str]) -> float | None:
-    return _mean(
-        row.error_distance
-        / math.sqrt(row.real.rmse * max(row.simulated.rmse, _LEAST * row.real.rmse))
-        for row in rows
-        if row.signal in signals
-    )
-
-
-def _rmse_ratio(rows: Iterable[SignalRow], signals: set[str]) -> float | None:
-    return _mean(row.simulated.rmse / row.real.rmse for row in rows if row.signal in signals)
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return float(np.mean(found)) if found else None
+def _mean_over_real(rows: Iterable[SignalRow], name: str, signals: set[str]) -> float | None:
+    value_of = attrgetter(name)
+    shares = [value_of(row) / row.real.rmse for row in rows if row.signal in signals]
+    return float(np.mean(shares)) if shares else None
 
 
 def _sorting(distance: float | None) -> float:

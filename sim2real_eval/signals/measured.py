@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
 from sim2real_eval.recording.truth import truth_origin, valid_fixes
 from sim2real_eval.simulation.ideal_imu import ideal_imu
 from sim2real_eval.simulation.twin import Mountings
@@ -170,8 +170,10 @@ def run_signals(
         features = feature_agreement(recording, maker, options.base_frame)
     if not found and features is None:
         wanted = ' or '.join(sensors).replace('camera', 'camera that finds landmarks of the world')
+        why = ''.join(recording.why_missing(DEFAULT_TOPICS.get(one, ''), one) for one in sensors)
         raise SignalComparisonError(
-            f'{recording.path or recording.name}: has no {wanted}; name its topic with --topic'
+            f'{recording.path or recording.name}: has no {wanted}{why}; '
+            'name its topic with --topic'
         )
     span = maker.start_ns, maker.end_ns
     return SensorSignals(recording.name, *span, found, tuple(notes), features)

@@ -12,6 +12,7 @@ from sim2real_eval.common.findings import Finding, Severity, from_records
 from sim2real_eval.metrics.distances import POOLED
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.result import Uncertainty
+from .findings import COPIES
 from .outcome import StudyOutcome
 from .secondary_results import (
     LEVEL,
@@ -277,13 +278,15 @@ def _doubts(
 ) -> list[Finding]:
     """Return findings about a judge: what checks found, of the study, of real, of most runs."""
 
-    def rank(one: Finding) -> tuple[bool, bool, bool, bool, float]:
+    def rank(one: Finding) -> tuple[bool, bool, bool, bool, bool, float]:
         total = sum(total for _, _, total in one.runs)
         share = sum(count for _, count, _ in one.runs) / total if total else 1.0
         real = REAL in [group for group, _, _ in one.runs]
         # Errors that are large for their covariance are a symptom of whatever else is wrong.
         symptom = one.code.startswith('check.covariance')
-        return not one.code.startswith('check.'), bool(one.runs), not real, symptom, -share
+        checked = one.code.startswith('check.')
+        # With copies no p-value is what it says.
+        return one.kind is not COPIES, not checked, bool(one.runs), not real, symptom, -share
 
     about = [
         # Whose answer it is has been said.

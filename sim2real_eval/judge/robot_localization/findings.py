@@ -165,10 +165,10 @@ FIXES_ON_TICKS = decisive(
     'rounding of their stamps decides which of them wait for {period:.3g ms} more',
     'The wait is an error of position that grows with the speed. Simulated fixes have another '
     'rounding, so a difference from the real ones may come of this alone.',
-    'start the judge 10 us late: `off_ticks` of a study and of `run_judge`; or set '
-    '`corrections: {{gps: {{delay: 0.00001}}}}` in recording.yaml',
+    'start the judge 10 us late: --off-ticks of vepd and study, `off_ticks` of `run_judge`; or '
+    'set `corrections: {{gps: {{delay: 0.00001}}}}` in recording.yaml',
 )
-OTHER_TOPIC = decisive(
+OTHER_TOPIC = assumed(
     'rl.other_topic',
     'subscribes to {wanted}, which the recording does not have: its IMU {used} is used instead',
     'The judge may read another IMU than the configuration means.',
