@@ -18,7 +18,7 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import Recording, required
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field, synthetic_recording
@@ -178,11 +178,7 @@ def run_judge(
     >>> run.score.rmse < 0.5
     True
     """
-    if not isinstance(recording, Recording):
-        raise Sim2RealError(
-            f'run_judge: {reprlib.repr(recording)} is not allowed; must be a Recording, which '
-            'read_recording returns'
-        )
+    required('run_judge', recording)
     if metric is not None and not isinstance(metric, MetricOptions):
         raise ParameterError(
             'run_judge',

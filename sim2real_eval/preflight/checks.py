@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import dataclasses
-import reprlib
 from collections.abc import Callable, Iterable, Iterator
 
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.recording import findings as reading
-from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
+from sim2real_eval.recording.recording import IDEAL_ROLES, Recording, required
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.scratch import release
 from . import covariances, findings, inertial, messages, orientation, positions, velocities
 from .evidence import Evidence
@@ -121,12 +119,7 @@ def check(
     >>> [finding.code for finding in check(drive).findings]
     ['check.no_orientation']
     """
-    if not isinstance(recording, Recording):
-        raise Sim2RealError(
-            f'check: {reprlib.repr(recording)} is not allowed; must be a Recording, which '
-            'read_recording returns'
-        )
-    evidence = Evidence(recording, base_frame, maker=maker)
+    evidence = Evidence(required('check', recording), base_frame, maker=maker)
     outcomes = [each for one in CHECKS for each in one.outcomes(evidence)]
     corrections = evidence.corrections
     if any(role in recording.roles for role in IDEAL_ROLES.values()):

@@ -111,10 +111,11 @@ def read_recording(
             f'must have one of {", ".join(MESSAGE_TYPES)}'
         )
     # An empty topic has no role, unless it is named.
+    named = _names(chosen)
     types = {
         topic: content.ros_types[topic]
         for topic, array in content.messages.items()
-        if len(array) or topic.strip('/') in _names(chosen)
+        if len(array) or topic.strip('/') in named
     }
     roles, notes = assign_roles(where, types, chosen, content.roles)
     notes = content.notes + notes
@@ -229,6 +230,8 @@ def _exchanged_first(
 
 def _lost_role(topic: str, content: Content, roles: Mapping[str, str]) -> str | None:
     """Return the role that an empty topic would have, if it were not empty."""
+    if len(content.messages[topic]):
+        return None
     kind = type(content.messages[topic])
     found = [role for role in ('imu', 'gps') if role not in roles and ROLE_CLASSES[role] is kind]
     is_truth = topic.strip('/') == DEFAULT_TOPICS['truth'].strip('/') and 'truth' not in roles
@@ -269,9 +272,9 @@ def _check_topics(
             roles.pop(role or '', None)
             problem = str(error).removeprefix(f'{where}: {topic}: ')
             count = len(content.messages[topic])
-            role = role if is_needed else None if count else _lost_role(topic, content, roles)
-            if role is not None:
-                notes.append(findings.UNUSABLE(topic, problem=problem, role=role))
+            lost = role if is_needed else _lost_role(topic, content, roles)
+            if lost is not None:
+                notes.append(findings.UNUSABLE(topic, problem=problem, role=lost))
             elif count:
                 notes.append(findings.LEFT_OUT(topic, problem=problem, count=count))
             else:

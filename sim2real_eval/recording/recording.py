@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
@@ -12,7 +13,7 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.core.errors import did_you_mean
+from sim_sensors.core.errors import Sim2RealError, did_you_mean
 from sim_sensors.core.measurements import (
     FixArray,
     ImuArray,
@@ -354,6 +355,16 @@ class Recording:
             _require_class(role, array)
             messages[topic], roles[role] = array, topic
         return dataclasses.replace(self, messages=messages, roles=roles, reference=reference)
+
+
+def required(where: str, given: object) -> Recording:
+    """Return a recording that was given to `where`; anything else is a Sim2RealError."""
+    if not isinstance(given, Recording):
+        raise Sim2RealError(
+            f'{where}: {reprlib.repr(given)} is not allowed; must be a Recording, which '
+            'read_recording returns'
+        )
+    return given
 
 
 def _require_class(role: str, array: MessageArray) -> None:

@@ -292,10 +292,11 @@ def read_record(study: str | Path) -> dict[str, Any] | None:
     path = Path(study) / MARK
     try:
         record = json.loads(path.read_text(encoding='utf-8'))
-        record['answers'].items()
+        if not isinstance(record['answers'], dict):
+            raise TypeError
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError):
         raise Sim2RealError(f'{path}: is not what `sim2real sensitivity` wrote') from None
     return dict(record)
 

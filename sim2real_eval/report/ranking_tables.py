@@ -266,11 +266,7 @@ def _table_of_ranks(given: RankLines) -> Table:
         table.add_column(Text(line.label.replace(' ', '\n')), justify='right', overflow='fold')
     first = given.lines[0].ranks
     for k in sorted(range(len(given.models)), key=lambda k: (first[k] is None, first[k])):
-        cells = [
-            Text('-', style='dim') if rank is None else _rank(rank, mark=line.marks[k])
-            for line in given.lines
-            for rank in [line.ranks[k]]
-        ]
+        cells = [_rank(line.ranks[k], mark=line.marks[k]) for line in given.lines]
         table.add_row(Text(given.models[k]), *cells)
     table.add_section()
     taus = [rounded(line.agreement.kendall, 2) for line in given.lines[1:]]
@@ -309,13 +305,15 @@ def _where(judge: str, group: str, scenario: str) -> str:
 
 def _cell(value: float | None, rank: float | None, *, mark: bool) -> Text:
     if value is None or rank is None:
-        return Text('-', style='dim')
+        return _rank(None, mark=mark)
     return Text(
         f'{short_number(value)}{"*" if mark else " "}({rank:g})', style='bold' if rank == 1 else ''
     )
 
 
-def _rank(rank: float, *, mark: bool) -> Text:
+def _rank(rank: float | None, *, mark: bool) -> Text:
+    if rank is None:
+        return Text('-', style='dim')
     return Text(f'{rank:g}{"*" if mark else " "}', style='bold' if rank == 1 else '')
 
 

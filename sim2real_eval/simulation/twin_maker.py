@@ -194,7 +194,7 @@ class TwinMaker:
         # Two at once would be in memory.
         self._last.pop(kind.name, None)
         measured: MessageArray = kind.simulate(
-            placed.model,
+            model,
             self.motion_for(kind),
             start_ns=placed.start_ns,
             **kind.surroundings(self.world),

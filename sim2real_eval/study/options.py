@@ -24,6 +24,10 @@ ADAPTED = ('start_heading', 'off_ticks', 'match_rates', 'warmup', 'rate')
 """Options that follow from the real recordings of a study unless they are given."""
 
 
+UNSAID = {'off_ticks': False}
+"""What records of studies do not say that were made before there was the option."""
+
+
 @dataclasses.dataclass(frozen=True)
 class ComparedSensors(Parameters):
     """Which sensors are simulated on the true motion of real recordings.

@@ -194,6 +194,12 @@ def _digest_of(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()
 
 
+def blocks_of(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the blocks of the recordings of a study that have one, by name."""
+    recordings = record.get('recordings') or ()
+    return {one['name']: one['block'] for one in recordings if one.get('block')}
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyOutcome:
     """What a study came to.
@@ -309,8 +315,7 @@ class StudyOutcome:
     @property
     def blocks(self) -> dict[str, str]:
         """Blocks of the recordings that have one, by name."""
-        recordings = self.record.get('recordings') or ()
-        return {one['name']: one['block'] for one in recordings if one.get('block')}
+        return blocks_of(self.record)
 
     def by_model(self, judge: str, group: str) -> dict[str, list[StudyRun]]:
         """Return the runs of each source that has any, `real` first."""

@@ -25,7 +25,7 @@ from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World, load_world
 from .adapting import adapted
 from .judges import StudyJudge
-from .options import StudyOptions
+from .options import UNSAID, StudyOptions
 from .recordings import PathDrive, StandIn, StudyRecording, begin_reading
 from .run import EstimateSignals, RunKey, StudyFailure, StudyRun
 from .run_plan import Judging, PlannedRun, RunPlan
@@ -273,10 +273,6 @@ def load_compiled(file: StudyFile) -> None:
         unit.judge((), lambda run, signals: None)
 
 
-# What studies do not say that were begun by an older version.
-_BEFORE_IT_WAS_THERE = {'off_ticks': False}
-
-
 def change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     """Say in which two records are not of one study; None when they are.
 
@@ -287,7 +283,7 @@ def change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     for name in dict.fromkeys([*causes, *new]):
         if name in _WORDS:
             continue
-        given = old.get(name, _BEFORE_IT_WAS_THERE.get(name))
+        given = old.get(name, UNSAID.get(name))
         found = _difference(name, _plain(given), _plain(new[name]))
         if found is not None:
             return found

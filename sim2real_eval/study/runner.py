@@ -22,7 +22,7 @@ from sim2real_eval.recording.reading import Source
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from .findings import ONE_DRAW
 from .folder import abandon, begin_series, held, sweep, write_study
-from .outcome import RunStore, StudyOutcome, encoded
+from .outcome import RunStore, StudyOutcome, blocks_of, encoded
 from .plan import StudyPlan, StudyUnit, load_compiled
 from .run import Losses, RunKey, StudyFailure, StudyRun, copies, told_failures
 
@@ -129,7 +129,7 @@ def conclude(
         )
         for judge in plan.file.judges
     }
-    about = _copies(runs, StudyOutcome(plan.record, (), store.signals).blocks)
+    about = _copies(runs, blocks_of(plan.record))
     if plan.record['repetitions'] == 1 and plan.record['models']:
         about.append(ONE_DRAW())
     record: dict[str, Any] = {

@@ -16,15 +16,13 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
-from sim2real_eval.study.options import GateOptions
+from sim2real_eval.study.options import UNSAID, GateOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import StudyRun, scored_runs
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from .verdict import Cell, GateCase, GateVerdict, interval
 
 _MUST_MATCH = ('component', 'metric', 'start_heading', 'off_ticks', 'adapt')
-# What older results do not say.
-_BEFORE_IT_WAS_THERE = {'off_ticks': False}
 _SYNTHETIC = 'synthetic'
 _NOW, _BEFORE = 'now', 'before'
 
@@ -74,7 +72,7 @@ class GatedResult:
             When there is none, or it is not readable as one.
         """
         outcome = StudyOutcome.read(path)
-        record = outcome.record
+        record = {**UNSAID, **outcome.record}
         vepd = {
             Cell(judge, group, row.model, row.scenario): row.vepd
             for judge, group in outcome.compared
@@ -98,10 +96,7 @@ class GatedResult:
                 for place, models in runs.items()
                 if REAL in models
             },
-            {
-                **_BEFORE_IT_WAS_THERE,
-                **{name: record[name] for name in (*_MUST_MATCH, _SYNTHETIC) if name in record},
-            },
+            {name: record[name] for name in (*_MUST_MATCH, _SYNTHETIC) if name in record},
             {
                 one['label']: tuple(file['sha256'] for file in one.get('files', ()))
                 for one in record['judges']
