@@ -12,17 +12,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.common.companion import Companion
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.motion.road_classes import ROADS
 from .arguments import add_shared
 from .options import OptionSet
-from .output import load_figures
+from .output import PRELOADED
 
 if TYPE_CHECKING:
-    from sim2real_eval.common.workers import Workers
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import StudyRecording
@@ -81,11 +80,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    with Companion(options.jobs, load_figures) as drawer:
-        return _demonstrate(options, drawer)
+    with Workers(options.jobs) as workers:
+        workers.start(PRELOADED)
+        return _demonstrate(options, workers)
 
 
-def _demonstrate(options: argparse.Namespace, drawer: Companion) -> int:
+def _demonstrate(options: argparse.Namespace, workers: Workers) -> int:
     from .study import carry_out
 
     folder = Path(options.out)
@@ -94,7 +94,7 @@ def _demonstrate(options: argparse.Namespace, drawer: Companion) -> int:
     options.overwrite = _is_another(folder, plan)
 
     @contextlib.contextmanager
-    def beside(outcome: StudyOutcome, workers: Workers) -> Iterator[None]:
+    def beside(outcome: StudyOutcome) -> Iterator[None]:
         (folder / 'SYNTHETIC.txt').write_text(_LABEL, encoding='utf-8')
         place = folder / 'recordings'
         place.mkdir(exist_ok=True)
@@ -104,7 +104,7 @@ def _demonstrate(options: argparse.Namespace, drawer: Companion) -> int:
         yield
         wait()
 
-    status = carry_out(plan, options, drawer, explained=True, beside=beside)
+    status = carry_out(plan, options, workers, explained=True, beside=beside)
     if not (options.json or options.quiet) and status == 0:
         print('\nNext, with your own bags:')
         print('    sim2real vepd --real MY_BAGS/* --models paper --out result')

@@ -243,12 +243,6 @@ def progress_rounds(what: str) -> Iterator[Callable[[int], Callable[[], None]]]:
         yield begin
 
 
-def load_report() -> None:
-    """Load what a study is shown with, for while others read its recordings."""
-    import sim2real_eval.report.study_report  # noqa: F401
+PRELOADED = 'sim2real_eval.cli.preload'
+"""Module that the workers of a study share."""
 
-
-def load_figures() -> None:
-    """Load what its plots are drawn with, in the process that draws them."""
-    import sim2real_eval.report.run_plots
-    import sim2real_eval.report.study_figures  # noqa: F401

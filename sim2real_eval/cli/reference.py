@@ -103,7 +103,7 @@ def _written(
     source: Source, judge: SmootherJudge, chosen: ReferenceOptions, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Make and write one recording; return what there is to say about it."""
-    from sim2real_eval.common.results import recover
+    from sim2real_eval.common.results import remove_unfinished
     from sim2real_eval.judge.smoother.reference import make_reference
     from sim2real_eval.recording.writing import write_recording
     from sim2real_eval.report.reference import reference_figure
@@ -111,7 +111,7 @@ def _written(
 
     recording = source.read()
     target = Path(options.out) / recording.name
-    recover(target)
+    remove_unfinished(target)
     if target.exists():
         raise Sim2RealError(f'{target}: exists already; choose another --out')
     heading = chosen.start_heading

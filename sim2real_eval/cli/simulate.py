@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.common.results import recover
+    from sim2real_eval.common.results import remove_unfinished
     from sim2real_eval.recording.writing import write_recording
     from sim2real_eval.simulation.twin import REAL_SENSOR
     from .models import twins
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
             # Of the sensors that a reference may be made from, none is left then.
             recording = dataclasses.replace(recording.with_messages('gps', None), reference=None)
         target = out / recording.name
-        recover(target)
+        remove_unfinished(target)
         if not target.exists():
             write_recording(recording, target, storage=options.storage)
         elif not _is_same(recording, target, options.storage):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.common.companion import Companion
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.study.options import MOST_RUNS, PAPER_PROFILE
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
@@ -19,15 +19,15 @@ from sim_sensors.core.shipped import config_path
 from .arguments import add_out, add_scenario, add_shared, sources
 from .judge_arguments import add_judge, add_judge_kind, named_judges
 from .options import OptionSet, add_study_options, command_words, optional_text, study_options
-from .output import complain, conclude, load_figures, load_report, progress_bar, report_failures
+from .output import PRELOADED, complain, conclude, progress_bar, report_failures
 from .study_tables import print_study
 
 if TYPE_CHECKING:
-    from sim2real_eval.common.workers import Workers
     from sim2real_eval.report.study_report import StudyReport
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
-    from sim2real_eval.study.study_file import Overrides, StudyFile
+    from sim2real_eval.study.runner import Beside
+    from sim2real_eval.study.study_file import Overrides
 
 HELP = 'a whole experiment from a file: recordings, models, judges, conditions'
 DESCRIPTION = (
@@ -105,11 +105,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    with Companion(options.jobs, load_figures) as drawer:
+    with Workers(options.jobs) as workers:
+        workers.start(PRELOADED)
+        from sim2real_eval.study.plan import StudyPlan
         from sim2real_eval.study.study_file import StudyFile
 
         file = StudyFile.read(options.study, overrides(options))
-        return carry_out(planned(file, options), options, drawer)
+        return carry_out(StudyPlan.of(file), options, workers)
 
 
 def overrides(options: argparse.Namespace) -> Overrides:
@@ -142,35 +144,19 @@ def overrides(options: argparse.Namespace) -> Overrides:
 # What `vepd` and `demo` share with it: a study carried out, and what came of it.
 
 
-def planned(file: StudyFile, options: argparse.Namespace) -> StudyPlan:
-    """Plan a study; what judges and shows it is loaded while others read its recordings."""
-    from sim2real_eval.study.outcome import MARK
-    from sim2real_eval.study.plan import StudyPlan, load_compiled
-
-    def load() -> None:
-        load_report()
-        # Where there is a study already, there may be nothing to judge.
-        is_new = options.overwrite or not Path(options.out, MARK).exists()
-        if is_new and options.jobs > 1 and getattr(options, 'cluster', None) is None:
-            load_compiled(file)
-
-    return StudyPlan.of(file, jobs=options.jobs, meanwhile=load)
-
-
 def carry_out(
     plan: StudyPlan,
     options: argparse.Namespace,
-    drawer: Companion,
+    workers: Workers,
     *,
     explained: bool = False,
-    beside: Callable[[StudyOutcome, Workers], contextlib.AbstractContextManager[None]]
-    | None = None,
+    beside: Beside | None = None,
 ) -> int:
     """Run a study into the folder --out, print it, and return the exit status.
 
-    `options` have out, overwrite, jobs, json, verbose and quiet, cluster and published where there
-    are such; `drawer` draws the plots; `explained`: see `print_study`; `beside`: see `Beside` of
-    `sim2real_eval.study.runner`, here with the workers.
+    `options` have out, overwrite, jobs, json, verbose and quiet, and may have cluster and
+    published. `explained`: see `print_study`; `beside`: see `Beside` of
+    `sim2real_eval.study.runner`.
     """
     from sim2real_eval.study.run import told_failures
 
@@ -179,7 +165,7 @@ def carry_out(
         problem = f'goes with --judge-config {PAPER_PROFILE}, whose numbers were printed'
         raise ParameterError('--published', '', problem)
     try:
-        outcome, report = _judged(plan, options, drawer, beside)
+        outcome, report = _judged(plan, options, workers, beside)
     except (KeyboardInterrupt, SystemExit) as end:
         kept = f'runs that were finished are in {options.out}, and the same command continues'
         there = Path(options.out, 'study.json').exists()
@@ -214,11 +200,10 @@ def carry_out(
 def _judged(
     plan: StudyPlan,
     options: argparse.Namespace,
-    drawer: Companion,
-    beside: Callable[[StudyOutcome, Workers], contextlib.AbstractContextManager[None]] | None,
+    workers: Workers,
+    beside: Beside | None,
 ) -> tuple[StudyOutcome, StudyReport]:
     """Run a study and write all that there is of it."""
-    from sim2real_eval.common.workers import Workers
     from sim2real_eval.report.study_plots import begin_plots
     from sim2real_eval.report.study_report import finish_study
     from sim2real_eval.study.runner import run_study
@@ -226,8 +211,6 @@ def _judged(
     reports: list[StudyReport] = []
     advance: list[Callable[[], None]] = []
     with contextlib.ExitStack() as stack:
-        workers = stack.enter_context(Workers(options.jobs))
-
         def begin(runs: int, known: int, units: int) -> Callable[[], None]:
             if known:
                 print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
@@ -237,8 +220,8 @@ def _judged(
 
         @contextlib.contextmanager
         def write_rest(outcome: StudyOutcome) -> Iterator[None]:
-            plots = begin_plots(Path(options.out), outcome, drawer if drawer.is_apart else workers)
-            with contextlib.nullcontext() if beside is None else beside(outcome, workers):
+            plots = begin_plots(Path(options.out), outcome, workers)
+            with contextlib.nullcontext() if beside is None else beside(outcome):
                 yield
                 reports.append(finish_study(outcome, options.out, plots))
             advance[0]()

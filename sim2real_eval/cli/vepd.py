@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.common.companion import Companion
 from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.study.options import PROFILE, ComparedSensors
@@ -18,8 +18,8 @@ from sim_sensors.core.errors import ParameterError
 from .arguments import add_out, add_scenario, add_shared
 from .judge_arguments import add_judge, add_judge_kind, judged_sources, judges
 from .options import OptionSet, add_study_options, command_words, rarely, study_options
-from .output import conclude, load_figures, print_notes, print_table
-from .study import carry_out, planned
+from .output import PRELOADED, conclude, print_notes, print_table
+from .study import carry_out
 from .study_tables import shown
 
 if TYPE_CHECKING:
@@ -96,11 +96,13 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--out', '', 'is missing; must be the folder to write')
     if options.drop_zeros:
         raise ParameterError('--drop-zeros', '', 'goes with --series only')
-    with Companion(options.jobs, load_figures) as drawer:
-        return _compare(options, drawer)
+    with Workers(options.jobs) as workers:
+        workers.start(PRELOADED)
+        return _compare(options, workers)
 
 
-def _compare(options: argparse.Namespace, drawer: Companion) -> int:
+def _compare(options: argparse.Namespace, workers: Workers) -> int:
+    from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import of_sources
     from sim2real_eval.study.study_file import StudyFile
     from .models import twins
@@ -115,7 +117,7 @@ def _compare(options: argparse.Namespace, drawer: Companion) -> int:
         judges=judges(options),
         command=_command(options),
     )
-    return carry_out(planned(file, options), options, drawer)
+    return carry_out(StudyPlan.of(file), options, workers)
 
 
 def comparison_title(recordings: Sequence[Source], models: Sequence[Twin]) -> str:

@@ -1,134 +1,177 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of results: written whole or not at all, and never over what is not one of ours."""
+"""Results are written beside their place and moved there when they are complete.
+
+A killed command leaves at most a hidden folder `.NAME.tmp-PID`, which the next command that writes
+NAME removes. Files that a result does not name are never deleted.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import importlib.metadata
 import json
 import os
 import platform
+import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from sim_sensors.core.errors import Sim2RealError
-from .locks import Scratch, check_place, hold, left_scratches, remove_scratch, uninterrupted
 
-# What may be written.
+_HOLDERS: dict[Path, int] = {}
+"""Places that this process has locked, and the threads that did."""
+
+
+@contextlib.contextmanager
+def hold(place: str | Path) -> Iterator[None]:
+    """Lock a result folder or file against other commands and threads until the block ends.
+
+    The lock is the file `.NAME.lock` beside the place; it ends with the process. A thread may hold
+    a place twice. Where no lock file can be made, the place is not locked. A place that another
+    command or thread holds, or that cannot be made, is a Sim2RealError.
+    """
+    from filelock import FileLock, Timeout
+
+    target = Path(place).resolve()
+    if _HOLDERS.get(target) == threading.get_ident():
+        yield
+        return
+    if not target.exists():
+        check_place(target)
+    new_parents = [folder for folder in target.parents if not folder.exists()]
+    path = target.with_name(f'.{target.name}.lock')
+    lock = FileLock(path, timeout=0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise Sim2RealError(
+            f'{place}: another command is writing there; wait, or choose another --out'
+        ) from None
+    except (OSError, NotImplementedError) as error:
+        if not target.exists():
+            raise Sim2RealError(f'{place}: cannot be made; {path.parent}: {error}') from None
+        # Beside a mounted folder nothing can be written, and some file systems have no locks.
+    _HOLDERS[target] = threading.get_ident()
+    try:
+        yield
+    finally:
+        del _HOLDERS[target]
+        if lock.is_locked:
+            # Before it is released: afterwards the file may be the lock of another command.
+            with contextlib.suppress(OSError):
+                path.unlink()
+            lock.release()
+        with contextlib.suppress(OSError):
+            for folder in new_parents:
+                folder.rmdir()
+
+
+def check_place(target: Path) -> None:
+    """Raise Sim2RealError if the first existing parent of a place is no writable folder."""
+    parent = next(folder for folder in target.absolute().parents if folder.exists())
+    if not parent.is_dir():
+        raise Sim2RealError(f'{target}: cannot be made; {parent} is a file')
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise Sim2RealError(f'{target}: cannot be made; {parent} is not writable')
 
 
 def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> None:
-    """Refuse a folder that would be overwritten; with `overwrite`, one that is not ours.
+    """Raise Sim2RealError if a result may not be written into a folder.
 
-    Ours holds the file `mark`, as every result of a kind. A folder that cannot be made is refused
-    as well, as far as that shows before the work is done.
+    The folder must be missing or empty. With `overwrite` it may hold an older result of the same
+    kind, which has the file `mark`.
     """
     target = Path(folder)
     check_place(target)
-    recover(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
         raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
     if not (target / mark).is_file():
-        raise Sim2RealError(f'{target}: holds no {mark}, so it is not a result to overwrite')
+        raise Sim2RealError(f'{target}: has no {mark}, so it is not a result to overwrite')
 
 
 def check_result_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) -> None:
-    """Refuse a folder in which the files `names` would be overwritten, or that cannot be made.
-
-    For results that may lie beside other files.
-    """
+    """Raise Sim2RealError if files may not be written into a folder that may hold others."""
     target = Path(folder)
     check_place(target)
     if target.exists() and not target.is_dir():
-        raise Sim2RealError(f'{target}: exists and is no folder; choose another --out')
-    _recover_files(target, names)
-    for name in names:
-        if (target / name).is_dir():
-            raise Sim2RealError(f'{target / name}: is a folder; choose another place')
-        if (target / name).exists() and not overwrite:
-            raise Sim2RealError(
-                f'{target / name}: exists; choose another --out or give --overwrite'
-            )
+        raise Sim2RealError(f'{target}: is not a folder; choose another --out')
+    for path in (target / name for name in names):
+        if path.is_dir():
+            raise Sim2RealError(f'{path}: is a folder; choose another place')
+        if path.exists() and not overwrite:
+            raise Sim2RealError(f'{path}: exists; choose another --out or give --overwrite')
+
+
+@contextlib.contextmanager
+def _unfinished(place: Path, target: Path) -> Iterator[Path]:
+    """Yield a path in a new folder `.NAME.tmp-PID` beside a place, removed when the block ends.
+
+    The path has the last name of `target`. Errors that name a file below it are changed to name
+    the file below `target`.
+    """
+    remove_unfinished(place)
+    folder = place.with_name(f'.{place.name}.tmp-{os.getpid()}')
+    folder.mkdir(parents=True)
+    fresh = folder / target.name
+    try:
+        yield fresh
+    except OSError as error:
+        if error.filename and Path(error.filename).is_relative_to(fresh):
+            error.filename = str(target / Path(error.filename).relative_to(fresh))
+        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_unfinished(place: str | Path) -> None:
+    """Remove the folders that killed commands left while they wrote a place."""
+    target = Path(place).resolve()
+    name = re.compile(rf'\.{re.escape(target.name)}\.tmp-(\d+)')
+    if not target.parent.is_dir():
+        return
+    for folder in target.parent.iterdir():
+        match = name.fullmatch(folder.name)
+        if match and folder.is_dir() and not folder.is_symlink() and not _is_running(match[1]):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_running(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @contextlib.contextmanager
 def fresh_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) -> Iterator[Path]:
-    """Yield an empty folder whose files appear in `folder`, all of them, when the block ends well.
+    """Yield an empty folder whose files are moved into `folder` when the block succeeds.
 
-    They are among `names`; with `overwrite`, others of these names go. A command that is killed
-    while they appear is completed by the next that asks for the place, one killed earlier leaves
-    nothing to it. Refused is what `check_result_files` and `hold` refuse.
+    The files are among `names`. With `overwrite`, older files of these names are replaced or
+    removed; all other files stay. See `check_result_files` and `hold` for errors.
     """
     target = Path(folder).resolve()
     with hold(target / names[0]):
         check_result_files(folder, names, overwrite=overwrite)
-        scratch = Scratch(target, f'.{names[0]}.')
-        try:
-            fresh = scratch.path / 'files'
+        with _unfinished(target / names[0], target) as fresh:
             fresh.mkdir()
-            with _named(fresh, target):
-                yield fresh
+            yield fresh
             check_result_files(folder, names, overwrite=overwrite)
-            stale = [name for name in names if overwrite and not (fresh / name).exists()]
-            (scratch.path / 'stale').write_text(json.dumps(stale), encoding='utf-8')
-            flush(fresh)
-            with uninterrupted():
-                # From here on the files are the result, whoever moves them.
-                (scratch.path / 'stale').rename(scratch.path / _COMPLETE)
-                _move_files(scratch.path, target, names)
-            flush(target, deep=False)
-        finally:
-            scratch.remove()
-
-
-@contextlib.contextmanager
-def _named(made: Path, target: Path) -> Iterator[None]:
-    """Let errors of files in a folder that is made name the place that the user named."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename and Path(error.filename).is_relative_to(made):
-            error.filename = str(target / Path(error.filename).relative_to(made))
-        raise
-
-
-_COMPLETE = 'complete'
-
-
-def _move_files(scratch: Path, target: Path, names: Sequence[str]) -> None:
-    """Move files to their place if they are complete; those of no other names.
-
-    A folder of somebody else may hold what only looks like one of ours.
-    """
-    files = scratch / 'files'
-    try:
-        stale = json.loads((scratch / _COMPLETE).read_text(encoding='utf-8'))
-    except (FileNotFoundError, ValueError):
-        return
-    for name in names:
-        if isinstance(stale, list) and name in stale:
-            (target / name).unlink(missing_ok=True)
-        if not files.is_symlink() and (files / name).is_file():
-            (files / name).replace(target / name)
-
-
-def _recover_files(target: Path, names: Sequence[str]) -> None:
-    """Complete or remove what killed commands have left of files that appear together."""
-    for left in left_scratches(target, f'.{names[0]}.'):
-        _move_files(left, target, names)
-        with contextlib.suppress(OSError):
-            remove_scratch(left)
-
-
-# How a folder is written: beside its place, to appear as a whole.
+            for name in names:
+                if (fresh / name).exists():
+                    (fresh / name).replace(target / name)
+                else:
+                    (target / name).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -139,175 +182,104 @@ def fresh_folder(
     overwrite: bool,
     older: Callable[[Any], Iterable[str]] = lambda record: (),
 ) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of `folder` when the block ends well.
+    """Yield an empty folder that becomes the result `folder` when the block succeeds.
 
-    Of an older result the files go that the new one writes as well, and those under the globs
-    that `older` makes of the JSON content of its mark; all others are not ours and stay. Refused
-    is what `check_result_folder`, `hold` and `new_folder` refuse.
+    With `overwrite`, an older result gives way: files that the new one writes too are replaced,
+    and files that match the globs `older(JSON content of the mark)` are removed. All other files
+    stay. See `check_result_folder`, `hold` and `new_folder` for errors.
     """
-    target = Path(folder)
+    target = Path(folder).resolve()
     with hold(folder):
         check_result_folder(folder, mark, overwrite=overwrite)
-        is_ours = (target / mark).is_file()
+        is_result = (target / mark).is_file()
         globs: list[str] = []
-        if is_ours:
-            # Whatever is wrong with an older mark, all that it does not name stays.
+        if is_result:
+            # Nothing is removed that a damaged mark does not name.
             with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
                 globs += older(json.loads((target / mark).read_text(encoding='utf-8')))
-        with new_folder(folder, lambda: is_ours and (target / mark).is_file(), globs) as fresh:
+        with _unfinished(target, target) as fresh:
             fresh.mkdir()
             yield fresh
+            if is_result and (target / mark).is_file() and _fits_into(fresh, target):
+                _replace_result(fresh, target, mark, globs)
+            else:
+                _appear(fresh, target)
 
 
 @contextlib.contextmanager
 def new_folder(
-    folder: str | Path,
-    replaces: Callable[[], bool] = lambda: False,
-    older: Iterable[str] = ('**/*',),
+    folder: str | Path, replaces: Callable[[], bool] = lambda: False
 ) -> Iterator[Path]:
-    """Yield a path, not made yet, of the same name; what is there moves to `folder` at the end.
+    """Yield a path, not made yet, that becomes the folder `folder` when the block succeeds.
 
-    Nothing that others have put there is lost: single files move into the new folder; from a
-    folder that is not replaced, or a file of the same name, the new one keeps away, and a
-    Sim2RealError says where it is.
-
-    Parameters
-    ----------
-    folder : str or Path
-    replaces : callable
-        Asked at the end whether the folder that is there is to be replaced.
-    older : iterable of str
-        Globs of the files that are ours already, beside those that are written again.
+    A folder that is there is replaced as a whole if `replaces()` is True then. Otherwise the new
+    folder is kept beside it, and a Sim2RealError says where.
     """
     target = Path(folder).resolve()
-    before = _files(target)
-    stale = set[Path]().union(*(_matches(target, glob) for glob in older))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    recover(target)
-    scratch = Scratch(target.parent, f'.{target.name}.')
-    fresh, old = _parts(scratch.path, target)
-    try:
-        with _named(fresh, target):
-            yield fresh
-        if replaces():
-            target.rename(old)
-            ours = {path for path in before if path in stale or (fresh / path).is_file()}
-            theirs = _files(old) - ours
-            if any(_collides(fresh, path) for path in theirs):
-                old.rename(target)
-            for path in theirs if old.exists() else ():
-                (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(old / path, fresh / path, follow_symlinks=False)
-        flush(fresh)
-        _appear(fresh, target, str(folder))
-        flush(target.parent, deep=False)
-    finally:
-        with uninterrupted():
-            if old.exists() and not target.exists():
-                old.rename(target)
-            scratch.remove()
+    with _unfinished(target, target) as fresh:
+        yield fresh
+        if target.exists() and replaces():
+            target.rename(fresh.with_name(f'{target.name}.older'))
+        _appear(fresh, target)
 
 
-def _parts(scratch: Path, target: Path) -> tuple[Path, Path]:
-    """Return where the new folder is made, and where the older one is while they change places."""
-    return scratch / target.name, scratch / f'{target.name}.old'
-
-
-def recover(place: Path) -> None:
-    """Remove what killed commands have left beside a place, but no result.
-
-    One that was killed while an older result gave way to its own had that put back; where
-    something else has come meanwhile, both stay.
-    """
-    target = place.resolve()
-    for left in left_scratches(target.parent, f'.{target.name}.'):
-        fresh, old = _parts(left, target)
-        if old.exists() and not target.exists():
-            old.rename(target)
-        if not (old.exists() and fresh.exists()):
-            with contextlib.suppress(OSError):
-                remove_scratch(left)
-
-
-def _appear(fresh: Path, target: Path, shown: str) -> None:
-    """Move a folder to its place; beside it when that is taken."""
+def _appear(fresh: Path, target: Path) -> None:
+    """Move a folder to its place, or beside the place if something is there."""
     with contextlib.suppress(OSError):
-        target.rmdir()  # empty, or it fails
-    try:
-        # Onto a file or a folder with anything in it this fails.
+        target.rmdir()  # fails unless it is an empty folder
+    if not target.exists():
         fresh.rename(target)
-    except OSError:
-        kept = Path(tempfile.mkdtemp(prefix=f'{target.name}.', dir=target.parent))
-        kept.rmdir()
-        fresh.rename(kept)
-        raise Sim2RealError(
-            f'{shown}: appeared or changed during the run and is not replaced; the result is in '
-            f'{kept}'
-        ) from None
-
-
-def _files(folder: Path) -> set[Path]:
-    return {
-        path.relative_to(folder)
-        for path in folder.rglob('*')
-        if path.is_symlink() or not path.is_dir()
-    }
-
-
-def _collides(folder: Path, path: Path) -> bool:
-    """Say whether something has the place of a file in a folder, or a file that of its folders."""
-    return (folder / path).exists() or any((folder / each).is_file() for each in path.parents)
-
-
-def _matches(folder: Path, glob: str) -> set[Path]:
-    """Return what a glob, perhaps of a damaged record, names in a folder."""
-    with contextlib.suppress(ValueError, NotImplementedError, OSError):
-        return {path.relative_to(folder) for path in folder.glob(glob)}
-    return set()
-
-
-# What a power cut does not take away.
-
-_AT_ONCE = 8  # a disk writes several at a time
-
-
-def flush(place: Path, *, deep: bool = True) -> None:
-    """Wait until a file, or a folder with all that is in it, is on the disk.
-
-    Until then a power cut may leave a file of the right name with nothing in it. Without `deep`,
-    of a folder only which names it holds.
-    """
-    paths = [place, *(place.rglob('*') if deep else ())]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(_flush, paths))
-
-
-def _flush(path: Path) -> None:
-    # A pipe would wait for its reader; Windows opens no folders.
-    if path.is_symlink() or not (path.is_file() or (path.is_dir() and os.name == 'posix')):
         return
-    try:
-        descriptor = os.open(path, os.O_RDONLY if os.name == 'posix' else os.O_RDWR)
-    except PermissionError:
-        return  # of another user
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that cannot
-            raise
-    finally:
-        os.close(descriptor)
+    kept = Path(tempfile.mkdtemp(prefix=f'{target.name}.', dir=target.parent))
+    kept.rmdir()
+    fresh.rename(kept)
+    raise Sim2RealError(
+        f'{target}: appeared or changed during the run and is not replaced; the result is in '
+        f'{kept}'
+    )
 
 
-# What a result was made with: versions of the software and digests of the files.
+def _files(folder: Path) -> list[Path]:
+    """Return the files and links below a folder, relative to it."""
+    paths = folder.rglob('*')
+    return [path.relative_to(folder) for path in paths if path.is_symlink() or not path.is_dir()]
+
+
+def _fits_into(fresh: Path, target: Path) -> bool:
+    """Return whether no new file has the name of an old folder, and no new folder of a file."""
+    return not any(
+        (target / file).is_dir() or any((target / parent).is_file() for parent in file.parents)
+        for file in _files(fresh)
+    )
+
+
+def _replace_result(fresh: Path, target: Path, mark: str, globs: Iterable[str]) -> None:
+    """Move the files of a new result over those of an older one.
+
+    The older mark is removed first and the new one comes last: without it, a folder is no result.
+    """
+    (target / mark).unlink()
+    for glob in globs:
+        # A damaged record may hold a pattern that is not allowed.
+        with contextlib.suppress(ValueError, NotImplementedError, OSError):
+            for path in list(target.glob(glob)):
+                path.unlink()
+                if not any(path.parent.iterdir()):
+                    path.parent.rmdir()
+    for file in sorted(_files(fresh), key=lambda file: file == Path(mark)):
+        (target / file).parent.mkdir(parents=True, exist_ok=True)
+        (fresh / file).replace(target / file)
+
 
 _PACKAGES = ('sim2real_sensors', 'numpy', 'scipy', 'numba', 'pyproj', 'rosbags')
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python, of this package and of the libraries that shape results."""
-    found = {'python': platform.python_version()}
-    return found | {package: version(package) for package in _PACKAGES}
+    """Return the versions of Python, this package and the libraries that affect results."""
+    return {
+        'python': platform.python_version(),
+        **{package: version(package) for package in _PACKAGES},
+    }
 
 
 def version(package: str) -> str:
@@ -319,5 +291,5 @@ def version(package: str) -> str:
 
 
 def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file's contents as hexadecimal text."""
+    """Return the SHA-256 of a file as hexadecimal text."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()

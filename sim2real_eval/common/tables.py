@@ -115,7 +115,7 @@ def new_file(path: str | Path) -> Iterator[IO[bytes]]:
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     # Not tempfile: it makes private files, and a result is as readable as any other new file.
-    temporary = target.with_name(f'.{target.name}.{os.getpid()}.tmp')
+    temporary = target.with_name(f'.{target.name}.tmp-{os.getpid()}')
     try:
         with temporary.open('wb') as file:
             yield file

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim2real_eval.common.companion import Companion
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
@@ -40,7 +39,7 @@ _Overlay = tuple[VelocitySeries, Mapping[str, VelocitySeries]]  # real and, by m
 
 
 def begin_plots(
-    folder: Path, outcome: StudyOutcome, drawer: Workers | Companion
+    folder: Path, outcome: StudyOutcome, workers: Workers
 ) -> Callable[[], list[list[Path]]]:
     """Begin to draw a study into plots/ in its folder; return what waits for the files.
 
@@ -75,11 +74,11 @@ def begin_plots(
                 **labels,
             )
     # The slowest first.
-    waits = [drawer.begin_map(_save, list(figures.items())[::-1])]
+    waits = [workers.begin_map(_save, list(figures.items())[::-1])]
     tables = side_results(outcome).overall_metrics[:MOST_DRAWN]
     if lines := [metric_lines(table) for table in tables]:
         ranks = (folder / 'metrics.png', partial(_ranks, lines))
-        waits.append(drawer.begin_map(_save, [ranks]))
+        waits.append(workers.begin_map(_save, [ranks]))
     return lambda: [wait() for wait in waits]
 
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.common.locks import hold
-from sim2real_eval.common.results import check_result_folder, flush
+from sim2real_eval.common.results import check_result_folder, hold
 from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
@@ -163,7 +162,7 @@ def _numbers(runs: Iterable[StudyRun]) -> list[int]:
 
 def _write_record(folder: Path, record: Mapping[str, Any]) -> None:
     text = json.dumps(sealed(record), indent=1, ensure_ascii=False, allow_nan=False) + '\n'
-    flush(write_bytes(folder / MARK, text.encode()))
+    write_bytes(folder / MARK, text.encode())
 
 
 def _check_same(folder: Path, plan: StudyPlan) -> None:

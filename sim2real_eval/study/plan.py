@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import file_digest, versions
-from sim2real_eval.common.workers import Workers, can_copy
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.frames import TransformFile
@@ -26,7 +25,7 @@ from sim_sensors.world.world import World, load_world
 from .adapting import adapted
 from .judges import StudyJudge
 from .options import UNSAID, StudyOptions
-from .recordings import PathDrive, StandIn, StudyRecording, begin_reading
+from .recordings import PathDrive, StandIn, StudyRecording, read_contents
 from .run import EstimateSignals, RunKey, StudyFailure, StudyRun
 from .run_plan import Judging, PlannedRun, RunPlan
 from .study_file import Overrides, StudyFile
@@ -186,23 +185,15 @@ class StudyPlan:
         return cls.of(StudyFile.read(name_or_path, overrides))
 
     @classmethod
-    def of(
-        cls, file: StudyFile, *, jobs: int = 1, meanwhile: Callable[[], object] | None = None
-    ) -> StudyPlan:
-        """Plan a study; up to `jobs` processes read its recordings, where they are copies of this
-        one, and `meanwhile` is called.
+    def of(cls, file: StudyFile) -> StudyPlan:
+        """Plan a study; read its recordings.
 
         Raises
         ------
         Sim2RealError
-            When simulated sensors cannot follow drives as they are asked to.
+            When simulated sensors cannot follow drives as the file asks.
         """
-        count = sum(one.has_real_run for one in file.recordings)
-        with Workers(min(jobs, count) if can_copy() else 1) as readers:
-            read = begin_reading(file.recordings, readers)
-            if meanwhile is not None:
-                meanwhile()
-            file = dataclasses.replace(file, recordings=read())
+        file = dataclasses.replace(file, recordings=read_contents(file.recordings))
         options, told = adapted(file.options, file.recordings, file.twins, file.judges)
         file = dataclasses.replace(file, options=options)
         recordings = file.recordings

@@ -6,11 +6,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import glob
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Source
@@ -221,7 +220,7 @@ class StudyRecording:
     origin: Source | StandIn | PathDrive
     # What recordings share that are not independent: a drive, a day, a receiver.
     block: str = ''
-    # What was read of it, see `begin_reading`.
+    # What was read of it, see `read_contents`.
     content: Recording | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -322,26 +321,21 @@ def of_sources(sources: Sequence[Source]) -> tuple[StudyRecording, ...]:
 _MOST_KEPT = 1 << 25  # bytes of files of all recordings
 
 
-def begin_reading(
-    recordings: Sequence[StudyRecording], workers: Workers
-) -> Callable[[], tuple[StudyRecording, ...]]:
-    """Begin to read recordings; return what waits for them, with what is in them.
+def read_contents(recordings: Sequence[StudyRecording]) -> tuple[StudyRecording, ...]:
+    """Return recordings with their contents, so that each is read once.
 
-    So they are read once. Where several are large they are not read here: what needs one reads it,
-    and one at a time is in memory. A recording that cannot be read fails where it is needed.
+    Several large recordings are not read here, so that one at a time is in memory. A recording
+    that cannot be read fails where it is needed.
     """
     sources = [one.origin for one in recordings if isinstance(one.origin, Source)]
     if len(sources) > 1 and sum(map(_size, sources)) > _MOST_KEPT:
-        sources = []
-    wait = workers.begin_map(_content, sources)
-
-    def read() -> tuple[StudyRecording, ...]:
-        found: dict[int, Recording | None] = dict(zip(map(id, sources), wait(), strict=True))
-        return tuple(
-            dataclasses.replace(one, content=found.get(id(one.origin))) for one in recordings
-        )
-
-    return read
+        return tuple(recordings)
+    return tuple(
+        dataclasses.replace(one, content=_content(one.origin))
+        if isinstance(one.origin, Source)
+        else one
+        for one in recordings
+    )
 
 
 def _content(source: Source) -> Recording | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import Finding, merge_models, shared_findings, to_records
-from sim2real_eval.common.results import flush, versions
+from sim2real_eval.common.results import versions
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.reading import Source
 from sim_sensors.core.errors import ParameterError, Sim2RealError
@@ -78,11 +78,11 @@ def run_study(
             for unit in plan.units(workers.jobs)
             if not unit.run_groups().keys() <= known.keys()
         ]
-        if workers.jobs > 1:
-            if units and cluster is None:
-                load_compiled(plan.file)
-            # Before a thread shows progress: copies of this process need not load that again.
-            workers.start()
+        kinds = {judge.kind for judge in plan.file.judges}
+        is_loaded = workers.preloaded and kinds == {'embedded'}
+        if workers.jobs > 1 and units and cluster is None and not is_loaded:
+            # Workers that compile the same loop at once would do the work several times.
+            load_compiled(plan.file)
         progress = None if begin is None else begin(len(groups), len(known), len(units))
         if cluster is None:
             work = functools.partial(_judge, folder=target, stored=frozenset(known))
@@ -154,7 +154,6 @@ def conclude(
     with contextlib.nullcontext() if beside is None else beside(outcome):
         wait()
         write_study(folder, outcome)
-    flush(folder)
     return outcome
 
 
