@@ -1,22 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `import sim2real_eval` shows: from a recording to VEPD in a few calls.
+"""The Python interface of `import sim2real_eval`: from a recording to VEPD in a few calls.
 
-Every call is one step of what `sim2real vepd` and `sim2real study` do, by the same functions.
+The functions are those that `sim2real vepd` and `sim2real study` call.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sim2real_eval.common.findings import by_severity
+from sim2real_eval.common.findings import (
+    Finding,
+    Severity,
+    by_severity,
+    merge_findings,
+    to_records,
+)
+from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, completed, load_judge
-from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.metrics.series import velocity_series
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.distances import Vepd
+from sim2real_eval.metrics.distances import vepd as distance_of
+from sim2real_eval.metrics.options import MetricError, MetricOptions
+from sim2real_eval.metrics.scores import RunScore, advice, prepare, score_run
+from sim2real_eval.metrics.series import VelocitySeries, velocity_series
+from sim2real_eval.metrics.uncertainty.assessment import uncertainty
+from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
+from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, required
 from sim2real_eval.recording.writing import write_recording
@@ -32,7 +44,11 @@ from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.magnetometer.magnetometer import MAG, Magnetometer
 from sim_sensors.motion.trajectory import Motion
-from .evaluation import EvaluatedRun, VepdResult, vepd
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 M = TypeVar('M', bound=Parameters)
 
@@ -52,6 +68,313 @@ __all__ = [
 ]
 
 
+_MODEL = 'simulated'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EvaluatedRun:
+    """The scored estimate of one recording; see `run_judge`.
+
+    Attributes
+    ----------
+    name, scenario : str
+        Names of the recording. `vepd` pairs real and simulated runs of one name.
+    series : VelocitySeries
+        Estimated and true speed over time, m/s and s, without the warm-up.
+    score : RunScore
+        RMSE (m/s) and difference of Wiener entropy.
+    metric : MetricOptions
+        Options of the score; compared runs must have the same.
+    judge : str
+        Name of the judge; empty for series from another estimator.
+    estimate : JudgedRun or None
+        Estimates of the judge; None for series from another estimator.
+    notes : tuple of Finding
+        Findings about recording, judge and score.
+
+    Examples
+    --------
+    A series from another estimator:
+
+    >>> from sim2real_eval.metrics import VelocitySeries
+    >>> series = VelocitySeries([0.0, 5.0, 10.0], [1.0, 2.1, 3.0], [0.0, 10.0], [1.0, 3.0])
+    >>> print(EvaluatedRun.of_series(series, 'lap1', 'line'))
+    lap1 (line): RMSE 0.211 m/s, entropy difference 0.1191
+    """
+
+    name: str
+    scenario: str
+    series: VelocitySeries
+    score: RunScore
+    metric: MetricOptions = dataclasses.field(default_factory=MetricOptions)
+    judge: str = ''
+    estimate: JudgedRun | None = None
+    notes: tuple[Finding, ...] = ()
+
+    @classmethod
+    def of_series(
+        cls,
+        series: VelocitySeries,
+        name: str,
+        scenario: str = 'default',
+        *,
+        metric: MetricOptions | None = None,
+    ) -> EvaluatedRun:
+        """Score estimated and true speeds of any estimator.
+
+        Raises
+        ------
+        Sim2RealError
+            When the series cannot be scored.
+        """
+        metric = metric or MetricOptions()
+        prepared = prepare(series, metric)
+        # `prepare` has left out the warm-up and re-zeroed the speeds.
+        score = score_run(prepared, dataclasses.replace(metric, warmup=0.0, rezero='none'))
+        return cls(name, scenario, prepared, score, metric, notes=tuple(advice(series, metric)))
+
+    def __str__(self) -> str:
+        return (
+            f'{self.name} ({self.scenario}): RMSE {self.score.rmse:.4g} m/s, '
+            f'entropy difference {self.score.entropy_difference:.4g}'
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VepdResult:
+    """VEPD between real and simulated runs, and its uncertainty; see `vepd`.
+
+    Attributes
+    ----------
+    distance : Vepd
+        Distance between the runs, and its two parts.
+    uncertainty : DistanceUncertainty
+        Interval, null distribution and p-value.
+    level : float
+        Level of the interval.
+    real, simulated : tuple of EvaluatedRun
+    notes : tuple of Finding
+        Findings about the statistics and about the runs, the most severe first.
+
+    Examples
+    --------
+    >>> from sim2real_eval.metrics import VelocitySeries
+    >>> series = VelocitySeries([0.0, 5.0, 10.0], [1.0, 2.1, 3.0], [0.0, 10.0], [1.0, 3.0])
+    >>> run = EvaluatedRun.of_series(series, 'lap1')
+    >>> result = vepd([run], [run])
+    >>> result.vepd, result.interval, len(result.to_dict()['runs'])
+    (0.0, None, 2)
+    """
+
+    distance: Vepd
+    uncertainty: DistanceUncertainty
+    level: float
+    real: tuple[EvaluatedRun, ...]
+    simulated: tuple[EvaluatedRun, ...]
+    notes: tuple[Finding, ...]
+
+    @property
+    def vepd(self) -> float:
+        """The distance: mean of `w_rmse` (m/s) and `w_entropy` (dimensionless)."""
+        return self.distance.vepd
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Interval of the distance between the two processes; None with too few motions."""
+        low, high = self.uncertainty.low, self.uncertainty.high
+        return None if low is None or high is None else (low, high)
+
+    @property
+    def p_value(self) -> float | None:
+        """Probability of a distance at least this large if the model were identical to reality.
+
+        It is None with too few motions.
+        """
+        return self.uncertainty.p_value
+
+    def __str__(self) -> str:
+        distance, interval = self.distance, self.interval
+        bounds = 'unknown' if interval is None else f'{interval[0]:.4g} to {interval[1]:.4g}'
+        p_value = 'unknown' if self.p_value is None else f'{self.p_value:.3g}'
+        lines = [
+            f'VEPD {distance.vepd:.4g}: {distance.n_real} real, {distance.n_sim} simulated runs',
+            f'  W1 of RMSE          {distance.w_rmse:.4g} m/s',
+            f'  W2 of entropy       {distance.w_entropy:.4g}',
+            f'  {self.level:.0%} interval        {bounds}',
+            f'  p-value             {p_value}',
+        ]
+        notes = [
+            note for note in self.notes if note.severity is Severity.DECISIVE or not note.runs
+        ]
+        count = len(self.notes) - len(notes)
+        more = [f'  {count} more in .notes'] if count else []
+        return '\n'.join([*lines, *(f'  note: {note}' for note in notes), *more])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return distance, uncertainty, notes and a row per run as plain values for JSON."""
+        return {
+            **dataclasses.asdict(self.distance),
+            'level': self.level,
+            'uncertainty': dataclasses.asdict(self.uncertainty),
+            'notes': to_records(self.notes),
+            'runs': self._rows(),
+        }
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return a table with the score of each run.
+
+        Raises
+        ------
+        Sim2RealError
+            When pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise Sim2RealError(
+                'to_dataframe needs pandas, which is not installed; '
+                "pip install 'sim2real_sensors[pandas]', or take to_dict()"
+            ) from None
+        return pandas.DataFrame(self._rows())
+
+    def plot(self, target: str | Path | Axes | None = None) -> Figure:
+        """Plot the entropy difference of each run over its RMSE.
+
+        Parameters
+        ----------
+        target : str, Path or Axes, optional
+            PNG file to write, or axes to draw on; by default a new figure.
+        """
+        from matplotlib.axes import Axes
+
+        from sim2real_eval.report.palette import REAL_COLOUR, model_colours
+        from sim2real_eval.report.style import new_figure, save_png, tidy
+
+        axes = target if isinstance(target, Axes) else new_figure(5.0, 3.6).add_subplot()
+        for label, runs, colour, marker in (
+            ('real', self.real, REAL_COLOUR, 'o'),
+            ('simulated', self.simulated, model_colours([_MODEL])[_MODEL], '^'),
+        ):
+            axes.scatter(
+                [run.score.rmse for run in runs],
+                [run.score.entropy_difference for run in runs],
+                label=f'{label} ({len(runs)})',
+                color=colour,
+                marker=marker,
+                s=20,
+            )
+        axes.set_xlabel('RMSE of speed [m/s]', fontsize=9)
+        axes.set_ylabel('Wiener entropy difference [1]', fontsize=9)
+        axes.set_title(f'VEPD {self.vepd:.4g}', fontsize=10)
+        axes.legend(fontsize=8, frameon=False)
+        tidy(axes)
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        if isinstance(target, str | Path):
+            save_png(figure, target)
+        return figure
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                'source': source,
+                'recording': run.name,
+                'scenario': run.scenario,
+                **dataclasses.asdict(run.score),
+            }
+            for source, runs in (('real', self.real), (_MODEL, self.simulated))
+            for run in runs
+        ]
+
+
+def vepd(
+    real: Sequence[EvaluatedRun],
+    simulated: Sequence[EvaluatedRun],
+    *,
+    options: UncertaintyOptions | None = None,
+    seed: int = 0,
+) -> VepdResult:
+    """Compute VEPD between real and simulated runs, and its uncertainty.
+
+    Parameters
+    ----------
+    real, simulated : sequence of EvaluatedRun
+        Runs of one name follow the same motion, so they are paired.
+    options : UncertaintyOptions, optional
+        Number of resamples and level of the interval.
+    seed : int
+        Seed of the resampling.
+
+    Raises
+    ------
+    MetricError
+        When a side is not a list of one or more runs, runs have different judges or options of
+        the score, or two real runs of a scenario have the same name.
+    ParameterError
+        When the seed is not an integer >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sim2real_eval.metrics import VelocitySeries
+    >>> rng = np.random.default_rng(1)
+    >>> time = np.arange(0.0, 20.0, 0.05)
+    >>> truth = 1.0 - np.cos(time)
+    >>> def runs(noise):
+    ...     errors = noise * rng.standard_normal((8, len(time)))
+    ...     series = [VelocitySeries(time, truth + error, time, truth) for error in errors]
+    ...     return [EvaluatedRun.of_series(one, f'run{k}') for k, one in enumerate(series)]
+    >>> result = vepd(runs(0.1), runs(0.2))
+    >>> print(result)
+    VEPD 0.09116: 8 real, 8 simulated runs
+      W1 of RMSE          0.06592 m/s
+      W2 of entropy       0.1164
+      95% interval        0.08048 to 0.09977
+      p-value             0.00781
+    >>> result.to_dict()['n_real'], len(result.to_dict()['runs'])
+    (8, 16)
+    """
+    options = options or UncertaintyOptions()
+    whole_number('vepd', 'seed', seed, 0)
+    for side in (real, simulated):
+        if not isinstance(side, Sequence) or not all(
+            isinstance(run, EvaluatedRun) for run in side
+        ):
+            raise MetricError(
+                f'vepd: {reprlib.repr(side)} is not allowed; must be a list of EvaluatedRun, '
+                'which run_judge makes of recordings'
+            )
+    settings = [{'judge': run.judge, **run.metric.to_mapping()} for run in (*real, *simulated)]
+    for key, value in settings[0].items() if settings else ():
+        different = [setting[key] for setting in settings if setting[key] != value]
+        if different:
+            problem = f'{key} is {value!r} in some runs and {different[0]!r} in others'
+            raise MetricError(f'vepd: {problem}; must be the same in all')
+    names = [(run.scenario, run.name) for run in real]
+    for scenario, name in names:
+        if names.count((scenario, name)) > 1:
+            raise MetricError(f'{name}: is the name of several real runs; must be of one')
+    if not real or not simulated:
+        raise MetricError(
+            f'{len(real)} real and {len(simulated)} simulated runs; must be one or more of each'
+        )
+    distance = distance_of([run.score for run in real], [run.score for run in simulated])
+    known = uncertainty(_scored(real), {_MODEL: _scored(simulated)}, options, seed=seed)
+    run_notes = merge_findings(
+        (name, run.notes) for name, runs in (('real', real), (_MODEL, simulated)) for run in runs
+    )
+    notes = tuple(by_severity([*known.notes, *run_notes]))
+    return VepdResult(
+        distance, known.of(_MODEL), options.level, tuple(real), tuple(simulated), notes
+    )
+
+
+def _scored(runs: Sequence[EvaluatedRun]) -> ScoredRuns:
+    return ScoredRuns.of_scores(
+        [run.score for run in runs], [run.name for run in runs], [run.scenario for run in runs]
+    )
+
+
 def simulate(
     recording: Recording | Motion,
     gps: str | Path | GpsModel | None = None,
@@ -65,34 +388,34 @@ def simulate(
     name: str = 'drive',
     scenario: str = 'default',
 ) -> Recording:
-    """Return the recording with simulated sensors on its true motion in place of its own.
+    """Return a recording with simulated sensors on its true motion instead of its own.
 
     Parameters
     ----------
     recording : Recording or Motion
-        Recording with truth: the result is cut to the time for which there is some. Or a motion,
-        of which a recording is made that stands for a real one.
+        Recording with ground truth, to whose time span the result is cut; or a motion, of which a
+        recording is made that stands for a real one.
     gps, imu : str, Path or model, optional
-        Name of a shipped model, YAML file or model; None or `real`: the recording's own stays.
+        Name of a shipped model, YAML file or model; None or `real` keeps the recorded sensor.
     mag : str, Path or model, optional
-        Magnetometer likewise. It measures the field that the recording's own one measures first,
-        without one that of the default world.
+        Magnetometer likewise. It is in the field that the recorded one measured first, otherwise
+        in that of the default world.
     seed : int
-        Of all random draws.
+        Seed of all random draws.
     repetition : int
-        From 1; another number gives another draw of the same noise.
+        Number from 1; each gives another draw of the same noise.
     match_rates : bool
-        Give simulated sensors the rates of the real ones instead of their models' own.
+        Whether simulated sensors have the rates of the real ones instead of their models' own.
     base_frame : str
         Body frame of the robot.
     name, scenario : str
-        Of the recording that is made of a motion; a twin has those of its recording.
+        Names of the recording that is made of a motion; others keep those of their recording.
 
     Raises
     ------
     Sim2RealError
-        For an unknown or wrong model, a seed or repetition out of range, when no model is given,
-        or when the recording lacks truth.
+        When a model is unknown or wrong, no model is given, a seed or repetition is out of range,
+        or the recording has no ground truth.
 
     Examples
     --------
@@ -117,23 +440,22 @@ def simulate(
         others={} if field is None else {'mag': field},
     )
     if not twin.models:
-        raise Sim2RealError(
-            'simulate: none of gps, imu, mag is given a model; must be one at least'
-        )
+        raise Sim2RealError('simulate: gps, imu and mag have no model; must be given one or more')
     if not isinstance(recording, Recording):
         return synthetic_recording(recording, twin, seed=seed, run=name, scenario=scenario)
     make = TwinMaker if field is None else maker_with_field
     maker = make(recording, world=None, seed=seed, base_frame=base_frame)
     twin = maker.at_real_rates(twin) if match_rates else twin
-    made = maker.make(twin, repetition)
-    told = [note for note in maker.model_notes(twin) if note not in made.notes]
-    return dataclasses.replace(made, notes=(*made.notes, *told))
+    simulated = maker.make(twin, repetition)
+    notes = [note for note in maker.model_notes(twin) if note not in simulated.notes]
+    return dataclasses.replace(simulated, notes=(*simulated.notes, *notes))
 
 
-def _model(given: str | Path | M | None, load: Callable[[str | Path], M]) -> M | None:
-    if given is None or given == REAL_SENSOR:
+def _model(model: str | Path | M | None, load: Callable[[str | Path], M]) -> M | None:
+    """Return a model, loaded if it is a name or file; None if the recorded sensor stays."""
+    if model is None or model == REAL_SENSOR:
         return None
-    return load(given) if isinstance(given, str | Path) else given
+    return load(model) if isinstance(model, str | Path) else model
 
 
 def run_judge(
@@ -145,30 +467,30 @@ def run_judge(
     start_heading: bool = False,
     off_ticks: bool = False,
 ) -> EvaluatedRun:
-    """Estimate the velocity in a recording, real or simulated, and score it against its truth.
+    """Estimate the velocity in a recording and score it against its ground truth.
 
     Parameters
     ----------
     recording : Recording
-        With truth.
+        Real or simulated recording with ground truth.
     judge : str, Path or object
-        Shipped profile or parameter file of ekf_node or ukf_node; another judge by its name,
-        such as `error_state`, or as a class in a file, `my_filter.py:MyFilter`; or an object with
-        `judge(recording)`.
+        Shipped profile or parameter file of ekf_node or ukf_node; name of another judge, such as
+        `error_state`; class in a file, `my_filter.py:MyFilter`; or object with `judge(recording)`.
     component : {'horizontal', 'forward', 'x', 'y'}
         Speed that is compared; see `sim2real_eval.metrics.speed`.
     metric : MetricOptions, optional
-        The paper's when omitted.
+        By default the options of the paper.
     start_heading : bool
-        Start the judge with the true heading, as `sim2real vepd` does where the real recording
-        has no orientation.
+        Whether the judge starts with the true heading, as in `sim2real vepd` for a real recording
+        without orientation.
     off_ticks : bool
-        Start the judge 10 us late, as that does where fixes are stamped on the judge's ticks.
+        Whether the judge starts 10 us late, as there for fixes that are stamped on its ticks.
 
     Raises
     ------
     Sim2RealError
-        When the recording lacks truth or what the judge needs, or the judge diverged.
+        When the recording has no ground truth or lacks what the judge needs, or the judge
+        diverges.
 
     Examples
     --------
@@ -186,11 +508,11 @@ def run_judge(
             f'{reprlib.repr(metric)} is not allowed; must be MetricOptions, such as '
             'MetricOptions(warmup=5.0)',
         )
-    for name, given in (('start_heading', start_heading), ('off_ticks', off_ticks)):
-        if not isinstance(given, bool):
-            problem = f'{given!r} is not allowed; must be True or False'
+    for name, value in (('start_heading', start_heading), ('off_ticks', off_ticks)):
+        if not isinstance(value, bool):
+            problem = f'{value!r} is not allowed; must be True or False'
             raise ParameterError('run_judge', name, problem)
-    setup = _judge_of(judge) if isinstance(judge, str | Path) else completed(judge)
+    setup = _load_judge(judge) if isinstance(judge, str | Path) else completed(judge)
     maker = TwinMaker(recording, seed=0, base_frame=setup.base_link_frame)
     heading = true_heading(maker.truth) if start_heading else None
     start_ns = maker.start_ns + OFF_TICKS_NS * off_ticks
@@ -199,12 +521,11 @@ def run_judge(
         judged, maker.truth, origin_ns=maker.start_ns, component=component, name=recording.name
     )
     run = EvaluatedRun.of_series(series, recording.name, recording.scenario, metric=metric)
-    about = (*recording.notes, *maker.remarks, *judged.notes, *run.notes)
-    about = tuple(by_severity(about))
-    return dataclasses.replace(run, estimate=judged, judge=setup.name, notes=about)
+    notes = by_severity((*recording.notes, *maker.remarks, *judged.notes, *run.notes))
+    return dataclasses.replace(run, estimate=judged, judge=setup.name, notes=tuple(notes))
 
 
-def _judge_of(judge: str | Path) -> Judge:
+def _load_judge(judge: str | Path) -> Judge:
     if str(judge) in JUDGES.names() or is_in_file(str(judge)):
         return load_judge(JudgeRequest(str(judge)))
     return load_judge(JudgeRequest('embedded', config=judge))
@@ -219,7 +540,7 @@ def run_study(
     jobs: int = 1,
     overwrite: bool = False,
 ) -> StudyOutcome:
-    """Carry out a study file as `sim2real study` does, or continue it.
+    """Carry out a study file as `sim2real study` does, or continue an interrupted study.
 
     Parameters
     ----------
@@ -228,16 +549,17 @@ def run_study(
     out : str or Path
         Folder of the study.
     seed, runs : int, optional
-        In place of those of the file: seed of all draws, stand-ins per scenario.
+        Seed of all random draws and stand-ins per scenario, instead of those of the file.
     jobs : int
-        Processes; the result does not depend on it.
+        Number of processes; the result does not depend on it. With more than one, a script needs
+        the usual `if __name__ == '__main__':`.
     overwrite : bool
-        Begin anew when the folder holds a study.
+        Whether to begin anew if the folder holds a study.
 
     Raises
     ------
     Sim2RealError
-        For a wrong study file, a folder that may not be used, or when nothing could be compared.
+        When the study file is wrong, the folder may not be used, or nothing could be compared.
 
     Examples
     --------
@@ -256,8 +578,8 @@ def run_study(
     def seeded(options: StudyOptions) -> StudyOptions:
         return options if seed is None else dataclasses.replace(options, seed=seed)
 
-    given = {'--seed': seed, '--runs': runs}
-    words = [str(word) for pair in given.items() if pair[1] is not None for word in pair]
+    values = {'--seed': seed, '--runs': runs}
+    words = [str(word) for pair in values.items() if pair[1] is not None for word in pair]
     command = ('--out', 'result', *words)
     plan = StudyPlan.load(study, Overrides(runs=runs, options=seeded, command=command))
     with Workers(jobs) as workers:

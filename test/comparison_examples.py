@@ -16,7 +16,7 @@ from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.plan import StudyPlan
-from sim2real_eval.study.recordings import of_sources
+from sim2real_eval.study.recordings import recordings_from_sources
 from sim2real_eval.study.run_plan import JudgedScore, Judging, RunPlan
 from sim2real_eval.study.runner import run_study
 from sim2real_eval.study.study_file import StudyFile
@@ -40,7 +40,7 @@ def study_of(*twins: Twin, judge: str = 'paper_released', **options: object) -> 
 
 def compare(folder: Path, paths: list[Path], study: StudyFile, jobs: int = 1) -> StudyOutcome:
     """Run a study of recordings, anew."""
-    recordings = of_sources([Source(str(path)) for path in paths])
+    recordings = recordings_from_sources([Source(str(path)) for path in paths])
     plan = StudyPlan.of(dataclasses.replace(study, recordings=recordings))
     with Workers(jobs) as workers:
         return run_study(plan, folder, workers=workers, overwrite=folder.exists())

@@ -14,8 +14,8 @@ from comparison_examples import study_of, twin, written
 from gate_examples import write_result
 
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.study.gate.result import GatedResult
-from sim2real_eval.study.outcome import sealed
+from sim2real_eval.study.gate import GatedResult
+from sim2real_eval.study.outcome import seal_record
 
 Capture = pytest.CaptureFixture[str]
 
@@ -231,5 +231,5 @@ def test_wrong_lines(
     record = json.loads((tmp_path / 'r' / 'study.json').read_text(encoding='utf-8'))
     record['runs'][0]['values']['rmse'] = float('nan')
     del record['sha256']
-    (tmp_path / 'nan.json').write_text(json.dumps(sealed(record)), encoding='utf-8')
+    (tmp_path / 'nan.json').write_text(json.dumps(seal_record(record)), encoding='utf-8')
     check_refused(capsys, complaint, 'gate', *arguments.split())

@@ -24,7 +24,7 @@ from sim2real_eval.report.study_report import (
     markdown_text,
     paper_tables,
 )
-from sim2real_eval.study.outcome import StudyOutcome, sealed
+from sim2real_eval.study.outcome import StudyOutcome, seal_record
 
 Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures('blank_pictures')
@@ -85,7 +85,7 @@ def test_code_that_a_result_names_runs_only_when_asked(capsys: Capture, study: P
     del record['sha256']
     (study / 'study.json').write_text(json.dumps(record), 'utf-8')
     check_refused(capsys, 'has no sha256 of its content', 'report', study)
-    (study / 'study.json').write_text(json.dumps(sealed(record)), 'utf-8')
+    (study / 'study.json').write_text(json.dumps(seal_record(record)), 'utf-8')
     outcome = call(capsys, 'report', study)
     assert outcome.status == 0
     assert 'left out: metric theirs.py:Theirs, whose code would run' in outcome.err

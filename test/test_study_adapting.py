@@ -20,10 +20,10 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.adapting import adapted
+from sim2real_eval.study.adapting import adapt_options
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import ADAPTED, StudyOptions
-from sim2real_eval.study.recordings import begin_reading, of_sources
+from sim2real_eval.study.recordings import begin_reading, recordings_from_sources
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors import motion_of
@@ -41,8 +41,8 @@ def read(folder: Path, changes: dict[str, object]) -> StudyFile:
 
 def test_a_drive_cut_into_clips_gets_what_it_demands_and_nothing_once_more(real_dir: Path) -> None:
     """A car at up to 14 m/s, truth and fixes at 4 Hz, an IMU without orientation."""
-    drive = of_sources([Source(str(path)) for path in segments(real_dir, (0, 1, 10))])
-    options, told = adapted(StudyOptions(), drive, TWINS, JUDGES)
+    drive = recordings_from_sources([Source(str(path)) for path in segments(real_dir, (0, 1, 10))])
+    options, told = adapt_options(StudyOptions(), drive, TWINS, JUDGES)
     assert (options.metric.rate, options.metric.warmup, options.match_rates) == (4.0, 5.0, True)
     # Only of a judge that takes yaw from the IMU, and of one with ticks that fixes are stamped on.
     assert options.adapt == 'start_heading,off_ticks'
@@ -50,22 +50,22 @@ def test_a_drive_cut_into_clips_gets_what_it_demands_and_nothing_once_more(real_
     assert words['study.start_heading'] == words['study.off_ticks'] == {'judges': 'clean'}
     assert len(told) == 5
     # The values in force, given again, are the same study.
-    again, _ = adapted(options, drive, TWINS, JUDGES)
+    again, _ = adapt_options(options, drive, TWINS, JUDGES)
     assert again == options
-    assert adapted(options, drive, TWINS, JUDGES[1:])[0].adapt == 'none'
+    assert adapt_options(options, drive, TWINS, JUDGES[1:])[0].adapt == 'none'
 
 
 def test_what_is_given_or_refused_stays(real_dir: Path) -> None:
-    drive = of_sources([Source(str(path)) for path in segments(real_dir, (1,))])
+    drive = recordings_from_sources([Source(str(path)) for path in segments(real_dir, (1,))])
     given = StudyOptions(metric=MetricOptions(rate=9.0, warmup=1.0))
-    options, told = adapted(given, drive, TWINS, JUDGES)
+    options, told = adapt_options(given, drive, TWINS, JUDGES)
     assert options.metric == given.metric
     assert {one.code for one in told} == {
         'study.matched_rates', 'study.start_heading', 'study.off_ticks'
     }  # fmt: skip
     refused = StudyOptions().given(ADAPTED)
     assert refused.adapt == 'none'
-    assert adapted(refused, drive, TWINS, JUDGES) == (refused, [])
+    assert adapt_options(refused, drive, TWINS, JUDGES) == (refused, [])
 
 
 def test_a_study_file_gives_and_refuses_by_its_keys(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_recordings_are_read_once_and_a_broken_one_fails_where_it_is_needed(
     poses = ''.join(f'{k / 10 + 1} {k} 0 0 0 0 0 1\n' for k in range(30))
     for name, text in (('whole.tum', poses), ('broken.tum', '1 2')):
         (tmp_path / name).write_text(text)
-    given = of_sources([Source(str(tmp_path / f'{name}.tum')) for name in ('whole', 'broken')])
+    given = recordings_from_sources([Source(str(tmp_path / f'{name}.tum')) for name in ('whole', 'broken')])
     whole, broken = begin_reading(given, Workers())()
     assert (whole, broken) == given
     (tmp_path / 'whole.tum').unlink()

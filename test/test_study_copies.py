@@ -12,7 +12,7 @@ from cli_examples import call
 from study_file_examples import small_plan
 
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.study.run import copies
+from sim2real_eval.study.run import find_copies
 from sim2real_eval.study.runner import run_study
 
 pytestmark = pytest.mark.usefixtures('blank_pictures')
@@ -50,4 +50,4 @@ def test_only_what_is_of_one_block_may_be_equal() -> None:
         ({'a': 'one'}, 1),
         ({'c': 'one'}, 1),
     ):
-        assert len(copies(found, blocks)) == told
+        assert len(find_copies(found, blocks)) == told

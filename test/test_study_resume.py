@@ -19,7 +19,7 @@ from sim2real_eval.cli.main import main
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report import study_figures, study_report
 from sim2real_eval.study import runner
-from sim2real_eval.study.folder import held
+from sim2real_eval.study.runner import hold_study
 from sim2real_eval.study.runner import run_study
 from sim_sensors.core.errors import Sim2RealError
 
@@ -104,20 +104,20 @@ def test_a_broken_run_is_judged_again(tmp_path: Path, undisturbed: dict[str, byt
 )
 def test_another_study_is_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
     first = small_plan(tmp_path, FOUR)
-    with held(tmp_path / 'out', first):
+    with hold_study(tmp_path / 'out', first):
         pass
     before = contents(tmp_path / 'out')
     with (
         pytest.raises(Sim2RealError) as caught,
-        held(tmp_path / 'out', small_plan(tmp_path, {**FOUR, **changes})),
+        hold_study(tmp_path / 'out', small_plan(tmp_path, {**FOUR, **changes})),
     ):
         pass
     assert told in str(caught.value)
     assert contents(tmp_path / 'out') == before
     # Words may change, and with --overwrite everything.
-    with held(tmp_path / 'out', small_plan(tmp_path, {**FOUR, 'about': 'something else'})):
+    with hold_study(tmp_path / 'out', small_plan(tmp_path, {**FOUR, 'about': 'something else'})):
         pass
-    with held(tmp_path / 'out', small_plan(tmp_path, {**FOUR, **changes}), overwrite=True):
+    with hold_study(tmp_path / 'out', small_plan(tmp_path, {**FOUR, **changes}), overwrite=True):
         pass
 
 
@@ -125,13 +125,13 @@ def test_plots_of_a_study_are_overwritten_and_those_of_others_beside_them_stay(
     tmp_path: Path,
 ) -> None:
     plan, out = small_plan(tmp_path), tmp_path / 'out'
-    with held(out, plan):
+    with hold_study(out, plan):
         pass
     files = ('clean/rmse.png', 'clean/mine.png', 'old/a/ranking.png')
     for name in files:
         (out / 'plots' / name).parent.mkdir(parents=True, exist_ok=True)
         (out / 'plots' / name).write_text('')
-    with held(out, plan, overwrite=True):
+    with hold_study(out, plan, overwrite=True):
         left = {one.name for one in (out / 'plots').rglob('*')}
     assert left == {'clean', 'mine.png'}
 
@@ -140,14 +140,14 @@ def test_a_recording_with_other_content_makes_another_study(tmp_path: Path) -> N
     stand_in, other = small_plan(tmp_path).recordings
     file = {'recordings': [{'path': 'bag'}]}
     write_recording(stand_in.read(), tmp_path / 'bag')
-    with held(tmp_path / 'out', small_plan(tmp_path, file)):
+    with hold_study(tmp_path / 'out', small_plan(tmp_path, file)):
         pass
     (tmp_path / 'bag').rename(tmp_path / 'old')
     same_name = dataclasses.replace(other.read(), name=stand_in.name)
     write_recording(same_name, tmp_path / 'bag')
     with (
         pytest.raises(Sim2RealError, match=r'recordings\[0\].sha256'),
-        held(tmp_path / 'out', small_plan(tmp_path, file)),
+        hold_study(tmp_path / 'out', small_plan(tmp_path, file)),
     ):
         pass
 
@@ -155,12 +155,12 @@ def test_a_recording_with_other_content_makes_another_study(tmp_path: Path) -> N
 def test_other_versions_make_another_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with held(tmp_path / 'out', small_plan(tmp_path)):
+    with hold_study(tmp_path / 'out', small_plan(tmp_path)):
         pass
     monkeypatch.setattr('sim2real_eval.study.plan.versions', lambda: {'numpy': '9.9'})
     with (
         pytest.raises(Sim2RealError, match=r'versions.numpy: was .*, is 9.9'),
-        held(tmp_path / 'out', small_plan(tmp_path)),
+        hold_study(tmp_path / 'out', small_plan(tmp_path)),
     ):
         pass
 
@@ -169,7 +169,7 @@ def test_two_at_a_time_are_refused_and_nothing_is_written_over_what_is_no_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, out = write_study_file(tmp_path), tmp_path / 'out'
-    with held(out, small_plan(tmp_path)):
+    with hold_study(out, small_plan(tmp_path)):
         done = call_process('study', file, '--out', out)
     assert done.status == 2
     assert f'{out}: another command is writing there' in done.err
@@ -212,7 +212,7 @@ def test_whatever_is_written_into_a_study_is_written_while_it_is_held(
     plan, refused = small_plan(tmp_path), []
 
     def try_it() -> None:
-        with held(out, plan):
+        with hold_study(out, plan):
             pass
 
     def while_held(write: Callable[..., Any]) -> Callable[..., Any]:

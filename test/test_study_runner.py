@@ -24,7 +24,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study import recordings
-from sim2real_eval.study.covariances import one_sided_covariances
+from sim2real_eval.study.run_plan import one_sided_covariances
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import StandIn, StudyRecording

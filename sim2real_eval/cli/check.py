@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, lines, merged
     from sim2real_eval.preflight.truth_speed import TruthSpeed
     from sim2real_eval.recording.reading import Source
-    from sim2real_eval.study.run import copies
+    from sim2real_eval.study.run import find_copies
 
     if options.plot:
         if Path(options.plot).suffix.lower() != '.png':
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     values = {run.path: tuple(one.measure.value for one in run.outcomes) for run in runs}
     # Of little that is measured much is equal by chance: lengths, counts, nothing.
     values = {path: found for path, found in values.items() if len({*found}) >= _ENOUGH}
-    of_all = [*of_speed, *copies(values), *(enough(len(runs)) if len(runs) > 1 else [])]
+    of_all = [*of_speed, *find_copies(values), *(enough(len(runs)) if len(runs) > 1 else [])]
     told = by_severity([*merged(runs), *of_all])
     failed = sum(one.severity is Severity.DECISIVE for one in of_all)
     fails = failed > 0 or any(one.status == FAIL for one in runs)

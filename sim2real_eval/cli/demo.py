@@ -177,7 +177,7 @@ def _is_another(folder: Path, plan: StudyPlan) -> bool:
     That it holds something else is an error.
     """
     from sim2real_eval.study.outcome import MARK
-    from sim2real_eval.study.plan import change
+    from sim2real_eval.study.plan import describe_change
 
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
@@ -187,4 +187,4 @@ def _is_another(folder: Path, plan: StudyPlan) -> bool:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise Sim2RealError(f'{folder}: exists and is no demo; choose another --out') from None
-    return change(old, json.loads(json.dumps(plan.record))) is not None
+    return describe_change(old, json.loads(json.dumps(plan.record))) is not None

@@ -65,8 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import fresh_files
-    from sim2real_eval.study.gate.result import GatedResult, judge_result, only
-    from sim2real_eval.study.gate.verdict import junit_xml
+    from sim2real_eval.study.gate import GatedResult, judge_result, junit_xml, split_names
 
     result = GatedResult.read(options.result)
     if options.max_increase is not None and options.baseline is None:
@@ -84,9 +83,9 @@ def run(options: argparse.Namespace) -> int:
         _LIMITS.make(
             options,
             max_increase=increase,
-            models=only(options.models),
-            scenarios=only(options.scenarios),
-            judges=only(options.judge_names),
+            models=split_names(options.models),
+            scenarios=split_names(options.scenarios),
+            judges=split_names(options.judge_names),
         ),
         baseline,
     )

@@ -116,11 +116,16 @@ def _recordings(
     options: argparse.Namespace, method: SensitivityOptions, twin: Twin | None, seed: int
 ) -> tuple[StudyRecording, ...]:
     """Return the recordings that are given, or simulated drives."""
-    from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording, of_sources
+    from sim2real_eval.study.recordings import (
+        PathDrive,
+        StandIn,
+        StudyRecording,
+        recordings_from_sources,
+    )
     from sim_sensors.motion.path_following import DRIVES
 
     if options.recordings:
-        return of_sources(judged_sources(options, options.recordings, 'recordings'))
+        return recordings_from_sources(judged_sources(options, options.recordings, 'recordings'))
     assert twin is not None
     return tuple(
         StudyRecording(f'{one}_{k}', '', StandIn(PathDrive(one, seed, f'{one}_{k}'), twin))

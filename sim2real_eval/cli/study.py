@@ -158,7 +158,7 @@ def carry_out(
     published. `explained`: see `print_study`; `beside`: see `Beside` of
     `sim2real_eval.study.runner`.
     """
-    from sim2real_eval.study.run import told_failures
+    from sim2real_eval.study.run import describe_failures
 
     published = getattr(options, 'published', False)
     if published and PAPER_PROFILE not in [judge.label for judge in plan.file.judges]:
@@ -174,7 +174,7 @@ def carry_out(
         return 130 if isinstance(end, KeyboardInterrupt) else 143
     from sim2real_eval.study.secondary_results import uncertainty_records
 
-    failures = told_failures(outcome.record)
+    failures = describe_failures(outcome.record)
     report_failures(failures, of=len(failures) + 1)
     record = {
         **outcome.record,

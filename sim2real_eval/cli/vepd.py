@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace, workers: Workers) -> int:
     from sim2real_eval.study.plan import StudyPlan
-    from sim2real_eval.study.recordings import of_sources
+    from sim2real_eval.study.recordings import recordings_from_sources
     from sim2real_eval.study.study_file import StudyFile
     from .models import twins
 
@@ -112,7 +112,7 @@ def _compare(options: argparse.Namespace, workers: Workers) -> int:
     file = StudyFile(
         title=comparison_title(recordings, models),
         options=study_options(options),
-        recordings=of_sources(recordings),
+        recordings=recordings_from_sources(recordings),
         twins=models,
         judges=judges(options),
         command=_command(options),

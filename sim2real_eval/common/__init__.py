@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every room shares: findings, tables, result folders, workers and provenance."""
+"""Findings, tables, result folders and worker processes, which all folders use."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user is told about a recording or a run: records with a code, merged over many runs.
+"""Findings about a recording or a run: records with a code, merged over many runs.
 
-Each code is declared once, in a module `findings.py` of the folder that finds it. A text is made
-where it is shown.
+Each code is declared once, in the module `findings.py` of the folder that reports it. The text is
+filled in when a finding is shown.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Any
 from sim_sensors.core.errors import Remark, Sim2RealError
 
 FINDINGS = 'findings.txt'
-"""File of a result that has all of them."""
+"""File of a result that lists all findings."""
 Number = float | tuple[float, float]
-"""A value, or the least and the greatest of many runs."""
+"""A number of one run, or the smallest and the largest of several."""
 
 
 class Severity(enum.IntEnum):
-    """How much a finding matters; what matters most is shown first."""
+    """How much a finding matters; the most important ones are shown first."""
 
     DECISIVE = 0
-    """The result, or a part of it, means nothing unless the user acts."""
+    """The result, or a part of it, is misleading unless the user acts."""
     ASSUMED = 1
-    """The recording does not say it, so a value was assumed."""
+    """A value was assumed because the recording does not contain it."""
     ROUTINE = 2
     """Worth knowing; no action is needed."""
 
@@ -41,21 +41,21 @@ _KINDS: dict[str, FindingKind] = {}
 
 @dataclasses.dataclass(frozen=True)
 class FindingKind:
-    """The declaration of a code; call it to make a finding.
+    """The declaration of a finding; calling it makes a finding.
 
     Attributes
     ----------
     code : str
-        Such as `navsat.no_fix`.
+        Unique code, such as `navsat.no_fix`.
     severity : Severity
     text : str
         Template. `{speed:.3g m/s}` is a number with its format and unit, `{node}` a word, and
-        `{problem!s}` a `Remark` with numbers of its own. Runs are merged when their words, and
-        what remarks say around their numbers, are equal; numbers become ranges.
+        `{problem!s}` a `Remark` with numbers of its own. Findings of several runs are merged when
+        their words are equal; their numbers become ranges.
     meaning : str
-        What it means for the result, for docs/reference/findings.md.
+        Consequence for the result, shown in docs/reference/findings.md.
     remedy : str
-        What the user can do; empty if there is nothing to do. A template as the text.
+        Template of what the user can do; empty if there is nothing to do.
     per_model : bool
         Whether `merge_models` keeps the simulated models apart.
     """
@@ -70,7 +70,7 @@ class FindingKind:
     def __call__(self, subject: str = '', /, **values: Any) -> Finding:
         """Make a finding about a topic, input or file.
 
-        Other values than one for each name in text and remedy are a ValueError.
+        The values must be those named in text and remedy, otherwise a ValueError is raised.
         """
         if values.keys() != {name for name, _, _ in self.fields}:
             raise ValueError(f'{self.code}: {sorted(values)} do not fit {self.text!r}')
@@ -80,34 +80,34 @@ class FindingKind:
             if isinstance(value, Remark):
                 words[name] = value.template
                 numbers |= value.numbers
-        plain = {name: _plain(number) for name, number in numbers.items()}
-        return Finding(self, subject, plain, words)
+        numbers = {name: _to_python_number(number) for name, number in numbers.items()}
+        return Finding(self, subject, numbers, words)
 
     @property
     def fields(self) -> list[tuple[str, str, str]]:
-        """Names in both templates with format and unit; a word has neither."""
-        found = _fields(self.text)
-        known = {name for name, _, _ in found}
-        return found + [each for each in _fields(self.remedy) if each[0] not in known]
+        """Names in both templates with format and unit, which are empty for words."""
+        fields = {field[0]: field for field in [*_fields(self.remedy), *_fields(self.text)]}
+        names = [name for name, _, _ in [*_fields(self.text), *_fields(self.remedy)]]
+        return [fields[name] for name in dict.fromkeys(names)]
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """Something that the user should know about a recording, a run or many runs.
+    """A fact about a recording, a run or several runs that the user should know.
 
     Attributes
     ----------
     kind : FindingKind
     subject : str
-        Topic, input or file that it is about; may be empty.
+        Topic, input or file concerned; may be empty.
     numbers : mapping of str to (float or (float, float))
-        In the units of the declaration; of merged runs the least and the greatest.
+        Numbers in the units of the declaration; ranges for merged runs.
     words : mapping of str to str
         The other values of the template.
     runs : tuple of (group, count, total)
-        In how many runs of each group it was found; empty for a single run.
+        Number of runs of each group with the finding; empty for a single run.
     where : str
-        Scenarios, recordings or judge that it concerns, if not all.
+        Scenarios, recordings or judge concerned, if not all.
     """
 
     kind: FindingKind
@@ -124,10 +124,12 @@ class Finding:
         return f'<{self.severity.name.lower()} {self.code}: {self}>'
 
     def __str__(self) -> str:
-        """Return the text: where, how many runs, subject, what was found, remedy."""
-        who = ' and '.join(f'{count} of {total} {group} runs' for group, count, total in self.runs)
-        about = ': '.join(filter(None, (self.where, who, self.subject, self.problem)))
-        return '; '.join(filter(None, (about, self.remedy)))
+        """Return place, number of runs, subject, problem and remedy in one line."""
+        counts = ' and '.join(
+            f'{count} of {total} {group} runs' for group, count, total in self.runs
+        )
+        problem = ': '.join(filter(None, (self.where, counts, self.subject, self.problem)))
+        return '; '.join(filter(None, (problem, self.remedy)))
 
     @property
     def code(self) -> str:
@@ -141,51 +143,55 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What the user can do; where runs need different numbers, VALUE stands for them."""
-        text, differ = self._filled(self.kind.remedy, 'VALUE')
-        return f'{text}; the VALUE of each recording: sim2real check' if differ else text
+        """What the user can do; VALUE stands for a number that differs between runs."""
+        text, has_ranges = self._fill(self.kind.remedy, 'VALUE')
+        return f'{text}; the VALUE of each recording: sim2real check' if has_ranges else text
 
     @property
     def problem(self) -> str:
-        """What was found: the text without subject and remedy."""
-        return self._filled(self._template)[0]
+        """The text without subject and remedy."""
+        return self._fill(self._template)[0]
 
-    def _filled(self, template: str, between: str = '') -> tuple[str, bool]:
-        """Return a template with its values, and whether one of them is a range, for which
-        `between` may stand.
+    def _fill(self, template: str, range_text: str = '') -> tuple[str, bool]:
+        """Return a template with its values, and whether one of them is a range.
+
+        `range_text` replaces ranges, if it is not empty.
         """
-        text, differ = '', False
+        text, has_ranges = '', False
         for literal, name, form, _ in string.Formatter().parse(template):
             text += literal
             if name and form:
-                ends = _range_texts(self.numbers[name], form)
-                differ |= len(ends) > 1
-                unit = _form_and_unit(form)[1]
-                number = between if between and len(ends) > 1 else ' to '.join(ends)
-                text += number + (f' {unit}' if unit else '')
+                number_form, _, unit = form.partition(' ')
+                ends = [format_number(end, number_form) for end in _ends(self.numbers[name])]
+                # The ends of a range may be equal after rounding.
+                is_range = ends[0] != ends[1]
+                has_ranges |= is_range
+                number = ' to '.join(ends) if is_range else ends[0]
+                text += range_text if range_text and is_range else number
+                text += f' {unit}' if unit else ''
             elif name:
                 text += self.words[name]
-        return text, differ
+        return text, has_ranges
 
     @property
     def _template(self) -> str:
-        """The text of the kind with its remarks put in."""
-        return re.sub(r'\{(\w+)!s\}', lambda found: self.words[found[1]], self.kind.text)
+        """Text of the declaration with the templates of its remarks put in."""
+        return re.sub(r'\{(\w+)!s\}', lambda match: self.words[match[1]], self.kind.text)
 
     @property
     def _key(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         return self.code, self.subject, tuple(sorted(self.words.items()))
 
     def is_like(self, other: Finding) -> bool:
-        """Whether both say the same but for numbers, so that runs are merged."""
+        """Return whether two findings differ in their numbers only."""
         return self._key == other._key
 
     def of(self, where: str) -> Finding:
-        """Return the same, said of a part: a judge, a scenario, a recording."""
+        """Return the finding restricted to a judge, scenario or recording."""
         return dataclasses.replace(self, where=': '.join(filter(None, (where, self.where))))
 
     def to_record(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return the finding as plain values for JSON."""
         units = {name: unit for name, _, unit in [*self.kind.fields, *_fields(self._template)]}
         record: dict[str, Any] = {
             'code': self.code,
@@ -200,7 +206,7 @@ class Finding:
             'remedy': self.remedy,
         }
         if self.runs:
-            record['runs'] = [list(each) for each in self.runs]
+            record['runs'] = [list(group) for group in self.runs]
         if self.where:
             record['where'] = self.where
         return record
@@ -213,7 +219,7 @@ class Finding:
             raise Sim2RealError(
                 f'finding {record["code"]!r} is unknown; see docs/reference/findings.md'
             )
-        numbers = {name: _from_json(each['value']) for name, each in record['numbers'].items()}
+        numbers = {name: _from_json(number['value']) for name, number in record['numbers'].items()}
         runs = tuple((group, count, total) for group, count, total in record.get('runs', ()))
         return cls(
             kind, record['subject'], numbers, record['words'], runs, record.get('where', '')
@@ -223,14 +229,14 @@ class Finding:
 def decisive(
     code: str, text: str, meaning: str, remedy: str = '', *, per_model: bool = False
 ) -> FindingKind:
-    """Declare a finding without which the result would be misread; see `FindingKind`."""
+    """Declare a finding that makes a result misleading; see `FindingKind`."""
     return _declare(FindingKind(code, Severity.DECISIVE, text, meaning, remedy, per_model))
 
 
 def assumed(
     code: str, text: str, meaning: str, remedy: str = '', *, per_model: bool = False
 ) -> FindingKind:
-    """Declare a finding about a value that was assumed; see `FindingKind`."""
+    """Declare a finding about an assumed value; see `FindingKind`."""
     return _declare(FindingKind(code, Severity.ASSUMED, text, meaning, remedy, per_model))
 
 
@@ -246,7 +252,7 @@ def _declare(kind: FindingKind) -> FindingKind:
 
 
 def declared_kinds() -> dict[str, FindingKind]:
-    """Return every declaration of the package, and of plugins loaded so far, sorted by code."""
+    """Return the declarations of this package and of loaded plugins, sorted by code."""
     package = Path(__file__).parents[1]
     for path in sorted(package.rglob('findings.py')):
         importlib.import_module('.'.join(path.relative_to(package.parent).with_suffix('').parts))
@@ -254,16 +260,14 @@ def declared_kinds() -> dict[str, FindingKind]:
 
 
 def by_severity(findings: Iterable[Finding]) -> list[Finding]:
-    """Return each finding once, the most severe first, equal ones in the order given."""
+    """Return each finding once, the most severe first, otherwise in the given order."""
     return sorted(dict.fromkeys(findings), key=lambda finding: finding.severity)
 
 
 def findings_text(findings: Iterable[Finding], left_out: Iterable[object] = ()) -> str:
-    """Return a line for each recording that was left out, with the reason, and for each finding
-    with its severity, as findings.txt has them.
-    """
-    lines = [f'left out: {one}' for one in left_out]
-    lines += [f'{one.severity.name.lower()}: {one}' for one in findings]
+    """Return the content of findings.txt: a line per left-out recording and per finding."""
+    lines = [f'left out: {recording}' for recording in left_out]
+    lines += [f'{finding.severity.name.lower()}: {finding}' for finding in findings]
     return ''.join(f'{line}\n' for line in lines)
 
 
@@ -278,31 +282,28 @@ def from_records(records: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
 
 
 def merge_findings(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding]:
-    """Merge the findings of many runs, each of a group such as `real`, by code, subject and words.
+    """Merge the findings of runs, each of a group such as `real`.
 
-    Returns
-    -------
-    list of Finding
-        Sorted by severity, code and subject, with the number of runs of each group and the range
-        of each number. The order of the runs does not matter.
+    Findings of equal code, subject and words become one, with the number of runs of each group and
+    the range of each number. The result is sorted by severity, code and subject.
     """
     return _merge((group, group, findings) for group, findings in runs)
 
 
-def shared_findings(found: Mapping[str, Sequence[Finding]]) -> list[Finding]:
-    """Say once what all judges, the keys, share, and of the rest which judge it is about."""
-    shared = set.intersection(*(set(findings) for findings in found.values()))
+def shared_findings(judge_findings: Mapping[str, Sequence[Finding]]) -> list[Finding]:
+    """Return the findings that all judges share, and the others with the name of their judge."""
+    shared = set.intersection(*(set(findings) for findings in judge_findings.values()))
     return by_severity(
         finding if finding in shared else finding.of(f'judge {judge}')
-        for judge, findings in found.items()
+        for judge, findings in judge_findings.items()
         for finding in findings
     )
 
 
 def merge_models(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding]:
-    """Merge as `merge_findings`, for runs of several models and `real` ones.
+    """Merge the findings of runs, each of a model or `real`; see `merge_findings`.
 
-    All models form the group `simulated`, except for a kind with `per_model`.
+    All models form the group `simulated`, except for kinds with `per_model`.
     """
     return _merge(
         ('real', 'real', findings)
@@ -313,67 +314,62 @@ def merge_models(runs: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding]
 
 
 def _merge(runs: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Finding]:
+    """Merge the findings of runs, each with its group and the group of its model."""
     totals: dict[str, int] = {}
-    found: dict[Any, tuple[dict[str, int], list[Finding]]] = {}
-    for group, own_group, findings in runs:
-        for name in {group, own_group}:
+    merged: dict[Any, tuple[dict[str, int], list[Finding]]] = {}
+    for group, model_group, findings in runs:
+        for name in {group, model_group}:
             totals[name] = totals.get(name, 0) + 1
-        for key in dict.fromkeys((finding._key, finding.where) for finding in findings):
-            same = [each for each in findings if (each._key, each.where) == key]
-            counts, members = found.setdefault(key, ({}, []))
-            members += same
-            name = own_group if same[0].kind.per_model else group
-            counts[name] = counts.get(name, 0) + 1
-    merged = []
-    for counts, members in found.values():
+        counted = set()
+        for finding in findings:
+            key = (finding._key, finding.where)
+            counts, members = merged.setdefault(key, ({}, []))
+            members.append(finding)
+            name = model_group if finding.kind.per_model else group
+            if key not in counted:
+                counted.add(key)
+                counts[name] = counts.get(name, 0) + 1
+    result = []
+    for counts, members in merged.values():
         numbers: dict[str, Number] = {}
         for name in members[0].numbers:
             lows, highs = zip(*(_ends(member.numbers[name]) for member in members), strict=True)
             low, high = min(lows), max(highs)
             numbers[name] = low if low == high else (low, high)
         shares = tuple((group, count, totals[group]) for group, count in sorted(counts.items()))
-        merged.append(dataclasses.replace(members[0], numbers=numbers, runs=shares))
-    return sorted(merged, key=lambda finding: (finding.severity, finding._key, finding.where))
+        result.append(dataclasses.replace(members[0], numbers=numbers, runs=shares))
+    return sorted(result, key=lambda finding: (finding.severity, finding._key, finding.where))
 
 
 def _ends(number: Number) -> tuple[float, float]:
     return number if isinstance(number, tuple) else (number, number)
 
 
-def _plain(value: Any) -> float:
+def _to_python_number(value: Any) -> float:
     # Stamps in nanoseconds have more digits than a float.
     return int(value) if hasattr(value, '__index__') else float(value)
 
 
 def _to_json(number: Number) -> Any:
     if isinstance(number, tuple):
-        return [_to_json(each) for each in number]
+        return [_to_json(end) for end in number]
     return number if math.isfinite(number) else str(number)
 
 
 def _from_json(value: Any) -> Number:
     if isinstance(value, list):
-        return _plain(value[0]), _plain(value[1])
-    return _plain(value)
+        return _to_python_number(value[0]), _to_python_number(value[1])
+    return _to_python_number(value)
 
 
-def _fields(text: str) -> list[tuple[str, str, str]]:
-    parts = [part for part in string.Formatter().parse(text) if part[1]]
-    return [(str(name), *_form_and_unit(form or '')) for _, name, form, _ in parts]
+def _fields(template: str) -> list[tuple[str, str, str]]:
+    """Return the name, format and unit of each value of a template."""
+    parts = string.Formatter().parse(template)
+    forms = [(name, (form or '').partition(' ')) for _, name, form, _ in parts if name]
+    return [(name, form, unit) for name, (form, _, unit) in forms]
 
 
-def _form_and_unit(form: str) -> tuple[str, str]:
-    form, _, unit = form.partition(' ')
-    return form, unit
-
-
-def shown(number: float, form: str) -> str:
-    """Return a number as text; what is rounded to zero is not negative."""
+def format_number(number: float, form: str) -> str:
+    """Return a formatted number, without a minus sign if it is rounded to zero."""
     text = format(number, form)
     return text if text.strip('-0.%') else format(abs(number), form)
-
-
-def _range_texts(number: Number, form: str) -> list[str]:
-    """Return one text, or two where the ends of a range differ as they are shown."""
-    form, _ = _form_and_unit(form)
-    return list(dict.fromkeys(shown(end, form) for end in _ends(number)))

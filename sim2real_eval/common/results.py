@@ -207,9 +207,7 @@ def fresh_folder(
 
 
 @contextlib.contextmanager
-def new_folder(
-    folder: str | Path, replaces: Callable[[], bool] = lambda: False
-) -> Iterator[Path]:
+def new_folder(folder: str | Path, replaces: Callable[[], bool] = lambda: False) -> Iterator[Path]:
     """Yield a path, not made yet, that becomes the folder `folder` when the block succeeds.
 
     A folder that is there is replaced as a whole if `replaces()` is True then. Otherwise the new

@@ -138,9 +138,7 @@ class Workers:
                 whole = function.func if isinstance(function, functools.partial) else function
                 self.start(whole.__module__)
             context = multiprocessing.get_context('forkserver' if _HAS_FORKSERVER else 'spawn')
-            self._pool = concurrent.futures.ProcessPoolExecutor(
-                self.jobs, context, _begin_worker
-            )
+            self._pool = concurrent.futures.ProcessPoolExecutor(self.jobs, context, _begin_worker)
         return self._pool
 
 

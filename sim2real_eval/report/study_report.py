@@ -22,7 +22,7 @@ from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
 from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import told_failures
+from sim2real_eval.study.run import describe_failures
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError
 from .answer import answer_lines, read_record, unseen
@@ -120,7 +120,7 @@ def finish_study(
     folder = Path(folder)
     report = study_report(outcome, folder)
     write_report(report, folder / PAGE)
-    told = findings_text(report.findings, told_failures(outcome.record))
+    told = findings_text(report.findings, describe_failures(outcome.record))
     write_bytes(folder / FINDINGS, told.encode())
     (begin_plots(folder, outcome, Workers()) if plots is None else plots)()
     return report

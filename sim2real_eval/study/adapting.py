@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that follow from the real recordings of a study, unless they are given."""
+"""Options that are derived from the real recordings of a study unless the user gives them."""
 
 from __future__ import annotations
 
@@ -21,139 +21,152 @@ from sim2real_eval.simulation.spans import common_span
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import median_rate
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.measurements import OdometryArray
 from . import findings
 from .judges import StudyJudge
 from .options import StudyOptions
 from .recordings import StudyRecording
 
+OFF_TICKS_NS = 10_000
+"""Delay of a judge whose ticks coincide with the stamps of fixes.
+
+It is longer than the rounding of stamps and shorter than any waiting time.
+"""
+
 _WARMUP_S = 5.0
-_MOST = 0.25  # of the shortest recording
+_WARMUP_SHARE = 0.25
+"""Largest part of the shortest recording that the warm-up may take."""
 
 
-def adapted(
+def adapt_options(
     options: StudyOptions,
     recordings: Sequence[StudyRecording],
     twins: Sequence[Twin],
     judges: Sequence[StudyJudge],
 ) -> tuple[StudyOptions, list[Finding]]:
-    """Return the options in force, and what was set as the real recordings demand.
+    """Derive options from the real recordings, where the user left them open.
 
-    Only what is in `options.adapt` and as declared is set. The result holds plain values, so that
-    it gives the same study again; of `adapt` what is decided judge by judge is left, if anything.
+    Only options that are named in `options.adapt` and have their default are changed. The result
+    gives the same study again; its `adapt` names the options that each judge decides by itself.
+    Stand-ins and recordings that cannot be read are ignored.
 
-    Stand-ins are made as the study says: nothing is adapted to them. A recording that cannot be
-    read does not count; it fails in its turn.
+    Returns
+    -------
+    StudyOptions
+    list of Finding
+        One for each option that was changed.
     """
     names = options.adapts
     sources = [one for one in recordings if isinstance(one.origin, Source)] if names else []
-    # One is in memory at a time.
-    real = [known for one in sources if (known := _known(one, twins, judges)) is not None]
-    told: list[Finding] = []
-    metric, declared = options.metric, MetricOptions()
-    truths = [one.truth for one in real if one.truth is not None]
-    rate = min((one.rate or metric.rate for one in truths), default=metric.rate)
-    if 'rate' in names and metric.rate == declared.rate and is_slow(rate, metric.rate):
-        told.append(findings.TRUTH_RATE(rate=rate, usual=metric.rate))
-        metric = dataclasses.replace(metric, rate=rate)
-    fast = [one.speed for one in truths if one.speed > STARTING_SPEED]
-    if 'warmup' in names and metric.warmup == declared.warmup and fast:
-        warmup = round(min(_WARMUP_S, _MOST * min(one.duration for one in truths)), 1)
-        told.append(findings.WARMUP(warmup=warmup, count=len(fast), most=max(fast)))
-        metric = dataclasses.replace(metric, warmup=warmup)
+    # One recording at a time is in memory.
+    properties = [_examine(recording, twins, judges) for recording in sources]
+    real = [one for one in properties if one is not None]
+    metric, notes = _adapt_metric(options, [one.truth for one in real if one.truth is not None])
     options = dataclasses.replace(options, metric=metric)
-    left = list[str]()
     if 'match_rates' in names and not options.match_rates:
-        matched = [note for one in real for note in one.rates]
-        told += matched[:1]
+        matched = [note for one in real for note in one.rate_notes]
+        notes += matched[:1]
         options = dataclasses.replace(options, match_rates=bool(matched))
+    by_judge: list[str] = []
+    labels = [judge.label for judge in judges]
     if 'start_heading' in names and not options.start_heading:
-        blind = [judge.label for judge in judges if any(judge.label in one.blind for one in real)]
-        if blind:
-            told.append(findings.START_HEADING(judges=', '.join(blind)))
-            left.append('start_heading')
+        affected = [label for label in labels if any(label in one.without_heading for one in real)]
+        if affected:
+            notes.append(findings.START_HEADING(judges=', '.join(affected)))
+            by_judge.append('start_heading')
     if 'off_ticks' in names and not options.off_ticks:
-        split = [judge.label for judge in judges if any(judge.label in one.split for one in real)]
-        if split:
-            count = sum(bool(one.split) for one in real)
-            about = {'count': count, 'total': len(real)}
-            told.append(findings.OFF_TICKS(judges=', '.join(split), **about))
-            left.append('off_ticks')
-    return dataclasses.replace(options, adapt=','.join(left) or 'none'), told
+        affected = [label for label in labels if any(label in one.on_ticks for one in real)]
+        if affected:
+            count = sum(bool(one.on_ticks) for one in real)
+            notes.append(
+                findings.OFF_TICKS(judges=', '.join(affected), count=count, total=len(real))
+            )
+            by_judge.append('off_ticks')
+    return dataclasses.replace(options, adapt=','.join(by_judge) or 'none'), notes
+
+
+def _adapt_metric(
+    options: StudyOptions, truths: Sequence[_TruthProperties]
+) -> tuple[MetricOptions, list[Finding]]:
+    """Return metric options with rate and warm-up derived from the ground truths."""
+    metric, default = options.metric, MetricOptions()
+    notes = []
+    rate = min((truth.rate or metric.rate for truth in truths), default=metric.rate)
+    if 'rate' in options.adapts and metric.rate == default.rate and is_slow(rate, metric.rate):
+        notes.append(findings.TRUTH_RATE(rate=rate, usual=metric.rate))
+        metric = dataclasses.replace(metric, rate=rate)
+    speeds = [truth.speed for truth in truths if truth.speed > STARTING_SPEED]
+    if 'warmup' in options.adapts and metric.warmup == default.warmup and speeds:
+        shortest = min(truth.duration for truth in truths)
+        warmup = round(min(_WARMUP_S, _WARMUP_SHARE * shortest), 1)
+        notes.append(findings.WARMUP(warmup=warmup, count=len(speeds), most=max(speeds)))
+        metric = dataclasses.replace(metric, warmup=warmup)
+    return metric, notes
 
 
 def lacks_heading(judge: Judge, recording: Recording) -> bool:
-    """Return whether a judge starts with an arbitrary heading, for want of an orientation."""
-    lacks = getattr(judge, 'lacks_heading', None)
-    return lacks is not None and bool(lacks(recording))
-
-
-OFF_TICKS_NS = 10_000
-"""How much later a judge starts whose ticks fixes are stamped on: more than stamps are rounded by,
-and less than any wait.
-"""
+    """Return whether a judge starts with an arbitrary heading for lack of an orientation."""
+    method = getattr(judge, 'lacks_heading', None)
+    return method is not None and bool(method(recording))
 
 
 def splits_fixes(judge: Judge, recording: Recording, start_ns: int) -> bool:
-    """Return whether rounding decides on which side of a judge's ticks fixes arrive, and a late
-    start mends it.
-    """
-    splits = getattr(judge, 'splits_fixes', None)
-    return splits is not None and bool(splits(recording, start_ns, start_ns + OFF_TICKS_NS))
+    """Return whether a late start keeps rounding from deciding at which tick fixes are used."""
+    method = getattr(judge, 'splits_fixes', None)
+    return method is not None and bool(method(recording, start_ns, start_ns + OFF_TICKS_NS))
 
 
 def true_heading(truth: OdometryArray) -> float:
-    """Return the yaw with which a truth begins, radians from east."""
+    """Return the initial yaw of a ground truth, radians from east."""
     return float(Rotation.from_quat(truth.orientation[0]).as_euler('xyz')[2])
 
 
-class _Truth(NamedTuple):
-    """Of a true motion."""
+class _TruthProperties(NamedTuple):
+    """Properties of a true motion that options are derived from."""
 
     rate: float | None  # Hz
-    speed: float  # at its beginning, m/s
+    speed: float  # initial speed, m/s
     duration: float  # s
 
 
-class _Known(NamedTuple):
-    """What options may follow from of a recording."""
+class _RecordingProperties(NamedTuple):
+    """Properties of a recording that options are derived from."""
 
-    truth: _Truth | None
-    rates: list[Finding]
-    blind: set[str]  # labels of judges without a heading
-    split: set[str]  # labels of judges on whose ticks fixes are stamped
+    truth: _TruthProperties | None
+    rate_notes: list[Finding]  # simulated sensors with another rate than the real ones
+    without_heading: set[str]  # labels of judges that start with an arbitrary heading
+    on_ticks: set[str]  # labels of judges on whose ticks fixes are stamped
 
 
-def _known(
+def _examine(
     recording: StudyRecording, twins: Sequence[Twin], judges: Sequence[StudyJudge]
-) -> _Known | None:
+) -> _RecordingProperties | None:
+    """Return the properties of a recording, or None if it cannot be read."""
     try:
-        one = recording.read()
+        content = recording.read()
     except Sim2RealError:
         return None
-    truth, split = None, set[str]()
-    if one.truth is not None and len(one.truth) > 1:
-        speed = float(np.hypot(*one.truth.linear_velocity[0, :2]))
-        truth = _Truth(median_rate(one.truth), speed, _duration(one.truth))
+    properties, on_ticks, truth = None, set[str](), content.truth
+    if truth is not None and len(truth) > 1:
+        speed = float(np.hypot(*truth.linear_velocity[0, :2]))
+        duration = float((truth.stamp_ns[-1] - truth.stamp_ns[0]) * 1e-9)
+        properties = _TruthProperties(median_rate(truth), speed, duration)
         with contextlib.suppress(Sim2RealError):
-            start_ns, _ = common_span(one, one.truth)
-            split = {each.label for each in judges if splits_fixes(each.setup, one, start_ns)}
-    blind = {judge.label for judge in judges if lacks_heading(judge.setup, one)}
-    return _Known(truth, _rates(one, twins), blind, split)
+            start_ns, _ = common_span(content, truth)
+            on_ticks = {
+                judge.label for judge in judges if splits_fixes(judge.setup, content, start_ns)
+            }
+    without = {judge.label for judge in judges if lacks_heading(judge.setup, content)}
+    return _RecordingProperties(properties, _compare_rates(content, twins), without, on_ticks)
 
 
-def _rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]:
-    """Say which simulated sensors have another rate than the real ones."""
-    told = []
+def _compare_rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]:
+    """Return a finding for each simulated sensor with another rate than the real one."""
+    notes = []
     for kind, real in (('gps', recording.gps), ('imu', recording.imu)):
         rate = median_rate(real)
         for twin in twins:
             model = twin.models.get(kind)
             if model is not None and rate is not None and model.rate != rate:
-                told.append(findings.MATCHED_RATES(real=rate, own=model.rate))
-    return told
-
-
-def _duration(truth: OdometryArray) -> float:
-    stamps: FloatArray = (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9
-    return float(stamps[-1])
+                notes.append(findings.MATCHED_RATES(real=rate, own=model.rate))
+    return notes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One value of a file that people write, with its place: whoever reads it can refuse it well."""
+"""Values of a YAML file with their place, for precise error messages."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from sim_sensors.core.registry import Registry, file_of
 
 @dataclasses.dataclass(eq=False)
 class Entry:
-    """A value and where it is."""
+    """A value of a YAML file and its place."""
 
     where: str  # file
-    key: str  # path of the value in it, such as `recordings[0].path`; empty for the whole
-    value: Any  # as YAML gives it
+    key: str  # path of the value, such as `recordings[0].path`; empty for the whole file
+    value: Any
 
     def refuse(self, problem: str) -> NoReturn:
-        """Raise ParameterError with the place."""
+        """Raise a ParameterError that names the place."""
         raise ParameterError(self.where, self.key, problem)
 
     def refuse_value(self, allowed: str, known: Sequence[str] = ()) -> NoReturn:
-        """Raise ParameterError with the place, the value, what is nearest and what is allowed."""
+        """Raise a ParameterError with place, value, nearest known name and what is allowed."""
         text = ' '.join(repr(self.value).split())
-        shown = text if len(text) <= 60 else f'{text[:57]}...'
-        near = did_you_mean(self.value, known)
-        self.refuse(f'{shown} is not allowed{near}; must be {allowed}')
+        short = text if len(text) <= 60 else f'{text[:57]}...'
+        hint = did_you_mean(self.value, known)
+        self.refuse(f'{short} is not allowed{hint}; must be {allowed}')
 
     @contextlib.contextmanager
     def looked_up(self) -> Iterator[None]:
-        """Give its place to what is wrong with the name that the value is."""
+        """Raise an UnknownNameError of the block as a ParameterError that names the place."""
         try:
             yield
         except UnknownNameError as error:
             self.refuse(error.problem)
 
     def fields(self, known: Sequence[str], *, required: Sequence[str] = ()) -> dict[str, Entry]:
-        """Return the values of a mapping by key; refuse unknown keys and missing ones."""
+        """Return the values of a mapping by key; refuse unknown and missing keys."""
         if not isinstance(self.value, dict):
             self.refuse_value(f'a mapping with keys of {", ".join(known)}')
         for name in self.value:
@@ -54,28 +54,27 @@ class Entry:
         return {name: self.field(name) for name in self.value}
 
     def field(self, name: object) -> Entry:
-        """Return the value of a key; None where there is none."""
-        return Entry(
-            self.where, f'{self.key}.{name}' if self.key else str(name), self.value.get(name)
-        )
+        """Return the entry of a key; its value is None if the key is missing."""
+        key = f'{self.key}.{name}' if self.key else str(name)
+        return Entry(self.where, key, self.value.get(name))
 
-    def items(self, what: str) -> list[Entry]:
-        """Return the entries of a list that is not empty."""
+    def items(self, content: str) -> list[Entry]:
+        """Return the entries of a list that is not empty; `content` names them in errors."""
         if not isinstance(self.value, list) or not self.value:
-            self.refuse_value(f'a list of one or more {what}')
+            self.refuse_value(f'a list of one or more {content}')
         return [
             Entry(self.where, f'{self.key}[{number}]', value)
             for number, value in enumerate(self.value)
         ]
 
-    def refuse_twice(self, labels: Sequence[str], what: str) -> None:
-        """Refuse labels of which one is given twice, being the `what` of several things."""
+    def refuse_twice(self, labels: Sequence[str], role: str) -> None:
+        """Refuse labels of which two are equal; `role` says what they name."""
         for label in labels:
             if labels.count(label) > 1:
-                self.refuse(f'{label!r} is the {what}; must be of one')
+                self.refuse(f'{label!r} is the {role}; must be of one')
 
     def class_name(self, registry: Registry[Any], folder: Path) -> str:
-        """Return the name of a registered class; that of one in a file with its whole path."""
+        """Return the name of a registered class, with its whole path if it is in a file."""
         name = self.text()
         kind = registry.get(name, where=self.where, key=self.key, folder=folder)
         path = file_of(kind)
@@ -88,12 +87,12 @@ class Entry:
             self.refuse_value(f'one of {", ".join(choices)}' if choices else 'a text', choices)
         return value
 
-    def label(self, *taken: str) -> str:
-        """Return a text that may be a name of files and of rows of tables."""
+    def label(self, *reserved: str) -> str:
+        """Return a text that can be a name of files and of rows of tables."""
         value = self.value
-        # A scenario called 8 or a surface called 12 is a label all the same.
+        # YAML reads a scenario called 8 as a number.
         text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-        refused = ('all', *taken)
+        refused = ('all', *reserved)
         if (
             not isinstance(text, str)
             or not text
@@ -108,11 +107,11 @@ class Entry:
         return text
 
     def integer(self, minimum: int, maximum: int | None = None) -> int:
-        """Return an integer from a minimum on."""
+        """Return an integer within bounds."""
         declared = Parameter(minimum, '1', '', minimum=minimum, maximum=maximum)
         return int(declared.parse(self.value, self.where, self.key))
 
     def number(self, unit: str, *, minimum: float | None = None, above: bool = False) -> float:
-        """Return a finite number."""
+        """Return a finite number of at least `minimum`, or greater than it with `above`."""
         declared = Parameter(0.0, unit, '', minimum=minimum, minimum_excluded=above)
         return float(declared.parse(self.value, self.where, self.key))

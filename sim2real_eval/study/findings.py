@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study sets because its recordings demand it, and what fitting a model may find."""
+"""Findings about options that follow from recordings, and about fitted models."""
 
 from __future__ import annotations
 
@@ -7,41 +7,10 @@ from sim2real_eval.common.findings import assumed, decisive, routine
 
 TRUTH_RATE = assumed(
     'study.truth_rate',
-    'speeds are compared at the {rate:.3g Hz} of the truth, not at {usual:g Hz}',
-    'Between the samples of a slow truth there is nothing to compare with. In a study file '
+    'speeds are compared at the rate of the ground truth, {rate:.3g Hz} instead of {usual:g Hz}',
+    'Between the samples of a slow ground truth there is nothing to compare with. In a study file '
     '`metric: {rate: 15}` refuses it.',
     'to refuse: --rate 15',
-)
-SHARED_IMU = decisive(
-    'study.shared_imu',
-    'every GPS model is simulated with the IMU model {imu}: its errors count in all distances, '
-    'and another model may be nearest without them',
-    'The judge fuses both sensors, so another IMU model can bring another GPS model nearest. With '
-    '`--imu real`, in a study file `imu: real`, only the GPS is simulated.',
-    'to compare the GPS alone: --imu real',
-)
-TRUTH_OF_FIXES = decisive(
-    'study.truth_of_fixes',
-    'the truth was probably made of the fixes, which differ from it by {error:.1f mm}: the '
-    'real GPS seems better than it is',
-    'Slow errors of the fixes are in the truth too. How far a simulated GPS is from the real one, '
-    'and whether the two are distinguishable, then says little about the receiver.',
-    'trust the order of the models more than their distance, or take a truth from another source',
-)
-COPIES = decisive(
-    'study.copies',
-    '{names} are equal to the last digit, so one drive, and count as independent ones',
-    'P-values and intervals are smaller than they should be.',
-    'leave copies out; in a study file recordings that belong together can have one `block`',
-)
-COVARIANCE_ONE_SIDED = assumed(
-    'study.covariance_one_sided',
-    'the {has} {sensor} states covariances of {quantities}, the {lacks} one zeros: they alone can '
-    'change VEPD severalfold',
-    'Zeros mean unknown, but robot_localization takes 1e-9 for them and trusts the sensor '
-    'completely. Leave it where the covariance is part of the model that you study.',
-    'state them on both sides: {remedy}',
-    per_model=True,
 )
 WARMUP = assumed(
     'study.warmup',
@@ -52,35 +21,63 @@ WARMUP = assumed(
 )
 MATCHED_RATES = assumed(
     'study.matched_rates',
-    'sensors are simulated at the rates of the real ones, such as {real:.3g Hz} in place of '
+    'sensors are simulated at the rates of the real ones, such as {real:.3g Hz} instead of '
     '{own:.3g Hz}',
     'The rate alone can change VEPD severalfold. In a study file `match_rates: false` refuses it.',
     'to refuse: --no-match-rates',
 )
 START_HEADING = assumed(
     'study.start_heading',
-    'judge {judges} starts with the true heading, as the real IMU has no orientation',
-    'From an arbitrary heading forward speed is meaningless. In a study file '
+    'judge {judges} starts with the true heading, because the real IMU has no orientation',
+    'With an arbitrary heading, forward speed is meaningless. In a study file '
     '`start_heading: false` refuses it.',
     'to refuse: --no-start-heading',
 )
-
-
-ONE_DRAW = routine(
-    'study.one_draw',
-    'each recording has one draw of the simulated noise: VEPD is another with another --seed, or '
-    'with other names of the recordings',
-    'Names are part of the seeds, so that a further recording changes no other.',
-    '--repetitions 10 takes the mean of ten draws',
-)
 OFF_TICKS = assumed(
     'study.off_ticks',
-    'judge {judges} starts 10 us late: in {count:d} of {total:d} recordings fixes are stamped on '
-    'its ticks, and rounding would decide which of them wait for the next one',
-    'Stamps that were doubles are rounded to 0.1 us. Simulated fixes have another rounding, and '
-    'the difference from the real ones would come of that alone. In a study file '
-    '`off_ticks: false` refuses it.',
+    'judge {judges} starts 10 us late: in {count:d} of {total:d} recordings, fixes are stamped on '
+    'its ticks, where rounding decides which of them wait for the next tick',
+    'Stamps that were doubles are rounded to 0.1 us. Simulated fixes are rounded differently, '
+    'which alone would make a difference. In a study file `off_ticks: false` refuses it.',
     'to refuse: --no-off-ticks',
+)
+SHARED_IMU = decisive(
+    'study.shared_imu',
+    'every GPS model is simulated with the IMU model {imu}: its errors count in all distances, '
+    'and without them another model may be nearest',
+    'The judge fuses both sensors, so another IMU model can bring another GPS model nearest. With '
+    '`--imu real`, in a study file `imu: real`, only the GPS is simulated.',
+    'to compare the GPS alone: --imu real',
+)
+TRUTH_OF_FIXES = decisive(
+    'study.truth_of_fixes',
+    'the ground truth was probably made from the fixes, which differ from it by {error:.1f mm}: '
+    'the real GPS seems better than it is',
+    'The ground truth contains the slow errors of the fixes. The distance between simulated and '
+    'real GPS then says little about the receiver.',
+    'trust the order of the models more than their distance, or use another source of truth',
+)
+COPIES = decisive(
+    'study.copies',
+    '{names} are equal to the last digit: they are one drive but count as independent ones',
+    'P-values and intervals are too small.',
+    'leave copies out, or give recordings that belong together one `block` in a study file',
+)
+COVARIANCE_ONE_SIDED = assumed(
+    'study.covariance_one_sided',
+    'the {has} {sensor} states covariances of {quantities}, the {lacks} one zeros: they alone can '
+    'change VEPD severalfold',
+    'Zeros mean unknown, but robot_localization replaces them by 1e-9 and trusts the sensor '
+    'completely. Leave it where the covariance is part of the model that you study.',
+    'state them on both sides: {remedy}',
+    per_model=True,
+)
+ONE_DRAW = routine(
+    'study.one_draw',
+    'each recording has one draw of the simulated noise: another --seed, or other names of the '
+    'recordings, change VEPD',
+    'Names are part of the seeds, so that an additional recording changes no other.',
+    '--repetitions 10 takes the mean of ten draws',
 )
 
 _GAIN = '{before:.4g} became {after:.4g} on the recordings of the fit'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges in a study file."""
+"""Judges of a study, and how a study file names them."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ _KEYS = (
     'label', 'judge', 'config', 'navsat_config', 'case', 'filter', 'section', 'correct', 'latency',
     'transforms', 'front_end',
 )  # fmt: skip
-_OF_ALL = ('label', 'judge', 'config', 'transforms')
+_COMMON_KEYS = ('label', 'judge', 'config', 'transforms')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyJudge:
     """A judge of a study."""
 
-    label: str  # in tables and names of files
-    kind: str  # name in `JUDGES`, or `my_filter.py:MyFilter`
+    label: str  # name in tables and files
+    kind: str  # name in `JUDGES`, or class in a file, `my_filter.py:MyFilter`
     setup: Judge
 
     @property
     def is_fast(self) -> bool:
-        """Whether a run takes it milliseconds."""
+        """Whether it judges a run within milliseconds."""
         return bool(getattr(self.setup, 'is_fast', False))
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return what identifies it, as plain values."""
+        """Return plain values that identify it."""
         return {
             'label': self.label,
             'judge': self.kind,
@@ -62,17 +62,19 @@ class StudyJudge:
 
 
 def read_judges(judges: Entry, folder: Path) -> tuple[StudyJudge, ...]:
-    """Return the judges of a study; paths are relative to `folder`.
+    """Read the judges of a study file; paths are relative to `folder`.
 
-    Raises Sim2RealError for a wrong entry or file, a label given twice, or a judge that is not
-    installed.
+    Raises
+    ------
+    Sim2RealError
+        When an entry or file is wrong, a label is given twice, or a judge is not installed.
     """
-    found = [_read(entry, folder) for entry in judges.items('judges')]
-    judges.refuse_twice([judge.label for judge in found], 'label of several judges')
-    return tuple(found)
+    result = [_read_judge(entry, folder) for entry in judges.items('judges')]
+    judges.refuse_twice([judge.label for judge in result], 'label of several judges')
+    return tuple(result)
 
 
-def _read(entry: Entry, folder: Path) -> StudyJudge:
+def _read_judge(entry: Entry, folder: Path) -> StudyJudge:
     if isinstance(entry.value, str):
         is_judge = entry.text() in JUDGES.names() or is_in_file(entry.text())
         fields = {'judge' if is_judge else 'config': entry}
@@ -92,22 +94,22 @@ def _read(entry: Entry, folder: Path) -> StudyJudge:
         is_node = getattr(judge_class(kind, folder=folder), 'takes_node_options', False)
     if is_node and isinstance(entry.value, str) and 'judge' in fields:
         entry.refuse(f'{kind} needs a config; write {{judge: {kind}, config: ...}}')
-    place: str | Path | None = config
+    path: str | Path | None = config
     if config is not None and (config.endswith(('.yaml', '.yml')) or len(Path(config).parts) > 1):
-        place = folder / config
+        path = folder / config
     request = JudgeRequest(
         judge=kind,
-        config=place,
+        config=path,
         transforms=_transforms(fields, folder),
         node_options=_node_options(fields, folder) if is_node else {},
-        given=tuple(name for name in fields if name not in _OF_ALL),
+        given=tuple(name for name in fields if name not in _COMMON_KEYS),
         refuse=refuse,
         folder=folder,
     )
     with fields.get('config', entry).looked_up():
         setup = load_judge(request)
     if isinstance(setup, JudgeSetup) and config is not None:
-        # The place of the study does not count, what is in its files does.
+        # The folder of the study must not identify the judge, only the contents of its files.
         setup = dataclasses.replace(setup, name=config)
     return StudyJudge(label, kind, setup)
 
@@ -118,12 +120,12 @@ def _transforms(fields: dict[str, Entry], folder: Path) -> TransformFile | None:
     return TransformFile.from_file(folder / fields['transforms'].text())
 
 
-def _options(fields: dict[str, Entry], folder: Path) -> Options:
+def _replay_options(fields: dict[str, Entry], folder: Path) -> Options:
     correct = latency = None
     if 'correct' in fields:
         entry = fields['correct']
-        listed = entry.items('deviations to correct') if entry.value != [] else []
-        correct = corrections([one.value for one in listed], entry.where, entry.key)
+        names = entry.items('deviations to correct') if entry.value != [] else []
+        correct = corrections([name.value for name in names], entry.where, entry.key)
     if 'latency' in fields:
         entry = fields['latency']
         if not isinstance(entry.value, dict):
@@ -140,7 +142,7 @@ def _options(fields: dict[str, Entry], folder: Path) -> Options:
 
 
 def _node_options(fields: dict[str, Entry], folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    files = {
         name: folder / fields[name].text() for name in ('navsat_config', 'case') if name in fields
     }
-    return {**found, 'options': _options(fields, folder)}
+    return {**files, 'options': _replay_options(fields, folder)}

@@ -40,7 +40,7 @@ class MetricRun:
     key : RunKey
         Judge, recording, model and repetition.
     values : mapping
-        Numbers by name, such as `position_rmse`; see `sim2real_eval.study.observation.observe`.
+        Numbers by name, such as `position_rmse`; see `sim2real_eval.study.run_plan.observe`.
         What a run has not is not in it.
     options : MetricOptions
         With which it was scored.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of studies, fits and gates: the one declaration of file, command and node."""
+"""Options of studies, fits and gates, declared once for files, commands and nodes."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 
 PROFILE = 'clean'
-"""Judge where none is named."""
+"""Default judge."""
 
 MOST_RUNS = 10_000
-"""Of one motion or scenario."""
+"""Largest number of runs of one motion or scenario."""
 
 PAPER_PROFILE = 'paper_released'
-"""Judge whose numbers the paper prints; it has faults, and stays to repeat them."""
+"""Judge of the numbers in the paper; it has known faults and is kept to reproduce them."""
 
 ADAPTED = ('start_heading', 'off_ticks', 'match_rates', 'warmup', 'rate')
-"""Options that follow from the real recordings of a study unless they are given."""
-
+"""Options that are derived from the real recordings of a study unless they are given."""
 
 UNSAID = {'off_ticks': False}
-"""What records of studies do not say that were made before there was the option."""
+"""Values of options that records of older studies do not have."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ComparedSensors(Parameters):
-    """Which sensors are simulated on the true motion of real recordings.
+    """Sensors that are simulated on the true motion of real recordings.
 
-    Options of `sim2real vepd`, parameters of evaluation_node and arguments of its launch file.
+    They are options of `sim2real vepd`, parameters of evaluation_node and arguments of its launch
+    file.
     """
 
     models: str = parameter(
         'paper',
         '',
-        'GPS models, by comma: presets (see sim2real models), YAML files, paper, all, or real to '
-        'keep the recorded GPS.',
+        'GPS models, separated by commas: presets (see sim2real models), YAML files, paper, all, '
+        'or real to keep the recorded GPS.',
     )
     imu: str = parameter('chrono', '', 'IMU models likewise, or real.')
 
 
 @dataclasses.dataclass(frozen=True)
 class StudyOptions(Parameters):
-    """How recordings are simulated, judged and compared.
+    """Options of simulation, judging and comparison.
 
-    Keys of a study file, options of `sim2real vepd` and `sim2real study`, and parameters of
-    evaluation_node, all of the same name.
+    They are keys of a study file, options of `sim2real vepd` and `sim2real study`, and parameters
+    of evaluation_node, all of the same name.
     """
 
     seed: int = parameter(
@@ -73,8 +73,8 @@ class StudyOptions(Parameters):
     adapt: str = parameter(
         'all',
         '',
-        'What follows from the real recordings where it is not given: all, none, or of '
-        'start_heading, off_ticks, match_rates, warmup and rate some, by comma.',
+        'Options that are derived from the real recordings unless they are given: all, none, or '
+        'some of start_heading, off_ticks, match_rates, warmup and rate, separated by commas.',
     )
     component: str = parameter(
         'horizontal', '', 'Speed that is compared.', choices=SPEED_COMPONENTS
@@ -84,17 +84,17 @@ class StudyOptions(Parameters):
 
     @property
     def adapts(self) -> tuple[str, ...]:
-        """Options that follow from the real recordings."""
+        """Options that are derived from the real recordings."""
         if self.adapt in ('all', 'none', ''):
             return ADAPTED if self.adapt == 'all' else ()
         return tuple(name.strip() for name in self.adapt.split(','))
 
     def given(self, names: Collection[str]) -> StudyOptions:
-        """Return the options with some that were given, which then do not follow from data."""
-        left = [name for name in self.adapts if name not in names]
-        if len(left) == len(self.adapts):
+        """Return the options without deriving those named, which the user has given."""
+        derived = [name for name in self.adapts if name not in names]
+        if len(derived) == len(self.adapts):
             return self
-        return dataclasses.replace(self, adapt=','.join(left) or 'none')
+        return dataclasses.replace(self, adapt=','.join(derived) or 'none')
 
     def _check(self) -> None:
         if wrong := [name for name in self.adapts if name not in ADAPTED]:
@@ -104,25 +104,24 @@ class StudyOptions(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class FitOptions(Parameters):
-    """How is fitted."""
+    """Options of a fit."""
 
     metric: str = parameter(
         'vepd',
         '',
-        'What is made small: VEPD, one of its parts, or the energy distance.',
+        'Distance to minimize: VEPD, one of its parts, or the energy distance.',
         choices=('vepd', 'rmse', 'entropy', 'energy'),
     )
     folds: int = parameter(
         5,
         '1',
-        'Parts into which the recordings are dealt for cross-validation, each held out once: 2 or '
-        'more; 0: none.',
+        'Number of folds of the cross-validation over recordings: 2 or more; 0: none.',
         minimum=0,
     )
     candidates: int | None = parameter(
         None,
         '1',
-        'Parameter values judged at most (15, and 20 more per parameter, where it is not given).',
+        'Largest number of judged parameter values (default: 15, and 20 more per parameter).',
         optional=int,
         minimum=1,
     )
@@ -130,18 +129,18 @@ class FitOptions(Parameters):
 
     def _check(self) -> None:
         if self.folds == 1:
-            # One alone would leave nothing to fit to.
+            # Nothing would be left to fit to.
             raise ParameterError('', 'folds', '1 is not allowed; must be 0 or an integer >= 2')
 
 
 @dataclasses.dataclass(frozen=True)
 class GateOptions(Parameters):
-    """What a result is held against.
+    """Limits for a result.
 
     Attributes
     ----------
     models, scenarios, judges : tuple of str
-        What is looked at; empty: everything.
+        Parts of the result that are compared; empty: everything.
     """
 
     max_vepd: float | None = parameter(
@@ -150,14 +149,13 @@ class GateOptions(Parameters):
     max_increase: float | None = parameter(
         None,
         '',
-        'How much more than in the baseline is allowed (0 where it is not given); below 0: it '
-        'must shrink.',
+        'Largest increase over the baseline (default 0); below 0, VEPD must shrink.',
         optional=float,
     )
     by: str = parameter(
         'estimate',
         '',
-        'What is held against a limit: estimate, VEPD itself; low, the lower bound of its '
+        'Number that is compared with a limit: estimate, VEPD itself; low, the lower bound of its '
         'interval, so that only a significant excess breaks it; high, the upper bound, so that '
         'VEPD must be shown to be below it.',
         choices=('estimate', 'low', 'high'),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All runs of a study: as files, one each, written whole or not at all, and as its outcome."""
+"""Runs of a study as files, and the outcome that they form together."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import functools
 import hashlib
 import io
 import json
-import math
 import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,204 +23,166 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim2real_eval.metrics.series_folder import REAL
-from sim_sensors.core.blocks import blocks
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.scratch import LARGE, release, zeros
 from .run import EstimateSignals, RunKey, StudyRun
 
+MARK = 'study.json'
+"""Record of a study; a folder without it holds no study."""
 RUNS = 'runs'
-"""Folder of the runs in that of a study."""
+"""Folder of the runs in the folder of a study."""
 
 _TRUTH = 'truth.npz'
-_ABOUT = 'about'
-_KEPT = 250
-_LARGEST_KEPT = 1 << 19
-_OF_TRUTH = ('true_time', 'true_velocity', 'true_orientation')
-
-
-class RunStore:
-    """Runs below the folder of a study.
-
-    The truth of a recording, which all runs share that follow it, is in a file of its own.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._kept = functools.lru_cache(maxsize=_KEPT)(self._arrays)
-        self._truths: set[str] = set()
-
-    def save(self, run: StudyRun, signals: EstimateSignals) -> None:
-        """Write a run and its signals; the file of the run last."""
-        for name, arrays in _members(run, signals).items():
-            if name in self._truths:
-                continue
-            with new_file(self._folder / name) as file:
-                _pack(file, arrays)
-            # All runs of a recording bring it. One of before may be of a power cut.
-            if name.endswith(f'/{_TRUTH}'):
-                self._truths.add(name)
-
-    def write(self, files: Iterable[tuple[str, bytes]]) -> None:
-        """Write what `encoded` returned."""
-        for name, data in files:
-            write_bytes(self._folder / name, data)
-
-    def run(self, key: RunKey) -> StudyRun | None:
-        """Return a run; None when it is not there, or not whole."""
-        try:
-            self._truth(key)
-            about = json.loads(self._arrays(_name(key), _ABOUT)[_ABOUT].tobytes())
-        except Sim2RealError:
-            return None
-        return StudyRun.from_mapping(key, about)
-
-    def signals(self, key: RunKey) -> EstimateSignals:
-        """Return the signals of a run; Sim2RealError when a file is missing or broken."""
-        names = [field.name for field in dataclasses.fields(EstimateSignals)]
-        own = [name for name in names if name not in _OF_TRUTH]
-        return EstimateSignals(**self._looked_at(_name(key), *own), **self._truth(key))
-
-    def _truth(self, key: RunKey) -> dict[str, Any]:
-        return self._looked_at(f'{_place(key)}/{_TRUTH}', *_OF_TRUTH)
-
-    def _looked_at(self, name: str, *wanted: str) -> dict[str, Any]:
-        # Tables, metrics and page all look at the same runs: some 100 MB of short ones stay.
-        try:
-            is_long = (self._folder / name).stat().st_size > _LARGEST_KEPT
-        except OSError:
-            is_long = True  # and cannot be read either
-        return (self._arrays if is_long else self._kept)(name, *wanted)
-
-    def discard(self, key: RunKey) -> None:
-        """Remove a run; with the last one of a recording also the truth that they shared."""
-        path = self._folder / _name(key)
-        path.unlink(missing_ok=True)
-        if path.parent.is_dir() and {one.name for one in path.parent.iterdir()} <= {_TRUTH}:
-            shutil.rmtree(path.parent)
-
-    def _arrays(self, name: str, *wanted: str) -> dict[str, Any]:
-        path = self._folder / name
-        try:
-            with np.load(path, allow_pickle=False) as found:
-                return {each: _unpacked(found, each) for each in wanted}
-        except OSError as error:
-            raise Sim2RealError(f'{path}: cannot be read: {error.strerror or error}') from None
-        except (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
-            raise Sim2RealError(f'{path}: is broken: {error}; run the study again') from None
-
-
-def encoded(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes]]:
-    """Return the files of a run: names relative to the folder of the study, and contents."""
-    found = []
-    for name, arrays in _members(run, signals).items():
-        buffer = io.BytesIO()
-        _pack(buffer, arrays)
-        found.append((name, buffer.getvalue()))
-    return found
-
-
-def _members(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, NDArray[Any]]]:
-    """Return the arrays of each file of a run by their names."""
-    text = json.dumps(run.to_mapping(), ensure_ascii=False, allow_nan=False).encode()
-    arrays = {field.name: getattr(signals, field.name) for field in dataclasses.fields(signals)}
-    truth = {name: arrays.pop(name) for name in _OF_TRUTH}
-    return {
-        f'{_place(run.key)}/{_TRUTH}': truth,
-        _name(run.key): {_ABOUT: np.frombuffer(text, dtype=np.uint8), **arrays},
-    }
-
-
-def _pack(file: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write what `numpy.savez` would, a block at a time."""
-    # Not compressed: noise hardly is, and the members carry no time of day.
-    with zipfile.ZipFile(file, 'w') as archive:
-        for name, values in arrays.items():
-            with archive.open(zipfile.ZipInfo(f'{name}.npy'), 'w', force_zip64=True) as member:
-                header = np.lib.format.header_data_from_array_1_0(values)
-                np.lib.format.write_array_header_1_0(member, {**header, 'fortran_order': False})
-                for part in blocks(len(values)):
-                    member.write(np.ascontiguousarray(values[part]).data)
-
-
-def _unpacked(found: Any, name: str) -> NDArray[Any]:
-    """Return an array of an opened npz file, as a file of its own where it is large."""
-    about = found.zip.getinfo(f'{name}.npy')
-    if about.file_size < LARGE:
-        return np.asarray(found[name])
-    with found.zip.open(about) as member:
-        if np.lib.format.read_magic(member) != (1, 0):
-            raise ValueError(f'{name} is of another version')
-        shape, by_columns, kind = np.lib.format.read_array_header_1_0(member)
-        size = math.prod(shape) * kind.itemsize
-        if by_columns or kind.hasobject or about.file_size - member.tell() != size:
-            # Of another writer, or damaged, which numpy says.
-            return np.asarray(found[name])
-        values = zeros(shape, kind)
-        bytes_of = values.reshape(-1).view(np.uint8)
-        for start in range(0, size, LARGE):
-            bytes_of[start : start + LARGE] = np.frombuffer(member.read(LARGE), np.uint8)
-            release()
-    return values
-
-
-def _place(key: RunKey) -> str:
-    return f'{RUNS}/{key.judge}/{key.recording}'
-
-
-def _name(key: RunKey) -> str:
-    return f'{_place(key)}/{key.model}_{key.repetition}.npz'
-
-
-MARK = 'study.json'
-"""File that says that a folder holds a study."""
-
-
+_TRUTH_SIGNALS = ('true_time', 'true_velocity', 'true_orientation')
+_RECORD = 'about'
+"""Array of a run file that holds the run as JSON."""
+_CACHED_FILES = 250
+_LARGEST_CACHED = 1 << 19  # bytes
 _DIGEST = 'sha256'
 _FINISHED = 'finished'
 
 
-def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a study with a digest of what it says, by which damage is found.
+class RunStore:
+    """Files of judged runs in the folder of a study.
 
-    Without it every reader of a record would have to look whether each of its numbers is there.
+    The ground truth of a recording is in a file of its own, which all of its runs share.
     """
-    return {**record, _DIGEST: _digest_of(record)}
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._load_cached = functools.lru_cache(maxsize=_CACHED_FILES)(self._load)
+        self._saved_truths: set[str] = set()
+
+    def save(self, run: StudyRun, signals: EstimateSignals) -> None:
+        """Write the files of a run, its ground truth first."""
+        for name, arrays in _split_files(run, signals).items():
+            if name in self._saved_truths:
+                continue
+            with new_file(self._folder / name) as file:
+                np.savez(file, **arrays)
+            if name.endswith(f'/{_TRUTH}'):
+                self._saved_truths.add(name)
+
+    def write(self, files: Iterable[tuple[str, bytes]]) -> None:
+        """Write files that `encode_run` made."""
+        for name, data in files:
+            write_bytes(self._folder / name, data)
+
+    def run(self, key: RunKey) -> StudyRun | None:
+        """Return a run, or None if one of its files is missing or damaged."""
+        try:
+            self._load_truth(key)
+            record = json.loads(self._load(_run_file(key), _RECORD)[_RECORD].tobytes())
+        except Sim2RealError:
+            return None
+        return StudyRun.from_mapping(key, record)
+
+    def signals(self, key: RunKey) -> EstimateSignals:
+        """Return the signals of a run; a missing or damaged file is a Sim2RealError."""
+        names = [field.name for field in dataclasses.fields(EstimateSignals)]
+        own = [name for name in names if name not in _TRUTH_SIGNALS]
+        return EstimateSignals(
+            **self._load_if_cached(_run_file(key), *own), **self._load_truth(key)
+        )
+
+    def discard(self, key: RunKey) -> None:
+        """Remove a run, and the ground truth with the last run of its recording."""
+        path = self._folder / _run_file(key)
+        path.unlink(missing_ok=True)
+        if path.parent.is_dir() and {file.name for file in path.parent.iterdir()} <= {_TRUTH}:
+            shutil.rmtree(path.parent)
+
+    def _load_truth(self, key: RunKey) -> dict[str, Any]:
+        return self._load_if_cached(f'{_run_folder(key)}/{_TRUTH}', *_TRUTH_SIGNALS)
+
+    def _load_if_cached(self, name: str, *arrays: str) -> dict[str, Any]:
+        # Tables, metrics and page read the same runs: about 100 MB of short ones are kept.
+        try:
+            is_short = (self._folder / name).stat().st_size <= _LARGEST_CACHED
+        except OSError:
+            is_short = False
+        return (self._load_cached if is_short else self._load)(name, *arrays)
+
+    def _load(self, name: str, *arrays: str) -> dict[str, Any]:
+        path = self._folder / name
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                return {array: file[array] for array in arrays}
+        except OSError as error:
+            raise Sim2RealError(f'{path}: cannot be read: {error.strerror or error}') from None
+        except (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
+            raise Sim2RealError(f'{path}: is damaged: {error}; run the study again') from None
 
 
-def _digest_of(record: Mapping[str, Any]) -> str:
-    # Whatever its spaces and ends of lines, which git may change; the order of keys counts.
+def encode_run(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes]]:
+    """Return the files of a run: names relative to the folder of the study, and contents."""
+    files = []
+    for name, arrays in _split_files(run, signals).items():
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        files.append((name, buffer.getvalue()))
+    return files
+
+
+def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, NDArray[Any]]]:
+    """Return the arrays of each file of a run by name."""
+    text = json.dumps(run.to_mapping(), ensure_ascii=False, allow_nan=False).encode()
+    arrays = {
+        field.name: np.ascontiguousarray(getattr(signals, field.name))
+        for field in dataclasses.fields(signals)
+    }
+    truth = {name: arrays.pop(name) for name in _TRUTH_SIGNALS}
+    return {
+        f'{_run_folder(run.key)}/{_TRUTH}': truth,
+        _run_file(run.key): {_RECORD: np.frombuffer(text, dtype=np.uint8), **arrays},
+    }
+
+
+def _run_folder(key: RunKey) -> str:
+    return f'{RUNS}/{key.judge}/{key.recording}'
+
+
+def _run_file(key: RunKey) -> str:
+    return f'{_run_folder(key)}/{key.model}_{key.repetition}.npz'
+
+
+def seal_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a study with a digest of its content, by which damage is detected."""
+    return {**record, _DIGEST: _digest(record)}
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    # Independent of white space and line ends, which git may change.
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()
 
 
-def blocks_of(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return the blocks of the recordings of a study that have one, by name."""
+def recording_blocks(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the blocks of the recordings of a study that have one, by name of the recording."""
     recordings = record.get('recordings') or ()
-    return {one['name']: one['block'] for one in recordings if one.get('block')}
+    return {
+        recording['name']: recording['block'] for recording in recordings if recording.get('block')
+    }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyOutcome:
-    """What a study came to.
+    """The record and the judged runs of a study.
 
     Attributes
     ----------
     record : mapping
-        Everything needed to repeat and to read the study, as plain values: `title`, `about`,
-        `seed`, `repetitions`, `component`, `metric`, `synthetic` (whether recordings are
-        stand-ins), `versions`, `judges`, `models`, `recordings`, `failures`, `notes`; of a
-        study that was run also `command` (words that carry it out), `shipped` (whether its file is
-        had by name), `format`, `state`, `simulate_on`, `conditions`, `uncertainty`,
-        `start_heading`, `off_ticks`, `match_rates`.
+        Plain values that repeat and describe the study: `title`, `about`, `seed`, `repetitions`,
+        `component`, `metric`, `synthetic` (whether recordings are stand-ins), `versions`,
+        `judges`, `models`, `recordings`, `failures`, `notes`. A study that was run also has
+        `command` (its words), `shipped` (whether its file is shipped), `format`, `state`,
+        `simulate_on`, `conditions`, `uncertainty`, `start_heading`, `off_ticks`, `match_rates`.
     runs : tuple of StudyRun
-        Judge by judge, in each recording by recording: the real run, then variant by variant.
+        Sorted by judge, recording and model, the real run first.
     load : callable
         Returns the signals of a run.
 
     Examples
     --------
-    See `sim2real_eval.run_study`, which returns one; of a folder that holds a study:
-
     >>> StudyOutcome.read('no_such_folder')
     Traceback (most recent call last):
     sim_sensors.core.errors.Sim2RealError: no_such_folder/study.json: cannot be read: ...
@@ -232,34 +193,38 @@ class StudyOutcome:
     load: Callable[[RunKey], EstimateSignals]
 
     @classmethod
-    def read(cls, folder: str | Path) -> StudyOutcome:
-        """Read a finished study; signals are read when asked for.
+    def read(cls, folder: str | Path, *, with_notes: bool = True) -> StudyOutcome:
+        """Read a finished study; its signals are read on demand.
 
         Parameters
         ----------
         folder : str or Path
-            Of the study; or its study.json alone, whatever it is called, of which there are no
-            signals.
+            Folder of the study, or its study.json alone, which has no signals.
+        with_notes : bool
+            Whether the runs have their findings.
 
         Raises
         ------
         Sim2RealError
-            When it holds no study, one that is not finished, or one that was changed by hand.
+            When there is no study, or it is not finished, damaged or changed by hand.
         """
         path = Path(folder)
         path = path if path.is_file() else path / MARK
         try:
             record = json.loads(path.read_text(encoding='utf-8'))
             state, digest = record['state'], record.pop(_DIGEST, None)
-            if state == _FINISHED and digest != _digest_of(record):
-                found = 'has another sha256 than' if digest else 'has no sha256 of'
+            if state == _FINISHED and digest != _digest(record):
+                problem = 'has another sha256 than' if digest else 'has no sha256 of'
                 raise Sim2RealError(
-                    f'{path}: {found} its content: changed by hand, damaged, or of a version '
+                    f'{path}: {problem} its content: changed by hand, damaged, or of a version '
                     'before 1.0.0; give the command of the study again'
                 )
             runs = tuple(
-                StudyRun.from_mapping(RunKey(*(one[name] for name in RunKey._fields)), one)
-                for one in record.pop('runs', [])
+                StudyRun.from_mapping(
+                    RunKey(*(run[name] for name in RunKey._fields)),
+                    run if with_notes else {**run, 'notes': ()},
+                )
+                for run in record.pop('runs', [])
             )
         except OSError as error:
             raise Sim2RealError(
@@ -289,7 +254,7 @@ class StudyOutcome:
 
     @property
     def groups(self) -> list[str]:
-        """Groups, in the order of the recordings; one empty label if there is none."""
+        """Groups, in the order of the recordings; one empty label if there are none."""
         return list(dict.fromkeys(run.group for run in self.runs))
 
     @property
@@ -298,12 +263,12 @@ class StudyOutcome:
         kinds: dict[tuple[str, str], set[bool]] = {}
         for run in self.runs:
             kinds.setdefault((run.key.judge, run.group), set()).add(run.is_real)
-        return [pair for pair, found in kinds.items() if len(found) == 2]
+        return [pair for pair, is_real in kinds.items() if len(is_real) == 2]
 
     def of(
         self, judge: str, model: str, *, scenario: str | None = None, group: str | None = None
     ) -> list[StudyRun]:
-        """Return the runs of a model, or `real`, under a judge, of one scenario, group or all."""
+        """Return the runs of a model, or of `real`, under a judge; None means all scenarios."""
         return [
             run
             for run in self.runs
@@ -315,10 +280,10 @@ class StudyOutcome:
     @property
     def blocks(self) -> dict[str, str]:
         """Blocks of the recordings that have one, by name."""
-        return blocks_of(self.record)
+        return recording_blocks(self.record)
 
     def by_model(self, judge: str, group: str) -> dict[str, list[StudyRun]]:
-        """Return the runs of each source that has any, `real` first."""
+        """Return the runs of the real sensors (`real`, first) and of each model."""
         return {
             model: runs
             for model in (REAL, *self.models)
@@ -326,23 +291,17 @@ class StudyOutcome:
         }
 
     def part(self, group: str) -> StudyOutcome:
-        """Return what there is of a group of recordings."""
+        """Return the outcome restricted to a group of recordings."""
         return dataclasses.replace(
             self, runs=tuple(run for run in self.runs if run.group == group)
         )
 
     def signals(self, key: RunKey) -> EstimateSignals:
-        """Read the signals of a run.
-
-        Raises
-        ------
-        Sim2RealError
-            When the file cannot be read.
-        """
+        """Return the signals of a run; a file that cannot be read is a Sim2RealError."""
         return self.load(key)
 
     def series(self, key: RunKey) -> VelocitySeries:
-        """Return what was scored of a run: the component of the study, warm-up left out."""
+        """Return the speeds of a run that were scored, without the warm-up."""
         name = f'{key.recording} ({key.model})'
         whole = speed_series(self.signals(key), self.record['component'], name)
         options = MetricOptions.from_mapping(self.record['metric'], 'metric')
@@ -351,35 +310,35 @@ class StudyOutcome:
     def mean_rmse(
         self, judge: str, group: str | None = None, name: str = 'forward_rmse'
     ) -> dict[tuple[str, str], float]:
-        """Return the mean RMSE in m/s by (model, scenario), `all` for pooled.
+        """Return the mean of a value over runs by (model, scenario); `all` is all scenarios.
 
-        Of forward speed, or as `rmse` of what the study compares.
+        By default the value is the RMSE of forward speed, m/s.
         """
-        found: dict[tuple[str, str], list[float]] = {}
+        values: dict[tuple[str, str], list[float]] = {}
         for model in (REAL, *self.models):
             for run in self.of(judge, model, group=group):
                 for scenario in (run.scenario, POOLED):
-                    found.setdefault((model, scenario), []).append(run.values[name])
-        return {place: float(np.mean(values)) for place, values in found.items()}
+                    values.setdefault((model, scenario), []).append(run.values[name])
+        return {place: float(np.mean(numbers)) for place, numbers in values.items()}
 
     def table(
         self, judge: str, group: str | None = None, scores: Mapping[RunKey, RunScore] | None = None
     ) -> list[VepdRow]:
-        """Return the VEPD of every model per scenario and pooled, under a judge.
+        """Return the VEPD of every model by scenario and pooled, under a judge.
 
-        With `scores` from these, in place of those that the runs have.
+        `scores` replace those of the runs.
         """
-        found: dict[str, dict[str, list[RunScore]]] = {}
+        table: dict[str, dict[str, list[RunScore]]] = {}
         for model in (REAL, *self.models):
-            by_scenario = found.setdefault(model, {})
+            by_scenario = table.setdefault(model, {})
             for run in self.of(judge, model, group=group):
                 score = run.score if scores is None else scores[run.key]
                 by_scenario.setdefault(run.scenario, []).append(score)
-        return vepd_table(found.pop(REAL), found)
+        return vepd_table(table.pop(REAL), table)
 
 
 def speed_series(signals: EstimateSignals, component: str, name: str = '') -> VelocitySeries:
-    """Return estimated and true speed, whole (`sim2real_eval.metrics.speed`)."""
+    """Return the whole estimated and true speed; see `sim2real_eval.metrics.speed`."""
     return VelocitySeries(
         se_time=signals.time,
         se_vel=speed(signals.velocity, signals.orientation, component),
@@ -390,9 +349,9 @@ def speed_series(signals: EstimateSignals, component: str, name: str = '') -> Ve
 
 
 def speed_error(signals: EstimateSignals, component: str, options: MetricOptions) -> FloatArray:
-    """Return estimated less true speed, (n,) m/s, on the grid of the score.
+    """Return the error of the estimated speed, (n,) m/s, on the time grid of the score.
 
-    Raises MetricError, SeriesError as `sim2real_eval.metrics.score_run`.
+    See `sim2real_eval.metrics.score_run` for errors.
     """
     run = resample(speed_series(signals, component), options)
     return run.se_vel - run.gt_vel

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that a study is to do, as units of work and as plain values that identify it."""
+"""The plan of a study: its units of work, and the record that identifies it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.motion.path_following import DRIVES
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World, load_world
-from .adapting import adapted
+from .adapting import adapt_options
 from .judges import StudyJudge
 from .options import UNSAID, StudyOptions
 from .recordings import PathDrive, StandIn, StudyRecording, read_contents
@@ -32,75 +32,72 @@ from .study_file import Overrides, StudyFile
 from .variants import Condition
 
 Save = Callable[[StudyRun, EstimateSignals], None]
-_Made = tuple[RunPlan, Callable[[PlannedRun], Recording]]
-"""The plan of a recording, and what is simulated of it, kept for the next judge."""
+_Prepared = tuple[RunPlan, Callable[[PlannedRun], Recording]]
+"""Plan of a recording, and a function that returns its simulated recordings from a cache."""
 
 
-class _Case(NamedTuple):
-    """Runs of a judge under a condition."""
+class _UnitCase(NamedTuple):
+    """The runs of a judge under a condition."""
 
     judge: StudyJudge
     condition: Condition
-    name: str
+    name: str  # of the recording under the condition
     group: str
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyUnit:
-    """A recording, and who judges it and its twins."""
+    """A recording with its twins and judges: the work of one process."""
 
     recording: StudyRecording
     judges: tuple[StudyJudge, ...]
     conditions: tuple[Condition, ...]
     twins: tuple[Twin, ...]  # simulated variants
     options: StudyOptions
-    world: World | None = None  # what surrounds simulated sensors
+    world: World | None = None  # surroundings of simulated sensors
 
     def run_groups(self) -> dict[RunKey, str]:
-        """Return the group of each of its runs."""
+        """Return the group of each run."""
         return {key: case.group for case in self._cases() for key in self._keys(case)}
 
     def judge(self, stored: Collection[RunKey], save: Save) -> list[StudyFailure]:
-        """Judge what is not stored yet.
-
-        `stored`: runs that are there already; `save`: called with every run and its signals as
-        soon as it is judged.
+        """Judge the runs that are not stored yet, and save each with its signals.
 
         Returns
         -------
         list of StudyFailure
-            Of a recording that cannot be read or judged one; after a run of a variant failed, its
-            repetitions are not tried.
+            One for a recording that cannot be read or judged. After a failed run of a variant,
+            its other repetitions are not tried.
         """
         failures = []
-        made: dict[tuple[str, TransformFile | None], _Made] = {}
+        prepared: dict[tuple[str, TransformFile | None], _Prepared] = {}
         for case in self._cases():
             if all(key in stored for key in self._keys(case)):
                 continue
             setup = case.judge.setup
-            placed = (setup.base_link_frame, setup.transforms)
+            mounting = (setup.base_link_frame, setup.transforms)
             try:
-                if placed not in made:
-                    made[placed] = self._made(setup)
+                if mounting not in prepared:
+                    prepared[mounting] = self._prepare(setup)
             except Sim2RealError as error:
                 failures.append(StudyFailure(case.judge.label, case.name, '', str(error)))
                 continue
-            failures += self._judge(case, *made[placed], stored, save)
+            failures += self._judge(case, *prepared[mounting], stored, save)
         return failures
 
-    def _cases(self) -> Iterator[_Case]:
-        one = self.recording
+    def _cases(self) -> Iterator[_UnitCase]:
+        name, group = self.recording.name, self.recording.group
         for judge in self.judges:
             for condition in self.conditions:
                 label = condition.label
-                yield _Case(
+                yield _UnitCase(
                     judge,
                     condition,
-                    f'{one.name}@{label}' if label else one.name,
-                    '+'.join(part for part in (one.group, label) if part),
+                    f'{name}@{label}' if label else name,
+                    '+'.join(part for part in (group, label) if part),
                 )
 
-    def _keys(self, case: _Case) -> list[RunKey]:
+    def _keys(self, case: _UnitCase) -> list[RunKey]:
         real = [RunKey(case.judge.label, case.name, REAL, 1)]
         return (real if self.recording.has_real_run else []) + [
             RunKey(case.judge.label, case.name, twin.label, repetition)
@@ -108,7 +105,7 @@ class StudyUnit:
             for repetition in range(1, self.options.repetitions + 1)
         ]
 
-    def _made(self, setup: Judge) -> _Made:
+    def _prepare(self, setup: Judge) -> _Prepared:
         recording = self.recording.read(setup.transforms)
         if self.recording.has_real_run:
             _check_compared(recording, self.twins)
@@ -117,7 +114,7 @@ class StudyUnit:
 
     def _judge(
         self,
-        case: _Case,
+        case: _UnitCase,
         plan: RunPlan,
         recording_of: Callable[[PlannedRun], Recording],
         stored: Collection[RunKey],
@@ -142,37 +139,38 @@ class StudyUnit:
 
 
 def _check_compared(recording: Recording, twins: tuple[Twin, ...]) -> None:
-    """Refuse a sensor that is simulated and was not recorded: two sides that hear other sensors
-    are not compared. IMU and GPS are looked after where twins are made.
+    """Raise RecordingError if a sensor other than IMU and GPS is simulated but was not recorded.
+
+    Real and simulated runs with different sensors cannot be compared.
     """
     for name in dict.fromkeys(name for twin in twins for name in twin.others):
         topic = f'/{KINDS.get(name).topic}'
         if name not in recording.roles and topic not in recording.messages:
             raise RecordingError(
-                f'{recording.path or recording.name}: no {name}, which models simulate; must be '
-                f'recorded as {topic}'
+                f'{recording.path or recording.name}: has no {name}, which models simulate; must '
+                f'be recorded as {topic}'
             )
 
 
 _FORMAT = 1
-_WORDS = (
+_IGNORED = (
     'title', 'about', 'command', 'shipped', 'phrases', 'adapted', 'uncertainty', 'more_metrics',
 )  # fmt: skip
-"""What may change without changing a run."""
-_NOTHING = 'nothing'
+"""Keys of the record that do not change a run."""
+_MISSING = 'nothing'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyPlan:
-    """A study file carried out as far as nothing is judged.
+    """A study file with the contents of its recordings and all derived options.
 
     Attributes
     ----------
     file : StudyFile
     recordings : tuple of StudyRecording
-        Those of the file, then the drives that simulated sensors follow, if they follow any.
+        Recordings of the file, then the drives that simulated sensors follow, if any.
     record : mapping
-        What identifies the study, as plain values; see `StudyOutcome.record`.
+        Plain values that identify the study; see `StudyOutcome.record`.
     """
 
     file: StudyFile
@@ -181,7 +179,7 @@ class StudyPlan:
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyPlan:
-        """Read a study file and plan it; see `StudyFile.read` for what is raised."""
+        """Read and plan a study file; see `StudyFile.read` for errors."""
         return cls.of(StudyFile.read(name_or_path, overrides))
 
     @classmethod
@@ -194,37 +192,37 @@ class StudyPlan:
             When simulated sensors cannot follow drives as the file asks.
         """
         file = dataclasses.replace(file, recordings=read_contents(file.recordings))
-        options, told = adapted(file.options, file.recordings, file.twins, file.judges)
+        options, notes = adapt_options(file.options, file.recordings, file.twins, file.judges)
         file = dataclasses.replace(file, options=options)
         recordings = file.recordings
         if file.drive is not None:
             drives = _drives(file, file.drive)
-            taken = {one.name for one in recordings} & {one.name for one in drives}
-            if taken:
+            common = {one.name for one in recordings} & {one.name for one in drives}
+            if common:
                 raise Sim2RealError(
-                    f'{min(taken)}: is the name of a simulated drive, so no recording may have '
-                    'it; rename it, or --simulate-on truth'
+                    f'{min(common)}: is the name of a simulated drive and of a recording; rename '
+                    'the recording, or --simulate-on truth'
                 )
             recordings = (*recordings, *drives)
-        record = {**_record(file, recordings), 'adapted': to_records(told)}
+        record = {**_record(file, recordings), 'adapted': to_records(notes)}
         return cls(file, recordings, record)
 
     def units(self, jobs: int) -> list[StudyUnit]:
-        """Return the work in pieces, recording by recording.
+        """Return the units of work, recording by recording.
 
-        Judges that take milliseconds share what is read and simulated, unless there are fewer
-        recordings than keep `jobs` processes busy.
+        Fast judges share a unit, so that they share its recordings, unless there are too few
+        recordings to keep `jobs` processes busy.
         """
         file = self.file
         fast = tuple(judge for judge in file.judges if judge.is_fast)
         if len(self.recordings) < 2 * jobs:
             fast = ()
-        alone = [(judge,) for judge in file.judges if judge not in fast]
-        parts = [fast, *alone] if fast else alone
+        single = [(judge,) for judge in file.judges if judge not in fast]
+        parts = [fast, *single] if fast else single
         return [self._unit(recording, part) for recording in self.recordings for part in parts]
 
     def run_groups(self) -> dict[RunKey, str]:
-        """Return the group of each run, judge by judge, in each recording by recording."""
+        """Return the group of each run, sorted by judge and recording."""
         return {
             key: group
             for judge in self.file.judges
@@ -248,9 +246,9 @@ _LOADED: list[tuple[tuple[StudyJudge, ...], tuple[Twin, ...]]] = []
 
 
 def load_compiled(file: StudyFile) -> None:
-    """Compile or load what a study needs, once, before processes are started that each need it.
+    """Compile the loops that a study needs, or load them from the cache.
 
-    That is done by judging 1 s of every model, and of one by every judge.
+    This judges 1 s of every model by one judge, and 1 s of one model by every other judge.
     """
     if any(judges is file.judges and twins is file.twins for judges, twins in _LOADED):
         return
@@ -264,28 +262,28 @@ def load_compiled(file: StudyFile) -> None:
         unit.judge((), lambda run, signals: None)
 
 
-def change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-    """Say in which two records are not of one study; None when they are.
+def describe_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    """Return the first difference between the records of two studies, or None.
 
-    The place of a recording does not count, its digest does.
+    Paths of recordings are not compared, only their digests.
     """
-    # Options may follow from models and recordings: the cause is told, not what came of it.
+    # Options may be derived from models, recordings and judges, so these come first.
     causes = [name for name in ('models', 'recordings', 'judges') if name in new]
     for name in dict.fromkeys([*causes, *new]):
-        if name in _WORDS:
+        if name in _IGNORED:
             continue
-        given = old.get(name, UNSAID.get(name))
-        found = _difference(name, _plain(given), _plain(new[name]))
-        if found is not None:
-            return found
+        old_value = old.get(name, UNSAID.get(name))
+        difference = _difference(name, _without_paths(old_value), _without_paths(new[name]))
+        if difference is not None:
+            return difference
     return None
 
 
-def _plain(value: Any) -> Any:
+def _without_paths(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items() if key != 'path'}
+        return {key: _without_paths(part) for key, part in value.items() if key != 'path'}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_without_paths(part) for part in value]
     return value
 
 
@@ -293,17 +291,17 @@ def _difference(key: str, old: Any, new: Any) -> str | None:
     if isinstance(old, dict) and isinstance(new, dict):
         if key == 'models' and old.keys() != new.keys():
             return f'{key}: were {_short(old)}, are {_short(new)}'
-        found = (
-            _difference(f'{key}.{name}', old.get(name, _NOTHING), new.get(name, _NOTHING))
+        differences = (
+            _difference(f'{key}.{name}', old.get(name, _MISSING), new.get(name, _MISSING))
             for name in dict.fromkeys([*new, *old])
         )
-        return next((one for one in found if one is not None), None)
+        return next(filter(None, differences), None)
     if isinstance(old, list) and isinstance(new, list):
         if len(old) != len(new):
             return f'{key}: were {len(old)}, are {len(new)}'
         pairs = enumerate(zip(old, new, strict=True))
-        found = (_difference(f'{key}[{number}]', *pair) for number, pair in pairs)
-        return next((one for one in found if one is not None), None)
+        differences = (_difference(f'{key}[{number}]', *pair) for number, pair in pairs)
+        return next(filter(None, differences), None)
     return None if old == new else f'{key}: was {_short(old)}, is {_short(new)}'
 
 
@@ -319,11 +317,11 @@ def _drives(file: StudyFile, drive: PathDrive) -> list[StudyRecording]:
     for twin in file.twins:
         if twin.gps is None or twin.imu is None:
             raise Sim2RealError(
-                f'{file.where}: models: {twin.label} keeps a real sensor, which is nowhere on a '
-                'simulated drive; must simulate both, or --simulate-on truth'
+                f'{file.where}: models: {twin.label} keeps a real sensor, which a simulated drive '
+                'does not have; must simulate both, or --simulate-on truth'
             )
     counts: dict[tuple[str, str], int] = {}
-    found = []
+    drives = []
     for recording in file.recordings:
         scenario = _scenario(recording)
         if scenario is None:
@@ -335,16 +333,16 @@ def _drives(file: StudyFile, drive: PathDrive) -> list[StudyRecording]:
             )
         place = (recording.group, scenario)
         counts[place] = number = counts.get(place, 0) + 1
-        # The same drives for every group: only the real side differs.
+        # All groups have the same drives, so that only the real side differs.
         run = f'drive_{scenario}_{number}'
         name = f'drive_{recording.group}_{scenario}_{number}' if recording.group else run
         origin = dataclasses.replace(drive, scenario=scenario, run=run)
-        found.append(StudyRecording(name, recording.group, origin))
-    return found
+        drives.append(StudyRecording(name, recording.group, origin))
+    return drives
 
 
 def _scenario(recording: StudyRecording) -> str | None:
-    """Return the scenario of a recording; None for one that cannot be read."""
+    """Return the scenario of a recording, or None if it cannot be read."""
     if isinstance(recording.origin, StandIn):
         return recording.origin.drive.scenario
     if isinstance(recording.origin, Source) and recording.origin.scenario is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of a study: of paths and globs, synthetic stand-ins, and drives."""
+"""Recordings of a study: real ones by path, synthetic stand-ins, and drives."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from .options import MOST_RUNS
 from .variants import STAND_IN, read_model
 
 _DURATION_S = 20.0
-_OF_DRIVE = ('duration', 'vehicle', 'variation')
-_TWICE = 'name of several recordings'
+_DRIVE_KEYS = ('duration', 'vehicle', 'variation')
+_NAME_ROLE = 'name of several recordings'
 
 P = TypeVar('P', bound=Parameters)
 
@@ -43,23 +43,23 @@ P = TypeVar('P', bound=Parameters)
 class PathDrive:
     """A vehicle that follows a path."""
 
-    scenario: str  # of DRIVES, or another scenario; empty where it is still to be chosen
+    scenario: str  # one of DRIVES or of the other scenarios; empty if not chosen yet
     seed: int
     run: str  # label of the random streams
     duration: float = _DURATION_S  # s
     vehicle: AckermannVehicle = ART
-    # How one run differs from the next.
+    # Differences between runs.
     variation: RunVariation = dataclasses.field(default_factory=RunVariation)
 
     @property
     def label(self) -> str:
-        """The scenario's name alone, without the file that it is in."""
+        """Name of the scenario without its file."""
         return self.scenario.rpartition(':')[2]
 
     def motion(self) -> Motion:
         """Return the true motion."""
         if self.scenario in DRIVES:
-            return _driven(self)
+            return _drive_path(self)
         return motion_of(
             self.scenario, seed=self.seed, run=self.run, duration=self.duration, parameters={}
         )
@@ -82,15 +82,17 @@ class PathDrive:
 
 
 @functools.lru_cache(maxsize=4)
-def _driven(one: PathDrive) -> Motion:
-    # Units of one recording come one after the other, and the drive takes longer than a judge.
-    labels: Any = {'seed': one.seed, 'run': one.run, 'duration': one.duration}
-    if type(one.vehicle) is not AckermannVehicle:
+def _drive_path(plan: PathDrive) -> Motion:
+    # Cached, because a drive takes longer than a judge and units of a recording follow each other.
+    labels: Any = {'seed': plan.seed, 'run': plan.run, 'duration': plan.duration}
+    if type(plan.vehicle) is not AckermannVehicle:
         from sim_sensors.motion.sprung_car import SprungCar, drive_on_springs
 
-        assert isinstance(one.vehicle, SprungCar)
-        return drive_on_springs(one.scenario, car=one.vehicle, variation=one.variation, **labels)
-    return drive(one.scenario, vehicle=one.vehicle, variation=one.variation, **labels)
+        assert isinstance(plan.vehicle, SprungCar)
+        return drive_on_springs(
+            plan.scenario, car=plan.vehicle, variation=plan.variation, **labels
+        )
+    return drive(plan.scenario, vehicle=plan.vehicle, variation=plan.variation, **labels)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,14 +104,13 @@ class StandIn:
     world: World | None = None
 
     def read(self) -> Recording:
-        """Make the recording."""
-        one = self.drive
+        """Simulate the recording."""
         return synthetic_recording(
-            one.motion(),
+            self.drive.motion(),
             self.sensors,
-            seed=one.seed,
-            run=one.run,
-            scenario=one.label,
+            seed=self.drive.seed,
+            run=self.drive.run,
+            scenario=self.drive.label,
             world=self.world,
         )
 
@@ -131,16 +132,12 @@ def read_stand_ins(
     runs: int | None,
     world: World | None = None,
 ) -> list[StandIn]:
-    """Return the recordings that a `stand_in` of a study file stands for.
+    """Return the recordings of a `stand_in` in a study file; see `read_recordings`.
 
-    Raises ParameterError for a wrong entry.
-
-    `folder`: paths of model files are relative to it; `seed`: of the study; `group`: becomes part
-    of the names of the runs; `runs`: recordings per scenario in place of those of the file;
-    `world`: what surrounds the sensors.
+    `group` becomes a part of the names of the runs. A wrong entry is a ParameterError.
     """
     kinds = KINDS.names()
-    fields = entry.fields(('scenarios', 'runs', *kinds, *_OF_DRIVE))
+    fields = entry.fields(('scenarios', 'runs', *kinds, *_DRIVE_KEYS))
     default = Entry(entry.where, entry.key, STAND_IN)
     sensors = Twin(
         STAND_IN,
@@ -154,21 +151,27 @@ def read_stand_ins(
     )
     scenarios = list(DRIVES)
     if 'scenarios' in fields:
-        scenarios = [_scenario(one, folder) for one in fields['scenarios'].items('scenarios')]
+        scenarios = [
+            _read_scenario(scenario, folder) for scenario in fields['scenarios'].items('scenarios')
+        ]
     count = fields['runs'].integer(1, MOST_RUNS) if 'runs' in fields else 10
     count = count if runs is None else runs
-    before = f'{group}_' if group else ''
+    prefix = f'{group}_' if group else ''
     return [
         StandIn(
-            _drive(fields, one, seed, f'{before}{one.rpartition(":")[2]}_{number}'), sensors, world
+            _read_path_drive(
+                fields, scenario, seed, f'{prefix}{scenario.rpartition(":")[2]}_{number}'
+            ),
+            sensors,
+            world,
         )
-        for one in dict.fromkeys(scenarios)
+        for scenario in dict.fromkeys(scenarios)
         for number in range(1, count + 1)
     ]
 
 
-def _scenario(entry: Entry, folder: Path) -> str:
-    """Return a scenario's name; that of one in a file with its whole path."""
+def _read_scenario(entry: Entry, folder: Path) -> str:
+    """Return the name of a scenario, with its whole path if it is in a file."""
     name = entry.text()
     if name in DRIVES:
         return name
@@ -179,54 +182,54 @@ def _scenario(entry: Entry, folder: Path) -> str:
 
 
 def read_drive(entry: Entry, seed: int) -> PathDrive:
-    """Return what `simulate_on: {drive: ...}` says of the drives, without scenario and run."""
-    return _drive(entry.fields(_OF_DRIVE), '', seed, '')
+    """Return the drive of `simulate_on: {drive: ...}`, without scenario and run."""
+    return _read_path_drive(entry.fields(_DRIVE_KEYS), '', seed, '')
 
 
-def _drive(fields: dict[str, Entry], scenario: str, seed: int, run: str) -> PathDrive:
+def _read_path_drive(fields: dict[str, Entry], scenario: str, seed: int, run: str) -> PathDrive:
     duration = _DURATION_S
     if 'duration' in fields:
         duration = fields['duration'].number('s', minimum=0.0, above=True)
-    vehicle = _changed(_vehicle(fields.get('vehicle')), fields.get('vehicle'))
-    variation = _changed(RunVariation(), fields.get('variation'))
+    vehicle = _change(_vehicle(fields.get('vehicle')), fields.get('vehicle'))
+    variation = _change(RunVariation(), fields.get('variation'))
     return PathDrive(scenario, seed, run, duration, vehicle, variation)
 
 
 def _vehicle(entry: Entry | None) -> AckermannVehicle:
-    """Return the vehicle before changes: on springs where one concerns these or the ground."""
+    """Return the default vehicle: on springs if the entry changes its springs or the ground."""
     if entry is None:
         return ART
     from sim_sensors.motion.sprung_car import SprungCar
 
-    own = SprungCar.declared().keys() - AckermannVehicle.declared().keys()
-    given = entry.value if isinstance(entry.value, dict) else {}
-    return SprungCar() if own & given.keys() else ART
+    keys = SprungCar.declared().keys() - AckermannVehicle.declared().keys()
+    values = entry.value if isinstance(entry.value, dict) else {}
+    return SprungCar() if keys & values.keys() else ART
 
 
-def _changed(base: P, entry: Entry | None) -> P:
+def _change(base: P, entry: Entry | None) -> P:
+    """Return parameters with the values of an entry instead of their own."""
     if entry is None:
         return base
-    given = {name: one.value for name, one in entry.fields(tuple(base.declared())).items()}
-    return base.from_mapping({**base.to_mapping(), **given}, entry.where, entry.key)
+    fields = entry.fields(tuple(base.declared()))
+    values = {name: field.value for name, field in fields.items()}
+    return base.from_mapping({**base.to_mapping(), **values}, entry.where, entry.key)
 
 
 @dataclasses.dataclass(frozen=True)
 class StudyRecording:
-    """A recording of a study, which is read when it is needed."""
+    """A recording of a study, which is read on demand."""
 
-    name: str  # of rows and random streams; of one recording only
-    group: str  # what it has in common with others, such as the surface; empty if nothing
-    # A PathDrive has no real run: it is there for simulated sensors alone.
-    origin: Source | StandIn | PathDrive
-    # What recordings share that are not independent: a drive, a day, a receiver.
-    block: str = ''
-    # What was read of it, see `read_contents`.
+    name: str  # unique label of rows and random streams
+    group: str  # label that it shares with others, such as the surface; may be empty
+    origin: Source | StandIn | PathDrive  # a PathDrive has simulated runs only
+    block: str = ''  # label of recordings that are not independent, such as the day or receiver
+    # Set by `read_contents`.
     content: Recording | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process reads a large recording in less time than it takes to send it.
-        large = isinstance(self.origin, Source) and _size(self.origin) > _MOST_KEPT
-        return {**vars(self), 'content': None if large else self.content}
+        # Reading a large recording again is faster than sending it to another process.
+        is_large = isinstance(self.origin, Source) and _size(self.origin) > _MOST_KEPT
+        return {**vars(self), 'content': None if is_large else self.content}
 
     @property
     def has_real_run(self) -> bool:
@@ -235,34 +238,32 @@ class StudyRecording:
 
     @property
     def synthetic(self) -> bool:
-        """Whether it only stands in for a real one."""
+        """Whether it is a stand-in for a real recording, or a drive."""
         return not isinstance(self.origin, Source)
 
     def read(self, transforms: TransformFile | None = None) -> Recording:
-        """Read or make the recording; one of a drive has the name of the drive.
+        """Read or simulate the recording; failure is a Sim2RealError.
 
-        That is the label of its random streams, so that all groups meet the same simulation.
-        The sensors of twins sit where `transforms`, which a judge is told, say that they do.
-
-        Raises Sim2RealError when it cannot be.
+        `transforms` replaces the mountings of its sensors by those of a judge. The recording of a
+        drive has the name of the drive, so that all groups share its random streams.
         """
         if transforms is not None and isinstance(self.origin, Source):
             return dataclasses.replace(self.origin, transforms=transforms).read()
         return self.origin.read() if self.content is None else self.content
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return what identifies it, as plain values; what cannot be read has no digest."""
-        about: dict[str, Any] = {'name': self.name, 'group': self.group}
+        """Return plain values that identify it; the digest is None if it cannot be read."""
+        labels: dict[str, Any] = {'name': self.name, 'group': self.group}
         if self.block:
-            about['block'] = self.block
+            labels['block'] = self.block
         if not isinstance(self.origin, Source):
-            return {**about, **self.origin.to_mapping()}
+            return {**labels, **self.origin.to_mapping()}
         try:
             digest = recording_digest(self.origin.path)
         except Sim2RealError:
             digest = None
         return {
-            **about,
+            **labels,
             'path': self.origin.path,
             'scenario': self.origin.scenario,
             'topics': dict(self.origin.topics),
@@ -278,14 +279,26 @@ def read_recordings(
     runs: int | None = None,
     world: World | None = None,
 ) -> tuple[StudyRecording, ...]:
-    """Return the recordings that `recordings` of a study file stands for, in its order.
+    """Return the recordings of the entry `recordings` of a study file, in its order.
 
-    Raises Sim2RealError for a wrong entry, a glob that finds nothing, or a name given twice.
+    Parameters
+    ----------
+    recordings : Entry
+    folder : Path
+        Folder that paths are relative to.
+    seed : int
+        Seed of stand-ins.
+    runs : int, optional
+        Stand-ins per scenario instead of those of the file.
+    world : World, optional
+        Surroundings of the sensors of stand-ins.
 
-    `folder`: paths are relative to it; `seed`: of stand-ins; `runs`: stand-ins per scenario in
-    place of those of the file; `world`: what surrounds their sensors.
+    Raises
+    ------
+    Sim2RealError
+        When an entry is wrong, a pattern matches nothing, or a name is given twice.
     """
-    found: list[StudyRecording] = []
+    result: list[StudyRecording] = []
     for entry in recordings.items('recordings'):
         fields = entry.fields(('path', 'stand_in', 'name', 'scenario', 'group', 'topics', 'block'))
         if ('path' in fields) == ('stand_in' in fields):
@@ -293,32 +306,31 @@ def read_recordings(
         group = fields['group'].label() if 'group' in fields else ''
         if 'path' in fields:
             block = fields['block'].label() if 'block' in fields else ''
-            found += [
-                dataclasses.replace(one, block=block) for one in _of_path(fields, folder, group)
+            result += [
+                dataclasses.replace(recording, block=block)
+                for recording in _match_path(fields, folder, group)
             ]
             continue
         for name in fields:
             if name not in ('stand_in', 'group'):
                 fields[name].refuse('does not go with stand_in')
-        made = read_stand_ins(
+        stand_ins = read_stand_ins(
             fields['stand_in'], folder, seed=seed, group=group, runs=runs, world=world
         )
-        found += [StudyRecording(one.drive.run, group, one) for one in made]
-    recordings.refuse_twice([one.name for one in found], _TWICE)
-    return tuple(found)
+        result += [StudyRecording(stand_in.drive.run, group, stand_in) for stand_in in stand_ins]
+    recordings.refuse_twice([recording.name for recording in result], _NAME_ROLE)
+    return tuple(result)
 
 
-def of_sources(sources: Sequence[Source]) -> tuple[StudyRecording, ...]:
-    """Return recordings of the command line, in place of those of the study file.
-
-    Raises Sim2RealError when two have one name.
-    """
-    found = tuple(StudyRecording(source.own_name(), '', source) for source in sources)
-    Entry('--real', '', None).refuse_twice([one.name for one in found], _TWICE)
-    return found
+def recordings_from_sources(sources: Sequence[Source]) -> tuple[StudyRecording, ...]:
+    """Return the recordings of the command line; a name given twice is a Sim2RealError."""
+    recordings = tuple(StudyRecording(source.own_name(), '', source) for source in sources)
+    Entry('--real', '', None).refuse_twice([one.name for one in recordings], _NAME_ROLE)
+    return recordings
 
 
-_MOST_KEPT = 1 << 25  # bytes of files of all recordings
+_MOST_KEPT = 1 << 25
+"""Bytes of files of all recordings that are kept in memory."""
 
 
 def read_contents(recordings: Sequence[StudyRecording]) -> tuple[StudyRecording, ...]:
@@ -331,14 +343,14 @@ def read_contents(recordings: Sequence[StudyRecording]) -> tuple[StudyRecording,
     if len(sources) > 1 and sum(map(_size, sources)) > _MOST_KEPT:
         return tuple(recordings)
     return tuple(
-        dataclasses.replace(one, content=_content(one.origin))
-        if isinstance(one.origin, Source)
-        else one
-        for one in recordings
+        dataclasses.replace(recording, content=_read_or_none(recording.origin))
+        if isinstance(recording.origin, Source)
+        else recording
+        for recording in recordings
     )
 
 
-def _content(source: Source) -> Recording | None:
+def _read_or_none(source: Source) -> Recording | None:
     try:
         return source.read()
     except Sim2RealError:
@@ -348,12 +360,12 @@ def _content(source: Source) -> Recording | None:
 def _size(source: Source) -> int:
     path = Path(source.path)
     files = path.rglob('*') if path.is_dir() else [path]
-    return sum(one.stat().st_size if one.is_file() else 0 for one in files)
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _of_path(fields: dict[str, Entry], folder: Path, group: str) -> list[StudyRecording]:
+def _match_path(fields: dict[str, Entry], folder: Path, group: str) -> list[StudyRecording]:
     pattern = fields['path'].text()
-    paths = sorted(glob.glob(str(folder / pattern)))  # noqa: PTH207 - of any path, also absolute
+    paths = sorted(glob.glob(str(folder / pattern)))  # noqa: PTH207 - also matches absolute paths
     if not paths:
         fields['path'].refuse_value('the path of a recording, or a pattern of several; none found')
     name = fields['name'].label() if 'name' in fields else None
@@ -361,8 +373,8 @@ def _of_path(fields: dict[str, Entry], folder: Path, group: str) -> list[StudyRe
         fields['name'].refuse(f'{name!r} would be the name of {len(paths)} recordings')
     topics: tuple[tuple[str, str], ...] = ()
     if 'topics' in fields:
-        given = fields['topics'].fields(tuple(ROLE_CLASSES))
-        topics = tuple((role, topic.text()) for role, topic in given.items())
+        roles = fields['topics'].fields(tuple(ROLE_CLASSES))
+        topics = tuple((role, topic.text()) for role, topic in roles.items())
     scenario = fields['scenario'].label() if 'scenario' in fields else None
     sources = [Source(path, name, topics, scenario) for path in paths]
     return [StudyRecording(source.own_name(), group, source) for source in sources]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Study files: an experiment as a file that people write."""
+"""Study files: experiments as YAML files."""
 
 from __future__ import annotations
 
@@ -19,47 +19,53 @@ from .entry import Entry
 from .judges import StudyJudge, read_judges
 from .metric import METRICS
 from .options import PROFILE, StudyOptions
-from .recordings import PathDrive, StudyRecording, of_sources, read_drive, read_recordings
+from .recordings import (
+    PathDrive,
+    StudyRecording,
+    read_drive,
+    read_recordings,
+    recordings_from_sources,
+)
 from .variants import Condition, read_conditions, read_twins
 
 KEYS = MappingProxyType(
     {
         'title': 'Name of the study.',
-        'about': 'What it asks, and what it can answer.',
-        **{name: one.doc for name, one in StudyOptions.declared().items()},
+        'about': 'Question of the study, and limits of its answer.',
+        **{name: option.doc for name, option in StudyOptions.declared().items()},
         'metric': 'Options of the metric.',
         'recordings': 'Real recordings, or stand-ins for them.',
         'models': 'Simulated variants.',
         'world': 'World around simulated sensors, by name or file: field, tags, landmarks.',
         'simulate_on': 'truth (default) or drive: which motion simulated sensors follow.',
-        'judges': 'Who estimates; default clean.',
-        'conditions': 'What happens to the fixes of real and simulated runs alike.',
+        'judges': 'State estimators; default clean.',
+        'conditions': 'Changes of the fixes of both real and simulated runs.',
         'uncertainty': 'Options of the statistics.',
         'more_metrics': 'Metrics in files, such as my_metric.py:MyMetric.',
     }
 )
-"""Keys of a study file and what they mean."""
+"""Keys of a study file and their meaning."""
 
 _OPTIONS = (*StudyOptions.declared(), 'metric', 'uncertainty')
 
 
 @dataclasses.dataclass(frozen=True)
 class Overrides:
-    """What the command line says in place of a study file; None: nothing.
+    """Values of the command line that replace those of a study file; None replaces nothing.
 
     Attributes
     ----------
     real : sequence of Source or None
-        Recordings in place of those of the file.
+        Recordings.
     runs : int or None
         Stand-ins per scenario.
     simulate_on : str or None
         `truth` or `drive`.
     judges : tuple of StudyJudge or None
     options : callable or None
-        Takes the options of the file and returns those in force.
+        Function from the options of the file to the final options.
     command : tuple of str
-        Words behind `sim2real` that carry the study out.
+        Words after the name of the study in the command.
     """
 
     real: Sequence[Source] | None = None
@@ -72,9 +78,9 @@ class Overrides:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyFile:
-    """What a study file says, with what the command line says in its place.
+    """Contents of a study file, with the values that the command line replaced.
 
-    `sim2real vepd`, `sim2real demo` and evaluation_node make it of what they are given.
+    `sim2real vepd`, `sim2real demo` and evaluation_node make one from their own options.
 
     Attributes
     ----------
@@ -85,22 +91,22 @@ class StudyFile:
     judges : tuple of StudyJudge
     about : str
     drive : PathDrive or None
-        Drives that simulated sensors follow, without scenario and run; None: the recordings'
-        own true motions.
+        Drives that simulated sensors follow, without scenario and run; None: the true motions of
+        the recordings.
     conditions : tuple of Condition
-        One without a label when the file has none.
+        One without a label if the file has none.
     more_metrics : tuple of str
-        Classes in files, beside the metrics that are installed.
+        Metrics in files, in addition to the installed ones.
     world : Path or None
-        File of what surrounds simulated sensors; None: gravity and the Earth's field alone.
+        File of the surroundings of simulated sensors; None: only gravity and the Earth's field.
     where : str
-        Path of the file; empty where there is none.
+        Path of the file; empty if there is none.
     text : bytes
-        Of the file, as it is.
+        Content of the file.
     is_shipped : bool
-        Whether it is one of those that can be had by name.
+        Whether it is shipped, so that its name is enough.
     command : tuple of str
-        Words that carry it out; a file that is not shipped without its folder.
+        Command of the study; a file that is not shipped is named without its folder.
     """
 
     title: str
@@ -120,10 +126,10 @@ class StudyFile:
 
     @property
     def notes(self) -> tuple[Finding, ...]:
-        """What its choice of models leaves open, before anything is judged."""
+        """Findings about the choice of models."""
         receivers = [twin.gps for twin in self.twins]
         shared = {twin.shared_imu for twin in self.twins}
-        # Simulated drives have no real IMU to take in its place.
+        # Simulated drives have no real IMU that could replace it.
         if self.drive is not None or len(receivers) < 2 or None in receivers or len(shared) > 1:
             return ()
         return tuple(findings.SHARED_IMU(imu=name) for name in shared if name)
@@ -135,31 +141,31 @@ class StudyFile:
         Parameters
         ----------
         name_or_path : str or Path
-            Name of a shipped study or path of a YAML file; paths in it are relative to it.
+            Name of a shipped study, or path of a YAML file; paths in it are relative to its folder.
         overrides : Overrides, optional
 
         Raises
         ------
         Sim2RealError
-            On the first thing that is wrong: file, key path, value and what is allowed.
+            For the first error: file, key, value and what is allowed.
         """
         over = overrides or Overrides()
         path = study_path(name_or_path)
         where, folder = str(path), path.parent
         whole = Entry(where, '', read_yaml_mapping(path))
         fields = whole.fields(tuple(KEYS), required=('title', 'models'))
-        given = {name: fields[name].value for name in _OPTIONS if name in fields}
-        options = StudyOptions.from_mapping(given, where)
-        metric = given['metric'] if isinstance(given.get('metric'), dict) else {}
-        options = options.given([*given, *metric])
+        values = {name: fields[name].value for name in _OPTIONS if name in fields}
+        options = StudyOptions.from_mapping(values, where)
+        metric = values['metric'] if isinstance(values.get('metric'), dict) else {}
+        options = options.given([*values, *metric])
         if over.options is not None:
             options = over.options(options)
         judges = over.judges
         if judges is None:
             default = Entry(where, 'judges', [PROFILE])
             judges = read_judges(fields.get('judges', default), folder)
-        metrics = fields['more_metrics'].items('metrics') if 'more_metrics' in fields else []
-        world = _world(fields['world'], folder) if 'world' in fields else None
+        more_metrics = fields['more_metrics'].items('metrics') if 'more_metrics' in fields else []
+        world = _world_file(fields['world'], folder) if 'world' in fields else None
         shipped = path.resolve().parent == config_path('studies').resolve()
         name = path.stem if shipped else path.name
         return cls(
@@ -169,9 +175,9 @@ class StudyFile:
             twins=read_twins(fields['models'], folder),
             judges=judges,
             about=fields['about'].text() if 'about' in fields else '',
-            drive=_drive(whole, fields, options.seed, over),
+            drive=_read_simulate_on(whole, fields, options.seed, over),
             conditions=read_conditions(fields.get('conditions')),
-            more_metrics=tuple(one.class_name(METRICS, folder) for one in metrics),
+            more_metrics=tuple(metric.class_name(METRICS, folder) for metric in more_metrics),
             world=world,
             where=where,
             text=path.read_bytes(),
@@ -181,9 +187,9 @@ class StudyFile:
 
 
 def study_path(name_or_path: str | Path) -> Path:
-    """Return the file of a shipped study by its name, or the path given.
+    """Return the path of a study file, or of a shipped study by its name.
 
-    Raises Sim2RealError when no study of that name is shipped.
+    An unknown name is a Sim2RealError.
     """
     path = Path(name_or_path)
     if path.suffix in ('.yaml', '.yml') or len(path.parts) > 1:
@@ -206,9 +212,9 @@ def _recordings(
     world: Path | None,
 ) -> tuple[StudyRecording, ...]:
     if over.real is not None:
-        return of_sources(over.real)
+        return recordings_from_sources(over.real)
     if 'recordings' not in fields:
-        whole.field('recordings').refuse('is missing; name them here, or with --real')
+        whole.field('recordings').refuse('is missing; name them here or with --real')
     return read_recordings(
         fields['recordings'],
         folder,
@@ -218,7 +224,7 @@ def _recordings(
     )
 
 
-def _world(entry: Entry, folder: Path) -> Path:
+def _world_file(entry: Entry, folder: Path) -> Path:
     name = entry.text()
     if name.endswith(('.yaml', '.yml')) or len(Path(name).parts) > 1:
         return folder / name
@@ -227,12 +233,14 @@ def _world(entry: Entry, folder: Path) -> Path:
     return config_path('worlds', f'{name}.yaml')
 
 
-def _drive(whole: Entry, fields: dict[str, Entry], seed: int, over: Overrides) -> PathDrive | None:
+def _read_simulate_on(
+    whole: Entry, fields: dict[str, Entry], seed: int, over: Overrides
+) -> PathDrive | None:
     entry = fields.get('simulate_on', Entry(whole.where, 'simulate_on', 'truth'))
-    given = read_drive(Entry(entry.where, entry.key, {}), seed)
+    drive = read_drive(Entry(entry.where, entry.key, {}), seed)
     if isinstance(entry.value, dict):
-        given = read_drive(entry.fields(('drive',), required=('drive',))['drive'], seed)
+        drive = read_drive(entry.fields(('drive',), required=('drive',))['drive'], seed)
     else:
         entry.text(('truth', 'drive'))
-    wanted = over.simulate_on or ('drive' if isinstance(entry.value, dict) else entry.value)
-    return given if wanted == 'drive' else None
+    choice = over.simulate_on or ('drive' if isinstance(entry.value, dict) else entry.value)
+    return drive if choice == 'drive' else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensor models in a study file, and the simulated variants that they make."""
+"""Simulated variants and conditions of a study, and how a study file names them."""
 
 from __future__ import annotations
 
@@ -27,72 +27,78 @@ from .entry import Entry
 P = TypeVar('P', bound=SensorModel)
 
 STAND_IN = 'stand_in'
-"""Names the sensors of the demo, which none of the compared models copies."""
+"""Name of the sensors of the demo, which are none of the compared models."""
 
 
 def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:
-    """Return the variants that `models` stands for.
+    """Read the entry `models` of a study file.
 
-    `models`: lists of models by kind of sensor, whose combinations are the variants, or a list of
-    variants; `folder`: paths of model files are relative to it. Raises ParameterError for what is
-    no model, a variant without a simulated sensor, or a label given twice.
+    Parameters
+    ----------
+    models : Entry
+        Lists of models by kind of sensor, whose combinations are the variants, or a list of
+        variants.
+    folder : Path
+        Folder that paths of model files are relative to.
+
+    Raises
+    ------
+    ParameterError
+        When a model is wrong, a variant simulates no sensor, or a label is given twice.
     """
     if isinstance(models.value, list):
-        twins = [_variant(entry, folder) for entry in models.items('variants')]
+        twins = [_read_variant(entry, folder) for entry in models.items('variants')]
     else:
-        twins = _product(models, folder)
+        twins = _combine(models, folder)
     models.refuse_twice([twin.label for twin in twins], 'label of several variants')
     return tuple(twins)
 
 
 _BASIC = ('gps', 'imu')
-"""Kinds without which there is no study of GPS and IMU; with another kind either may be left out,
-and then stays real.
-"""
+"""Kinds that must be given, unless another kind is; a kind that is left out stays real."""
 
 
-def _by_kind(entry: Entry, *beside: str) -> dict[str, Entry]:
+def _by_kind(entry: Entry, *more_keys: str) -> dict[str, Entry]:
     """Return the models of a variant, or the lists of models, by kind of sensor."""
     others = [name for name in KINDS.names() if name not in _BASIC]
-    given = entry.value if isinstance(entry.value, dict) else {}
-    required = () if any(name in given for name in others) else _BASIC
-    fields = entry.fields((*beside, *_BASIC, *others), required=(*beside, *required))
+    keys = entry.value if isinstance(entry.value, dict) else {}
+    required = () if any(name in keys for name in others) else _BASIC
+    fields = entry.fields((*more_keys, *_BASIC, *others), required=(*more_keys, *required))
     real = {name: Entry(entry.where, entry.key, REAL_SENSOR) for name in _BASIC}
     return {**real, **{name: fields[name] for name in (*_BASIC, *others) if name in fields}}
 
 
-def _variant(entry: Entry, folder: Path) -> Twin:
-    chosen = _by_kind(entry, 'label')
-    return _twin(entry, entry.field('label').label(REAL_SENSOR), chosen, folder)
+def _read_variant(entry: Entry, folder: Path) -> Twin:
+    models = _by_kind(entry, 'label')
+    return _make_twin(entry, entry.field('label').label(REAL_SENSOR), models, folder)
 
 
-def _product(models: Entry, folder: Path) -> list[Twin]:
-    listed = {kind: _listed(entry, kind) for kind, entry in _by_kind(models).items()}
+def _combine(models: Entry, folder: Path) -> list[Twin]:
+    """Return the variants of all combinations of the listed models."""
+    lists = {kind: _expand_list(entry, kind) for kind, entry in _by_kind(models).items()}
     twins = []
-    for one in itertools.product(*listed.values()):
-        chosen = dict(zip(listed, one, strict=True))
-        named = [kind for kind, entry in chosen.items() if entry.value != REAL_SENSOR]
-        shown = named
-        # What all variants share need not be said in each.
-        if len(listed) > len(_BASIC):
-            shown = [kind for kind in named if len(listed[kind]) > 1] or named
-        elif len(listed['imu']) == 1 and 'gps' in named:
-            shown = ['gps']
-        label = '+'.join(_label(chosen[kind]) for kind in shown)
-        twin = _twin(models, label, chosen, folder)
-        phrases = [
-            words for kind in shown if (words := _phrase(KINDS.get(kind), chosen[kind], folder))
-        ]
-        is_shared = twin.imu is not None and len(listed['imu']) == 1
-        shared = _label(chosen['imu']) if is_shared else ''
-        twins.append(dataclasses.replace(twin, phrase='; '.join(phrases), shared_imu=shared))
+    for combination in itertools.product(*lists.values()):
+        entries = dict(zip(lists, combination, strict=True))
+        labelled = [kind for kind, entry in entries.items() if entry.value != REAL_SENSOR]
+        # A model that all variants share is not part of their labels.
+        if len(lists) > len(_BASIC):
+            labelled = [kind for kind in labelled if len(lists[kind]) > 1] or labelled
+        elif len(lists['imu']) == 1 and 'gps' in labelled:
+            labelled = ['gps']
+        label = '+'.join(_label(entries[kind]) for kind in labelled)
+        twin = _make_twin(models, label, entries, folder)
+        phrases = [_phrase(KINDS.get(kind), entries[kind], folder) for kind in labelled]
+        is_shared = twin.imu is not None and len(lists['imu']) == 1
+        shared = _label(entries['imu']) if is_shared else ''
+        phrase = '; '.join(filter(None, phrases))
+        twins.append(dataclasses.replace(twin, phrase=phrase, shared_imu=shared))
     return twins
 
 
-def _twin(owner: Entry, label: str, chosen: Mapping[str, Entry], folder: Path) -> Twin:
+def _make_twin(owner: Entry, label: str, entries: Mapping[str, Entry], folder: Path) -> Twin:
     models = {
         kind: read_model(KINDS.get(kind), entry, folder)
-        for kind, entry in chosen.items()
+        for kind, entry in entries.items()
         if entry.value != REAL_SENSOR
     }
     if not models:
@@ -101,20 +107,20 @@ def _twin(owner: Entry, label: str, chosen: Mapping[str, Entry], folder: Path) -
 
 
 def _phrase(kind: SensorKind[Any, Any], entry: Entry, folder: Path) -> str:
-    """Return what a model is in a few words; nothing for one that is given by its parameters."""
+    """Return a short description of a named model; empty for one given by parameters."""
     if not isinstance(entry.value, str) or entry.value in (REAL_SENSOR, STAND_IN):
         return ''
     return kind.phrase(entry.value, folder=folder)
 
 
-def _listed(entry: Entry, kind: str) -> list[Entry]:
-    """Return the entries of a list of models, the words paper and all written out."""
-    found: list[Entry] = []
+def _expand_list(entry: Entry, kind: str) -> list[Entry]:
+    """Return the entries of a list of models, with `paper` and `all` replaced by their models."""
+    models: list[Entry] = []
     for item in entry.items('models') if isinstance(entry.value, list) else [entry]:
         words = {'all': names(kind), **({'paper': PAPER_MODELS} if kind == 'gps' else {})}
         values = words.get(str(item.value), [item.value])
-        found += [Entry(item.where, item.key, value) for value in values]
-    return found
+        models += [Entry(item.where, item.key, value) for value in values]
+    return models
 
 
 def _label(entry: Entry) -> str:
@@ -132,17 +138,17 @@ def _label(entry: Entry) -> str:
 def read_model(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
     """Return the model that an entry names or describes; paths are relative to `folder`."""
     if isinstance(entry.value, str):
-        return _loaded(kind, entry, folder)
+        return _load_model(kind, entry, folder)
     if not isinstance(entry.value, dict):
         entry.refuse_value('a name, a file, or a mapping with the key base')
-    given = {key: value for key, value in entry.value.items() if key not in ('label', 'base')}
+    values = {key: value for key, value in entry.value.items() if key not in ('label', 'base')}
     if 'base' in entry.value:
-        base = _loaded(kind, entry.field('base'), folder)
-        given = _over(to_variant(base), given)
-    return from_variant(kind.models, given, entry.where, entry.key)
+        base = _load_model(kind, entry.field('base'), folder)
+        values = _override(to_variant(base), values)
+    return from_variant(kind.models, values, entry.where, entry.key)
 
 
-def _loaded(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
+def _load_model(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
     name = entry.text()
     with entry.looked_up():
         if name == STAND_IN:
@@ -150,47 +156,41 @@ def _loaded(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
         return kind.load(name, folder=folder)
 
 
-def _over(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the base with what is given in its place; a part of another model replaces all."""
+def _override(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the base with values replaced; a part with another `model` is replaced as a whole."""
     result = dict(base)
-    for key, value in given.items():
+    for key, value in values.items():
         old = result.get(key)
         result[key] = value
         if isinstance(old, Mapping) and isinstance(value, Mapping):
             model = old.get('model')
             if value.get('model', model) == model:
-                result[key] = _over(old, value)
+                result[key] = _override(old, value)
     return result
 
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """A condition under which the receiver works."""
+    """A condition of the receiver: outages and a lower rate of the fixes."""
 
-    label: str = ''  # empty for a study that has none
-    # From and until when there are no fixes, seconds since the first stamp of the
-    # truth; the beginning belongs to the outage, the end does not.
-    outages: tuple[tuple[float, float], ...] = ()
-    # Hz; fixes that come sooner after the last one that is kept are left out.
-    gps_rate: float | None = None
+    label: str = ''  # empty for a study without conditions
+    outages: tuple[tuple[float, float], ...] = ()  # [start, end) in s since the first true stamp
+    gps_rate: float | None = None  # Hz, rate to which fixes are thinned out
 
     def apply(self, recording: Recording, origin_ns: int) -> Recording:
-        """Return the recording as it would be under the condition.
-
-        Raises RecordingError when no fix is left.
-        """
+        """Return the recording under the condition; RecordingError if no fix is left."""
         fixes = recording.gps
         if fixes is None or (not self.outages and self.gps_rate is None):
             return recording
-        kept = np.ones(len(fixes), dtype=np.bool_)
+        selected = np.ones(len(fixes), dtype=np.bool_)
         for start, end in self.outages:
-            since = (fixes.stamp_ns - origin_ns) * 1e-9
-            kept &= (since < start) | (since >= end)
+            time = (fixes.stamp_ns - origin_ns) * 1e-9
+            selected &= (time < start) | (time >= end)
         if self.gps_rate is not None:
-            kept[kept] = _thinned(fixes.stamp_ns[kept], self.gps_rate)
-        if not kept.any():
+            selected[selected] = _thin_out(fixes.stamp_ns[selected], self.gps_rate)
+        if not selected.any():
             raise RecordingError(f'{recording.name}: condition {self.label} leaves no fix')
-        return recording.with_messages('gps', fixes.take(kept))
+        return recording.with_messages('gps', fixes.take(selected))
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the condition as plain values."""
@@ -201,37 +201,39 @@ class Condition:
         }
 
 
-def _thinned(stamp_ns: IntArray, rate: float) -> NDArray[np.bool_]:
-    """Return which fixes come nearest to a grid of the rate that begins at the first fix."""
-    slot = (stamp_ns - stamp_ns[0]) * (rate * 1e-9)
-    # Jitter of stamps must not make every other gap twice as long: slots are half-way between.
-    number = np.floor(slot + 0.5)
-    kept = np.zeros(len(stamp_ns), dtype=np.bool_)
-    for one in np.unique(number):
-        inside = np.flatnonzero(number == one)
-        kept[inside[np.argmin(np.abs(slot[inside] - one))]] = True
-    return kept
+def _thin_out(stamp_ns: IntArray, rate: float) -> NDArray[np.bool_]:
+    """Return a mask of the fixes nearest to the points of a time grid from the first fix on."""
+    position = (stamp_ns - stamp_ns[0]) * (rate * 1e-9)
+    # The nearest point, so that jitter of stamps does not double every other gap.
+    nearest = np.floor(position + 0.5)
+    selected = np.zeros(len(stamp_ns), dtype=np.bool_)
+    for point in np.unique(nearest):
+        candidates = np.flatnonzero(nearest == point)
+        selected[candidates[np.argmin(np.abs(position[candidates] - point))]] = True
+    return selected
 
 
 def read_conditions(conditions: Entry | None) -> tuple[Condition, ...]:
-    """Return the conditions of a study; one without a label where it has none.
+    """Return the conditions of a study file, or one without a label if it has none.
 
-    Raises ParameterError for a wrong entry, or a label given twice.
+    A wrong entry or a label given twice is a ParameterError.
     """
     if conditions is None:
         return (Condition(),)
-    found = [_read_of_condition(entry) for entry in conditions.items('conditions')]
-    conditions.refuse_twice([one.label for one in found], 'label of several conditions')
-    return tuple(found)
+    result = [_read_condition(entry) for entry in conditions.items('conditions')]
+    conditions.refuse_twice(
+        [condition.label for condition in result], 'label of several conditions'
+    )
+    return tuple(result)
 
 
-def _read_of_condition(entry: Entry) -> Condition:
+def _read_condition(entry: Entry) -> Condition:
     fields = entry.fields(('label', 'outages', 'gps_rate'), required=('label',))
     outages = []
     for outage in fields['outages'].items('outages') if 'outages' in fields else []:
         if not isinstance(outage.value, list) or len(outage.value) != 2:
             outage.refuse_value('[start, end] in seconds')
-        start, end = (one.number('s', minimum=0.0) for one in outage.items('times'))
+        start, end = (time.number('s', minimum=0.0) for time in outage.items('times'))
         if end <= start:
             outage.refuse_value('[start, end] with start < end')
         outages.append((start, end))

@@ -15,7 +15,7 @@ from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.adapting import adapted
+from sim2real_eval.study.adapting import adapt_options
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.recordings import StudyRecording
@@ -126,7 +126,7 @@ def sensitivity(
         )
     runs = unpaired_runs(count) if twin is None else count
     twins = () if twin is None else (twin,)
-    adapted_study, told = adapted(study or StudyOptions(), recordings, twins, judges)
+    adapted_study, told = adapt_options(study or StudyOptions(), recordings, twins, judges)
     draws = 1 if twin is None else options.draws
     task = _Task(tuple(judges), twins, adapted_study)
     kinds = [ERRORS[name] for name in options.names]

@@ -22,7 +22,7 @@ from sim2real_eval.report.answer import AnswerLine, adapted_text
 from sim2real_eval.report.console import NONE, counted
 from sim2real_eval.report.palette import ON_DARK, model_colours
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import told_failures
+from sim2real_eval.study.run import describe_failures
 from sim2real_eval.study.secondary_results import SideResults
 from .figure import Plot, Source, library
 from .ranking import Standing, standings
@@ -98,7 +98,7 @@ def study_page(
             answer=answer,
             facts=_facts(outcome),
             rankings=views,
-            failures=told_failures(record),
+            failures=describe_failures(record),
             adapted=adapted_text(record),
             findings=findings,
             overview=overview(standing, colours),

@@ -23,11 +23,11 @@ from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.recording.reading import Source
-from sim2real_eval.study.folder import check_folder
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import PROFILE, ComparedSensors, StudyOptions
 from sim2real_eval.study.plan import StudyPlan
-from sim2real_eval.study.recordings import of_sources
+from sim2real_eval.study.recordings import recordings_from_sources
+from sim2real_eval.study.runner import check_folder
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import non_negative, parameter
@@ -127,7 +127,7 @@ class Study:
         file = StudyFile(
             title=comparison_title(recordings, variants),
             options=options,
-            recordings=of_sources(recordings),
+            recordings=recordings_from_sources(recordings),
             twins=variants,
             judges=(StudyJudge(label, kind, setup),),
             command=_command(settings, said, real, topics),

@@ -1,0 +1,546 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare the result of a study with limits and an earlier result, for CI.
+
+The verdict is text, JSON, or JUnit XML with a test case per judge, group, model and scenario. The
+XML follows the schema of Ant's JUnitReport, which most readers accept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.uncertainty.assessment import uncertainty
+from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
+from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
+from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
+from .options import UNSAID, GateOptions
+from .outcome import StudyOutcome
+from .run import StudyRun, scored_runs
+
+_SETTINGS = ('component', 'metric', 'start_heading', 'off_ticks', 'adapt', 'synthetic')
+"""Keys of the record in which two compared results must agree."""
+_NOW, _BEFORE = 'now', 'before'
+_MOST_SHOWN = 5
+_SUITE = 'sim2real.gate'
+_NOT_IN_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]')
+
+
+class Cell(NamedTuple):
+    """The place of one VEPD in a result; scenario `all` is all scenarios pooled."""
+
+    judge: str
+    group: str
+    model: str
+    scenario: str
+
+    def __str__(self) -> str:
+        judge = f'{self.judge}, {self.group}' if self.group else self.judge
+        scenario = 'all scenarios' if self.scenario == POOLED else self.scenario
+        return f'{self.model} in {scenario} (judge {judge})'
+
+
+class ComparisonKey(NamedTuple):
+    """Judge, group and scenario whose runs are compared."""
+
+    judge: str
+    group: str
+    scenario: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GatedResult:
+    """The parts of a study that a gate needs.
+
+    Attributes
+    ----------
+    path : str
+    vepd : dict of Cell to float
+    runs : dict of ComparisonKey to dict of model (or `real`) to ScoredRuns
+    settings : mapping
+        Settings in which two compared results must agree.
+    judges : dict of str to tuple of str
+        SHA-256 of the parameter files of each judge.
+    failures : tuple of str
+        Recordings that were left out.
+    synthetic : bool
+        Whether recordings are stand-ins.
+    """
+
+    path: str
+    vepd: Mapping[Cell, float]
+    runs: Mapping[ComparisonKey, Mapping[str, ScoredRuns]]
+    settings: Mapping[str, Any]
+    judges: Mapping[str, tuple[str, ...]]
+    failures: tuple[str, ...]
+    synthetic: bool = False
+
+    @classmethod
+    def read(cls, path: str | Path) -> GatedResult:
+        """Read the folder of a study or its study.json, which may have another name.
+
+        Raises
+        ------
+        Sim2RealError
+            When there is no readable study.
+        """
+        outcome = StudyOutcome.read(path, with_notes=False)
+        record = {**UNSAID, **outcome.record}
+        vepd = {
+            Cell(judge, group, row.model, row.scenario): row.vepd
+            for judge, group in outcome.compared
+            for row in outcome.table(judge, group)
+        }
+        if not vepd or not all(map(math.isfinite, vepd.values())):
+            # NaN is above no limit, so it would pass.
+            raise Sim2RealError(f'{path}: has no distances, or some that are not finite')
+        runs: dict[ComparisonKey, dict[str, list[StudyRun]]] = {}
+        for run in outcome.runs:
+            for scenario in (run.scenario, POOLED):
+                place = ComparisonKey(run.key.judge, run.group, scenario)
+                runs.setdefault(place, {}).setdefault(run.key.model, []).append(run)
+        return cls(
+            str(path),
+            vepd,
+            {
+                place: {
+                    model: scored_runs(model_runs, outcome.blocks)
+                    for model, model_runs in models.items()
+                }
+                for place, models in runs.items()
+                if REAL in models
+            },
+            {name: record[name] for name in _SETTINGS if name in record},
+            {
+                judge['label']: tuple(file['sha256'] for file in judge.get('files', ()))
+                for judge in record['judges']
+            },
+            tuple(sorted({failure['recording'] for failure in record['failures']})),
+            bool(record.get('synthetic')),
+        )
+
+    def differs(self, other: GatedResult) -> str | None:
+        """Return the first setting in which two results differ, or None."""
+        for name in (name for name in self.settings if name in other.settings):
+            here = _split_setting(name, self.settings[name])
+            there = _split_setting(name, other.settings[name])
+            for key in {**here, **there}:
+                if here.get(key) != there.get(key):
+                    return f'{key} is {there.get(key)!r} there and {here.get(key)!r} here'
+        for label, files in self.judges.items():
+            if label in other.judges and files != other.judges[label]:
+                return f'judge {label} has other parameters there than here'
+        return None
+
+    def runs_of(self, cell: Cell) -> tuple[ScoredRuns, ScoredRuns] | None:
+        """Return the real and the simulated runs of a cell, or None if there are none."""
+        models = self.runs.get(ComparisonKey(cell.judge, cell.group, cell.scenario), {})
+        if REAL not in models or cell.model not in models:
+            return None
+        return models[REAL], models[cell.model]
+
+
+def _split_setting(name: str, value: Any) -> dict[str, Any]:
+    """Return the values of a setting by their own names."""
+    if not isinstance(value, Mapping):
+        return {name: value}
+    return {f'{name}.{key}': part for key, part in value.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class GateCase:
+    """One VEPD and the limits that it breaks."""
+
+    cell: Cell
+    vepd: float | None  # None: it is in the baseline but not in the result
+    low: float | None = None  # interval and test of `uncertainty`; None with too few runs
+    high: float | None = None
+    p_value: float | None = None
+    null_median: float | None = None
+    baseline: float | None = None  # VEPD of the baseline, and the increase since with its interval
+    increase: float | None = None
+    increase_low: float | None = None
+    increase_high: float | None = None
+    broken: tuple[str, ...] = ()  # broken limits in words; empty if it passes
+    skipped: str = ''  # why there was nothing to compare it with; usually empty
+
+    def describe(self, options: GateOptions) -> str:
+        """Return VEPD, interval and p-value in words."""
+        text = f'VEPD {self.vepd:.4g}{interval(self.low, self.high, options)}'
+        if self.p_value is not None:
+            text += f', p-value under a perfect model {self.p_value:.2g}'
+        return text
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        fields = {**vars(self), 'broken': list(self.broken)}
+        del fields['cell']
+        passed = not self.broken and not self.skipped
+        return {**self.cell._asdict(), 'passed': passed, **fields}
+
+
+@dataclasses.dataclass(frozen=True)
+class GateVerdict:
+    """All cases of a gate.
+
+    Attributes
+    ----------
+    options : GateOptions
+    cases : tuple of GateCase
+    left_out : tuple of str
+        Recordings that are missing from the result, which then does not pass.
+    notes : tuple of str
+    """
+
+    options: GateOptions
+    cases: tuple[GateCase, ...]
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether no limit is broken and no recording is missing."""
+        return not self.left_out and not any(case.broken for case in self.cases)
+
+    @property
+    def reason(self) -> str:
+        """Paragraph that names the broken limits, or the case that is closest to its limit."""
+        broken = [case for case in self.cases if case.broken]
+        compared = [case for case in self.cases if not case.skipped]
+        numbers = f'{len(compared)} number{"" if len(compared) == 1 else "s"}'
+        sentences = []
+        if self.left_out:
+            sentences.append(f'Recordings were left out: {", ".join(self.left_out)}')
+        if broken:
+            verb = 'breaks' if len(broken) == 1 else 'break'
+            order = ', worst first' if len(broken) > 1 else ''
+            worst = sorted(broken, key=lambda case: -_excess(case, self.options))[:_MOST_SHOWN]
+            sentences.append(f'{len(broken)} of {numbers} {verb} a limit{order}')
+            sentences += [f'{case.cell}: {"; ".join(case.broken)}' for case in worst]
+            if len(broken) > _MOST_SHOWN:
+                sentences.append(f'So do {len(broken) - _MOST_SHOWN} more')
+        elif not self.left_out:
+            closest = max(
+                compared,
+                key=lambda case: case.vepd or 0.0 if case.increase is None else case.increase,
+            )
+            sentences.append(
+                f'{numbers} within the limits; the closest to its limit is '
+                f'{closest.cell}: {closest.describe(self.options)}{_describe_increase(closest)}'
+            )
+        sentences += self.notes
+        return f'{"PASS" if self.passed else "FAIL"}: {". ".join(sentences)}.'
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            'passed': self.passed,
+            'reason': self.reason,
+            'options': {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in dataclasses.asdict(self.options).items()
+            },
+            'cases': [case.to_mapping() for case in self.cases],
+            'left_out': list(self.left_out),
+            'notes': list(self.notes),
+        }
+
+
+def judge_result(
+    result: GatedResult, options: GateOptions, baseline: GatedResult | None = None
+) -> GateVerdict:
+    """Compare a result with limits and with an earlier result, the baseline.
+
+    A number of the baseline that the result lacks breaks the gate.
+
+    Raises
+    ------
+    Sim2RealError
+        When no limit is given, a name is unknown, or the results cannot be compared.
+    """
+    if options.max_vepd is None and baseline is None:
+        raise ParameterError('gate', '', 'has no limit; must be given --max-vepd or --baseline')
+    if baseline is not None and (difference := result.differs(baseline)):
+        raise Sim2RealError(
+            f'{baseline.path}: cannot be compared with {result.path}: {difference}'
+        )
+    _check_names(result, options)
+    cells = [cell for cell in result.vepd if _is_selected(cell, result, options)]
+    now = _uncertainties(result, cells, options)
+    before = {} if baseline is None else _uncertainties(baseline, cells, options)
+    cases = [
+        _make_case(cell, result, options, baseline, now.get(cell), before.get(cell))
+        for cell in cells
+    ]
+    if baseline is not None:
+        cases += [
+            GateCase(
+                cell, None, baseline=vepd, broken=('is in the baseline, and not in the result',)
+            )
+            for cell, vepd in baseline.vepd.items()
+            if cell not in result.vepd and _is_selected(cell, baseline, options)
+        ]
+    if not any(not case.skipped for case in cases):
+        raise Sim2RealError(f'{result.path}: nothing is in it and in {baseline and baseline.path}')
+    notes = []
+    unknown = [case.cell for case in cases if case.vepd is not None and case.low is None]
+    if unknown and options.by == 'low':
+        # No limit could ever be broken.
+        raise Sim2RealError(
+            f'{result.path}: {unknown[0]} has no interval: too few recordings, or no runs.csv; '
+            'must have one for --by low (--by estimate takes the number itself)'
+        )
+    if unknown and options.by == 'high':
+        notes.append('Some intervals are unknown: too few recordings, or no runs.csv')
+    if baseline is not None and _has_other_real_runs(result, baseline):
+        notes.append(
+            'The real runs are not those of the baseline, so that part of a change may be theirs'
+        )
+    if result.synthetic:
+        notes.append('Recordings are SYNTHETIC stand-ins')
+    return GateVerdict(options, tuple(cases), result.failures, tuple(notes))
+
+
+def _check_names(result: GatedResult, options: GateOptions) -> None:
+    """Raise ParameterError for selected models, scenarios or judges that the result lacks."""
+    for option, selected, known in (
+        ('--models', options.models, {cell.model for cell in result.vepd}),
+        ('--scenarios', options.scenarios, {cell.scenario for cell in result.vepd}),
+        ('--judge-names', options.judges, {cell.judge for cell in result.vepd}),
+    ):
+        for name in selected:
+            if name not in known:
+                problem = not_among(f'{name!r} is unknown', name, sorted(known))
+                raise ParameterError(option, '', problem)
+
+
+def _is_selected(cell: Cell, result: GatedResult, options: GateOptions) -> bool:
+    scenarios = {c.scenario for c in result.vepd if (c.judge, c.group) == (cell.judge, cell.group)}
+    if cell.scenario == POOLED and len(scenarios) <= 2 and POOLED not in options.scenarios:
+        # With one scenario the pooled number is the same again.
+        return False
+    return all(
+        name in selected or not selected
+        for name, selected in (
+            (cell.model, options.models),
+            (cell.scenario, options.scenarios),
+            (cell.judge, options.judges),
+        )
+    )
+
+
+def _make_case(
+    cell: Cell,
+    result: GatedResult,
+    options: GateOptions,
+    baseline: GatedResult | None,
+    now: DistanceUncertainty | None,
+    before: DistanceUncertainty | None,
+) -> GateCase:
+    """Return the case of a cell; `now` and `before` are of the result and the baseline."""
+    vepd = result.vepd[cell]
+    names = () if now is None else ('low', 'high', 'p_value', 'null_median')
+    values: dict[str, Any] = {name: getattr(now, name) for name in names}
+    case = GateCase(cell, vepd, **values)
+    if baseline is not None and cell in baseline.vepd:
+        low, high = _increase_interval(cell, result, baseline, case, before, options)
+        case = dataclasses.replace(
+            case,
+            baseline=baseline.vepd[cell],
+            increase=vepd - baseline.vepd[cell],
+            increase_low=low,
+            increase_high=high,
+        )
+    broken = []
+    if _breaks(options.max_vepd, case.vepd, case.low, case.high, options.by):
+        broken.append(f'{case.describe(options)}; limit {options.max_vepd:g}')
+    bounds = case.increase_low, case.increase_high
+    if _breaks(options.max_increase, case.increase, *bounds, options.by):
+        broken.append(
+            f'VEPD {vepd:.4g} is {case.increase:.4g} above the baseline of '
+            f'{case.baseline:.4g}{interval(*bounds, options)}; at most '
+            f'{options.max_increase:g} allowed'
+        )
+    skipped = ''
+    if options.max_vepd is None and case.baseline is None:
+        skipped = 'is not in the baseline, and there is no limit'
+    return dataclasses.replace(case, broken=tuple(broken), skipped=skipped)
+
+
+def _breaks(
+    limit: float | None, value: float | None, low: float | None, high: float | None, by: str
+) -> bool:
+    if limit is None or value is None:
+        return False
+    bound = {'estimate': value, 'low': low, 'high': high}[by]
+    # An unknown upper bound may be above the limit.
+    return by == 'high' if bound is None else bound > limit
+
+
+def _excess(case: GateCase, options: GateOptions) -> float:
+    """Return how far a case exceeds a limit, at most; infinity for a number that is missing."""
+    if case.vepd is None:
+        return math.inf
+    excess = [-math.inf]
+    for limit, value, low, high in (
+        (options.max_vepd, case.vepd, case.low, case.high),
+        (options.max_increase, case.increase, case.increase_low, case.increase_high),
+    ):
+        if limit is not None and value is not None:
+            bound = {'estimate': value, 'low': low, 'high': high}[options.by]
+            excess.append((value if bound is None else bound) - limit)
+    return max(excess)
+
+
+def _uncertainty_options(options: GateOptions) -> UncertaintyOptions:
+    return UncertaintyOptions(resamples=options.resamples, level=options.confidence)
+
+
+def _uncertainties(
+    result: GatedResult, cells: Sequence[Cell], options: GateOptions
+) -> dict[Cell, DistanceUncertainty]:
+    """Return the uncertainty of each cell; cells of one place share their real runs."""
+    uncertainties: dict[Cell, DistanceUncertainty] = {}
+    for place, runs in result.runs.items():
+        here = [
+            cell
+            for cell in cells
+            if ComparisonKey(cell.judge, cell.group, cell.scenario) == place and cell.model in runs
+        ]
+        if here:
+            simulated = {cell.model: runs[cell.model] for cell in here}
+            known = uncertainty(
+                runs[REAL], simulated, _uncertainty_options(options), seed=options.seed
+            )
+            uncertainties |= {cell: known.of(cell.model) for cell in here}
+    return uncertainties
+
+
+def _increase_interval(
+    cell: Cell,
+    result: GatedResult,
+    baseline: GatedResult,
+    case: GateCase,
+    before: DistanceUncertainty | None,
+    options: GateOptions,
+) -> tuple[float | None, float | None]:
+    """Return the interval of the increase over the baseline.
+
+    With equal real runs, it is that of the difference between both sets of simulated runs.
+    Otherwise it follows from both intervals, as wide as they allow.
+    """
+    runs, baseline_runs = result.runs_of(cell), baseline.runs_of(cell)
+    if case.low is None or case.high is None or runs is None:
+        return None, None
+    if baseline_runs is None:
+        return case.low - baseline.vepd[cell], case.high - baseline.vepd[cell]
+    if _are_equal(runs[0], baseline_runs[0]):
+        simulated = {_NOW: runs[1], _BEFORE: baseline_runs[1]}
+        known = uncertainty(runs[0], simulated, _uncertainty_options(options), seed=options.seed)
+        pair = known.pair(_NOW, _BEFORE)
+        return pair.low, pair.high
+    if before is None or before.low is None or before.high is None:
+        return None, None
+    return case.low - before.high, case.high - before.low
+
+
+def _are_equal(first: ScoredRuns, second: ScoredRuns) -> bool:
+    return first.names == second.names and np.array_equal(first.values, second.values)
+
+
+def _has_other_real_runs(result: GatedResult, baseline: GatedResult) -> bool:
+    """Return whether real runs of a common judge differ from those of the baseline."""
+    return bool(baseline.runs) and any(
+        place.judge in {other.judge for other in baseline.runs}
+        and (place not in baseline.runs or not _are_equal(runs[REAL], baseline.runs[place][REAL]))
+        for place, runs in result.runs.items()
+    )
+
+
+def _describe_increase(case: GateCase) -> str:
+    if case.increase is None:
+        return ''
+    if case.increase == 0.0:
+        return ', as in the baseline'
+    side = 'above' if case.increase > 0.0 else 'below'
+    return f', {abs(case.increase):.4g} {side} the baseline'
+
+
+def interval(low: float | None, high: float | None, options: GateOptions) -> str:
+    """Return an interval in words, or nothing if it is unknown."""
+    if low is None or high is None:
+        return ''
+    return f', {options.confidence:.0%} from {low:.4g} to {high:.4g}'
+
+
+def split_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names that are given separately or separated by commas."""
+    return tuple(part.strip() for text in names for part in text.split(',') if part.strip())
+
+
+def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
+    """Return the verdict as JUnit XML; `when` is the time of the check with its time zone."""
+    has_losses = bool(verdict.left_out)
+    root = ET.Element('testsuites')
+    suite = ET.SubElement(
+        root,
+        'testsuite',
+        {
+            'name': _SUITE,
+            'package': _SUITE,
+            'id': '0',
+            'tests': str(len(verdict.cases) + has_losses),
+            'failures': str(sum(bool(case.broken) for case in verdict.cases) + has_losses),
+            'errors': '0',
+            'skipped': str(sum(bool(case.skipped) for case in verdict.cases)),
+            'time': '0',
+            'timestamp': when.astimezone(datetime.timezone.utc).strftime('%Y-%m-%dT%H:%M:%S'),
+            'hostname': 'localhost',
+        },
+    )
+    properties = ET.SubElement(suite, 'properties')
+    for name in ('max_vepd', 'max_increase', 'by', 'confidence'):
+        value = getattr(verdict.options, name)
+        if value is not None:
+            ET.SubElement(properties, 'property', {'name': name, 'value': str(value)})
+    if has_losses:
+        element = _add_test_case(suite, 'recordings', f'{_SUITE}.recordings')
+        _add_failure(element, f'left out: {", ".join(verdict.left_out)}')
+    for case in verdict.cases:
+        place = '.'.join(filter(None, (_SUITE, case.cell.judge, case.cell.group)))
+        element = _add_test_case(suite, f'{case.cell.model} {case.cell.scenario}', place)
+        if case.broken:
+            _add_failure(element, '; '.join(case.broken))
+        elif case.skipped:
+            ET.SubElement(element, 'skipped', {'message': case.skipped})
+    ET.SubElement(suite, 'system-out').text = _clean(verdict.reason)
+    ET.SubElement(suite, 'system-err').text = ''
+    ET.indent(root)
+    body: bytes = ET.tostring(root, encoding='utf-8', xml_declaration=True)
+    return body + b'\n'
+
+
+def _add_test_case(suite: ET.Element, name: str, place: str) -> ET.Element:
+    return ET.SubElement(
+        suite, 'testcase', {'name': _clean(name), 'classname': _clean(place), 'time': '0'}
+    )
+
+
+def _add_failure(element: ET.Element, text: str) -> None:
+    failure = ET.SubElement(element, 'failure', {'message': _clean(text), 'type': 'limit'})
+    failure.text = _clean(text)
+
+
+def _clean(text: str) -> str:
+    """Replace characters that XML 1.0 does not allow; labels may contain any."""
+    return _NOT_IN_XML.sub('\ufffd', text)
