@@ -55,7 +55,7 @@ class FindingKind:
     meaning : str
         Consequence for the result, shown in docs/reference/findings.md.
     remedy : str
-        Template of what the user can do; empty if there is nothing to do.
+        Template of an action for the user; empty if there is none.
     per_model : bool
         Whether `merge_models` keeps the simulated models apart.
     """
@@ -143,7 +143,7 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What the user can do; VALUE stands for a number that differs between runs."""
+        """Action for the user; VALUE stands for a number that differs between runs."""
         text, has_ranges = self._fill(self.kind.remedy, 'VALUE')
         return f'{text}; the VALUE of each recording: sim2real check' if has_ranges else text
 

@@ -32,7 +32,7 @@ def hold(place: str | Path) -> Iterator[None]:
     """Lock a result folder or file against other commands and threads until the block ends.
 
     The lock is the file `.NAME.lock` beside the place; it ends with the process. A thread may hold
-    a place twice. Where no lock file can be made, the place is not locked. A place that another
+    a place twice. A place without a possible lock file is not locked. A place that another
     command or thread holds, or that cannot be made, is a Sim2RealError.
     """
     from filelock import FileLock, Timeout
@@ -84,8 +84,8 @@ def check_place(target: Path) -> None:
 def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> None:
     """Raise Sim2RealError if a result may not be written into a folder.
 
-    The folder must be missing or empty. With `overwrite` it may hold an older result of the same
-    kind, which has the file `mark`.
+    The folder must be missing or empty, or hold an older result of the same kind with `overwrite`.
+    Every result of the kind has the file `mark`.
     """
     target = Path(folder)
     check_place(target)
@@ -157,8 +157,8 @@ def _is_running(pid: str) -> bool:
 def fresh_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) -> Iterator[Path]:
     """Yield an empty folder whose files are moved into `folder` when the block succeeds.
 
-    The files are among `names`. With `overwrite`, older files of these names are replaced or
-    removed; all other files stay. See `check_result_files` and `hold` for errors.
+    The files are among `names`. Older files of these names are replaced or removed, if `overwrite`
+    allows it; all other files stay. See `check_result_files` and `hold` for errors.
     """
     target = Path(folder).resolve()
     with hold(target / names[0]):
@@ -184,9 +184,8 @@ def fresh_folder(
 ) -> Iterator[Path]:
     """Yield an empty folder that becomes the result `folder` when the block succeeds.
 
-    With `overwrite`, an older result gives way: files that the new one writes too are replaced,
-    and files that match the globs `older(JSON content of the mark)` are removed. All other files
-    stay. See `check_result_folder`, `hold` and `new_folder` for errors.
+    An older result is replaced if `overwrite` allows it. Its files that match the globs
+    `older(JSON content of the mark)` are removed; all files that are not written anew stay. See `check_result_folder`, `hold` and `new_folder` for errors.
     """
     target = Path(folder).resolve()
     with hold(folder):

@@ -92,7 +92,7 @@ def write_columns(
 def write_json(path: str | Path, record: Any, *, allow_nan: bool = True) -> Path:
     r"""Write plain values as indented JSON, in UTF-8 with `\n` line ends on every platform.
 
-    The file appears whole. Without `allow_nan`, a number that is not finite is a ValueError,
+    The file appears whole. A number that is not finite is a ValueError unless `allow_nan` is True,
     because JSON has no notation for it (RFC 8259).
     """
     text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=allow_nan)

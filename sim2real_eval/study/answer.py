@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of a study: which model is nearest to reality, how sure, and why to doubt it."""
+"""The answer of a study: the model nearest to reality, its certainty, and the main doubt."""
 
 from __future__ import annotations
 
@@ -29,23 +29,39 @@ Table = TypeVar('Table', MetricTable, SensitivityTable)
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What one judge says, in one group of recordings."""
+    """Result of one judge in one group of recordings.
 
-    # The group is empty in a study without groups.
+    Attributes
+    ----------
+    judge, group : str
+        The group is empty in a study without groups.
+    nearest : str
+        Model with the smallest VEPD under this judge.
+    p_value : float or None
+        Test whether the model of the answer differs from the real sensors by VEPD, adjusted for
+        the number of models; None with too few runs.
+    distinguishable : bool or None
+        Result of this test at the level of the study.
+    tested : int
+        Number of other metrics that test this model.
+    distinguished_by : tuple of str
+        Metrics by which it differs, adjusted for the number of metrics.
+    other_metrics, other_options : mapping of str to str
+        Metrics, and options of VEPD such as `warmup 5`, that give another nearest model; and that
+        model.
+    metrics, options : int
+        Number of other metrics, and of other options of VEPD, that rank the models.
+    """
+
     judge: str
     group: str
-    nearest: str  # model with the smallest VEPD under this judge
-    # Whether the model of the answer, which may be another, differs from the real sensors by VEPD;
-    # adjusted for the number of models. None where so few runs cannot tell.
+    nearest: str
     p_value: float | None
-    distinguishable: bool | None  # the same, at the level of the study
-    tested: int  # other metrics that can tell whether that model differs
-    distinguished_by: tuple[str, ...]  # those by which it does, adjusted for the number of metrics
-    # Metrics, and options of VEPD such as `warmup 5`, under which another model is nearest; with
-    # that model.
+    distinguishable: bool | None
+    tested: int
+    distinguished_by: tuple[str, ...]
     other_metrics: Mapping[str, str]
     other_options: Mapping[str, str]
-    # Other metrics, and other options of VEPD, that rank the models.
     metrics: int
     options: int
 
@@ -60,58 +76,52 @@ class PoseView(NamedTuple):
 
     quantity: str
     nearest: str
-    # In standard deviations of the real runs.
-    distance: float
+    distance: float  # in standard deviations of the real runs, with its interval
     low: float | None
     high: float | None
-    p_value: float | None  # whether it differs from the real sensors; adjusted for all models
+    p_value: float | None  # test whether it differs from the real sensors, for all models
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The answer of a study, under its first judge; what other judges and metrics say of it.
+    """The answer of a study under its first judge, and the results of other judges and metrics.
 
-    Distances have the unit of VEPD. None stands for what so few runs cannot tell.
+    Distances have the unit of VEPD. A value is None if there are too few runs for it.
     """
 
-    # Model with the smallest VEPD, and what it is in a few words, empty where nobody says.
-    nearest: str
-    phrase: str
-    # How many were compared, and on how many real motions.
-    models: int
-    recordings: int
-    # VEPD of the nearest model and its interval.
-    distance: float
+    nearest: str  # model with the smallest VEPD
+    phrase: str  # short description of this model; may be empty
+    models: int  # number of compared models
+    recordings: int  # number of real motions
+    distance: float  # VEPD of the nearest model, with its interval
     low: float | None
     high: float | None
-    level: float  # of the interval; a p-value is significant at 1 - level
-    next: str | None  # model that follows; None with a single one
-    gap: float | None  # how much farther that is
-    gap_p_value: float | None  # whether the two differ, adjusted for all pairs of models
-    gap_distinguishable: bool | None  # the same, at the level of the study
-    more_motions: str  # how many more recordings would make the two distinguishable
+    level: float  # level of the interval; a p-value is significant at 1 - level
+    next: str | None  # second nearest model; None with a single model
+    gap: float | None  # difference of the VEPD of both models
+    gap_p_value: float | None  # test whether the two differ, adjusted for all pairs of models
+    gap_distinguishable: bool | None  # result of this test at the level of the study
+    more_motions: str  # number of recordings that would make the two distinguishable
     probability: float | None  # share of resampled studies in which the model is nearest
-    views: tuple[View, ...]  # of every judge and group; the first is that of the answer
+    views: tuple[View, ...]  # every judge and group; the first is that of the answer
     doubts: tuple[Finding, ...]  # decisive findings about the answer, the worst first
-    is_synthetic: bool  # whether stand-ins take the place of real sensors
-    # Mean RMSE of speed with the nearest model and with the real sensors, m/s.
-    rmse: float | None = None
-    real_rmse: float | None = None
-    # What was assumed of the recordings that counts most, where nothing is decisive.
-    caveat: Finding | None = None
-    poses: tuple[PoseView, ...] = ()  # what position, heading and attitude say, under its judge
-    blocks: int | None = None  # of recordings that are not independent of each other
+    is_synthetic: bool  # whether recordings are stand-ins
+    rmse: float | None = None  # mean RMSE of speed with the nearest model, m/s
+    real_rmse: float | None = None  # the same with the real sensors
+    caveat: Finding | None = None  # most important assumption about the recordings
+    poses: tuple[PoseView, ...] = ()  # results for position, heading and attitude
+    blocks: int | None = None  # number of motions, if recordings share blocks
 
     @property
     def doubt(self) -> Finding | None:
-        """The worst finding about the answer; None where fewness or nothing else is worse."""
+        """Worst finding about the answer; None if there is none or the runs are too few."""
         if self.doubts:
             return self.doubts[0]
         return self.caveat if self.view.p_value is not None else None
 
     @property
     def view(self) -> View:
-        """What the judge of the answer says."""
+        """View of the judge of the answer."""
         return self.views[0]
 
     @property
@@ -121,18 +131,18 @@ class Answer:
 
     @property
     def dissenting(self) -> list[View]:
-        """Other judges, or groups, that name another model or see the difference otherwise."""
+        """Other judges or groups with another nearest model or another result of the test."""
         own = self.view
         return [
-            one
-            for one in self.views[1:]
-            if one.nearest != self.nearest
-            or (one.distinguishable is not None and one.distinguishable != own.distinguishable)
+            view
+            for view in self.views[1:]
+            if view.nearest != self.nearest
+            or (view.distinguishable is not None and view.distinguishable != own.distinguishable)
         ]
 
     @property
     def agreed(self) -> bool:
-        """Whether all judges, metrics and options of the run say the same."""
+        """Whether all judges, metrics and options give the same answer."""
         own = self.view
         hidden = own.distinguished_by if not own.distinguishable else ()
         others = own.other_metrics or own.other_options
@@ -140,37 +150,35 @@ class Answer:
 
     @property
     def silent(self) -> int:
-        """Other metrics that do not distinguish a single model which VEPD distinguishes."""
+        """Number of other metrics that miss the difference of a single model that VEPD detects."""
         own = self.view
-        alone = self.models == 1 and own.distinguishable
-        return own.tested - len(own.distinguished_by) if alone else 0
+        if self.models > 1 or not own.distinguishable:
+            return 0
+        return own.tested - len(own.distinguished_by)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
+        """Return plain values for JSON."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {
             **values,
             'agreed': self.agreed,
-            'views': [dataclasses.asdict(one) for one in self.views],
-            'poses': [one._asdict() for one in self.poses],
-            'doubts': [one.to_record() for one in self.doubts],
+            'views': [dataclasses.asdict(view) for view in self.views],
+            'poses': [pose._asdict() for pose in self.poses],
+            'doubts': [doubt.to_record() for doubt in self.doubts],
             'caveat': None if self.caveat is None else self.caveat.to_record(),
         }
 
 
 @functools.lru_cache(maxsize=1)
 def study_answer(outcome: StudyOutcome) -> Answer:
-    """Return the answer of a study that compares something.
-
-    That of the last study is remembered: its folder, its page and the terminal ask for the same.
-    """
-    known = {place: scenarios[POOLED] for place, scenarios in study_uncertainty(outcome).items()}
-    means = outcome.mean_rmse(*next(iter(known)), 'rmse')
+    """Return the answer of a study with real and simulated runs; the last answer is cached."""
+    pooled = {place: scenarios[POOLED] for place, scenarios in study_uncertainty(outcome).items()}
+    means = outcome.mean_rmse(*next(iter(pooled)), 'rmse')
     return answer_of(
-        known,
+        pooled,
         from_records(outcome.record['notes']),
         side_results(outcome),
-        rmse={model: one for (model, scenario), one in means.items() if scenario == POOLED},
+        rmse={model: mean for (model, scenario), mean in means.items() if scenario == POOLED},
         phrases=outcome.record.get('phrases'),
         is_synthetic=bool(outcome.record.get('synthetic')),
     )
@@ -185,19 +193,32 @@ def answer_of(
     phrases: Mapping[str, str] | None = None,
     is_synthetic: bool = False,
 ) -> Answer:
-    """Return the answer that rankings by judge and group give, of which the first counts.
+    """Return the answer that follows from the rankings by judge and group; the first one counts.
 
-    `notes`: findings about the runs; `side`: what other metrics and options say; `rmse`: mean RMSE
-    of each model and of `real`, m/s; `phrases`: what models are, in a few words.
+    Parameters
+    ----------
+    known : mapping of (judge, group) to Uncertainty
+    notes : sequence of Finding
+        Findings about the runs.
+    side : SideResults, optional
+        Results of other metrics and options.
+    rmse : mapping, optional
+        Mean RMSE of each model and of `real`, m/s.
+    phrases : mapping, optional
+        Short descriptions of models.
+    is_synthetic : bool
+        Whether recordings are stand-ins.
     """
     side, rmse = side or SideResults((), (), ()), rmse or {}
     place, first = next(iter(known.items()))
     judge, _ = place
     best, *others = first.order
     pair = first.pair(best.model, others[0].model) if others else None
-    # What is found in runs of other models only is no doubt about the nearest.
-    farther = {f'simulated {one.model}' for one in others}
-    about = [note for note in notes if not note.runs or {run[0] for run in note.runs} - farther]
+    # Findings about other models only are no doubt about the nearest one.
+    other_groups = {f'simulated {model.model}' for model in others}
+    notes = [
+        note for note in notes if not note.runs or {run[0] for run in note.runs} - other_groups
+    ]
     return Answer(
         nearest=best.model,
         phrase=(phrases or {}).get(best.model, ''),
@@ -213,86 +234,109 @@ def answer_of(
         gap_distinguishable=pair.distinguishable if pair else None,
         more_motions=first.more(pair) if pair else '',
         probability=best.ranks[0] if best.ranks else None,
-        views=tuple(_view(place, one, side, best.model) for place, one in known.items()),
-        doubts=tuple(_doubts(about, judge)),
+        views=tuple(_make_view(place, ranks, side, best.model) for place, ranks in known.items()),
+        doubts=tuple(_find_doubts(notes, judge)),
         is_synthetic=is_synthetic,
         rmse=rmse.get(best.model),
         real_rmse=rmse.get(REAL),
-        caveat=next(iter(_doubts(about, judge, Severity.ASSUMED)), None),
-        poses=tuple(_pose(one) for one in side.poses if one[:2] == place),
+        caveat=next(iter(_find_doubts(notes, judge, Severity.ASSUMED)), None),
+        poses=tuple(_make_pose_view(pose) for pose in side.poses if pose[:2] == place),
         blocks=first.motions if first.blocked else None,
     )
 
 
-def _view(place: tuple[str, str], known: Uncertainty, side: SideResults, nearest: str) -> View:
-    metrics = _of(place, side.overall_metrics)
-    options = _of(place, side.overall_sensitivity)
-    other_metrics, adjusted = dict[str, str](), dict[str, float]()
+def _make_view(
+    place: tuple[str, str], known: Uncertainty, side: SideResults, nearest: str
+) -> View:
+    """Return the view of a judge and group; `nearest` is the model of the answer."""
+    metrics = _select_table(place, side.overall_metrics)
+    options = _select_table(place, side.overall_sensitivity)
+    nearest_by_metric, adjusted = dict[str, str](), dict[str, float]()
     for row in metrics.rows if metrics else ():
         if metrics and row.metric.is_secondary and any(d is not None for d in row.distances):
-            other_metrics[row.metric.name] = _nearest(metrics.models, row.distances, nearest)
-            among_all = dict(zip(metrics.models, row.adjusted, strict=True)).get(nearest)
-            if among_all is not None:
-                adjusted[row.metric.name] = among_all
-    other_options = {
-        row.label: _nearest(options.models, row.vepd, nearest)
+            name = row.metric.name
+            nearest_by_metric[name] = _nearest_model(metrics.models, row.distances, nearest)
+            p_value = dict(zip(metrics.models, row.adjusted, strict=True)).get(nearest)
+            if p_value is not None:
+                adjusted[name] = p_value
+    nearest_by_option = {
+        row.label: _nearest_model(options.models, row.vepd, nearest)
         for row in (options.rows[1:] if options else ())
         if options and not row.problem
     }
-    one = next((one for one in known.models if one.model == nearest), None)
-    p_value = one.adjusted if one else None
+    p_value = next((model.adjusted for model in known.models if model.model == nearest), None)
     return View(
         *place,
         nearest=known.order[0].model,
         p_value=p_value,
         distinguishable=None if p_value is None else p_value <= 1.0 - known.options.level,
         tested=len(adjusted),
-        distinguished_by=tuple(name for name, one in adjusted.items() if one <= LEVEL),
-        other_metrics={name: one for name, one in other_metrics.items() if one != nearest},
-        other_options={name: one for name, one in other_options.items() if one != nearest},
-        metrics=len(other_metrics),
-        options=len(other_options),
+        distinguished_by=tuple(name for name, value in adjusted.items() if value <= LEVEL),
+        other_metrics={
+            name: model for name, model in nearest_by_metric.items() if model != nearest
+        },
+        other_options={
+            name: model for name, model in nearest_by_option.items() if model != nearest
+        },
+        metrics=len(nearest_by_metric),
+        options=len(nearest_by_option),
     )
 
 
-def _pose(ranking: PoseRanking) -> PoseView:
+def _make_pose_view(ranking: PoseRanking) -> PoseView:
     best = ranking.known.order[0]
     return PoseView(
         ranking.difference.quantity, best.model, best.distance, best.low, best.high, best.adjusted
     )
 
 
-def _of(place: tuple[str, str], tables: Sequence[Table]) -> Table | None:
-    return next((one for one in tables if (one.judge, one.group) == place), None)
+def _select_table(place: tuple[str, str], tables: Sequence[Table]) -> Table | None:
+    return next((table for table in tables if (table.judge, table.group) == place), None)
 
 
-def _nearest(models: Sequence[str], distances: Sequence[float | None], given: str) -> str:
-    """Return the model with the smallest distance; that given where it is as near as any."""
-    known = {model: one for model, one in zip(models, distances, strict=True) if one is not None}
-    least = min(known.values(), default=0.0)
-    return given if known.get(given, least) <= least else min(known, key=lambda one: known[one])
+def _nearest_model(
+    models: Sequence[str], distances: Sequence[float | None], preferred: str
+) -> str:
+    """Return the model with the smallest distance, or the preferred one among equals."""
+    known = {
+        model: distance
+        for model, distance in zip(models, distances, strict=True)
+        if distance is not None
+    }
+    smallest = min(known.values(), default=0.0)
+    if known.get(preferred, smallest) <= smallest:
+        return preferred
+    return min(known, key=lambda model: known[model])
 
 
-def _doubts(
+def _find_doubts(
     notes: Sequence[Finding], judge: str, severity: Severity = Severity.DECISIVE
 ) -> list[Finding]:
-    """Return findings about a judge: what checks found, of the study, of real, of most runs."""
+    """Return the findings of a severity about a judge, the most important first.
 
-    def rank(one: Finding) -> tuple[bool, bool, bool, bool, bool, float]:
-        total = sum(total for _, _, total in one.runs)
-        share = sum(count for _, count, _ in one.runs) / total if total else 1.0
-        real = REAL in [group for group, _, _ in one.runs]
-        # Errors that are large for their covariance are a symptom of whatever else is wrong.
-        symptom = one.code.startswith('check.covariance')
-        checked = one.code.startswith('check.')
-        # With copies no p-value is what it says.
-        return one.kind is not COPIES, not checked, bool(one.runs), not real, symptom, -share
+    Copies come first, because they invalidate every p-value. Then come findings of the checks, of
+    the whole study, of the real runs, and of most runs.
+    """
 
-    about = [
-        # Whose answer it is has been said.
-        dataclasses.replace(one, where='') if one.where == f'judge {judge}' else one
-        for one in notes
-        if one.severity == severity
-        and (not one.where.startswith('judge ') or one.where == f'judge {judge}')
+    def sort_key(finding: Finding) -> tuple[bool, bool, bool, bool, bool, float]:
+        total = sum(total for _, _, total in finding.runs)
+        share = sum(count for _, count, _ in finding.runs) / total if total else 1.0
+        return (
+            finding.kind is not COPIES,
+            not finding.code.startswith('check.'),
+            bool(finding.runs),
+            REAL not in [group for group, _, _ in finding.runs],
+            # Errors that are large for their covariance are a symptom of another problem.
+            finding.code.startswith('check.covariance'),
+            -share,
+        )
+
+    where = f'judge {judge}'
+    doubts = [
+        # The answer names its judge.
+        dataclasses.replace(note, where='') if note.where == where else note
+        for note in notes
+        if note.severity == severity
+        and (not note.where.startswith('judge ') or note.where == where)
     ]
-    return sorted(about, key=rank)
+    return sorted(doubts, key=sort_key)

@@ -25,8 +25,10 @@ from .outcome import StudyOutcome
 from .run import EstimateSignals
 
 START_NS = 1_000_000_000_000
-"""Stamp of the first truth in every bag, 1000 s: a study keeps times since then only, estimates
-may come before it, and viewers take 0 for no stamp."""
+"""Stamp of the first ground truth in every bag, 1000 s.
+
+A study keeps only times since then; estimates may be earlier, and viewers ignore a stamp of 0.
+"""
 
 _MARK = 'bags.json'
 _FLOAT = b'\x00\x01\x00\x00'  # little-endian CDR; a Float64 follows at once
@@ -35,9 +37,9 @@ _UNSAFE = re.compile(r'[^\w.+@-]+')
 
 
 def check_bags(folder: str | Path, *, overwrite: bool) -> None:
-    """Refuse a folder that would be overwritten; with `overwrite`, one that is not of bags.
+    """Raise Sim2RealError if bags may not be written into a folder.
 
-    Raises Sim2RealError.
+    It may hold older bags of a study if `overwrite` is True.
     """
     check_result_folder(folder, _MARK, overwrite=overwrite)
 
@@ -49,17 +51,23 @@ def write_bags(
     overwrite: bool = False,
     progress: Callable[[], None] | None = None,
 ) -> list[Path]:
-    """Write every run as a bag, `<judge>/<model>/<recording>_<repetition>/`, all or nothing.
+    """Write every run as a bag, `<judge>/<model>/<recording>_<repetition>/`.
 
-    Topics: /truth/odometry and /estimate/odometry (nav_msgs/Odometry, in `map` and `base_link`,
-    the covariances diagonal, of the stated deviations), and as std_msgs/Float64 /truth/speed,
-    /estimate/speed, /error/speed, /error/position and /stated/position (horizontal, m),
-    /error/velocity and /stated/velocity (of the body's horizontal velocity, m/s). Without
-    positions there are speeds only. `bags.json` says which bag is which run. Equal studies give
-    equal bytes.
+    Topics are /truth/odometry and /estimate/odometry (nav_msgs/Odometry in `map` and `base_link`,
+    with diagonal covariances), and as std_msgs/Float64 /truth/speed, /estimate/speed,
+    /error/speed, /error/position and /stated/position (horizontal, m), /error/velocity and
+    /stated/velocity (horizontal, body frame, m/s). A run without positions has only the speeds. The
+    file bags.json lists the run of each bag. Equal studies give equal bytes.
 
-    Returns the bags in the order of the runs; `progress` is called after each. Sim2RealError when
-    the folder exists and may not be replaced (`overwrite`), or signals cannot be read.
+    Returns
+    -------
+    list of Path
+        Bags in the order of the runs; `progress` is called after each.
+
+    Raises
+    ------
+    Sim2RealError
+        When the folder exists and may not be replaced, or signals cannot be read.
     """
     component = str(outcome.record.get('component', 'horizontal'))
     places: list[Path] = []
@@ -68,11 +76,13 @@ def write_bags(
         for run in outcome.runs:
             key = run.key
             names = (key.judge, key.model, f'{key.recording}_{key.repetition}')
-            place = _free(Path(*map(_safe, names)), places)
+            place = _unused(Path(*map(_safe, names)), places)
             places.append(place)
             (fresh / place).parent.mkdir(parents=True, exist_ok=True)
-            contents = topics(outcome.signals(key), component)
-            write_bag(fresh / place, (_serialised(*item) for item in contents.items()))
+            contents = make_topics(outcome.signals(key), component)
+            write_bag(
+                fresh / place, (_serialise(topic, content) for topic, content in contents.items())
+            )
             index.append({'bag': place.as_posix(), **key._asdict(), 'scenario': run.scenario})
             if progress is not None:
                 progress()
@@ -88,41 +98,41 @@ def write_bags(
     return [Path(folder) / place for place in places]
 
 
-def topics(
+def make_topics(
     signals: EstimateSignals, component: str
 ) -> dict[str, OdometryArray | tuple[IntArray, FloatArray]]:
-    """Return what is written of a run: odometry, or stamps and numbers, by topic."""
+    """Return the contents of a bag by topic: odometry, or stamps and numbers."""
     time, true_time = signals.time, signals.true_time
-    sound, known, placed = (
+    has_velocity, has_position, has_truth = (
         np.isfinite(values).all(axis=1)
         for values in (signals.velocity, signals.position, signals.true_position)
     )
-    known &= sound
-    placed &= known
-    true_velocity = _between(time, true_time, signals.true_velocity)
-    found: dict[str, OdometryArray | tuple[IntArray, FloatArray]] = {}
-    if placed.any():
-        found['/truth/odometry'] = _odometry(
-            time[placed],
-            signals.true_position[placed],
-            _turned(time[placed], true_time, signals.true_orientation),
-            true_velocity[placed],
+    has_position &= has_velocity
+    has_truth &= has_position
+    true_velocity = _interpolate(time, true_time, signals.true_velocity)
+    result: dict[str, OdometryArray | tuple[IntArray, FloatArray]] = {}
+    if has_truth.any():
+        result['/truth/odometry'] = _odometry(
+            time[has_truth],
+            signals.true_position[has_truth],
+            _interpolate_orientation(time[has_truth], true_time, signals.true_orientation),
+            true_velocity[has_truth],
         )
-    if known.any():
-        found['/estimate/odometry'] = _odometry(
-            time[known],
-            signals.position[known],
-            signals.orientation[known],
-            signals.velocity[known],
-            signals.position_sigma[known],
-            signals.velocity_sigma[known],
+    if has_position.any():
+        result['/estimate/odometry'] = _odometry(
+            time[has_position],
+            signals.position[has_position],
+            signals.orientation[has_position],
+            signals.velocity[has_position],
+            signals.position_sigma[has_position],
+            signals.velocity_sigma[has_position],
         )
-    estimate = speed(signals.velocity[sound], signals.orientation[sound], component)
+    estimate = speed(signals.velocity[has_velocity], signals.orientation[has_velocity], component)
     truth = speed(signals.true_velocity, signals.true_orientation, component)
-    found['/truth/speed'] = (_stamps(true_time), truth)
-    found['/estimate/speed'] = (_stamps(time[sound]), estimate)
-    error = estimate - np.interp(time[sound], true_time, truth)
-    found['/error/speed'] = (_stamps(time[sound]), error)
+    result['/truth/speed'] = (_stamps(true_time), truth)
+    result['/estimate/speed'] = (_stamps(time[has_velocity]), estimate)
+    error = estimate - np.interp(time[has_velocity], true_time, truth)
+    result['/error/speed'] = (_stamps(time[has_velocity]), error)
     for name, values in (
         ('error/position', signals.position - signals.true_position),
         ('stated/position', signals.position_sigma),
@@ -130,13 +140,13 @@ def topics(
         ('stated/velocity', signals.velocity_sigma),
     ):
         size = np.linalg.norm(values[:, :2], axis=1)
-        there = np.isfinite(size) & known
-        if there.any():
-            found[f'/{name}'] = (_stamps(time[there]), size[there])
-    return found
+        selected = np.isfinite(size) & has_position
+        if selected.any():
+            result[f'/{name}'] = (_stamps(time[selected]), size[selected])
+    return result
 
 
-def _serialised(
+def _serialise(
     topic: str, content: OdometryArray | tuple[IntArray, FloatArray]
 ) -> tuple[str, str, IntArray, list[bytes]]:
     if isinstance(content, OdometryArray):
@@ -168,7 +178,7 @@ def _odometry(
         position=position,
         orientation=orientation,
         linear_velocity=velocity,
-        # Studies keep no rates of turn.
+        # Studies do not keep angular velocities.
         angular_velocity=np.zeros_like(velocity),
         pose_covariance=_diagonal(position_sigma, len(time)),
         twist_covariance=_diagonal(velocity_sigma, len(time)),
@@ -182,26 +192,29 @@ def _diagonal(sigma: FloatArray | None, count: int) -> FloatArray:
     return covariance
 
 
-def _turned(time: FloatArray, true_time: FloatArray, orientation: FloatArray) -> FloatArray:
-    """Return orientations at other times, on the chord between neighbours, of unit length."""
-    found = _between(time, true_time, rotations.continuous(orientation))
-    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+def _interpolate_orientation(
+    time: FloatArray, true_time: FloatArray, orientation: FloatArray
+) -> FloatArray:
+    """Return orientations at other times, interpolated linearly and normalized."""
+    quaternions = _interpolate(time, true_time, rotations.continuous(orientation))
+    return np.asarray(quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True))
 
 
-def _between(time: FloatArray, known: FloatArray, values: FloatArray) -> FloatArray:
-    return np.stack([np.interp(time, known, column) for column in values.T], axis=1)
+def _interpolate(time: FloatArray, known_time: FloatArray, values: FloatArray) -> FloatArray:
+    return np.stack([np.interp(time, known_time, column) for column in values.T], axis=1)
 
 
 def _safe(label: str) -> str:
-    """Return a label as part of a path on every system."""
+    """Return a label with characters that are allowed in paths on every system."""
     return _UNSAFE.sub('_', label).strip('.')[:100] or '_'
 
 
 def _bag_files(record: dict[str, Any]) -> list[str]:
-    """Return the files of the bags of an older folder, as globs."""
+    """Return globs of the files of an older folder of bags."""
     return [f'{escape(bag["bag"])}/{file}' for bag in record['bags'] for file in BAG_FILES]
 
 
-def _free(place: Path, taken: list[Path]) -> Path:
-    others = (place.with_name(f'{place.name}_{number}') for number in itertools.count(2))
-    return next(one for one in itertools.chain([place], others) if one not in taken)
+def _unused(path: Path, used: list[Path]) -> Path:
+    """Return a path, with a number added if it is used already."""
+    others = (path.with_name(f'{path.name}_{number}') for number in itertools.count(2))
+    return next(other for other in itertools.chain([path], others) if other not in used)

@@ -327,7 +327,7 @@ def _check_names(result: GatedResult, options: GateOptions) -> None:
 def _is_selected(cell: Cell, result: GatedResult, options: GateOptions) -> bool:
     scenarios = {c.scenario for c in result.vepd if (c.judge, c.group) == (cell.judge, cell.group)}
     if cell.scenario == POOLED and len(scenarios) <= 2 and POOLED not in options.scenarios:
-        # With one scenario the pooled number is the same again.
+        # The pooled number of a single scenario is the same again.
         return False
     return all(
         name in selected or not selected
@@ -436,8 +436,8 @@ def _increase_interval(
 ) -> tuple[float | None, float | None]:
     """Return the interval of the increase over the baseline.
 
-    With equal real runs, it is that of the difference between both sets of simulated runs.
-    Otherwise it follows from both intervals, as wide as they allow.
+    If both results have the same real runs, it is the interval of the difference between the sets
+    of simulated runs. Otherwise it follows from both intervals, as wide as they allow.
     """
     runs, baseline_runs = result.runs_of(cell), baseline.runs_of(cell)
     if case.low is None or case.high is None or runs is None:

@@ -142,7 +142,7 @@ def _replay_options(fields: dict[str, Entry], folder: Path) -> Options:
 
 
 def _node_options(fields: dict[str, Entry], folder: Path) -> dict[str, Any]:
-    files = {
+    files: dict[str, Any] = {
         name: folder / fields[name].text() for name in ('navsat_config', 'case') if name in fields
     }
     return {**files, 'options': _replay_options(fields, folder)}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a metric is, and all metrics by name: ours and those of other packages.
+"""The base class of metrics, and all metrics by name, including those of other packages.
 
-The least that a metric can be is a class with a name, a unit, a meaning and `of_run`, a number per
-run; docs/howto/extend.md walks through one.
+The smallest metric is a class with name, unit, meaning and `of_run`, which returns a number per
+run; see docs/howto/extend.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LEAST_RATIO = 1e-6
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MetricRun:
-    """What a metric sees of a judged run.
+    """The view of a judged run that a metric gets.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class MetricRun:
         Judge, recording, model and repetition.
     values : mapping
         Numbers by name, such as `position_rmse`; see `sim2real_eval.study.run_plan.observe`.
-        What a run has not is not in it.
+        Values that could not be computed are missing.
     options : MetricOptions
-        With which it was scored.
+        Options of its score.
     """
 
     key: RunKey
@@ -54,27 +54,27 @@ class MetricRun:
 
     @property
     def signals(self) -> EstimateSignals:
-        """Estimate and truth over time, read from the run's file each time."""
+        """Estimate and ground truth over time, read from the file of the run at each access."""
         return self._outcome.signals(self.key)
 
     @functools.cached_property
     def speed_error(self) -> FloatArray:
-        """Estimated less true speed, `(n,)` m/s, at `options.rate` Hz, warm-up left out."""
+        """Error of the estimated speed, `(n,)` m/s, at `options.rate` Hz, without the warm-up."""
         return speed_error(self.signals, str(self._outcome.record['component']), self.options)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MetricRuns:
-    """The runs that a metric divides into two sets in many ways.
+    """Runs that a metric divides into two sets in many ways.
 
     Attributes
     ----------
     runs : sequence of MetricRun
-        Real ones, then those of one model.
+        Real runs, then those of one model.
     table : sequence of MetricRun
-        All that the same table compares, for scales that its rows share.
+        All runs of the same table, for scales that its rows share.
     everyone : sequence of MetricRun
-        All of the judge and group, whatever the scenario.
+        All runs of the judge and group, in all scenarios.
     """
 
     runs: Sequence[MetricRun]
@@ -82,28 +82,31 @@ class MetricRuns:
     everyone: Sequence[MetricRun]
     _cache: dict[str, FloatArray] = dataclasses.field(default_factory=dict)
 
-    def curves(self, of: Callable[[Sequence[FloatArray], float], FloatArray]) -> FloatArray:
-        """Return curves of the speed errors, (runs, points), worked out once for everyone."""
-        if of.__name__ not in self._cache:
+    def curves(
+        self, curve_function: Callable[[Sequence[FloatArray], float], FloatArray]
+    ) -> FloatArray:
+        """Return curves of the speed errors, (runs, points), computed once for all runs."""
+        name = curve_function.__name__
+        if name not in self._cache:
             errors = [run.speed_error for run in self.everyone]
-            self._cache[of.__name__] = of(errors, self.everyone[0].options.rate)
+            self._cache[name] = curve_function(errors, self.everyone[0].options.rate)
         row = {run.key: number for number, run in enumerate(self.everyone)}
-        return self._cache[of.__name__][[row[run.key] for run in self.runs]]
+        return self._cache[name][[row[run.key] for run in self.runs]]
 
 
 class Metric:
-    """A distance between two sets of runs; subclasses say which.
+    """Base class of distances between two sets of runs.
 
-    A subclass has one of three methods: `of_run`, `between`, or, to be quick, `prepare`.
+    A subclass defines one of three methods: `of_run`, `between` or, for speed, `prepare`.
 
     Attributes
     ----------
     name, unit, meaning : str
-        In tables; the unit of a pure number is empty.
+        Texts of tables; the unit of a pure number is empty.
     logarithmic : bool
         Whether the decimal logarithm of `of_run` is compared.
     is_secondary : bool
-        Whether it stands beside VEPD, and is not VEPD or one of its halves.
+        Whether it is neither VEPD nor one of its halves.
     """
 
     name: str = ''
@@ -113,10 +116,10 @@ class Metric:
     is_secondary: bool = True
 
     def of_run(self, run: MetricRun) -> float | Sequence[float]:
-        """Return a number of a run, or several; NaN for what it has not.
+        """Return one or several numbers of a run; NaN for a number that it does not have.
 
         The distance is then the first Wasserstein distance between the numbers of the two sets,
-        averaged where there are several.
+        averaged over several numbers.
         """
         raise NotImplementedError
 
@@ -125,43 +128,47 @@ class Metric:
         raise NotImplementedError
 
     def prepare(self, runs: MetricRuns) -> Divisible | None:
-        """Return the distance for many ways to divide the runs; None when one lacks something."""
+        """Return a function of many divisions of the runs, or None if a run lacks a value."""
         if type(self).between is not Metric.between:
-            return _EachDivision(self, runs.runs)
+            return _DividedRuns(self, runs.runs)
         values = self.values(runs.runs)
         return MeanWasserstein.of(values) if np.isfinite(values).all() else None
 
     def values(self, runs: Sequence[MetricRun]) -> FloatArray:
         """Return `of_run` of all runs, (runs, k), without columns that no run has."""
-        found = np.array([np.atleast_1d(self.of_run(run)) for run in runs], dtype=np.float64)
-        missing = np.isnan(found).all(axis=0)
+        values = np.array([np.atleast_1d(self.of_run(run)) for run in runs], dtype=np.float64)
+        missing = np.isnan(values).all(axis=0)
         if missing.any() and not missing.all():
-            found = found[:, ~missing]
-        return np.log10(np.maximum(found, _LEAST_RATIO)) if self.logarithmic else found
+            values = values[:, ~missing]
+        return np.log10(np.maximum(values, _LEAST_RATIO)) if self.logarithmic else values
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _EachDivision:
+class _DividedRuns:
     """Calls `Metric.between` for each way to divide the runs."""
 
     metric: Metric
     runs: Sequence[MetricRun]
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
-        def side(chosen: NDArray[np.bool_]) -> list[MetricRun]:
-            return list(itertools.compress(self.runs, chosen))
+        """Return the distance for each row of a mask of the first set, (divisions, runs)."""
 
-        return np.array([float(self.metric.between(side(one), side(~one))) for one in first])
+        def select(mask: NDArray[np.bool_]) -> list[MetricRun]:
+            return list(itertools.compress(self.runs, mask))
+
+        return np.array(
+            [float(self.metric.between(select(mask), select(~mask))) for mask in first]
+        )
 
 
 _METHODS = ('of_run', 'between', 'prepare')
 
 
-def _is_metric(thing: object) -> bool:
+def _is_metric(candidate: object) -> bool:
     return (
-        isinstance(thing, type)
-        and issubclass(thing, Metric)
-        and any(getattr(thing, name) is not getattr(Metric, name) for name in _METHODS)
+        isinstance(candidate, type)
+        and issubclass(candidate, Metric)
+        and any(getattr(candidate, name) is not getattr(Metric, name) for name in _METHODS)
     )
 
 
@@ -188,34 +195,33 @@ METRICS: Registry[type[Metric]] = Registry(
     },
     needs='the base class sim2real_eval.study.Metric and of_run, between or prepare of its own',
 )
-"""VEPD, its two halves, and the metrics beside it; see docs/explanation/metric.md."""
+"""VEPD, its two halves, and the other metrics; see docs/explanation/metric.md."""
 
 
 def all_metrics(more: Sequence[str] = ()) -> list[Metric]:
-    """Return every metric that there is, VEPD first, and `more`, by name or path.
+    """Return all registered metrics, VEPD first, and those in `more`, by name or path.
 
-    One of others that cannot be imported, or has the name of one of ours, is left out with a
-    warning.
+    A metric of another package that cannot be imported, or has the name of one of this package, is
+    left out with a warning.
     """
-    found: list[Metric] = []
+    metrics: list[Metric] = []
     for name in [*METRICS.names(), *more]:
         try:
             metric = METRICS.get(name)()
             metric.name = metric.name or name.rpartition(':')[2]
-            ours = {one.name for one in found if type(one).__module__ == __name__}
-            if metric.name in ours:
-                raise ParameterError(
-                    'a metric', name, f'{metric.name!r} is the name of one of ours'
-                )
+            own = {known.name for known in metrics if type(known).__module__ == __name__}
+            if metric.name in own:
+                problem = f'{metric.name!r} is the name of a metric of sim2real_sensors'
+                raise ParameterError('a metric', name, problem)
         except Sim2RealError as error:
             logging.getLogger(__name__).warning('%s', error)
             continue
-        found.append(metric)
-    return found
+        metrics.append(metric)
+    return metrics
 
 
-class _OfValues(Metric):
-    """W1 of numbers that every run of a study has, or may have."""
+class _ValueMetric(Metric):
+    """W1 distance of values of the runs."""
 
     keys: tuple[str, ...] = ()
 
@@ -223,21 +229,21 @@ class _OfValues(Metric):
         return [run.values.get(key, np.nan) for key in self.keys]
 
 
-class Vepd(_OfValues):
+class Vepd(_ValueMetric):
     """Mean of the W1 distances of RMSE and entropy difference."""
 
     name, keys, is_secondary = 'VEPD', ('rmse', 'entropy_difference'), False
     meaning = 'the metric of the paper: mean of its two halves'
 
 
-class W1Rmse(_OfValues):
+class W1Rmse(_ValueMetric):
     """Half of VEPD."""
 
     name, unit, keys, is_secondary = 'W1 RMSE', 'm/s', ('rmse',), False
     meaning = 'half of VEPD: RMSE of speed'
 
 
-class W2Entropy(_OfValues):
+class W2Entropy(_ValueMetric):
     """The other half of VEPD."""
 
     name, keys, is_secondary = 'W2 entropy', ('entropy_difference',), False
@@ -252,32 +258,32 @@ class Energy(Metric):
 
     def prepare(self, runs: MetricRuns) -> Divisible | None:
         """Return the distance, each coordinate in units of its deviation over the table."""
-        both, scale = Vepd().values(runs.runs), Vepd().values(runs.table).std(axis=0)
-        return EnergyDistance.of(both, scale) if np.isfinite(both).all() else None
+        values, scale = Vepd().values(runs.runs), Vepd().values(runs.table).std(axis=0)
+        return EnergyDistance.of(values, scale) if np.isfinite(values).all() else None
 
 
-class Bias(_OfValues):
+class Bias(_ValueMetric):
     """Mean of the speed error."""
 
     name, unit, keys = 'bias', 'm/s', ('speed_bias',)
     meaning = 'mean of the speed error'
 
 
-class Forward(_OfValues):
+class Forward(_ValueMetric):
     """RMSE of forward speed."""
 
     name, unit, keys = 'forward', 'm/s', ('forward_rmse',)
-    meaning = 'RMSE of forward speed, which unlike horizontal speed sees the heading'
+    meaning = 'RMSE of forward speed, which unlike horizontal speed depends on the heading'
 
 
-class Position(_OfValues):
+class Position(_ValueMetric):
     """RMSE of position."""
 
     name, unit, keys = 'position', 'm', ('position_rmse',)
     meaning = 'RMSE of horizontal position'
 
 
-class Yaw(_OfValues):
+class Yaw(_ValueMetric):
     """RMSE of yaw."""
 
     name, unit, keys = 'yaw', 'rad', ('yaw_rmse',)
@@ -288,7 +294,7 @@ class Autocorrelation(Metric):
     """Difference of the mean autocorrelation functions of the speed error."""
 
     name = 'autocorrelation'
-    meaning = 'how long the speed error remembers: difference of mean autocorrelations'
+    meaning = 'correlation time of the speed error: difference of mean autocorrelations'
 
     def prepare(self, runs: MetricRuns) -> Divisible:
         """Return the distance."""
@@ -306,14 +312,14 @@ class Spectrum(Metric):
         return SpectrumDistance(runs.curves(error_spectra))
 
 
-class Nis(_OfValues):
+class Nis(_ValueMetric):
     """Normalised innovation squares of GPS and IMU."""
 
     name, unit, keys, logarithmic = 'NIS', 'decades', ('nis_gps', 'nis_imu'), True
     meaning = 'normalised innovations of GPS and IMU, over their degrees of freedom'
 
 
-class Nees(_OfValues):
+class Nees(_ValueMetric):
     """Normalised estimation error squares of position and velocity."""
 
     name, unit, logarithmic = 'NEES', 'decades', True

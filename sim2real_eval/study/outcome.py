@@ -12,7 +12,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ class RunStore:
             if name in self._saved_truths:
                 continue
             with new_file(self._folder / name) as file:
-                np.savez(file, **arrays)
+                _save_arrays(file, arrays)
             if name.endswith(f'/{_TRUTH}'):
                 self._saved_truths.add(name)
 
@@ -119,7 +119,7 @@ def encode_run(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes
     files = []
     for name, arrays in _split_files(run, signals).items():
         buffer = io.BytesIO()
-        np.savez(buffer, **arrays)
+        _save_arrays(buffer, arrays)
         files.append((name, buffer.getvalue()))
     return files
 
@@ -136,6 +136,10 @@ def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str,
         f'{_run_folder(run.key)}/{_TRUTH}': truth,
         _run_file(run.key): {_RECORD: np.frombuffer(text, dtype=np.uint8), **arrays},
     }
+
+
+def _save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
+    np.savez(file, **arrays)
 
 
 def _run_folder(key: RunKey) -> str:

@@ -37,7 +37,7 @@ from sim2real_eval.signals.agreement import wrap
 from sim2real_eval.simulation.ideal_imu import forget
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
-from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
 from sim_sensors.core.rotations import between, heading
 from sim_sensors.world.world import World
 from .adapting import OFF_TICKS_NS, lacks_heading, splits_fixes, true_heading
@@ -279,14 +279,14 @@ def observe(
     true_position = np.full(judged.position.shape, np.nan)
     true_position[inside] = true.position
     signals = EstimateSignals(
-        time=(judged.stamp_ns - origin_ns) * 1e-9,
+        time=_seconds_since(origin_ns, judged.stamp_ns),
         position=judged.position,
         true_position=true_position,
         orientation=judged.orientation,
         velocity=judged.linear_velocity,
         position_sigma=_sigma(judged.pose_covariance),
         velocity_sigma=_sigma(judged.twist_covariance),
-        true_time=(truth.stamp_ns - origin_ns) * 1e-9,
+        true_time=_seconds_since(origin_ns, truth.stamp_ns),
         true_velocity=truth.linear_velocity,
         true_orientation=truth.orientation,
     )
@@ -302,6 +302,10 @@ def observe(
         values |= _error_values(signals, inside, true)
         values |= _nees_values(nees_at(judged, inside, true, *known_axes(judge), alignment))
     return signals, {name: value for name, value in values.items() if not math.isnan(value)}
+
+
+def _seconds_since(origin_ns: int, stamp_ns: IntArray) -> FloatArray:
+    return np.asarray((stamp_ns - origin_ns) * 1e-9, dtype=np.float64)
 
 
 def _sigma(covariance: FloatArray) -> FloatArray:

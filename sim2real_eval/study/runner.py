@@ -33,7 +33,7 @@ from .run import Losses, RunKey, StudyFailure, StudyRun, describe_failures, find
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
 
 Begin = Callable[[int, int, int], Callable[[], None]]
-"""Called with the number of runs, of stored runs and of remaining units; returns a function to call
+"""Called with the numbers of runs, stored runs and remaining units. Returns a function to call
 after each unit."""
 
 Beside = Callable[[StudyOutcome], contextlib.AbstractContextManager[object]]

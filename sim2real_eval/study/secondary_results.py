@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that is said of a study beside VEPD and its uncertainty: does VEPD hide something?"""
+"""Results of a study in addition to VEPD: other metrics, sensitivity, pose differences."""
 
 from __future__ import annotations
 
@@ -46,47 +46,44 @@ _LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class MetricRow:
-    """One metric for all models of a table, model by model; None where it cannot be had."""
+    """One metric for all models of a table; None for a value that cannot be computed."""
 
     metric: Metric
     distances: tuple[float | None, ...]
     ranks: tuple[float | None, ...]  # 1 is the smallest distance
-    # Share of permutations of real and simulated runs that give at least the distance.
-    p_values: tuple[float | None, ...]
-    # The same when the most striking of the metrics beside VEPD is picked; None for VEPD and its
-    # halves.
-    adjusted: tuple[float | None, ...]
-    with_vepd: RankAgreement  # whether it ranks the models as VEPD does
+    p_values: tuple[float | None, ...]  # of permutations of real and simulated runs
+    adjusted: tuple[float | None, ...]  # for the number of other metrics; None for VEPD itself
+    with_vepd: RankAgreement  # agreement with the ranks of VEPD
 
 
 class MetricTable(RankedTable[MetricRow]):
     """All metrics for all models."""
 
     def hidden(self) -> dict[str, list[str]]:
-        """Return which metrics see a difference that VEPD does not, by model.
+        """Return the metrics that detect a difference which VEPD does not detect, by model.
 
-        VEPD calls the model like reality at the 5 % level, and the metric, picked as one of all,
-        does not: of models that are like reality at most 5 % are told so.
+        The level is 5 %, for a metric adjusted for the number of metrics. At most 5 % of models
+        that are like reality are therefore reported.
         """
-        blind = {
+        undetected = {
             model
             for model, p_value in zip(self.models, self.rows[0].p_values, strict=True)
             if p_value is not None and p_value > LEVEL
         }
-        found: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         for row in self.rows:
             for model, p_value in zip(self.models, row.adjusted, strict=True):
-                if model in blind and p_value is not None and p_value <= LEVEL:
-                    found.setdefault(model, []).append(row.metric.name)
-        return found
+                if model in undetected and p_value is not None and p_value <= LEVEL:
+                    names.setdefault(model, []).append(row.metric.name)
+        return names
 
 
 def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricTable]:
-    """Return the tables of a study: judge by judge, group by group, scenarios and then all pooled.
+    """Return the tables of each judge, group and scenario, and of all scenarios pooled.
 
-    `options`: with which it was scored.
+    `options` are those of the score.
     """
-    found = []
+    tables = []
     metrics = all_metrics(outcome.record.get('more_metrics', ()))
     for judge, group in outcome.compared:
         sources = {
@@ -97,15 +94,15 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
         everyone = MetricRuns(every, every, every)
         scenarios = list(dict.fromkeys(run.scenario for run in sources[REAL]))
         for scenario in (*scenarios, *([POOLED] if len(scenarios) > 1 else [])):
-            chosen = {
+            selected = {
                 model: [run for run in runs if scenario in (POOLED, run.scenario)]
                 for model, runs in sources.items()
             }
-            chosen = {model: runs for model, runs in chosen.items() if runs}
-            rows = _rows(metrics, chosen, everyone, outcome)
-            models = tuple(model for model in chosen if model != REAL)
-            found.append(MetricTable(judge, group, scenario, models, tuple(rows)))
-    return found
+            selected = {model: runs for model, runs in selected.items() if runs}
+            rows = _metric_rows(metrics, selected, everyone, outcome)
+            models = tuple(model for model in selected if model != REAL)
+            tables.append(MetricTable(judge, group, scenario, models, tuple(rows)))
+    return tables
 
 
 def _units(runs: Sequence[MetricRun], blocks: Mapping[str, str]) -> tuple[str, ...]:
@@ -113,17 +110,17 @@ def _units(runs: Sequence[MetricRun], blocks: Mapping[str, str]) -> tuple[str, .
     return units_of(names, scenarios, [blocks.get(name, '') for name in names])
 
 
-def _rows(
+def _metric_rows(
     metrics: Sequence[Metric],
     runs: Mapping[str, Sequence[MetricRun]],
     everyone: MetricRuns,
     outcome: StudyOutcome,
 ) -> list[MetricRow]:
+    """Return a row per metric, with joint permutation tests over the metrics."""
     seed, blocks = int(outcome.record['seed']), outcome.blocks
-
     real = runs[REAL]
     models = [model for model in runs if model != REAL]
-    table = [run for found in runs.values() for run in found]
+    table = [run for model_runs in runs.values() for run in model_runs]
     distances = np.full((len(metrics), len(models)), np.nan)
     single, adjusted = distances.copy(), distances.copy()
     for column, model in enumerate(models):
@@ -137,50 +134,48 @@ def _rows(
             units=(_units(real, blocks), _units(runs[model], blocks)) if blocks else None,
         )
         values = {
-            number: found
+            number: metric_distances
             for number, metric in enumerate(metrics)
-            if (found := _distances(metric, both, labels.real)) is not None
+            if (metric_distances := _distances(metric, both, labels.real)) is not None
         }
         for is_secondary in (False, True):
-            chosen = [n for n in values if metrics[n].is_secondary == is_secondary]
-            if not chosen:
+            family = [n for n in values if metrics[n].is_secondary == is_secondary]
+            if not family:
                 continue
-            p_values = joint_p_values(np.stack([values[number] for number in chosen]))
-            rows = zip(chosen, p_values.single, p_values.adjusted, strict=True)
-            for number, one, among in rows:
-                distances[number, column] = values[number][0]
-                single[number, column] = one
-                adjusted[number, column] = among if is_secondary else np.nan
-    # To nine digits, so that equal ones added up in another order share a rank.
-    settled = np.array([[float(f'{value:.9g}') for value in row] for row in distances])
+            p_values = joint_p_values(np.stack([values[number] for number in family]))
+            distances[family, column] = [values[number][0] for number in family]
+            single[family, column] = p_values.single
+            adjusted[family, column] = p_values.adjusted if is_secondary else np.nan
+    # Rounded, so that sums in another order share a rank.
+    rounded = np.array([[float(f'{value:.9g}') for value in row] for row in distances])
     return [
         MetricRow(
             metric,
-            _absent(distances[number]),
-            _absent(ranks(settled[number])),
-            _absent(single[number]),
-            _absent(adjusted[number]),
-            rank_agreement(settled[number], settled[0]),
+            _nan_to_none(distances[number]),
+            _nan_to_none(ranks(rounded[number])),
+            _nan_to_none(single[number]),
+            _nan_to_none(adjusted[number]),
+            rank_agreement(rounded[number], rounded[0]),
         )
         for number, metric in enumerate(metrics)
     ]
 
 
 def _distances(metric: Metric, runs: MetricRuns, real: NDArray[np.bool_]) -> FloatArray | None:
-    """Return the distance for each way to divide the runs; None where it cannot be had."""
+    """Return the distance for each division of the runs, or None if it cannot be computed."""
     try:
         distance = metric.prepare(runs)
         return None if distance is None else distance.between(real)
     except Sim2RealError:
         raise
     except Exception as error:
-        # The code of another package, which may raise anything: the study goes on without it.
-        told = f'{type(error).__name__}: {error} ({raised_at(error, type(metric))})'
-        _LOG.warning('metric %s: left out: %s', metric.name, told)
+        # A metric of another package may raise anything; the study goes on without it.
+        reason = f'{type(error).__name__}: {error} ({raised_at(error, type(metric))})'
+        _LOG.warning('metric %s: left out: %s', metric.name, reason)
         return None
 
 
-def _absent(values: FloatArray) -> tuple[float | None, ...]:
+def _nan_to_none(values: FloatArray) -> tuple[float | None, ...]:
     return tuple(None if value != value else float(value) for value in values)
 
 
@@ -202,12 +197,12 @@ POSE_DIFFERENCES = (
 
 
 class PoseRanking(NamedTuple):
-    """What is known of one difference under a judge, over all scenarios of a group."""
+    """The models ranked by one pose difference, over all scenarios of a judge and group."""
 
     judge: str
     group: str
     difference: PoseDifference
-    deviation: float  # of the RMSE of the real runs: the distance 1, in the unit of the difference
+    deviation: float  # standard deviation of the RMSE of the real runs: the distance 1
     known: Uncertainty
 
     @property
@@ -217,11 +212,11 @@ class PoseRanking(NamedTuple):
 
     def rows(self) -> Iterator[tuple[Field, ...]]:
         """Return a row of `POSE_COLUMNS` per model, the nearest first."""
-        one = self.difference
+        name, quantity, _, unit = self.difference
         for model in self.known.order:
             values = {**vars(model), 'p_value_adjusted': model.adjusted}
-            place = (self.judge, self.group, one.name, one.quantity, one.unit, self.deviation)
-            yield *place, *(values[name] for name in POSE_COLUMNS[len(place) :])
+            place = (self.judge, self.group, name, quantity, unit, self.deviation)
+            yield *place, *(values[column] for column in POSE_COLUMNS[len(place) :])
 
 
 POSE_COLUMNS = (
@@ -229,45 +224,50 @@ POSE_COLUMNS = (
     'distance', 'estimate', 'low', 'high', 'null_median', 'null_high', 'p_value',
     'p_value_adjusted', 'significance_groups',
 )  # fmt: skip
-"""Columns of pose.csv; from `model` on as `DistanceUncertainty` calls them."""
+"""Columns of pose.csv; from `model` on they are attributes of `DistanceUncertainty`."""
 
 
 def _is_planar(run: StudyRun) -> bool:
-    """Return whether the attitude of a run is wrong in its heading alone."""
+    """Return whether the attitude error of a run is its heading error."""
     attitude, yaw = (run.values.get(key, math.nan) for key in ('orientation_rmse', 'yaw_rmse'))
     return math.isclose(attitude, yaw, rel_tol=1e-9)
 
 
 def pose_rankings(outcome: StudyOutcome) -> tuple[PoseRanking, ...]:
-    """Return all differences that every run of a judge and group has.
+    """Return the pose differences that all runs of a judge and group have.
 
-    Without that of the attitude where it would be that of the heading again: in the plane.
-
-    The statistics are those of VEPD, of one coordinate: null distribution, interval, p-values.
-    Whatever the unit, the result is the same. Real runs that do not differ have no deviation.
+    The statistics are those of VEPD for one coordinate, which do not depend on the unit. In the
+    plane the attitude is left out, because it would repeat the heading. A difference is also left
+    out if the real runs have no deviation.
     """
-    given: Mapping[str, Any] = outcome.record.get('uncertainty') or {}
-    options = UncertaintyOptions.from_mapping(given, 'uncertainty')
-    seed, found = int(outcome.record.get('seed', 0)), []
+    options, seed = _uncertainty_options(outcome)
+    rankings = []
     for judge, group in outcome.compared:
         runs = outcome.by_model(judge, group)
-        every = [run for of_model in runs.values() for run in of_model]
-        for one in POSE_DIFFERENCES:
-            if not all(one.key in run.values for run in every) or len(runs[REAL]) < 2:
+        all_runs = [run for model_runs in runs.values() for run in model_runs]
+        for difference in POSE_DIFFERENCES:
+            key = difference.key
+            if not all(key in run.values for run in all_runs) or len(runs[REAL]) < 2:
                 continue
-            if one.key == 'orientation_rmse' and all(map(_is_planar, every)):
+            if key == 'orientation_rmse' and all(map(_is_planar, all_runs)):
                 continue
-            deviation = float(np.std([run.values[one.key] for run in runs[REAL]], ddof=1))
+            deviation = float(np.std([run.values[key] for run in runs[REAL]], ddof=1))
             if not deviation > 0.0:
                 continue
-            sims = {
-                model: scored_runs(of_model, outcome.blocks, {one.key: deviation})
-                for model, of_model in runs.items()
+            scored = {
+                model: scored_runs(model_runs, outcome.blocks, {key: deviation})
+                for model, model_runs in runs.items()
             }
-            real = sims.pop(REAL)
-            known = uncertainty(real, sims, options, seed=seed)
-            found.append(PoseRanking(judge, group, one, deviation, known))
-    return tuple(found)
+            known = uncertainty(scored.pop(REAL), scored, options, seed=seed)
+            rankings.append(PoseRanking(judge, group, difference, deviation, known))
+    return tuple(rankings)
+
+
+def _uncertainty_options(outcome: StudyOutcome) -> tuple[UncertaintyOptions, int]:
+    """Return the options of the statistics and the seed of a study."""
+    values: Mapping[str, Any] = outcome.record.get('uncertainty') or {}
+    options = UncertaintyOptions.from_mapping(values, 'uncertainty')
+    return options, int(outcome.record.get('seed', 0))
 
 
 METRIC_COLUMNS = (
@@ -279,7 +279,7 @@ SENSITIVITY_COLUMNS = ('judge', 'group', 'scenario', 'model', 'variation', 'vepd
 
 @dataclasses.dataclass(frozen=True)
 class SideResults:
-    """Metrics beside VEPD, sensitivity to its options, agreement of rankings, and the pose."""
+    """Other metrics, sensitivity to the options of VEPD, rank agreement and pose differences."""
 
     metrics: tuple[MetricTable, ...]
     sensitivity: tuple[SensitivityTable, ...]
@@ -288,17 +288,17 @@ class SideResults:
 
     @property
     def overall_metrics(self) -> list[MetricTable]:
-        """Metrics of every judge and group over all scenarios, or the only one."""
-        # The widest comes last.
-        return list({(one.judge, one.group): one for one in self.metrics}.values())
+        """Metrics of every judge and group over all scenarios."""
+        # The table of all scenarios is the last one of its judge and group.
+        return list({(table.judge, table.group): table for table in self.metrics}.values())
 
     @property
     def overall_sensitivity(self) -> list[SensitivityTable]:
-        """The same of the sensitivity."""
-        return list({(one.judge, one.group): one for one in self.sensitivity}.values())
+        """Sensitivity of every judge and group over all scenarios."""
+        return list({(table.judge, table.group): table for table in self.sensitivity}.values())
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return what the CSV files do not hold: rank correlations and what VEPD hides."""
+        """Return the content of agreement.json: rank agreement and differences VEPD hides."""
         return {
             'rankings': [dataclasses.asdict(pair) for pair in self.rankings],
             'metrics_with_vepd': [
@@ -341,7 +341,7 @@ class SideResults:
             for k, model in enumerate(table.models)
             for row in table.rows
         )
-        poses = (row for one in self.poses for row in one.rows())
+        poses = (row for ranking in self.poses for row in ranking.rows())
         return (
             write_csv(folder / 'metrics.csv', METRIC_COLUMNS, metrics),
             write_csv(folder / 'sensitivity.csv', SENSITIVITY_COLUMNS, sensitivity),
@@ -352,10 +352,7 @@ class SideResults:
 
 @functools.lru_cache(maxsize=1)
 def side_results(outcome: StudyOutcome) -> SideResults:
-    """Return all of it: a function of the study alone.
-
-    That of the last study is remembered: its folder and the terminal ask for the same.
-    """
+    """Return the secondary results of a study; those of the last study are cached."""
     options = MetricOptions.from_mapping(dict(outcome.record['metric']), where='study')
     return SideResults(
         tuple(metric_tables(outcome, options)),
@@ -367,20 +364,20 @@ def side_results(outcome: StudyOutcome) -> SideResults:
 
 @functools.lru_cache(maxsize=1)
 def study_uncertainty(outcome: StudyOutcome) -> Mapping[tuple[str, str], dict[str, Uncertainty]]:
-    """Return the uncertainty of every scenario and pooled (`all`), by judge and group.
+    """Return the uncertainty by scenario, also of all scenarios pooled, by judge and group.
 
-    That of the last study is remembered: its folder, its page and the terminal ask for the same.
+    That of the last study is cached.
     """
-    given: Mapping[str, Any] = outcome.record.get('uncertainty') or {}
-    options = UncertaintyOptions.from_mapping(given, 'uncertainty')
-    seed = int(outcome.record.get('seed', 0))
-    known = {}
+    options, seed = _uncertainty_options(outcome)
+    uncertainties = {}
     for judge, group in outcome.compared:
         runs = outcome.by_model(judge, group)
-        sims = {model: scored_runs(found, outcome.blocks) for model, found in runs.items()}
-        real = sims.pop(REAL)
-        known[judge, group] = uncertainty_by_scenario(real, sims, options, seed=seed)
-    return known
+        scored = {
+            model: scored_runs(model_runs, outcome.blocks) for model, model_runs in runs.items()
+        }
+        real = scored.pop(REAL)
+        uncertainties[judge, group] = uncertainty_by_scenario(real, scored, options, seed=seed)
+    return uncertainties
 
 
 def uncertainty_records(outcome: StudyOutcome) -> list[dict[str, Any]]:

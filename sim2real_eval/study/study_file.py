@@ -141,7 +141,7 @@ class StudyFile:
         Parameters
         ----------
         name_or_path : str or Path
-            Name of a shipped study, or path of a YAML file; paths in it are relative to its folder.
+            Name of a shipped study, or path of a YAML file, to which its paths are relative.
         overrides : Overrides, optional
 
         Raises
