@@ -27,7 +27,7 @@ from sim_sensors.magnetometer.magnetometer import (
 from sim_sensors.motion.scenarios import FigureEight, Standstill
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.noise.processes import WhiteDensity, correlation_root
-from sim_sensors.sensor.catalogue import names
+from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.earth import EarthField
 from sim_sensors.world.scene import Dipoles
@@ -189,7 +189,7 @@ def test_noise_of_two_magnetometers_and_of_two_runs_is_independent() -> None:
     assert (np.abs(off) < SIGMAS / np.sqrt(4000)).all()
 
 
-@pytest.mark.parametrize('name', names('mag'))
+@pytest.mark.parametrize('name', preset_names('mag'))
 def test_presets_measure_the_field_of_the_earth_within_their_errors(name: str) -> None:
     model = load_mag(name)
     errors = model.magnetometer

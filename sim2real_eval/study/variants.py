@@ -20,11 +20,11 @@ from sim_sensors.core.parameters import from_variant, to_variant
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import PAPER_MODELS
-from sim_sensors.sensor.catalogue import KINDS, SensorKind, names
+from sim_sensors.sensor.catalogue import KINDS, preset_names
 from sim_sensors.sensor.sensor import SensorModel
 from .entry import Entry
 
-P = TypeVar('P', bound=SensorModel)
+P = TypeVar('P', bound='SensorModel[Any]')
 
 STAND_IN = 'stand_in'
 """Names the sensors of the demo, which none of the compared models copies."""
@@ -100,7 +100,7 @@ def _twin(owner: Entry, label: str, chosen: Mapping[str, Entry], folder: Path) -
     return Twin(label, gps=models.pop('gps', None), imu=models.pop('imu', None), others=models)
 
 
-def _phrase(kind: SensorKind[Any, Any], entry: Entry, folder: Path) -> str:
+def _phrase(kind: type[SensorModel[Any]], entry: Entry, folder: Path) -> str:
     """Return what a model is in a few words; nothing for one that is given by its parameters."""
     if not isinstance(entry.value, str) or entry.value in (REAL_SENSOR, STAND_IN):
         return ''
@@ -111,7 +111,7 @@ def _listed(entry: Entry, kind: str) -> list[Entry]:
     """Return the entries of a list of models, the words paper and all written out."""
     found: list[Entry] = []
     for item in entry.items('models') if isinstance(entry.value, list) else [entry]:
-        words = {'all': names(kind), **({'paper': PAPER_MODELS} if kind == 'gps' else {})}
+        words = {'all': preset_names(kind), **({'paper': PAPER_MODELS} if kind == 'gps' else {})}
         values = words.get(str(item.value), [item.value])
         found += [Entry(item.where, item.key, value) for value in values]
     return found
@@ -129,7 +129,7 @@ def _label(entry: Entry) -> str:
     return Entry(entry.where, entry.key, stem.replace(':', '_')).label(REAL_SENSOR)
 
 
-def read_model(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
+def read_model(kind: type[P], entry: Entry, folder: Path) -> P:
     """Return the model that an entry names or describes; paths are relative to `folder`."""
     if isinstance(entry.value, str):
         return _loaded(kind, entry, folder)
@@ -142,7 +142,7 @@ def read_model(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
     return from_variant(kind.models, given, entry.where, entry.key)
 
 
-def _loaded(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
+def _loaded(kind: type[P], entry: Entry, folder: Path) -> P:
     name = entry.text()
     with entry.looked_up():
         if name == STAND_IN:

@@ -30,7 +30,6 @@ from sim_sensors.core.shared_parameters import (
     share,
     turned,
 )
-from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import MountedModel, Sensor
 from sim_sensors.world.world import World
@@ -49,10 +48,18 @@ _ROW_STEPS = 4  # each takes the error of the row by v row_time, the share of a 
 
 
 @dataclasses.dataclass(frozen=True)
-class CameraModel(MountedModel):
+class CameraModel(MountedModel[CameraMessages]):
     """A pinhole camera and the tracker behind it."""
 
     kind: ClassVar[str] = 'pinhole_camera'
+    name: ClassVar[str] = 'camera'
+    noun: ClassVar[str] = 'a camera'
+    preset: ClassVar[str] = 'webcam_vga'
+    topic: ClassVar[str] = 'camera/features'
+    message: ClassVar[str] = 'sensor_msgs/msg/PointCloud2'
+    node: ClassVar[str] = 'camera_node'
+    world: ClassVar[str] = 'chessboard'
+    more_topics: ClassVar[tuple[str, ...]] = ('camera/camera_info', 'camera/pose')
 
     rate: float = sample_rate(30.0, 'Frames per second.')
     frame_id: str = parameter(
@@ -109,6 +116,11 @@ class CameraModel(MountedModel):
         """Return the quaternion x y z w `(4,)` that takes the optical frame to the body."""
         both = rotations.multiply(mounting_quaternion(self.mounting_rpy), _OPTICAL[None])
         return np.asarray(both[0])
+
+    @staticmethod
+    def surroundings(world: World) -> dict[str, Any]:
+        """Return the keyword arguments that `start` takes from a world."""
+        return {'world': world}
 
     def start(
         self, seed: int, run: str, sensor: str = 'camera', *, world: World | None = None
@@ -270,16 +282,4 @@ _EMPTY: dict[str, Any] = {
 }
 
 
-CAMERA: SensorKind[CameraModel, CameraMessages] = SensorKind(
-    name='camera',
-    one='a camera',
-    base=CameraModel,
-    preset='webcam_vga',
-    topic='camera/features',
-    message='sensor_msgs/msg/PointCloud2',
-    node='camera_node',
-    world='chessboard',
-    surroundings=lambda world: {'world': world},
-    beside=('camera/camera_info', 'camera/pose'),
-)
-load_camera, simulate = CAMERA.load, CAMERA.simulate
+load_camera, simulate = CameraModel.load, CameraModel.simulate

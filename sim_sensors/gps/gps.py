@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -30,7 +30,6 @@ from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import Axes, axes, latency, lever_arm, placed, sample_rate
 from sim_sensors.motion.ideal import SurveyedMotion
 from sim_sensors.noise.electronics import Decay
-from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
@@ -39,8 +38,9 @@ from .fix_states import FixStates, Outages, SilentChannel
 from .position_noise import POSITION_NOISES, NoNoise, PositionNoise
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Trajectory
+    from sim_sensors.motion.trajectory import Motion, Trajectory
     from sim_sensors.sensor.delivery import Channel
+    from sim_sensors.world.world import World
     from .events import BoolArray
 
 # sensor_msgs/NavSatFix position_covariance_type.
@@ -193,7 +193,7 @@ class GpsMeasurement(Measurement[FixArray]):
 
 
 @dataclasses.dataclass(frozen=True)
-class GpsModel(SensorModel, VariedParameters):
+class GpsModel(SensorModel[FixArray], VariedParameters):
     """A GPS: an error of the position and a covariance that is stated for it.
 
     Examples
@@ -208,6 +208,15 @@ class GpsModel(SensorModel, VariedParameters):
         'noise': POSITION_NOISES,
         'covariance': POSITION_COVARIANCES,
     }
+    name: ClassVar[str] = 'gps'
+    noun: ClassVar[str] = 'a GPS'
+    preset: ClassVar[str] = 'ch_gauss'
+    topic: ClassVar[str] = 'gps/fix'
+    message: ClassVar[str] = 'sensor_msgs/msg/NavSatFix'
+    node: ClassVar[str] = 'gps_node'
+    ideal: ClassVar[Callable[..., Motion] | None] = SurveyedMotion
+    ideal_topic: ClassVar[str] = 'ground_truth/fix'
+    ideal_values: ClassVar[tuple[str, ...]] = ('latitude', 'longitude', 'altitude')
 
     rate: float = sample_rate(10.0, 'Fixes per second.')
     frame_id: str = parameter('gps_link', '', 'Frame of the messages.', read_only=True)
@@ -230,6 +239,11 @@ class GpsModel(SensorModel, VariedParameters):
     def mounted(self, translation: ArrayLike) -> GpsModel:
         """Return the model with its antenna at `translation` `(3,)` m in the body."""
         return placed(self, translation)
+
+    @staticmethod
+    def surroundings(world: World) -> dict[str, Any]:
+        """Return the keyword arguments that `start` takes from a world."""
+        return {'frame': world.frame}
 
     def start(
         self, seed: int, run: str, sensor: str = 'gps', *, frame: LocalFrame = DEFAULT_ORIGIN
@@ -358,18 +372,4 @@ class GpsSensor(Sensor[GpsMeasurement]):
         return known[np.maximum.accumulate(rows)]
 
 
-GPS: SensorKind[GpsModel, FixArray] = SensorKind(
-    name='gps',
-    one='a GPS',
-    base=GpsModel,
-    preset='ch_gauss',
-    topic='gps/fix',
-    message='sensor_msgs/msg/NavSatFix',
-    node='gps_node',
-    world='',
-    surroundings=lambda world: {'frame': world.frame},
-    ideal=SurveyedMotion,
-    ideal_topic='ground_truth/fix',
-    ideal_values=('latitude', 'longitude', 'altitude'),
-)
-load_gps, simulate = GPS.load, GPS.simulate
+load_gps, simulate = GpsModel.load, GpsModel.simulate

@@ -12,6 +12,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,7 +32,6 @@ from sim_sensors.core.shared_parameters import (
 )
 from sim_sensors.motion.ideal import InertialMotion
 from sim_sensors.noise.triad import AxisErrors, SettableBias
-from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import (
     Diagonal,
@@ -48,6 +48,7 @@ from .orientation import Attitude, Orientation, OrientationModel, Sensed
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
+    from sim_sensors.world.world import World
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class ImuMeasurement(Measurement[ImuArray]):
 
 
 @dataclasses.dataclass(frozen=True)
-class ImuModel(MountedModel):
+class ImuModel(MountedModel[ImuArray]):
     """What all IMU models have: rate, mounting, orientation and covariance.
 
     Examples
@@ -79,6 +80,16 @@ class ImuModel(MountedModel):
     >>> load_imu('chrono').rate
     100.0
     """
+
+    name: ClassVar[str] = 'imu'
+    noun: ClassVar[str] = 'an IMU'
+    preset: ClassVar[str] = 'chrono'
+    topic: ClassVar[str] = 'imu/data'
+    message: ClassVar[str] = 'sensor_msgs/msg/Imu'
+    node: ClassVar[str] = 'imu_node'
+    ideal: ClassVar[Callable[..., Motion] | None] = InertialMotion
+    ideal_topic: ClassVar[str] = 'ground_truth/imu'
+    ideal_values: ClassVar[tuple[str, ...]] = ('angular_velocity', 'linear_acceleration')
 
     rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
@@ -140,6 +151,11 @@ class ImuModel(MountedModel):
     def noise_intervals(self, dt: FloatArray) -> FloatArray:
         """Return the intervals that scale the noise, `(n,)` s, given those between the samples."""
         return dt
+
+    @staticmethod
+    def surroundings(world: World) -> dict[str, Any]:
+        """Return the keyword arguments that `start` takes from a world."""
+        return {'gravity': world.gravity, 'earth': world.turning_earth}
 
     def start(
         self,
@@ -225,7 +241,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
             raise SensorError(f'a bias of {bias!r} is not allowed; must be 3 finite numbers')
         errors.set_bias(values)
 
-    def _foresee(self, motion: Motion) -> None:
+    def _prepare(self, motion: Motion) -> None:
         duration = motion.end - motion.start
         if turns('auto', self.model.gyroscope_bias(duration), duration) and self._earth:
             self._earth = dataclasses.replace(self._earth, automatic=False)
@@ -276,18 +292,4 @@ class SampledImu(UpstreamImu):
         return np.asarray(np.asarray(std, dtype=np.float64) * scale)
 
 
-IMU: SensorKind[ImuModel, ImuArray] = SensorKind(
-    name='imu',
-    one='an IMU',
-    base=ImuModel,  # type: ignore[type-abstract]
-    preset='chrono',
-    topic='imu/data',
-    message='sensor_msgs/msg/Imu',
-    node='imu_node',
-    world='',
-    surroundings=lambda world: {'gravity': world.gravity, 'earth': world.turning_earth},
-    ideal=InertialMotion,
-    ideal_topic='ground_truth/imu',
-    ideal_values=('angular_velocity', 'linear_acceleration'),
-)
-load_imu, simulate = IMU.load, IMU.simulate
+load_imu, simulate = ImuModel.load, ImuModel.simulate

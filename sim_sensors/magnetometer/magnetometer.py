@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from sim_sensors.core.shared_parameters import (
 from sim_sensors.imu.chain import ChainTriad, ErrorChain
 from sim_sensors.motion.ideal import MagneticMotion, MagneticTrajectory
 from sim_sensors.noise.electronics import Supply, Temperature
-from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import (
     Correlated,
@@ -35,7 +34,7 @@ from sim_sensors.sensor.sensor import (
 )
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Trajectory
+    from sim_sensors.motion.trajectory import Motion, Trajectory
     from sim_sensors.world.world import World
 
 
@@ -51,7 +50,7 @@ class MagnetometerErrors(ErrorChain):
 
 
 @dataclasses.dataclass(frozen=True)
-class Magnetometer(MountedModel):
+class Magnetometer(MountedModel[MagneticFieldArray]):
     """A magnetometer fixed to the body, with the errors of `sim_sensors.imu.chain.ImuChain`:
 
         y = S M^T R^T (h + d(p_s)) + b + v
@@ -62,6 +61,15 @@ class Magnetometer(MountedModel):
     """
 
     kind: ClassVar[str] = 'magnetometer'
+    name: ClassVar[str] = 'mag'
+    noun: ClassVar[str] = 'a magnetometer'
+    preset: ClassVar[str] = 'xsens_mtx'
+    topic: ClassVar[str] = 'imu/mag'
+    message: ClassVar[str] = 'sensor_msgs/msg/MagneticField'
+    node: ClassVar[str] = 'magnetometer_node'
+    world: ClassVar[str] = 'default'
+    ideal_topic: ClassVar[str] = 'ground_truth/mag'
+    ideal_values: ClassVar[tuple[str, ...]] = ('magnetic_field',)
 
     rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
@@ -80,6 +88,18 @@ class Magnetometer(MountedModel):
     magnetometer: MagnetometerErrors = dataclasses.field(default_factory=MagnetometerErrors)
     temperature: Temperature = dataclasses.field(default_factory=Temperature)
     supply: Supply = dataclasses.field(default_factory=Supply)
+
+    @staticmethod
+    def surroundings(world: World) -> dict[str, Any]:
+        """Return the keyword arguments that `start` takes from a world."""
+        return {'world': world}
+
+    @staticmethod
+    def ideal(
+        motion: Motion, messages: MagneticFieldArray, *, world: World, **placement: Any
+    ) -> Motion:
+        """Return the motion with the field of a noise-free magnetometer; `world` is not used."""
+        return MagneticMotion(motion, messages, **placement)
 
     def start(
         self, seed: int, run: str, sensor: str = 'mag', *, world: World
@@ -159,18 +179,4 @@ class MagnetometerSensor(Sensor[MagneticMeasurement]):
         )
 
 
-MAG: SensorKind[Magnetometer, MagneticFieldArray] = SensorKind(
-    name='mag',
-    one='a magnetometer',
-    base=Magnetometer,
-    preset='xsens_mtx',
-    topic='imu/mag',
-    message='sensor_msgs/msg/MagneticField',
-    node='magnetometer_node',
-    world='default',
-    surroundings=lambda world: {'world': world},
-    ideal=lambda motion, field, world, **place: MagneticMotion(motion, field, **place),
-    ideal_topic='ground_truth/mag',
-    ideal_values=('magnetic_field',),
-)
-load_mag, simulate = MAG.load, MAG.simulate
+load_mag, simulate = Magnetometer.load, Magnetometer.simulate

@@ -37,7 +37,6 @@ from sim_sensors.core.shared_parameters import (
     sample_rate,
     share,
 )
-from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Sensor, SensorModel
 from . import view
@@ -51,10 +50,20 @@ _FIELD_OF_VIEW = (1.2586, 0.7771)
 
 
 @dataclasses.dataclass(frozen=True)
-class VisionModel(SensorModel, VariedParameters):
+class VisionModel(SensorModel[PoseArray], VariedParameters):
     """A camera with a program that finds tags and tells where the robot is."""
 
     kind: ClassVar[str] = 'vision_pose'
+    name: ClassVar[str] = 'vision'
+    noun: ClassVar[str] = 'a vision pose'
+    preset: ClassVar[str] = 'tags'
+    topic: ClassVar[str] = 'vision/pose'
+    message: ClassVar[str] = 'geometry_msgs/msg/PoseWithCovarianceStamped'
+    node: ClassVar[str] = 'vision_node'
+    world: ClassVar[str] = 'tag_ring'
+    silence: ClassVar[str] = (
+        'no tag is ever in view of the camera; must be another world, motion or camera'
+    )
     varied: ClassVar[Mapping[str, Registry[Any]]] = {
         'noise': view.VISION_LAWS,
         'covariance': view.VISION_COVARIANCES,
@@ -93,6 +102,11 @@ class VisionModel(SensorModel, VariedParameters):
     def reported_covariance(self) -> view.VisionLaw:
         """The law that is stated."""
         return self.covariance if isinstance(self.covariance, view.VisionLaw) else self.noise
+
+    @staticmethod
+    def surroundings(world: World) -> dict[str, Any]:
+        """Return the keyword arguments that `start` takes from a world."""
+        return {'world': world}
 
     def start(self, seed: int, run: str, sensor: str = 'vision', *, world: World) -> VisionSensor:
         """Switch the camera on where that world has its tags; see `SensorModel.start`.
@@ -204,16 +218,4 @@ class VisionSensor(Sensor[view.VisionMeasurement]):
         return position, orientation
 
 
-VISION: SensorKind[VisionModel, PoseArray] = SensorKind(
-    name='vision',
-    one='a vision pose',
-    base=VisionModel,
-    preset='tags',
-    topic='vision/pose',
-    message='geometry_msgs/msg/PoseWithCovarianceStamped',
-    node='vision_node',
-    world='tag_ring',
-    surroundings=lambda world: {'world': world},
-    silence='no tag is ever in view of the camera; must be another world, motion or camera',
-)
-load_vision, simulate = VISION.load, VISION.simulate
+load_vision, simulate = VisionModel.load, VisionModel.simulate

@@ -22,7 +22,6 @@ from sim_sensors.core.parameters import VariedParameters, non_negative, paramete
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import Axes, latency, lever_arm, sample_rate
 from sim_sensors.motion import planar
-from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Sensor, SensorModel
 from .constants import WheelConstants
@@ -35,10 +34,17 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class WheelOdometryModel(SensorModel, VariedParameters):
+class WheelOdometryModel(SensorModel[OdometryArray], VariedParameters):
     """Wheel odometry: a drive, and what its encoders get wrong."""
 
     kind: ClassVar[str] = 'wheel_odometry'
+    name: ClassVar[str] = 'wheels'
+    noun: ClassVar[str] = 'a wheel odometry'
+    preset: ClassVar[str] = 'swerve'
+    topic: ClassVar[str] = 'wheel/odometry'
+    message: ClassVar[str] = 'nav_msgs/msg/Odometry'
+    node: ClassVar[str] = 'wheel_odometry_node'
+    more_topics: ClassVar[tuple[str, ...]] = ('wheel/joint_states',)
     varied: ClassVar[Mapping[str, Registry[Any]]] = {'drive': WHEEL_DRIVES, 'noise': WHEEL_NOISES}
 
     rate: float = sample_rate(50.0, 'Odometry messages per second.')
@@ -245,16 +251,4 @@ def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -
     return moved
 
 
-WHEELS: SensorKind[WheelOdometryModel, OdometryArray] = SensorKind(
-    name='wheels',
-    one='a wheel odometry',
-    base=WheelOdometryModel,
-    preset='swerve',
-    topic='wheel/odometry',
-    message='nav_msgs/msg/Odometry',
-    node='wheel_odometry_node',
-    world='',
-    surroundings=lambda world: {},
-    beside=('wheel/joint_states',),
-)
-load_wheels, simulate = WHEELS.load, WHEELS.simulate
+load_wheels, simulate = WheelOdometryModel.load, WheelOdometryModel.simulate
