@@ -12,18 +12,16 @@ from scipy import stats
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.camera import camera as cameras
-from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.camera import FIRST_TAG_ID, CameraModel, Mismatches, Scene
 from sim_sensors.camera.features import CameraMeasurement, FeatureArray
 from sim_sensors.camera.pinhole import Intrinsics
 from sim_sensors.camera.pose import PoseEstimate
-from sim_sensors.camera.scene import FIRST_TAG_ID, Mismatches, Scene
 from sim_sensors.core.errors import MotionError, ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.delivery import Delivery
-from sim_sensors.world.scene import Landmarks, Tags
-from sim_sensors.world.world import World
+from sim_sensors.world.world import Landmarks, Tags, World
 
 
 def measured(

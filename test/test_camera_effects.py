@@ -18,8 +18,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.scenarios import FigureEight, Standstill
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.world.scene import Boxes, Landmarks
-from sim_sensors.world.world import World, world_of_mapping
+from sim_sensors.world.world import Boxes, Landmarks, World, world_of_mapping
 
 ROW = 30e-6
 

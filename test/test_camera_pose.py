@@ -8,12 +8,10 @@ import pytest
 from camera_examples import BENT, FORWARD, VGA, board, cloud, pose_errors
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.camera.dlt import CameraPose, dlt_pose, is_planar
-from sim_sensors.camera.pose import PoseEstimate, refined_pose
+from sim_sensors.camera.pose import CameraPose, PoseEstimate, dlt_pose, is_planar, refined_pose
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.world.scene import chessboard
-from sim_sensors.world.world import World
+from sim_sensors.world.world import World, chessboard
 
 TILTED = CameraPose(
     np.array([0.3, 0.4, -0.2]),

@@ -23,9 +23,9 @@ from sim2real_eval.signals.findings import TRUTH_LEVEL
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin_maker import maker_with_field
+from sim_sensors.camera.camera import Mismatches
 from sim_sensors.camera.features import LineArray, edges
 from sim_sensors.camera.pinhole import Distortion, Intrinsics
-from sim_sensors.camera.scene import Mismatches
 
 OPTIONS = SignalOptions()
 

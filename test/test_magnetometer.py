@@ -30,8 +30,7 @@ from sim_sensors.noise.processes import WhiteDensity, correlation_root
 from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.earth import EarthField
-from sim_sensors.world.scene import Dipoles
-from sim_sensors.world.world import World, load_world
+from sim_sensors.world.world import Dipoles, World, load_world
 
 EARTH = (1e-6, 2.2e-5, -4.2e-5)
 WORLD = World(earth_field=EarthField(model='constant', value=EARTH))

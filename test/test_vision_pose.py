@@ -19,10 +19,8 @@ from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.motion.scenarios import Circle, Standstill
 from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.vision import vision_pose
-from sim_sensors.vision.view import Frc2024, Gate, TagDistance
-from sim_sensors.vision.vision_pose import VisionModel, load_vision
-from sim_sensors.world.scene import Tags
-from sim_sensors.world.world import World, load_world
+from sim_sensors.vision.vision_pose import Frc2024, Gate, TagDistance, VisionModel, load_vision
+from sim_sensors.world.world import Tags, World, load_world
 
 SIGMAS = 4.5
 RING = load_world('tag_ring')

@@ -21,8 +21,13 @@ from sim_sensors.motion.scenarios import Circle, FigureEight, Standstill
 from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.wheels import wheel_odometry
 from sim_sensors.wheels.drives import AckermannWheels, DifferentialWheels, SwerveWheels
-from sim_sensors.wheels.encoders import Slip
-from sim_sensors.wheels.noise import NoWheelNoise, PerDistance, SquaredIncrement, SteeringOffset
+from sim_sensors.wheels.encoders import (
+    NoWheelNoise,
+    PerDistance,
+    Slip,
+    SquaredIncrement,
+    SteeringOffset,
+)
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 
 SIGMAS = 4.5

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from sim2real_eval.report.style import new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.gps.fix_states import FIX_STATES
+from sim_sensors.gps.events import FIX_STATES
 from sim_sensors.gps.gps import GpsMeasurement, GpsModel, load_gps
 from sim_sensors.motion.scenarios import Standstill
 

@@ -303,7 +303,7 @@ def surroundings(
     A place that is not two or three numbers, an unknown world or model, or a camera that has
     nothing to see is an error.
     """
-    from sim_sensors.camera.scene import Scene
+    from sim_sensors.camera.camera import Scene
     from sim_sensors.sensor.catalogue import KINDS
 
     origin, world = _origin_of(options.origin), world_of(options)

@@ -14,8 +14,8 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.camera.camera import Scene
 from sim_sensors.camera.features import FeatureArray, LineArray, edges
-from sim_sensors.camera.scene import Scene
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FloatArray, IntArray

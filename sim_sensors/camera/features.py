@@ -28,7 +28,7 @@ class FeatureArray(MessageArray):
     """
 
     first: IntArray  # (n + 1,) where the features of each frame begin, and their number at the end
-    # (m,) Number of the landmark; of a tag's corner see `sim_sensors.camera.scene.FIRST_TAG_ID`
+    # (m,) Number of the landmark; of a tag's corner see `sim_sensors.camera.camera.FIRST_TAG_ID`
     ids: IntArray
     pixels: FloatArray  # (m, 2) u, v in px, as measured
     # (m, 2) u, v in px as measured in the frame before; NaN for what was not seen there

@@ -33,8 +33,7 @@ from sim_sensors.noise.electronics import Decay
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
-from .events import Jamming, Spoofing
-from .fix_states import FixStates, Outages, SilentChannel
+from .events import FixStates, Jamming, Outages, SilentChannel, Spoofing
 from .position_noise import POSITION_NOISES, NoNoise, PositionNoise
 
 if TYPE_CHECKING:

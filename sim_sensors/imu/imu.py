@@ -13,11 +13,12 @@ import abc
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, ImuArray
 from sim_sensors.core.parameters import parameter, positive
@@ -28,6 +29,7 @@ from sim_sensors.core.shared_parameters import (
     axes,
     latency,
     lever_arm,
+    mounting_quaternion,
     sample_rate,
 )
 from sim_sensors.motion.ideal import InertialMotion
@@ -43,12 +45,55 @@ from sim_sensors.sensor.sensor import (
 )
 from sim_sensors.world.earth import TurningEarth, turns
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
-from .kinematics import ExactKinematics, Kinematics
 from .orientation import Attitude, Orientation, OrientationModel, Sensed
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
     from sim_sensors.world.world import World
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class IdealMeasurement:
+    """True signals at an IMU.
+
+    `orientation` `(n, 4)` is a quaternion x y z w, sensor to world (ENU); `rate` `(n, 3)` rad/s
+    and specific force `(n, 3)` m/s^2 are in the sensor frame.
+    """
+
+    orientation: FloatArray
+    rate: FloatArray
+    force: FloatArray
+
+
+class Kinematics(Protocol):
+    """Computes the ideal measurement of the IMU from the motion of the body; may hold state."""
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return the signals at the times of `truth`, which follow those before at intervals `dt`
+        `(n,)` s.
+        """
+
+
+class ExactKinematics:
+    """rate = M^T w, force = M^T R^T (a_s - g), as [Ligorio2015], equation 4; it has no state.
+
+    `lever_arm` `(3,)` m and `mounting_rpy` `(3,)` rad place the IMU in the body; `gravity`, m/s^2,
+    is that of the simulated world.
+    """
+
+    def __init__(self, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float) -> None:
+        self._lever_arm = np.asarray(lever_arm, dtype=np.float64)
+        self._mounting = mounting_quaternion(mounting_rpy)
+        self._gravity = gravity
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return what an exact IMU measures; `dt` is not used."""
+        at_sensor = truth.at_lever_arm(self._lever_arm)
+        return IdealMeasurement(
+            orientation=rotations.multiply(at_sensor.orientation, self._mounting),
+            rate=rotations.rotate_back(self._mounting, at_sensor.angular_velocity),
+            force=rotations.rotate_back(self._mounting, at_sensor.specific_force(self._gravity)),
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

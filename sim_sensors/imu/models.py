@@ -3,11 +3,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from sim_sensors.core import rotations
+from .imu import IdealMeasurement
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Trajectory
 import dataclasses
 import math
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, positive
@@ -23,8 +31,7 @@ from sim_sensors.noise.electronics import quantise, saturate
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
 from sim_sensors.noise.triad import AxisErrors, Corrupted, Triad
 from sim_sensors.sensor.sensor import OuterProduct, ReportedCovariance
-from .imu import ImuModel, SampledImu
-from .kinematics import Kinematics, WorldAxes
+from .imu import ImuModel, Kinematics, SampledImu
 
 _STD = 'Noise of each sample at std_rate.'
 
@@ -124,6 +131,29 @@ class ChronoImu(SampledImu):
         walk = part.drift / math.sqrt(part.drift_time) if part.drift_time > 0.0 else 0.0
         white = White(rng('white'), self.deviation(part.std), part.mean)
         return Triad(white, RandomWalk(rng('bias'), walk), move_bias_first=True)
+
+
+class WorldAxes:
+    """Chrono's accelerometer: the acceleration in *world* axes plus gravity turned the wrong way,
+    force = a_s + R (0, 0, g); neither triad is turned by the mounting ([Chrono] ChIMUSensor).
+
+    For a level vehicle gravity is right and the horizontal acceleration turns with the heading.
+    """
+
+    def __init__(self, lever_arm: ArrayLike, gravity: float) -> None:
+        self._lever_arm = np.asarray(lever_arm, dtype=np.float64)
+        self._gravity = gravity
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return what Chrono's IMU measures; `dt` is not used."""
+        at_sensor = truth.at_lever_arm(self._lever_arm)
+        up = np.zeros_like(at_sensor.acceleration)
+        up[:, 2] = self._gravity
+        return IdealMeasurement(
+            orientation=at_sensor.orientation,
+            rate=at_sensor.angular_velocity,
+            force=at_sensor.acceleration + rotations.rotate(at_sensor.orientation, up),
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from sim_sensors.core import rotations
+from .imu import ExactKinematics, IdealMeasurement
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Trajectory
 import dataclasses
 import math
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
@@ -33,8 +40,7 @@ from sim_sensors.noise.processes import (
 )
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 from .chain import AccelerometerChain, ChainTriad, GyroscopeChain
-from .imu import ImuModel, SampledImu, UpstreamImu
-from .kinematics import Kinematics, SecondDifference
+from .imu import ImuModel, Kinematics, SampledImu, UpstreamImu
 from .orientation import Attitude, StatedAttitude
 
 
@@ -94,6 +100,42 @@ class CarlaImu(SampledImu):
         if self.is_exact:
             return super().kinematics(gravity)
         return SecondDifference(self.lever_arm, self.mounting_rpy, gravity)
+
+
+class SecondDifference(ExactKinematics):
+    """CARLA's accelerometer: the second derivative of the parabola through the latest three
+    positions, plus gravity, turned into the sensor.
+
+    Before the first sample both earlier positions are the origin and the step is huge, so that
+    the first sample has no acceleration and the second has about -position / dt^2 in it
+    ([CARLA]). Rates and everything else are exact.
+    """
+
+    def __init__(self, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float) -> None:
+        super().__init__(lever_arm, mounting_rpy, gravity)
+        self._positions = np.zeros((2, 3))
+        self._step = float(np.finfo(np.float32).max)
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return what CARLA's IMU measures."""
+        ideal = super().ideal_measurement(truth, dt)
+        at_sensor = truth.at_lever_arm(self._lever_arm)
+        y = np.concatenate([self._positions, at_sensor.position])
+        h = np.concatenate([[self._step], dt])[:, None]
+        if len(dt):
+            self._positions, self._step = y[-2:].copy(), float(dt[-1])
+        h1, h2 = h[1:], h[:-1]
+        middle, oldest, newest = (
+            y[1:-1] / (h1 * h2),
+            y[:-2] / (h2 * (h1 + h2)),
+            y[2:] / (h1 * (h1 + h2)),
+        )
+        force = 2.0 * (newest + oldest - middle)
+        force[:, 2] += self._gravity
+        body = rotations.rotate_back(at_sensor.orientation, force)
+        return IdealMeasurement(
+            ideal.orientation, ideal.rate, rotations.rotate_back(self._mounting, body)
+        )
 
 
 def compass(orientation: FloatArray) -> FloatArray:

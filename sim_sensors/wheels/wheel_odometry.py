@@ -10,27 +10,208 @@ and the exponential of SE(2) the pose.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.parameters import VariedParameters, non_negative, parameter
 from sim_sensors.core.registry import Registry
+from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import Axes, latency, lever_arm, sample_rate
 from sim_sensors.motion import planar
+from sim_sensors.motion.planar import squares_about
 from sim_sensors.sensor.delivery import Delivery
-from sim_sensors.sensor.sensor import Sensor, SensorModel
-from .constants import WheelConstants
+from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from .drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
-from .encoders import Encoders, Slip, accumulated
-from .noise import WHEEL_NOISES, PerDistance, SteeringOffset, WheelMeasurement, WheelNoise
+from .encoders import (
+    WHEEL_NOISES,
+    Encoders,
+    PerDistance,
+    Slip,
+    SteeringOffset,
+    WheelNoise,
+    accumulated,
+)
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory
+
+# Points that stand for independent random numbers: a weighted few with the same moments.
+
+# Where all combinations of signs become many, some are products of others.
+_MOST = 6
+_PRODUCTS = ([0, 1, 2, 3], [0, 1, 4, 5])
+
+
+def points_of(kurtosis: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+    """Return points and weights with the moments of independent numbers, to the fourth.
+
+    Of mean 0, variance 1 and symmetric laws, so that the mean of every polynomial of degree four
+    is right, and so that of the square of whatever is quadratic in them. It is a central composite
+    design (G. E. P. Box and K. B. Wilson, 1951): corners (+-a, .., +-a) of total weight r^2, a
+    pair +-b_i on each axis, and the centre. Moments x_i^2, x_i^4 and x_i^2 x_j^2 of 1, k_i and 1
+    ask for a^2 = 1/r, b_i^2 = (k_i - 1)/(1 - r) and weights (1 - r)^2 / (2 (k_i - 1)) of each of a
+    pair. No weight is negative where r >= (s - 1)/(s + 1), s the sum of 1/(k_i - 1).
+
+    `kurtosis` are the fourth moments k_i of at most 8 numbers, above 1: 3 of a normal one, 1.8 of
+    a uniform one. There are 81 points of eight numbers, 25 of four, 1 of none, `(p, m)`; the sum
+    of their weights is 1.
+    """
+    m = len(kurtosis)
+    if not m:
+        return np.zeros((1, 0)), np.ones(1)
+    excess = np.asarray(kurtosis, dtype=float) - 1.0
+    total = float((1.0 / excess).sum())
+    r = max(0.5, (total - 1.0) / (total + 1.0))
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=min(m, _MOST))))
+    # Of four each: no product of four columns or fewer is then the same at all corners.
+    made = [signs[:, of].prod(axis=1) for of in _PRODUCTS[: max(m - _MOST, 0)]]
+    corners = np.column_stack([signs, *made])
+    axes = np.diag(np.sqrt(excess / (1.0 - r)))
+    of_axes = (1.0 - r) ** 2 / (2.0 * excess)
+    points = np.concatenate([corners / np.sqrt(r), axes, -axes, np.zeros((1, m))])
+    of_corners = np.full(len(corners), r * r / len(corners))
+    centre = max(1.0 - r * r - 2.0 * of_axes.sum(), 0.0)
+    return points, np.concatenate([of_corners, of_axes, of_axes, [centre]])
+
+
+# Fourth moments of laws of variance 1; that of whole degrees within 4 is 1.76.
+_NORMAL, _UNIFORM = 3.0, 1.8
+
+
+class WheelConstants:
+    """The errors of one robot's wheels that stay, and what they have done to its pose.
+
+    `radius_error` is the standard deviation of the relative errors of the radii, `steering_offset`
+    the law of the zeros of the steering. Drawn are the relative errors of the radii, `(wheels,)`
+    `radius_errors`, and those of the measured steering angles, `(steered,)` rad
+    `steering_offsets`.
+    """
+
+    def __init__(
+        self,
+        drive: WheelDrive,
+        radius_error: float,
+        steering_offset: SteeringOffset,
+        seed: int,
+        run: str,
+        sensor: str,
+    ) -> None:
+        normals = stream(seed, run, sensor, 'wheel_radius').standard_normal(drive.wheels)
+        self.radius_errors: FloatArray = radius_error * normals
+        self.steering_offsets = steering_offset.draw(seed, run, sensor, drive.steered)
+        # Those that are not zero by their law: first the radii, then the steering.
+        radii = drive.wheels if radius_error > 0.0 else 0
+        angles = drive.steered if steering_offset.bound > 0.0 else 0
+        self._radii = radii
+        self._drawn = slice(drive.wheels - radii, drive.wheels + angles)
+        self._deviations: FloatArray = np.repeat(
+            [radius_error, np.sqrt(steering_offset.variance)], [radii, angles]
+        )
+        self._points, self._weights = points_of([_NORMAL] * radii + [_UNIFORM] * angles)
+        # Of robots with constants of these points.
+        self._poses: FloatArray = np.zeros((len(self._weights), 3))
+
+    def start_at(self, pose: FloatArray) -> None:
+        """Begin at `pose`, `(3,)`, whatever the constants."""
+        self._poses[:] = pose
+
+    def step_changes(self, travels: FloatArray, derivatives: FloatArray) -> FloatArray:
+        """Return what a standard deviation of each of the `m` not zero does to steps, `(n, 3, m)`.
+
+        A radius is the factor of `travels` `(n, wheels)` m, as told; `derivatives`
+        `(n, 3, wheels + steered)` are those of the steps by travels, then angles.
+        """
+        changes: FloatArray = derivatives[:, :, self._drawn] * self._deviations
+        if self._radii:
+            changes[:, :, : self._radii] *= travels[:, None, :]
+        return changes
+
+    def squares(self, poses: FloatArray, steps: FloatArray, changes: FloatArray) -> FloatArray:
+        """Return the mean squares of the errors that stay in the next poses, `(n, 3, 3)`.
+
+        `poses` `(n, 3)` are those told after each step, `steps` `(n, 3)` those told, less the
+        means, and `changes` `(n, 3, m)` theirs; see `step_changes`.
+        """
+        found, self._poses = squares_about(
+            poses, steps, changes, self._points, self._weights, self._poses
+        )
+        return found
+
+
+# Of z, roll and pitch, which wheels do not measure; diff_drive_controller of ros2_control has it.
+_UNMEASURED = 1e6
+# Places of x, y and the rotation about z among the six of a message.
+_PLANAR = np.ix_([0, 1, 5], [0, 1, 5])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WheelMeasurement(Measurement[OdometryArray]):
+    """Odometry of wheels that err, beside that of perfect ones.
+
+    The true ones are those of wheels without error: of a drive that sees all of the motion (a
+    swerve), the true motion itself.
+    """
+
+    pose: FloatArray  # (n, 3) x, y in m and heading in rad, not wrapped
+    # (n, 3) Mean since the sample before: forward, left in m/s and yaw rate in rad/s
+    velocity: FloatArray
+    # (n, 3, 3) As stated, in the order of the above
+    pose_covariance: FloatArray
+    velocity_covariance: FloatArray
+    true_pose: FloatArray
+    true_velocity: FloatArray
+    wheel_angle: FloatArray  # (n, wheels) turned since the first sample, rad
+    steering_angle: FloatArray  # (n, steered) rad, to the left of forward
+    true_wheel_angle: FloatArray
+    true_steering_angle: FloatArray
+    height: float  # z of the poses, m
+    child_frame: str  # of the body, whose motion is told
+
+    def messages(self, stamp_ns: IntArray, frame: str) -> OdometryArray:
+        """Return nav_msgs/Odometry arrays stamped `stamp_ns`, arriving at once."""
+        covariances = _of_six(self.pose_covariance), _of_six(self.velocity_covariance)
+        return self._odometry(stamp_ns, frame, self.pose, self.velocity, *covariances)
+
+    def true_messages(self, stamp_ns: IntArray, frame: str) -> OdometryArray:
+        """Return the odometry of wheels without error, with covariances of zero."""
+        zero = np.zeros((len(self.pose), 6, 6))
+        return self._odometry(stamp_ns, frame, self.true_pose, self.true_velocity, zero, zero)
+
+    def _odometry(
+        self,
+        stamp_ns: IntArray,
+        frame: str,
+        pose: FloatArray,
+        velocity: FloatArray,
+        pose_covariance: FloatArray,
+        twist_covariance: FloatArray,
+    ) -> OdometryArray:
+        zero = np.zeros(len(pose))
+        return OdometryArray(
+            stamp_ns=stamp_ns,
+            arrival_ns=stamp_ns,
+            frame=frame,
+            child_frame=self.child_frame,
+            position=np.column_stack([pose[:, :2], np.full(len(pose), self.height)]),
+            orientation=rotations.from_heading(pose[:, 2]),
+            linear_velocity=np.column_stack([velocity[:, :2], zero]),
+            angular_velocity=np.column_stack([zero, zero, velocity[:, 2]]),
+            pose_covariance=pose_covariance,
+            twist_covariance=twist_covariance,
+        )
+
+
+def _of_six(planar: FloatArray) -> FloatArray:
+    full = np.zeros((len(planar), 6, 6))
+    full[:, [2, 3, 4], [2, 3, 4]] = _UNMEASURED
+    full[:, _PLANAR[0], _PLANAR[1]] = planar
+    return full
 
 
 @dataclasses.dataclass(frozen=True)
