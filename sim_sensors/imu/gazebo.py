@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IMUs of Gazebo: two plugins of Gazebo classic, and the noise of SDF, classic and new."""
+"""IMUs of Gazebo: plugins of Gazebo classic, the noise of SDF, and hector_gazebo."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class GazeboNoise(SampledImu):
-    """What both plugins of Gazebo classic have: one number for the noise of everything."""
+    """Base of both plugins of Gazebo classic: one number for the noise of both triads."""
 
     gaussian_noise: float = non_negative(
         0.0,
@@ -48,10 +48,11 @@ class GazeboNoise(SampledImu):
 
 
 class BackwardDifference:
-    """GazeboRosIMU of Gazebo classic: world vectors turned by R instead of its transpose, with
-    R = mounting attitude, the mounting thus about the world's axes and not the body's; the
-    acceleration as backward difference of the velocity, no gravity, the lever arm ignored
-    ([GazeboRos] gazebo_ros_imu). The first acceleration, which has no velocity before it, is 0.
+    """Kinematics of GazeboRosIMU of Gazebo classic, [GazeboRos] gazebo_ros_imu.
+
+    World vectors are turned by R instead of its transpose. R is the mounting times the attitude,
+    so the mounting turns about the axes of the world. The acceleration is the backward difference
+    of the velocity; the first one is 0. There is no gravity, and the lever arm is ignored.
     """
 
     def __init__(self, mounting_rpy: ArrayLike) -> None:
@@ -59,7 +60,7 @@ class BackwardDifference:
         self._velocity: FloatArray | None = None
 
     def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
-        """Return what the plugin measures."""
+        """Return the measurement of the plugin."""
         orientation = rotations.multiply(self._mounting, truth.orientation)
         before = np.empty_like(truth.velocity)
         if len(before):
@@ -106,7 +107,7 @@ class GazeboRosImu(GazeboNoise):
         return BackwardDifference(self.mounting_rpy)
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
-        """Return what is published as orientation, switched on."""
+        """Return the source of the published orientation."""
         attitude = super().attitude(seed, run, sensor, gravity)
         if self.is_exact or not self.orientation.publishes:
             return attitude
@@ -140,7 +141,7 @@ class GazeboRosImuSensor(GazeboNoise):
     kind: ClassVar[str] = 'gazebo_ros_imu_sensor'
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
-        """Return what is published as orientation, switched on."""
+        """Return the source of the published orientation."""
         attitude = super().attitude(seed, run, sensor, gravity)
         if not self.orientation.publishes:
             return attitude
@@ -152,7 +153,7 @@ class GazeboRosImuSensor(GazeboNoise):
 class NoisyQuaternion(Attitude):
     """An attitude with white noise of the deviation `std` on each number of its quaternion.
 
-    With `normalised` the result is a unit quaternion, and the stated covariance that of its error.
+    If `normalised`, the result is a unit quaternion and the stated covariance that of its error.
     """
 
     def __init__(
@@ -179,10 +180,10 @@ class SdfNoise(AxisParameters):
 
     mean: Axes = axes('{u}', 'Mean of the white noise.')
     stddev: Axes = axes('{u}', 'Deviation of a sample.', minimum=0.0)
-    bias_mean: Axes = axes('{u}', 'Mean of the constant bias, which then gets a random sign.')
+    bias_mean: Axes = axes('{u}', 'Mean of the constant bias before it gets a random sign.')
     bias_stddev: Axes = axes('{u}', 'Deviation of the constant bias.', minimum=0.0)
     dynamic_bias_stddev: Axes = axes(
-        '{u}/s/sqrt(Hz)', 'What drives the dynamic bias: a density, not a deviation.', minimum=0.0
+        '{u}/s/sqrt(Hz)', 'Density that drives the dynamic bias; not a deviation.', minimum=0.0
     )
     dynamic_bias_correlation_time: Axes = axes(
         's', 'Correlation time of the dynamic bias; 0: there is none.', minimum=0.0
@@ -279,8 +280,10 @@ class HectorAccelerometer(OfAccelerometer, HectorErrors):
 
 @dataclasses.dataclass(frozen=True)
 class HectorYaw(OrientationModel):
-    """Errors yaw* of hector_gazebo: the attitude is the truth with a yaw error and the tilt that
-    the bias of the accelerometer feigns; see `HectorImu`.
+    """Attitude of hector_gazebo: the truth with a yaw error and a tilt error; see `HectorImu`.
+
+    The yaw error has the parameters yaw* of the plugin. The tilt error follows from the bias of
+    the accelerometer.
     """
 
     offset: float = parameter(0.0, 'rad', 'Constant yaw error.')
@@ -291,16 +294,16 @@ class HectorYaw(OrientationModel):
     drift_from_zero: bool = parameter(
         False,
         '',
-        'Whether the drift starts at 0, as when it is set in a running plugin; otherwise its '
-        'first value is drawn.',
+        'True: the drift starts at 0, as when it is set in a running plugin; false: its first '
+        'value is drawn.',
     )
     gaussian_noise: float = non_negative(
-        0.0, 'rad', 'Noise of each yaw; as upstream it is only stated.'
+        0.0, 'rad', 'Noise of each yaw; as_upstream states it without applying it.'
     )
 
     @property
     def publishes(self) -> bool:
-        """Whether there is an orientation at all."""
+        """True: an orientation is always published."""
         return True
 
     def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
@@ -367,7 +370,7 @@ class HectorImu(SampledImu):
         )
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
-        """Return what is published as orientation, switched on."""
+        """Return the source of the published orientation."""
         yaw = self.orientation
         drift = HectorSensorDrift(
             stream(seed, run, sensor, 'attitude'),
@@ -387,19 +390,18 @@ class HectorImu(SampledImu):
             heading = math.hypot(yaw.drift, float(self.deviation(yaw.gaussian_noise)))
         else:
             tilt, heading = np.asarray(force.gaussian_noise), yaw.gaussian_noise
-        # An accelerometer without gravity tells nothing of the tilt.
+        # Without gravity the accelerometer does not measure the tilt.
         lean = tilt[:2] / gravity if gravity > 0.0 else np.zeros(2)
-        # The tilt about x is that of the bias along y; as upstream the other way round.
+        # The tilt about x comes from the bias along y; upstream states them the other way round.
         order = [1, 0] if self.is_exact else [0, 1]
         covariance = np.diag(np.append(lean[order], heading) ** 2)
         return HectorAttitude(yaw.offset, drift, white, gravity, covariance, exact=self.is_exact)
 
 
 class HectorSensorDrift(GaussMarkov):
-    """The drift d of hector_gazebo, exact or with its step of dt; see `HectorImu`.
+    """Drift d of hector_gazebo, exact or with its step of dt; see `HectorImu`.
 
-    `std` is `(axes,)` of unit u and `frequency` `(axes,)` Hz; 0: constant. `stationary` as in
-    `GaussMarkov`.
+    `std` is `(axes,)` of unit u and `frequency` `(axes,)` Hz; at 0 Hz the drift is constant.
     """
 
     def __init__(
@@ -434,12 +436,12 @@ class HectorTriad(SumTriad):
         self._drift = drift
 
     def set_bias(self, bias: FloatArray) -> None:
-        """Let the drift go on from there, `(3,)`."""
+        """Set the drift, `(3,)`; it continues from there."""
         self._drift.value = np.array(bias, dtype=np.float64)
 
 
 class HectorAttitude(Attitude):
-    """The pseudo-AHRS of hector_gazebo; see `HectorImu`."""
+    """Pseudo-AHRS of hector_gazebo; see `HectorImu`."""
 
     def __init__(
         self,

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertial measurement units: true motion in, angular rate and specific force with errors out.
 
-An IMU is made of parts: kinematics (the ideal measurement), the errors of its two triads, the
-covariances that it states, the attitude that it publishes, and the channel to its reader. The
-models in `imu_models` differ in the errors; where a simulator's law differs elsewhere, its model
-replaces that part.
+An IMU consists of kinematics (the ideal measurement), the errors of its two triads, the published
+covariances and attitude, and the channel to its reader. Models differ in the errors. Where the law
+of a simulator differs elsewhere, its model replaces that part.
 """
 
 from __future__ import annotations
@@ -66,19 +65,17 @@ class IdealMeasurement:
 
 
 class Kinematics(Protocol):
-    """Computes the ideal measurement of the IMU from the motion of the body; may hold state."""
+    """Interface that derives the ideal measurement from the motion of the body; may hold state."""
 
     def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
-        """Return the signals at the times of `truth`, which follow those before at intervals `dt`
-        `(n,)` s.
-        """
+        """Return the signals at the times of `truth`, at intervals `dt` `(n,)` s."""
 
 
 class ExactKinematics:
-    """rate = M^T w, force = M^T R^T (a_s - g), as [Ligorio2015], equation 4; it has no state.
+    """Kinematics of a rigid body: rate = M^T w, force = M^T R^T (a_s - g).
 
-    `lever_arm` `(3,)` m and `mounting_rpy` `(3,)` rad place the IMU in the body; `gravity`, m/s^2,
-    is that of the simulated world.
+    [Ligorio2015], equation 4. `lever_arm` `(3,)` m and `mounting_rpy` `(3,)` rad place the IMU in
+    the body; `gravity`, m/s^2, is that of the simulated world.
     """
 
     def __init__(self, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float) -> None:
@@ -87,7 +84,7 @@ class ExactKinematics:
         self._gravity = gravity
 
     def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
-        """Return what an exact IMU measures; `dt` is not used."""
+        """Return the measurement of an exact IMU; `dt` is not used."""
         at_sensor = truth.at_lever_arm(self._lever_arm)
         return IdealMeasurement(
             orientation=rotations.multiply(at_sensor.orientation, self._mounting),
@@ -98,26 +95,25 @@ class ExactKinematics:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImuMeasurement(Measurement[ImuArray]):
-    """What an IMU reports, and the biases in it, which are truth for whoever estimates them."""
+    """Measurement of an IMU, and the biases in it, which are the truth for estimators."""
 
     message: ClassVar[type[ImuArray]] = ImuArray
 
-    # As in `sim_sensors.core.measurements.ImuArray`
+    # Messages, as in `sim_sensors.core.measurements.ImuArray`.
     orientation: FloatArray
     angular_velocity: FloatArray
     linear_acceleration: FloatArray
     orientation_covariance: FloatArray
     angular_velocity_covariance: FloatArray
     linear_acceleration_covariance: FloatArray
-    # (n, 3) Part of the reported values that is bias, rad/s and m/s^2; the mean of the white noise
-    # is not in it
+    # Bias in the values, (n, 3), rad/s and m/s^2, without the mean of the white noise.
     gyroscope_bias: FloatArray
     accelerometer_bias: FloatArray
 
 
 @dataclasses.dataclass(frozen=True)
 class ImuModel(MountedModel[ImuArray]):
-    """What all IMU models have: rate, mounting, orientation and covariance.
+    """Base of all IMU models: rate, mounting, orientation and covariance.
 
     Examples
     --------
@@ -157,9 +153,10 @@ class ImuModel(MountedModel[ImuArray]):
 
     @abc.abstractmethod
     def triad(self, part: Any, rng: Streams) -> AxisErrors:
-        """Return the errors of a triad with the parameters `gyroscope` or `accelerometer`, `part`.
+        """Return the errors of one triad.
 
-        `part` is None where the model has none; `rng` gives the streams of its sources.
+        `part` holds the parameters `gyroscope` or `accelerometer`, or is None if the model has
+        none. `rng` returns the random stream of a source by its name.
         """
 
     def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
@@ -175,21 +172,21 @@ class ImuModel(MountedModel[ImuArray]):
         return ExactKinematics(self.lever_arm, self.mounting_rpy, gravity)
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
-        """Return what is published as orientation, switched on."""
+        """Return the source of the published orientation."""
         return self.orientation.start(seed, run, sensor, gravity=gravity)
 
     def reported_covariance(self) -> ReportedCovariance:
-        """Return what is stated as covariance of one triad."""
+        """Return the source of the published covariance of one triad."""
         return Diagonal() if self.covariance == 'white_noise' else Unknown()
 
     def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
-        """Return what is stated as covariances of the gyroscope and the accelerometer."""
+        """Return the sources of the published covariances of gyroscope and accelerometer."""
         return self.reported_covariance(), self.reported_covariance()
 
     def gyroscope_bias(self, duration: float) -> float:
         """Return how large the bias of the gyroscope may be after `duration` s, rad/s.
 
-        0 where the model declares none. Of the sensors of simulators whose Earth is flat it is 0.
+        It is 0 where the model declares no bias, as for simulators whose Earth is flat.
         """
         return 0.0
 
@@ -211,10 +208,10 @@ class ImuModel(MountedModel[ImuArray]):
         gravity: float = STANDARD_GRAVITY,
         earth: TurningEarth | None = None,
     ) -> ImuSensor:
-        """Switch a sensor on in a world of that gravity, m/s^2; see `SensorModel.start`.
+        """Switch a sensor on under that gravity, m/s^2; see `SensorModel.start`.
 
-        `earth` is its rotation and curvature; none by default, and none of an automatic one while
-        the length of the record is not known.
+        `earth` is the rotation and curvature of the Earth, by default none. An automatic one has
+        no effect while the length of the record is not known.
         """
         return ImuSensor(self, seed, run, sensor, gravity, earth)
 
@@ -252,7 +249,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
 
     @property
     def has_settable_bias(self) -> bool:
-        """Whether the drift of both triads can be set; of `hector_imu` it can."""
+        """Whether the drift of both triads can be set, as that of `hector_imu` can."""
         return isinstance(self._gyroscope, SettableBias) and isinstance(
             self._accelerometer, SettableBias
         )
@@ -268,19 +265,19 @@ class ImuSensor(Sensor[ImuMeasurement]):
         self.set_gyroscope_bias(np.zeros(3))
 
     def set_gyroscope_bias(self, bias: ArrayLike) -> None:
-        """Let the drift of the gyroscope go on from `bias`, `(3,)` rad/s; see `calibrate`."""
-        self._set(self._gyroscope, bias)
+        """Set the drift of the gyroscope to `bias`, `(3,)` rad/s; see `calibrate`."""
+        self._set_bias(self._gyroscope, bias)
 
     def set_accelerometer_bias(self, bias: ArrayLike) -> None:
-        """Let the drift of the accelerometer go on from `bias`, `(3,)` m/s^2; see `calibrate`."""
-        self._set(self._accelerometer, bias)
+        """Set the drift of the accelerometer to `bias`, `(3,)` m/s^2; see `calibrate`."""
+        self._set_bias(self._accelerometer, bias)
 
-    def _set(self, errors: AxisErrors, bias: ArrayLike) -> None:
+    def _set_bias(self, errors: AxisErrors, bias: ArrayLike) -> None:
         values = np.asarray(bias, dtype=np.float64)
         if not isinstance(errors, SettableBias):
             raise SensorError(
-                f'an IMU of the model {self.model.kind} has no bias that can be set; must be '
-                'hector_imu'
+                f'the bias of an IMU of the model {self.model.kind} cannot be set; the model must '
+                'be hector_imu'
             )
         if values.shape != (3,) or not np.isfinite(values).all():
             raise SensorError(f'a bias of {bias!r} is not allowed; must be 3 finite numbers')
@@ -313,22 +310,22 @@ class ImuSensor(Sensor[ImuMeasurement]):
 
 @dataclasses.dataclass(frozen=True)
 class UpstreamImu(Upstream, ImuModel):
-    """An IMU of another simulator, as it should be or with the defects that it has."""
+    """IMU of another simulator, corrected or with the defects of the original."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SampledImu(UpstreamImu):
-    """An IMU whose white noise is given as a standard deviation per sample.
+    """IMU whose white noise is given as a standard deviation per sample.
 
-    Such a number alone would describe a different sensor at every rate, because integration sees
-    the density std / sqrt(rate). `exact` keeps the density that the numbers have at `std_rate`.
+    Such a number describes a different sensor at every rate, because integration responds to the
+    density std / sqrt(rate). `exact` keeps the density that the numbers have at `std_rate`.
     """
 
     std_rate: float = positive(
         100.0,
         'Hz',
-        'Rate at which a sample has the noise given per sample; at others the exact variant keeps '
-        'the density, and as_upstream the deviation.',
+        'Rate at which the noise given per sample holds; at other rates exact keeps its density '
+        'and as_upstream its deviation.',
     )
 
     def deviation(self, std: ArrayLike) -> FloatArray:

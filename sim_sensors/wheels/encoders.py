@@ -261,10 +261,10 @@ class SlipProcess:
 
 
 class Encoders:
-    """The encoders of one robot: slip, wrong radius, white noise and whole counts.
+    """Encoders of one robot: slip, wrong radii, white noise and whole counts.
 
-    Wrong radii are drawn elsewhere (`sim_sensors.wheels.wheel_odometry`). `counts` are those per turn
-    of a wheel; 0: no steps.
+    `WheelConstants` draws the wrong radii. `counts` is the number per turn of a wheel; 0 stands
+    for no steps.
     """
 
     def __init__(
