@@ -86,7 +86,7 @@ def draw_states(axes: Axes, model: GpsModel) -> None:
     seconds = 900.0
     fixes = at_rest(model, seconds)
     times = np.arange(len(fixes.status)) / model.rate
-    states = model.states.start(2, 'figure', 'gps').at(times)
+    states = model.states.start(2, 'figure', 'gps').advance(times)
     error = np.hypot(fixes.position_error[:, 0], fixes.position_error[:, 1])
     for state, colour in STATE_COLOURS.items():
         chosen = (states == state) & (fixes.status >= 0)

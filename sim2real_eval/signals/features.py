@@ -111,7 +111,7 @@ def feature_agreement(
     for k in range(len(features)):
         local = rotations.rotate_back(turns[k, None], scene.points - eyes[k])
         pixels = intrinsics.project(local)
-        in_view += int((intrinsics.inside(pixels) & scene.seen_from(eyes[k])).sum())
+        in_view += int((intrinsics.inside(pixels) & scene.visible_from(eyes[k])).sum())
         mine = np.arange(features.first[k], features.first[k + 1])
         near = np.searchsorted(scene.ids, features.ids[mine], sorter=order)
         place = order[np.minimum(near, len(order) - 1)]

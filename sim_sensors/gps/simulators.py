@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The position errors of the GPS of Chrono, CARLA and Gazebo."""
+"""Position errors of the simulated GPS of Chrono, CARLA, Gazebo, Hector and PX4."""
 
 from __future__ import annotations
 
@@ -74,17 +74,16 @@ class RandomWalkNoise(PositionNoise):
         return BoundedWalk(stream(seed, run, sensor, 'position_walk'), self)
 
 
-# Intervals longer than a whole number of steps by less than this fraction of a step are rounding
-# dust of float seconds: without it a dust of 1e-17 s would cost an extra step and an extra draw.
-_DUST = 1e-6
+# Fraction of a step below which the remainder of an interval is a rounding error of float seconds,
+# for which no extra step is drawn.
+_REMAINDER = 1e-6
 
 
 class BoundedWalk:
     """Position error e driven by a clipped random acceleration, with the speed limited.
 
     The law and its parameters are those of `RandomWalkNoise`; `rng` is the stream of this source
-    alone. ChNoiseRandomWalks of [Chrono] with its hard-coded pull 0.2 and error scale 1 m made
-    parameters, and its unused mean argument left out ([Caldararu2022]).
+    alone.
     """
 
     def __init__(self, rng: np.random.Generator, noise: RandomWalkNoise) -> None:
@@ -95,7 +94,7 @@ class BoundedWalk:
 
     def advance(self, dt: FloatArray) -> FloatArray:
         """Return the position error at the next samples, `(n, 3)` m; `dt` is `(n,)` s, >= 0."""
-        steps = np.ceil(dt / self._step - _DUST).astype(np.int64)
+        steps = np.ceil(dt / self._step - _REMAINDER).astype(np.int64)
         normals = self._rng.standard_normal((int(steps.sum()), 3))
         noise = self._noise
         gradient = -noise.pull * noise.acceleration_std / noise.error_scale
@@ -117,7 +116,7 @@ def _integrate(
     speed_limit: float,
     acceleration_limit: float,
 ) -> FloatArray:
-    """Advance e and s in place; return e after each interval."""
+    """Return e after each interval, `(n, 3)`, and advance e and s in place."""
     out = np.empty((dt.shape[0], 3))
     draw = 0
     for k in range(dt.shape[0]):
@@ -166,7 +165,7 @@ class GeodeticNoise(PositionNoise):
 
     @property
     def is_angular(self) -> bool:
-        """True: degrees."""
+        """True: the error is in degrees."""
         return True
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -223,7 +222,7 @@ class GazeboPositionNoise(UpstreamNoise):
 
     @property
     def is_angular(self) -> bool:
-        """Whether it repeats the degrees of new Gazebo."""
+        """Whether the error is in degrees, as in new Gazebo."""
         return not self.is_exact
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -242,10 +241,10 @@ class GazeboPositionNoise(UpstreamNoise):
         return ProcessSum(white, GaussMarkov(rng('gauss_markov'), wander, time))
 
 
-# Gauss-Legendre nodes: exact to the last digits for steps below ten correlation times.
+# Gauss-Legendre nodes, exact to the last digits for steps below ten correlation times.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
-# Radius by which PX4 turns metres into degrees, CONSTANTS_RADIUS_OF_EARTH of its geo.h [PX4].
+# Radius with which PX4 converts metres to degrees, CONSTANTS_RADIUS_OF_EARTH of its geo.h [PX4].
 _RADIUS = 6371000.0
 
 
@@ -283,14 +282,14 @@ class HectorNoise(UpstreamNoise):
     kind: ClassVar[str] = 'hector'
 
     offset: Axes = axes('m', 'Constant error.')
-    drift: Axes = axes('m', 'Deviation of the drift of the position.', minimum=0.0)
+    drift: Axes = axes('m', 'Deviation of the position drift.', minimum=0.0)
     drift_frequency: float = positive(
-        1.0 / 3600.0, 'Hz', 'One over the correlation time of that drift.'
+        1.0 / 3600.0, 'Hz', 'One over the correlation time of the position drift.'
     )
     gaussian_noise: Axes = axes('m', 'Deviation of the noise of each fix.', minimum=0.0)
-    velocity_drift: Axes = axes('m/s', 'Deviation of the drift of the velocity.', minimum=0.0)
+    velocity_drift: Axes = axes('m/s', 'Deviation of the velocity drift.', minimum=0.0)
     velocity_drift_frequency: float = positive(
-        1.0 / 3600.0, 'Hz', 'One over the correlation time of the drift of the velocity.'
+        1.0 / 3600.0, 'Hz', 'One over the correlation time of the velocity drift.'
     )
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -301,11 +300,11 @@ class HectorNoise(UpstreamNoise):
 
 
 class HectorPositionDrift:
-    """Two coupled Gauss-Markov processes per axis, d' = -f d + v + s w, v' = -g v + q w, with
-    s = sqrt(2 f) drift and q = sqrt(2 g) velocity_drift.
+    """Two coupled Gauss-Markov processes per axis, d' = -f d + v + s w and v' = -g v + q w.
 
-    Exact: drawn from the joint normal law of d and v after the step. As upstream: explicit steps
-    with noise proportional to dt, after which d moves by v dt.
+    Here s = sqrt(2 f) drift and q = sqrt(2 g) velocity_drift. The exact variant draws from the
+    joint normal law of d and v after the step. As upstream, explicit steps have noise
+    proportional to dt, after which d moves by v dt.
     """
 
     def __init__(self, rng: np.random.Generator, noise: HectorNoise) -> None:
@@ -328,28 +327,28 @@ class HectorPositionDrift:
 
     def _step(self, dt: float, normals: FloatArray) -> None:
         f, g = self._frequency
-        own, others = self._std
+        position_std, velocity_std = self._std
         a, b = math.exp(-f * dt), math.exp(-g * dt)
         if self._is_exact:
-            # Of equal intervals on a grid of nanoseconds few differ at all.
-            carried, shared, rest = _coupling(f, g, round(dt * 1e9))
+            # Rounded to nanoseconds, nearly all intervals are equal, so the result is cached.
+            carried, shared, independent = _coupling(f, g, round(dt * 1e9))
             s = math.sqrt(-math.expm1(-2.0 * f * dt))
             q = math.sqrt(-math.expm1(-2.0 * g * dt))
-            position = a * self.value + carried * self._velocity + s * own * normals[0]
-            self.value = position + others * (shared * normals[1] + rest * normals[2])
-            self._velocity = b * self._velocity + q * others * normals[1]
+            position = a * self.value + carried * self._velocity + s * position_std * normals[0]
+            self.value = position + velocity_std * (shared * normals[1] + independent * normals[2])
+            self._velocity = b * self._velocity + q * velocity_std * normals[1]
         else:
             s, q = dt * math.sqrt(2.0 * f), dt * math.sqrt(2.0 * g)
-            self._velocity = b * self._velocity + q * others * normals[1]
-            self.value = a * self.value + s * own * normals[0] + dt * self._velocity
+            self._velocity = b * self._velocity + q * velocity_std * normals[1]
+            self.value = a * self.value + s * position_std * normals[0] + dt * self._velocity
 
 
 @functools.lru_cache(maxsize=1024)
 def _coupling(f: float, g: float, dt_ns: int) -> tuple[float, float, float]:
-    """Return what d gets in a step per unit of v, per unit normal that v gets, and besides.
+    """Return the factors of d in a step: of v, of the normal that drives v, and of a third one.
 
-    d gets c(t) = (exp(-g t) - exp(-f t)) / (f - g) of what v had a time t before, so its variance
-    is the integral of 2 g c^2 and its covariance with v that of 2 g c exp(-g t).
+    After a time t the effect of v on d is c(t) = (exp(-g t) - exp(-f t)) / (f - g). The variance
+    of d is therefore the integral of 2 g c^2, and its covariance with v that of 2 g c exp(-g t).
     """
     dt = dt_ns * 1e-9
     t = 0.5 * dt * (_NODES + 1.0)
@@ -358,8 +357,8 @@ def _coupling(f: float, g: float, dt_ns: int) -> tuple[float, float, float]:
     covariance = float(np.sum(weights * 2.0 * g * _carried(f, g, t) * np.exp(-g * t)))
     spread = -math.expm1(-2.0 * g * dt)
     shared = covariance / math.sqrt(spread) if spread > 0.0 else 0.0
-    rest = math.sqrt(max(variance - shared * shared, 0.0))
-    return float(_carried(f, g, np.array([dt]))[0]), shared, rest
+    independent = math.sqrt(max(variance - shared * shared, 0.0))
+    return float(_carried(f, g, np.array([dt]))[0]), shared, independent
 
 
 def _carried(f: float, g: float, t: FloatArray) -> FloatArray:
@@ -373,15 +372,15 @@ def _carried(f: float, g: float, t: FloatArray) -> FloatArray:
 class Px4ClassicNoise(UpstreamNoise):
     """PX4's GPS plugin for Gazebo classic: white noise and a Gauss-Markov bias.
 
-    `exact` does what the units of upstream's parameters say. Per axis, with h = 1 / physics_rate:
+    `exact` follows the units of upstream's parameters. Per axis, with h = 1 / physics_rate:
 
     - White noise has the standard deviation noise_density / sqrt(h) per fix: 3 mm.
     - The bias has the standard deviation random_walk sqrt(time_constant / 2), 11 m at every rate,
       and forgets within 60 s.
 
-    A bias of 11 m shows that upstream's numbers were found by trial, with the errors of dt in
-    place. The preset `px4_classic_gps` runs at 5 Hz, 0.12 s late, with eph = epv = 1 m. PX4's
-    sphere is `geodesy: px4_classic`.
+    A bias of 11 m shows that upstream's numbers were tuned with its errors of dt in place. The
+    preset `px4_classic_gps` runs at 5 Hz, 0.12 s late, with eph = epv = 1 m. PX4's sphere is
+    `geodesy: px4_classic`.
 
     Notes
     -----
@@ -404,9 +403,7 @@ class Px4ClassicNoise(UpstreamNoise):
     random_walk: Axes = axes(
         'm/sqrt(s)', 'Driving density of the bias.', (2.0, 2.0, 4.0), minimum=0.0
     )
-    time_constant: float = parameter(
-        60.0, 's', 'Correlation time of the bias; must be >= 1.', minimum=1.0
-    )
+    time_constant: float = parameter(60.0, 's', 'Correlation time of the bias.', minimum=1.0)
     physics_rate: float = positive(250.0, 'Hz', 'Steps of the physics per second.', read_only=True)
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -426,7 +423,7 @@ class Px4ClassicNoise(UpstreamNoise):
 
 @dataclasses.dataclass(frozen=True)
 class Px4MarkovNoise(UpstreamNoise):
-    """The GPS noise of PX4's GZBridge and SensorGpsSim.
+    """GPS noise of PX4's GZBridge and SensorGpsSim.
 
     At each fix::
 
@@ -461,10 +458,10 @@ class Px4MarkovNoise(UpstreamNoise):
     kind: ClassVar[str] = 'px4_markov'
 
     coefficient: float = positive(
-        0.93, '1', 'Correlation of one fix with the next; must be < 1.', maximum=0.999999
+        0.93, '1', 'Correlation of one fix with the next.', maximum=0.999999
     )
     step_std: Axes = axes(
-        'm', 'Deviation of what each fix adds.', (0.008, 0.008, 0.012), minimum=0.0
+        'm', 'Deviation of the step from one fix to the next.', (0.008, 0.008, 0.012), minimum=0.0
     )
     model_rate: float = positive(
         30.0, 'Hz', 'Rate at which upstream runs, where both variants have the same law.'
@@ -472,7 +469,7 @@ class Px4MarkovNoise(UpstreamNoise):
 
     @property
     def is_angular(self) -> bool:
-        """Whether it repeats the missing cosine."""
+        """Whether the error is in degrees, as upstream, where the cosine is missing."""
         return not self.is_exact
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -487,9 +484,10 @@ class Px4MarkovNoise(UpstreamNoise):
 
 
 class _StepMarkov:
-    """y <- a y + std w at each step, from zero; with a rate, the steps between fixes at once.
+    """Process y <- a y + std w, one step per fix, or at a `rate` all steps between two fixes.
 
-    Steps of a rate are counted on a grid from the first fix, so that rounded intervals lose none.
+    Steps of a rate are counted on a grid from the first fix, so that rounding of the intervals
+    loses none. The process starts at zero.
     """
 
     def __init__(

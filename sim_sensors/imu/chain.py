@@ -71,7 +71,7 @@ class Vibration(Parameters):
     def start(
         self, seed: int, run: str, sensor: str, triad: str, gain: LineGain
     ) -> VibrationProcess | None:
-        """Return the vibration of the triad `gyroscope` or `accelerometer`; None if it has none."""
+        """Return the vibration of `triad`, `gyroscope` or `accelerometer`; None if it has none."""
         amplitude = np.asarray(getattr(self, triad))
         if not (self.rotation_rate and any(self.harmonics) and amplitude.any()):
             return None
@@ -329,8 +329,8 @@ class AccelerometerChain(OfAccelerometer, ErrorChain):
 class ImuChain(ImuModel):
     """A generic IMU with the errors of data sheets and Allan plots, each zero unless given.
 
-    Per triad and sample, in this order, with the temperature T and the supply voltage V above their
-    references and the time t since switch-on::
+    Per triad and sample, in this order, with the temperature T and the supply voltage V above
+    their references and the time t since switch-on::
 
         s = S (1 + temperature_scale T + supply_scale V) x,   x the true values
             S = I + diag(scale) + cross_axis
