@@ -292,9 +292,9 @@ def test_wrong_cameras_scenes_and_times_are_refused() -> None:
     tag = Tags(np.array([0]), np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]), np.ones(1))
     mark = Landmarks(np.array([FIRST_TAG_ID]), np.zeros((1, 3)))
     with pytest.raises(SensorError, match=rf'id {FIRST_TAG_ID}, .*must be below'):
-        Scene.of(World(landmarks=mark, tags=tag))
+        Scene.from_world(World(landmarks=mark, tags=tag))
     with pytest.raises(SensorError, match=r'id 4294967296; must be in \[0, 2147483647\]'):
-        Scene.of(World(landmarks=Landmarks(np.array([2**32]), np.zeros((1, 3)))))
+        Scene.from_world(World(landmarks=Landmarks(np.array([2**32]), np.zeros((1, 3)))))
     sensor = camera().start(0, 'run', world=board())
     sensor.measure(swaying(3))
     with pytest.raises(MotionError, match='does not follow'):

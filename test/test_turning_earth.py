@@ -33,7 +33,7 @@ from sim_sensors.world.world import World
 
 G = 9.80665
 PLACE = LocalFrame(50.0, 8.0, 100.0)
-EARTH = TurningEarth.of(PLACE, G)
+EARTH = TurningEarth.from_frame(PLACE, G)
 DRIVEN = 660.0  # s
 
 
@@ -52,7 +52,7 @@ Record = Callable[[str, object], None]
 @pytest.mark.parametrize('latitude', [-30.0, 0.0, 50.0, 90.0])
 def test_a_gyroscope_at_rest_is_a_compass(latitude: float, record_property: Record) -> None:
     """15.04 deg/h, of which cos(latitude) points north and sin(latitude) up."""
-    earth = TurningEarth.of(LocalFrame(latitude, 8.0, 0.0), G)
+    earth = TurningEarth.from_frame(LocalFrame(latitude, 8.0, 0.0), G)
     heading = 0.7
     still = motion_of('standstill', duration=0.5, parameters={'heading': heading})
     rate, force = measured(still.at(np.arange(10) / 100.0), earth)

@@ -307,7 +307,7 @@ def surroundings(
     from sim_sensors.sensor.catalogue import KINDS
 
     origin, world = _origin_of(options.origin), world_of(options)
-    if options.camera and (world is None or not len(Scene.of(world))):
+    if options.camera and (world is None or not len(Scene.from_world(world))):
         problem = 'sees nothing; must be given a --world with landmarks, chessboards or tags'
         raise ParameterError('--camera', '', problem)
     chosen = {kind: name for kind in other_kinds() if (name := getattr(options, kind))}

@@ -96,7 +96,7 @@ def feature_agreement(
     often enough.
     """
     features, info = recording.features, recording.camera_info
-    scene = Scene.of(maker.world)
+    scene = Scene.from_world(maker.world)
     if features is None or info is None or not len(info) or not len(scene):
         return None
     intrinsics = info.intrinsics()
@@ -138,9 +138,9 @@ def _line_errors(
     features: FeatureArray, ideal: FloatArray, world: World
 ) -> tuple[float, float] | tuple[None, None]:
     pairs = edges(world.chessboards)
-    measured = LineArray.of(features, pairs, 0.0)
-    angle, distance = measured.minus(
-        LineArray.of(dataclasses.replace(features, pixels=ideal), pairs, 0.0)
+    measured = LineArray.from_features(features, pairs, 0.0)
+    angle, distance = measured.differences(
+        LineArray.from_features(dataclasses.replace(features, pixels=ideal), pairs, 0.0)
     )
     seen = np.isfinite(angle) & np.isfinite(distance)
     if not seen.any():

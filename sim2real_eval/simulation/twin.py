@@ -210,7 +210,7 @@ def with_camera(
     seen = camera.simulate(placed.model, motion, start_ns=placed.start_ns, world=world, **labels)
     frames = seen.features
     # Before the features, as camera_node publishes it: ties of arrival keep the order.
-    info = CameraInfoArray.of(
+    info = CameraInfoArray.from_intrinsics(
         placed.model.intrinsics, frames.stamp_ns, frames.arrival_ns, frames.frame
     )
     recording = recording.with_messages('camera_info', info)

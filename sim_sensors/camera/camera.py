@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Camera with a feature tracker: true motion and a scene in, feature tracks and poses out.
 
-Source: [Ligorio2015], sections 2.1.6 and 2.2. No image is rendered. The camera returns the output of
-a tracker: pixels of known points with noise and mismatches.
+Source: [Ligorio2015], sections 2.1.6 and 2.2. No image is rendered: the camera returns the output
+of a tracker, which is pixels of known points with noise and mismatches.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Scene:
     boxes: Boxes = dataclasses.field(default_factory=Boxes)
 
     @classmethod
-    def of(cls, world: World) -> Scene:
+    def from_world(cls, world: World) -> Scene:
         """Return the scene of a world: landmarks seen from all sides, tags seen from the front.
 
         Boxes of the world hide the points behind them; tags hide nothing.
@@ -83,13 +83,13 @@ class Scene:
         if len(ids) and (ids.min() < 0 or ids.max() > _LARGEST):
             wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())
             raise SensorError(
-                f'a camera sees a feature of the id {wrong}; must be in [0, {_LARGEST}], where '
-                f'corner c of tag t has the id {FIRST_TAG_ID} + 4 t + c'
+                f'a feature has the id {wrong}; must be in [0, {_LARGEST}], where corner c of tag '
+                f't has the id {FIRST_TAG_ID} + 4 t + c'
             )
         shared_ids = np.intersect1d(landmarks.ids, corners)
         if len(shared_ids):
             raise SensorError(
-                f'a landmark has the id {int(shared_ids[0])}, which is that of the corner of a tag '
+                f'a landmark has the id {int(shared_ids[0])} of a tag corner '
                 f'({FIRST_TAG_ID} + 4 t + c); must be below {FIRST_TAG_ID}'
             )
         faces = np.zeros((len(tags), 3))
@@ -252,7 +252,7 @@ class CameraModel(MountedModel[CameraMessages]):
         SensorError
             When an id of the scene is out of range or used twice.
         """
-        return CameraSensor(self, seed, run, sensor, Scene.of(world or World()))
+        return CameraSensor(self, seed, run, sensor, Scene.from_world(world or World()))
 
 
 class CameraSensor(Sensor[CameraMeasurement]):

@@ -60,8 +60,8 @@ PLANAR_MINIMUM = 4
 _GENERAL_MINIMUM = 6
 # Ratio of thickness to extent below which a scene is a plane.
 _PLANE = 1e-6
-# Ratio below which it may be treated as one: the camera matrix is then nearly undetermined, and the
-# pose from the nearest plane may be better.
+# Ratio below which it may be treated as one: the camera matrix is then nearly undetermined, and
+# the pose from the nearest plane may be better.
 _SLAB = 0.2
 # Smallest singular value, relative to the largest, of a system with one solution.
 _DEGENERATE = 1e-8
@@ -93,7 +93,7 @@ def dlt_pose(
     rays : (n, 2)
         Undistorted X/Z, Y/Z of the points in the optical frame; see `Intrinsics.rays`.
     ray_covariance : (n, 2, 2), optional
-        Covariance of each ray. Without it, the covariance of the pose is zero.
+        Covariance of each ray. By default the covariance of the pose is zero.
 
     Raises
     ------
@@ -174,9 +174,9 @@ def _linear_pose(
         raise SensorError('some points are behind the camera; all must be in front of it')
     if ray_covariance is None:
         return pose
-    # The system times the entries is zero. A change of a ray therefore changes the entries by minus
-    # the pseudo-inverse times the change of the system, which is minus the depth times that of the
-    # ray.
+    # The system times the entries is zero. A change of a ray therefore changes the entries by
+    # minus the pseudo-inverse times the change of the system, which is minus the depth times that
+    # of the ray.
     depth = world @ entries.reshape(3, columns)[2]
     left, values, right = np.linalg.svd(system, full_matrices=False)
     last = 3 * columns - 1
@@ -397,8 +397,8 @@ class PoseEstimate(Parameters):
     ) -> CameraPose | None:
         """Return the pose of the optical frame; None where the features do not determine one.
 
-        `points` `(n, 3)` m are the features in the world, `pixels` `(n, 2)` their measurements with
-        the deviations `std` `(2,)` along u and v, and `rays` `(n, 2)` the undistorted rays.
+        `points` `(n, 3)` m are the features in the world, `pixels` `(n, 2)` their measurements
+        with the deviations `std` `(2,)` along u and v, and `rays` `(n, 2)` the undistorted rays.
         """
         usable = np.isfinite(rays).all(axis=1)
         if self.method == 'none' or usable.sum() < self.fewest:
@@ -408,7 +408,7 @@ class PoseEstimate(Parameters):
         try:
             pose = dlt_pose(points, rays, _ray_covariance(intrinsics, rays, stated))
             if self.method == 'refined':
-                # Without noise any weight will do, and the covariance is zero.
+                # If there is no noise, any weight will do and the covariance is zero.
                 has_noise = bool((stated > 0.0).all())
                 weight = stated if has_noise else np.ones(2)
                 pose = refined_pose(pose, points, pixels, intrinsics, weight)

@@ -366,8 +366,8 @@ class ImuChain(ImuModel):
       sqrt(12). `quantisation_noise` is the Gaussian term of an Allan fit, whatever its origin.
     - The published bias is b, without saturation, rounding and scale errors.
 
-    Not modelled: g-sensitivity. With `bandwidth`, the non-linearity rectifies the filtered
-    vibration only.
+    Not modelled: g-sensitivity. If there is a `bandwidth`, the non-linearity rectifies the
+    filtered vibration only.
 
     References
     ----------

@@ -390,7 +390,7 @@ class HectorImu(SampledImu):
             heading = math.hypot(yaw.drift, float(self.deviation(yaw.gaussian_noise)))
         else:
             tilt, heading = np.asarray(force.gaussian_noise), yaw.gaussian_noise
-        # Without gravity the accelerometer does not measure the tilt.
+        # The accelerometer measures no tilt if there is no gravity.
         lean = tilt[:2] / gravity if gravity > 0.0 else np.zeros(2)
         # The tilt about x comes from the bias along y; upstream states them the other way round.
         order = [1, 0] if self.is_exact else [0, 1]

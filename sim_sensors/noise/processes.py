@@ -283,8 +283,8 @@ class Flicker(_RandomProcess):
     the span the Allan deviation rises with the square root of time; above it falls likewise.
 
     A value is the mean of the sum over the interval before it. It is drawn from the exact joint
-    law of that mean and of the state at the end of the interval. With x = dt / T[i] and a =
-    exp(-x) the state is a x[i] + sqrt(1 - a^2) w. Given the state before, the mean has the
+    law of that mean and of the state at the end of the interval. Let x = dt / T[i] and a =
+    exp(-x); then the state is a x[i] + sqrt(1 - a^2) w. Given the state before, the mean has the
     expectation x[i] (1 - a) / x, the variance (2 x - 3 + 4 a - a^2) / x^2 and the covariance
     (1 - a)^2 / x with the state after. Averages over several samples are therefore those of the
     process in continuous time, and the Allan deviation is the same at every rate.

@@ -142,7 +142,7 @@ def _camera(
 
 def _camera_opened(node: Any) -> None:
     """Refuse a world with nothing to see."""
-    if not len(Scene.of(node.world)):
+    if not len(Scene.from_world(node.world)):
         raise ParameterError(
             node.get_name(),
             'world',

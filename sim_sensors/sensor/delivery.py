@@ -33,7 +33,7 @@ class Delivery(Parameters):
 
     Messages never overtake each other. Losses are a two-state Markov process in continuous time,
     stationary from the first message and exactly discretised. Share and length of drop-outs are
-    therefore the same at every rate. With length 0 each message is lost independently.
+    therefore the same at every rate. If the length is 0, each message is lost independently.
 
     Stamps and values do not depend on the delivery. A lost message was measured too, so the noise
     of the next one is the same with and without losses.

@@ -192,8 +192,8 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         ----------
         name : str or Path
             A preset; a model of another package; the path of a YAML file; or a class in a file,
-            `my_model.py:MyModel`. A class has its default parameters. With the suffix
-            `:as_upstream` every `variant` is set to that.
+            `my_model.py:MyModel`. A class has its default parameters. The suffix
+            `:as_upstream` sets every `variant` to that value.
         folder : Path, optional
             Folder of a relative path; by default the current folder.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world that all sensors of a simulation share, and worlds by name."""
+"""World that all sensors of a simulation share: its contents, and worlds by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sim_sensors.core.shipped import config_names, config_path
 from .earth import EarthField, Gravity, TurningEarth
 from .geodesy import DEFAULT_ORIGIN, LocalFrame
 
-# T m / A: mu_0 / (4 pi) of air.
+# mu_0 / (4 pi) of air, T m / A.
 _K = 1e-7
 
 
@@ -38,29 +38,41 @@ def _no_ids() -> IntArray:
     return np.zeros(0, dtype=np.int64)
 
 
-def _keep(scene: object, where: str, count: int, widths: dict[str, int]) -> None:
-    """Make arrays of the fields and refuse what does not fit; a width of 0 is a number each."""
+def _set_fields(scene: object, where: str, count: int, widths: dict[str, int]) -> None:
+    """Convert the fields to arrays and check their shapes; a width of 0 stands for `(count,)`."""
     for name, width in widths.items():
         array = np.ascontiguousarray(getattr(scene, name), dtype=np.float64)
         shape = (count, width) if width else (count,)
         if array.shape != shape:
-            raise ParameterError(where, name, f'have shape {array.shape}; must be {shape}')
+            raise ParameterError(where, name, f'has shape {array.shape}; must be {shape}')
         if not np.isfinite(array).all():
-            raise ParameterError(where, name, 'holds a number that is not finite')
+            raise ParameterError(
+                where, name, 'contains a number that is not finite; all must be finite'
+            )
         object.__setattr__(scene, name, array)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dipoles:
-    """Magnets and iron as any number of point dipoles, fixed in the world's frame (east north up).
+    """Magnets and iron as point dipoles, fixed in the world's frame (east north up).
 
-    Outside its radius, m, > 0, a dipole has the field of a point; inside, the field that a
-    uniformly magnetised ball of that radius has, mu_0 / (4 pi) 2 m / radius^3, so that nothing is
-    infinite. 1 cm is about what a neodymium ball of 5 A m^2 measures. Positions `(n, 3)` are in m,
-    magnetic moments `(n, 3)` in A m^2.
+    Outside `radius` a dipole has the field of a point. Inside it has that of a uniformly
+    magnetised ball of that radius, mu_0 / (4 pi) 2 m / radius^3, which is finite. A neodymium ball
+    of 5 A m^2 has a radius of about 1 cm.
 
-    Raises ParameterError when a shape does not fit, a number is not finite or the radius not
-    positive.
+    Parameters
+    ----------
+    positions : (n, 3)
+        Positions, m.
+    moments : (n, 3)
+        Magnetic moments, A m^2.
+    radius : float
+        Radius, m, > 0.
+
+    Raises
+    ------
+    ParameterError
+        When a shape does not fit, a number is not finite or the radius is not positive.
     """
 
     positions: FloatArray = dataclasses.field(default_factory=_no_vectors)
@@ -68,7 +80,7 @@ class Dipoles:
     radius: float = 0.01
 
     def __post_init__(self) -> None:
-        _keep(self, 'dipoles', len(self.positions), {'positions': 3, 'moments': 3})
+        _set_fields(self, 'dipoles', len(self.positions), {'positions': 3, 'moments': 3})
         if not (math.isfinite(self.radius) and self.radius > 0.0):
             raise ParameterError(
                 'dipoles', 'radius', f'{self.radius!r} is not allowed; must be a number > 0 [m]'
@@ -81,25 +93,25 @@ class Dipoles:
     def scattered(
         cls, count: int, low: ArrayLike, high: ArrayLike, moment: float, *, seed: int
     ) -> Dipoles:
-        """Return dipoles at uniformly random places in a box, in uniformly random directions.
+        """Return dipoles at uniformly random positions in a box, in uniformly random directions.
 
         The box has the opposite corners `low` and `high`, `(3,)` m; each dipole has the `moment`,
-        A m^2. `seed` is that of the draw, see `sim_sensors.core.seeding.stream`.
+        A m^2. For `seed` see `sim_sensors.core.seeding.stream`.
         """
         rng = stream(seed, 'world', 'dipoles', 'scattered')
         corner, opposite = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-        places = rng.uniform(corner, opposite, (count, 3))
+        positions = rng.uniform(corner, opposite, (count, 3))
         normals = rng.standard_normal((count, 3))
-        return cls(places, moment * (normals / np.linalg.norm(normals, axis=1, keepdims=True)))
+        return cls(positions, moment * (normals / np.linalg.norm(normals, axis=1, keepdims=True)))
 
     @classmethod
     def posed(
         cls, positions: ArrayLike, rpy: ArrayLike, moments: ArrayLike, *, radius: float = 0.01
     ) -> Dipoles:
-        """Return dipoles with their moments `(n,)`, A m^2, along the z axes of their own frames.
+        """Return dipoles with their moments `(n,)`, A m^2, along the z axes of their frames.
 
-        The frames are at `(n, 3)` m and turned by `rpy` `(n, 3)`, roll, pitch, yaw about fixed
-        axes of the world, rad.
+        The frames have the `positions` `(n, 3)` m and the rotations `rpy` `(n, 3)`: roll, pitch,
+        yaw about fixed axes of the world, rad.
         """
         angles = np.asarray(rpy, dtype=np.float64).reshape(-1, 3)
         sizes = np.asarray(moments, dtype=np.float64).reshape(-1, 1)
@@ -107,7 +119,7 @@ class Dipoles:
         return cls(np.asarray(positions).reshape(-1, 3), sizes * axes, radius)
 
     def joined(self, other: Dipoles) -> Dipoles:
-        """Return these and the others together, with the radius of these."""
+        """Return these dipoles and the others, all with the radius of these."""
         return Dipoles(
             np.concatenate([self.positions, other.positions]),
             np.concatenate([self.moments, other.moments]),
@@ -117,11 +129,11 @@ class Dipoles:
     def field(self, points: FloatArray) -> FloatArray:
         """Return the sum of their fields, `(n, 3)` T, at points `(n, 3)` m, in the world's axes.
 
-        B = mu_0 / (4 pi) (3 (m.r) r / r^5 - m / r^3), r from the dipole to the point: the
-        field of equation 1 of [Ligorio2015].
+        B = mu_0 / (4 pi) (3 (m.r) r / r^5 - m / r^3) with r from the dipole to the point:
+        [Ligorio2015], equation 1.
         """
-        places = np.ascontiguousarray(points, dtype=np.float64).reshape(-1, 3)
-        return _field(places, self.positions, self.moments, self.radius)
+        positions = np.ascontiguousarray(points, dtype=np.float64).reshape(-1, 3)
+        return _field(positions, self.positions, self.moments, self.radius)
 
 
 @compiled
@@ -152,10 +164,9 @@ def _field(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Landmarks:
-    """Points that a camera can recognise, `(n, 3)` m in the world's frame, each with an id of its
-    own.
+    """Points that a camera can recognise, `(n, 3)` m in the world's frame, with unique ids.
 
-    Raises ParameterError when the shapes do not fit, a number is not finite, or an id is there
+    Raises ParameterError when the shapes do not fit, a number is not finite, or an id is used
     twice.
     """
 
@@ -163,7 +174,7 @@ class Landmarks:
     positions: FloatArray = dataclasses.field(default_factory=_no_vectors)
 
     def __post_init__(self) -> None:
-        _keep_named(self, 'landmarks', {'positions': 3})
+        _set_named_fields(self, 'landmarks', {'positions': 3})
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -173,12 +184,13 @@ class Landmarks:
 class Tags:
     """Square markers with a number, such as AprilTags.
 
-    The z axis of a tag comes out of its face; x is to the right and y up for who looks at it.
+    The z axis of a tag points out of its face. For an observer of the face, x is to the right and
+    y up.
 
     Parameters
     ----------
     ids : (n,) int
-        Each once.
+        Unique numbers.
     positions : (n, 3)
         Centres, m, in the world's frame.
     orientations : (n, 4)
@@ -189,7 +201,7 @@ class Tags:
     Raises
     ------
     ParameterError
-        When the shapes do not fit, a number is not finite, or an id is there twice.
+        When the shapes do not fit, a number is not finite, or an id is used twice.
     """
 
     ids: IntArray = dataclasses.field(default_factory=_no_ids)
@@ -198,29 +210,30 @@ class Tags:
     sizes: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        _keep_named(self, 'tags', {'positions': 3, 'orientations': 4, 'sizes': 0})
+        _set_named_fields(self, 'tags', {'positions': 3, 'orientations': 4, 'sizes': 0})
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def corners(self) -> FloatArray:
-        """Return the corners of each, `(n, 4, 3)` m: left below, right below, right above, left
-        above for who looks at the face.
+        """Return the corners of the tags, `(n, 4, 3)` m.
+
+        Their order for an observer of the face: lower left, lower right, upper right, upper left.
         """
         square = 0.5 * np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]], dtype=np.float64)
         local = self.sizes[:, None, None] * square
         if not len(self):
             return local
-        turns = Rotation.from_quat(self.orientations).as_matrix()
-        return np.asarray(self.positions[:, None, :] + np.einsum('nij,nkj->nki', turns, local))
+        rotations = Rotation.from_quat(self.orientations).as_matrix()
+        return np.asarray(self.positions[:, None, :] + np.einsum('nij,nkj->nki', rotations, local))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Boxes:
-    """Solid boxes that hide what is behind or in them from a camera.
+    """Solid boxes that hide points in them and behind them from a camera.
 
-    Centres `(n, 3)` m in the world's frame, quaternions x y z w `(n, 4)`, box to world, and
-    lengths of the edges `(n, 3)` m.
+    They have centres `(n, 3)` m in the world's frame, quaternions x y z w `(n, 4)`, box to world,
+    and edge lengths `(n, 3)` m.
 
     Raises ParameterError when a shape does not fit or a number is not finite.
 
@@ -237,28 +250,28 @@ class Boxes:
 
     def __post_init__(self) -> None:
         widths = {'positions': 3, 'orientations': 4, 'sizes': 3}
-        _keep(self, 'boxes', len(self.positions), widths)
+        _set_fields(self, 'boxes', len(self.positions), widths)
 
     def __len__(self) -> int:
         return len(self.positions)
 
-    def hide(self, eyes: FloatArray, points: FloatArray) -> NDArray[np.bool_]:
-        """Return which points `(n, 3)` a box hides from eyes at `(3,)` or `(n, 3)` m, `(n,)`.
+    def hide(self, cameras: FloatArray, points: FloatArray) -> NDArray[np.bool_]:
+        """Return which points `(n, 3)` a box hides from cameras at `(3,)` or `(n, 3)` m, `(n,)`.
 
-        Points on the surface of a box are seen from outside.
+        Points on the surface of a box are visible from outside.
         """
         hidden = np.zeros(len(points), dtype=np.bool_)
         for position, orientation, size in zip(
             self.positions, self.orientations, self.sizes, strict=True
         ):
             box = Rotation.from_quat(orientation).as_matrix()
-            # In the axes of the box; rays along a face meet it at infinity.
-            start, end = (np.atleast_2d(one - position) @ box for one in (eyes, points))
-            along = end - start
-            along = np.where(np.abs(along) < 1e-12, 1e-12, along)
-            meets = np.stack([(-0.5 * size - start) / along, (0.5 * size - start) / along])
-            enters, leaves = meets.min(axis=0).max(axis=1), meets.max(axis=0).min(axis=1)
-            hidden |= (enters < leaves) & (leaves > 0.0) & (enters < 1.0 - 1e-9)
+            # Slab method in the axes of the box; a ray along a face meets it at infinity.
+            start = np.atleast_2d(cameras - position) @ box
+            ray = np.atleast_2d(points - position) @ box - start
+            ray = np.where(np.abs(ray) < 1e-12, 1e-12, ray)
+            crossings = np.stack([(-0.5 * size - start) / ray, (0.5 * size - start) / ray])
+            entry, exit_ = crossings.min(axis=0).max(axis=1), crossings.max(axis=0).min(axis=1)
+            hidden |= (entry < exit_) & (exit_ > 0.0) & (entry < 1.0 - 1e-9)
         return hidden
 
 
@@ -267,36 +280,36 @@ def chessboard(
 ) -> FloatArray:
     """Return the inner corners of a chessboard, `(rows * columns, 3)` m, row by row.
 
-    In its own frame the board lies in the plane x = 0 with the first corner at the origin; columns
-    go along y and rows along z, as in the scene of [Ligorio2015]. A square has the edge `square`,
-    m, the first corner is at `position` `(3,)` m, and `rpy` are roll, pitch, yaw about fixed axes
-    of the board in the world, rad.
+    In its own frame the board lies in the plane x = 0 with the first corner at the origin. Columns
+    are along y and rows along z, as in the scene of [Ligorio2015]. `square` is the edge of a
+    square, m, `position` `(3,)` m the first corner in the world, and `rpy` roll, pitch, yaw of the
+    board about fixed axes of the world, rad.
     """
     grid = np.zeros((rows, columns, 3))
     grid[:, :, 1] = square * np.arange(columns)
     grid[:, :, 2] = square * np.arange(rows)[:, None]
-    turned = Rotation.from_euler('xyz', np.asarray(rpy)).apply(grid.reshape(-1, 3))
-    return np.asarray(np.asarray(position) + turned)
+    corners = Rotation.from_euler('xyz', np.asarray(rpy)).apply(grid.reshape(-1, 3))
+    return np.asarray(np.asarray(position) + corners)
 
 
-def _keep_named(scene: Landmarks | Tags, where: str, widths: dict[str, int]) -> None:
+def _set_named_fields(scene: Landmarks | Tags, where: str, widths: dict[str, int]) -> None:
     ids = np.ascontiguousarray(scene.ids, dtype=np.int64).reshape(-1)
     object.__setattr__(scene, 'ids', ids)
-    _keep(scene, where, len(ids), widths)
+    _set_fields(scene, where, len(ids), widths)
     values, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
-        twice = int(values[counts > 1][0])
-        raise ParameterError(where, 'ids', f'{twice} is there twice; each must be there once')
+        repeated = int(values[counts > 1][0])
+        raise ParameterError(where, 'ids', f'{repeated} is used twice; each id must be unique')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class World:
-    """What surrounds the sensors of a simulation. Its frame is east north up.
+    """Surroundings of the sensors of a simulation. Its frame is east north up.
 
     Parameters
     ----------
     frame : LocalFrame
-        Where on the Earth its origin is.
+        Position of the origin on the Earth.
     gravity_model : Gravity
         Standard, normal or a constant.
     earth_field : EarthField
@@ -304,13 +317,13 @@ class World:
     dipoles : Dipoles
         Magnetic disturbances.
     landmarks : Landmarks
-        Points to see.
+        Points that cameras recognise.
     tags : Tags
-        Square markers to see.
+        Square markers that cameras recognise.
     chessboards : tuple of (rows, columns) int
-        Which landmarks, by their ids, are the inner corners of each chessboard.
+        Ids of the landmarks that are the inner corners of each chessboard.
     boxes : Boxes
-        What hides landmarks and tags from cameras.
+        Boxes that hide landmarks and tags from cameras.
 
     Examples
     --------
@@ -329,16 +342,16 @@ class World:
 
     @functools.cached_property
     def gravity(self) -> float:
-        """Gravity, m/s^2, along -z of the frame; what an IMU takes as `gravity`."""
+        """Gravity along -z of the frame, m/s^2."""
         return self.gravity_model.at(self.frame)
 
     @functools.cached_property
     def turning_earth(self) -> TurningEarth | None:
-        """Rotation and curvature of the Earth; None on a flat one at rest."""
+        """Rotation and curvature of the Earth; None for a flat Earth at rest."""
         earth = self.gravity_model.earth
         if earth == 'flat':
             return None
-        return TurningEarth.of(self.frame, self.gravity, automatic=earth == 'auto')
+        return TurningEarth.from_frame(self.frame, self.gravity, automatic=earth == 'auto')
 
     @functools.cached_property
     def undisturbed_field(self) -> FloatArray:
@@ -347,65 +360,67 @@ class World:
         Raises
         ------
         SensorError, ParameterError
-            When the World Magnetic Model is asked for and not there, or does not reach so far.
+            When the World Magnetic Model is needed and not installed, or not valid there.
         """
         return self.earth_field.at(self.frame)
 
     def magnetic_field(self, points: FloatArray) -> FloatArray:
-        """Return the magnetic field, `(n, 3)` T, east north up, at points `(n, 3)` m of the frame:
-        that of the Earth plus those of the dipoles.
-        """
+        """Return the field of Earth and dipoles, `(n, 3)` T, at points `(n, 3)` m of the frame."""
         return np.asarray(self.dipoles.field(points) + self.undisturbed_field)
 
 
-_KIND = 'worlds'
+_FOLDER = 'worlds'
 _RADIUS = Parameter(0.01, 'm', 'Radius of the dipoles.', minimum=0.0, minimum_excluded=True)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Dipole(Parameters):
-    """A magnet."""
+class _DipoleEntry(Parameters):
+    """Magnet."""
 
-    position: Axes = axes('m', 'Where it is.')
+    position: Axes = axes('m', 'Position.')
     rpy: Axes = axes('rad', 'Roll, pitch, yaw about fixed axes; the moment is along its z axis.')
     moment: float = parameter(1.0, 'A m^2', 'Magnetic moment.')
 
 
 @dataclasses.dataclass(frozen=True)
-class _Scattered(Parameters):
-    """Magnets at random places in a box."""
+class _ScatteredDipoles(Parameters):
+    """Magnets at random positions in a box."""
 
-    count: int = non_negative(0, '1', 'How many.', maximum=1e6)
+    count: int = non_negative(0, '1', 'Number of magnets.', maximum=1e6)
     low: Axes = axes('m', 'One corner of the box.')
     high: Axes = axes('m', 'The opposite corner.')
     moment: float = parameter(1.0, 'A m^2', 'Magnetic moment of each.')
-    seed: int = non_negative(0, '1', 'Of the draw.')
+    seed: int = non_negative(0, '1', 'Seed of the positions and directions.')
 
     def _check(self) -> None:
         if any(high < low for low, high in zip(self.low, self.high, strict=True)):
             raise ParameterError(
-                'scattered_dipoles', 'high', f'{self.high!r} is below low, {self.low!r}'
+                'scattered_dipoles',
+                'high',
+                f'{self.high!r} is below low, {self.low!r}; must be above',
             )
 
 
 @dataclasses.dataclass(frozen=True)
 class _Landmark(Parameters):
-    """A point that a camera can see."""
+    """Point that a camera recognises."""
 
-    id: int = parameter(0, '1', 'Its number, each once.')
-    position: Axes = axes('m', 'Where it is.')
+    id: int = parameter(0, '1', 'Unique number.')
+    position: Axes = axes('m', 'Position.')
 
 
 @dataclasses.dataclass(frozen=True)
 class _Chessboard(Parameters):
-    """A board whose inner corners are landmarks."""
+    """Chessboard whose inner corners are landmarks."""
 
     rows: int = parameter(3, '1', 'Inner corners along its z axis.', minimum=1.0, maximum=1e3)
     columns: int = parameter(3, '1', 'Inner corners along its y axis.', minimum=1.0, maximum=1e3)
     square: float = positive(0.02, 'm', 'Edge of a square.')
-    position: Axes = axes('m', 'Of the first corner.')
+    position: Axes = axes('m', 'Position of the first corner.')
     rpy: Axes = axes('rad', 'Roll, pitch, yaw about fixed axes; the board is in its plane x = 0.')
-    first_id: int = parameter(0, '1', 'Number of the first corner as landmark; others follow.')
+    first_id: int = parameter(
+        0, '1', 'Number of the first corner as a landmark; the others follow.'
+    )
 
     @property
     def ids(self) -> IntArray:
@@ -415,23 +430,23 @@ class _Chessboard(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class _Tag(Parameters):
-    """A square tag."""
+    """Square tag."""
 
-    id: int = parameter(0, '1', 'Its number, each once.')
-    position: Axes = axes('m', 'Of its centre.')
+    id: int = parameter(0, '1', 'Unique number.')
+    position: Axes = axes('m', 'Position of the centre.')
     rpy: Axes = axes(
-        'rad', 'Roll, pitch, yaw about fixed axes; z comes out of its face, y is up on it.'
+        'rad', 'Roll, pitch, yaw about fixed axes; z points out of the face, y is up on it.'
     )
-    size: float = positive(0.1651, 'm', 'Edge.')
+    size: float = positive(0.1651, 'm', 'Edge length.')
 
 
 @dataclasses.dataclass(frozen=True)
 class _Box(Parameters):
-    """A box that hides what is behind it."""
+    """Box that hides points behind it."""
 
-    position: Axes = axes('m', 'Of its centre.')
+    position: Axes = axes('m', 'Position of the centre.')
     rpy: Axes = axes('rad', 'Roll, pitch, yaw about fixed axes.')
-    size: Axes = axes('m', 'Edges along its own x, y, z.', (1.0, 1.0, 1.0), above=0.0)
+    size: Axes = axes('m', 'Edge lengths along its x, y, z.', (1.0, 1.0, 1.0), above=0.0)
 
 
 _PARTS: dict[str, Any] = {
@@ -440,8 +455,8 @@ _PARTS: dict[str, Any] = {
     'earth_field': EarthField(),
 }
 _LISTS: dict[str, type[Parameters]] = {
-    'dipoles': _Dipole,
-    'scattered_dipoles': _Scattered,
+    'dipoles': _DipoleEntry,
+    'scattered_dipoles': _ScatteredDipoles,
     'landmarks': _Landmark,
     'chessboards': _Chessboard,
     'tags': _Tag,
@@ -451,7 +466,7 @@ _LISTS: dict[str, type[Parameters]] = {
 
 def world_names() -> list[str]:
     """Return the names of the preset worlds, sorted."""
-    return config_names(_KIND)
+    return config_names(_FOLDER)
 
 
 def load_world(name_or_path: str | Path) -> World:
@@ -467,47 +482,49 @@ def load_world(name_or_path: str | Path) -> World:
     >>> len(load_world('dipole_room').dipoles)
     500
     """
-    given = Path(name_or_path)
-    if given.suffix not in ('.yaml', '.yml') and len(given.parts) <= 1:
-        known = world_names()
-        if str(name_or_path) not in known:
-            problem = not_among(f'{str(name_or_path)!r} is unknown', name_or_path, known)
+    path = Path(name_or_path)
+    if path.suffix not in ('.yaml', '.yml') and len(path.parts) <= 1:
+        names = world_names()
+        if str(name_or_path) not in names:
+            problem = not_among(f'{str(name_or_path)!r} is unknown', name_or_path, names)
             raise ParameterError('world', '', f'{problem}, or a path of a YAML file')
-        given = config_path(_KIND, f'{name_or_path}.yaml')
-    return world_of_mapping(read_yaml_mapping(given), str(given))
+        path = config_path(_FOLDER, f'{name_or_path}.yaml')
+    return world_from_mapping(read_yaml_mapping(path), str(path))
 
 
-def world_of_mapping(mapping: Mapping[str, object], where: str) -> World:
-    """Build a world from what a world file holds; docs/explanation/world.md lists its keys.
+def world_from_mapping(mapping: Mapping[str, object], where: str) -> World:
+    """Return the world that a mapping describes; docs/explanation/world.md lists its keys.
 
-    What is missing takes the defaults of `World`; `where` is the file or option that it came from.
+    Missing keys take the defaults of `World`. `where` is the source of the mapping, for messages.
 
-    Raises ParameterError on the first thing that is wrong.
+    Raises ParameterError for the first error.
     """
     check_keys(mapping, [*_PARTS, 'dipole_radius', *_LISTS], where)
     parts = {
         key: type(default).from_mapping(mapping[key], where, key) if key in mapping else default
         for key, default in _PARTS.items()
     }
-    items = {key: _items(mapping, where, key) for key in _LISTS}
+    entries = {key: _read_entries(mapping, where, key) for key in _LISTS}
     radius = _RADIUS.parse(mapping.get('dipole_radius', _RADIUS.default), where, 'dipole_radius')
     return World(
         frame=parts['origin'],
         gravity_model=parts['gravity'],
         earth_field=parts['earth_field'],
-        dipoles=_dipoles(items['dipoles'], items['scattered_dipoles'], radius),
-        landmarks=_landmarks(items['landmarks'], items['chessboards'], where),
-        tags=_tags(items['tags'], where),
-        chessboards=tuple(board.ids for board in items['chessboards']),
-        boxes=_boxes(items['boxes']),
+        dipoles=_dipoles(entries['dipoles'], entries['scattered_dipoles'], radius),
+        landmarks=_landmarks(entries['landmarks'], entries['chessboards'], where),
+        tags=_tags(entries['tags'], where),
+        chessboards=tuple(board.ids for board in entries['chessboards']),
+        boxes=_boxes(entries['boxes']),
     )
 
 
-def _dipoles(items: list[_Dipole], boxes: list[_Scattered], radius: float) -> Dipoles:
+def _dipoles(
+    magnets: list[_DipoleEntry], boxes: list[_ScatteredDipoles], radius: float
+) -> Dipoles:
     dipoles = Dipoles.posed(
-        [item.position for item in items],
-        [item.rpy for item in items],
-        [item.moment for item in items],
+        [magnet.position for magnet in magnets],
+        [magnet.rpy for magnet in magnets],
+        [magnet.moment for magnet in magnets],
         radius=radius,
     )
     for box in boxes:
@@ -515,46 +532,48 @@ def _dipoles(items: list[_Dipole], boxes: list[_Scattered], radius: float) -> Di
     return dipoles
 
 
-def _landmarks(items: list[_Landmark], boards: list[_Chessboard], where: str) -> Landmarks:
-    ids = [np.array([item.id for item in items], dtype=np.int64)]
+def _landmarks(points: list[_Landmark], boards: list[_Chessboard], where: str) -> Landmarks:
+    ids = [np.array([point.id for point in points], dtype=np.int64)]
     ids += [board.ids.reshape(-1) for board in boards]
-    places = [np.array([item.position for item in items]).reshape(-1, 3)]
-    places += [chessboard(b.rows, b.columns, b.square, b.position, b.rpy) for b in boards]
-    with _naming(where, 'landmarks'):
-        return Landmarks(np.concatenate(ids), np.concatenate(places))
+    positions = [np.array([point.position for point in points]).reshape(-1, 3)]
+    positions += [chessboard(b.rows, b.columns, b.square, b.position, b.rpy) for b in boards]
+    with _naming_list(where, 'landmarks'):
+        return Landmarks(np.concatenate(ids), np.concatenate(positions))
 
 
-def _tags(items: list[_Tag], where: str) -> Tags:
-    if not items:
+def _tags(tags: list[_Tag], where: str) -> Tags:
+    if not tags:
         return Tags()
-    with _naming(where, 'tags'):
+    with _naming_list(where, 'tags'):
         return Tags(
-            np.array([item.id for item in items]),
-            np.array([item.position for item in items]),
-            Rotation.from_euler('xyz', [item.rpy for item in items]).as_quat(),
-            np.array([item.size for item in items]),
+            np.array([tag.id for tag in tags]),
+            np.array([tag.position for tag in tags]),
+            Rotation.from_euler('xyz', [tag.rpy for tag in tags]).as_quat(),
+            np.array([tag.size for tag in tags]),
         )
 
 
-def _boxes(items: list[_Box]) -> Boxes:
-    if not items:
+def _boxes(boxes: list[_Box]) -> Boxes:
+    if not boxes:
         return Boxes()
-    turns = Rotation.from_euler('xyz', [item.rpy for item in items]).as_quat()
-    return Boxes([item.position for item in items], turns, [item.size for item in items])  # type: ignore[arg-type]
+    rotations = Rotation.from_euler('xyz', [box.rpy for box in boxes]).as_quat()
+    return Boxes([box.position for box in boxes], rotations, [box.size for box in boxes])  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
-def _naming(where: str, key: str) -> Iterator[None]:
-    """Let an error name the file and the list."""
+def _naming_list(where: str, key: str) -> Iterator[None]:
+    """Add the file and the list to a ParameterError."""
     try:
         yield
     except ParameterError as error:
         raise ParameterError(where, f'{key}.{error.key}', error.problem) from None
 
 
-def _items(mapping: Mapping[str, object], where: str, key: str) -> list[Any]:
-    """Return the entries of a list of mappings."""
-    given = mapping.get(key) or []
-    if not isinstance(given, list):
-        raise ParameterError(where, key, f'{given!r} is not allowed; must be a list of mappings')
-    return [_LISTS[key].from_mapping(item, where, f'{key}[{k}]') for k, item in enumerate(given)]
+def _read_entries(mapping: Mapping[str, object], where: str, key: str) -> list[Any]:
+    """Return the parameter sets of a list of mappings."""
+    entries = mapping.get(key) or []
+    if not isinstance(entries, list):
+        raise ParameterError(where, key, f'{entries!r} is not allowed; must be a list of mappings')
+    return [
+        _LISTS[key].from_mapping(entry, where, f'{key}[{k}]') for k, entry in enumerate(entries)
+    ]
