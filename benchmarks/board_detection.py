@@ -32,7 +32,7 @@ from sim_sensors.camera.pose import PoseEstimate
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.world.world import World, world_of_mapping
+from sim_sensors.world.world import World, world_from_mapping
 
 ROWS, COLUMNS, SQUARE = 6, 9, 0.03
 _CELL = 60  # px of the drawn board per square
@@ -44,7 +44,7 @@ def world() -> World:
     """A board of 6 x 9 inner corners, 0.6 m ahead, that faces the camera."""
     place = [0.6, -0.5 * SQUARE * (COLUMNS - 1), -0.5 * SQUARE * (ROWS - 1)]
     board = {'rows': ROWS, 'columns': COLUMNS, 'square': SQUARE, 'position': place}
-    return world_of_mapping({'chessboards': [board]}, 'board')
+    return world_from_mapping({'chessboards': [board]}, 'board')
 
 
 def drive() -> Motion:

@@ -36,14 +36,14 @@ from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim_sensors import load_imu
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shipped import config_path
-from sim_sensors.gps.gps import GPS
-from sim_sensors.imu.imu import IMU
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.path_following import DRIVES
 
 SENSORS = Twin(
     'stand_in',
-    gps=GPS.load(config_path('demo', 'gps.yaml')),
-    imu=IMU.load(config_path('demo', 'imu.yaml')),
+    gps=GpsModel.load(config_path('demo', 'gps.yaml')),
+    imu=ImuModel.load(config_path('demo', 'imu.yaml')),
 )
 
 

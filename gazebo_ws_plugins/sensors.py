@@ -46,7 +46,8 @@ from sim_sensors.core.seeding import run_label
 from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry
 from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.ideal import Mounting
-from sim_sensors.sensor.catalogue import KINDS, SensorKind
+from sim_sensors.sensor.catalogue import KINDS
+from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
@@ -61,7 +62,7 @@ _LONGEST_WAIT = 1000
 class Declared:
     """A sensor of an SDF: kind, model, topics in and out, place on the robot and in the file."""
 
-    kind: SensorKind[Any, Any]
+    kind: type[SensorModel[Any]]
     model: str
     source: str
     topic: str

@@ -41,12 +41,12 @@ from sim2real_eval.ros_launch.nodes import (
 from sim2real_eval.ros_launch.sensors import miscount, profiles_file, published, space_of
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import run_label
-from sim_sensors.gps.gps import GPS
-from sim_sensors.imu.imu import IMU
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.imu.imu import ImuModel
 
 TRUTH = 'ground_truth/odometry'
 # What a recording is made of, to the last message: the default sensors of sensors.launch.py.
-SENSORS = {kind.node: kind.topic for kind in (IMU, GPS)}
+SENSORS = {kind.node: kind.topic for kind in (ImuModel, GpsModel)}
 RECORDED = (TRUTH, *SENSORS.values())
 # What the judge said meanwhile.
 JUDGED = 'odometry/filtered'

@@ -42,7 +42,7 @@ from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
-from sim_sensors.magnetometer.magnetometer import MAG, Magnetometer
+from sim_sensors.magnetometer.magnetometer import Magnetometer
 from sim_sensors.motion.trajectory import Motion
 
 if TYPE_CHECKING:
@@ -432,7 +432,7 @@ def simulate(
         )
     whole_number('simulate', 'seed', seed, 0)
     whole_number('simulate', 'repetition', repetition, 1)
-    field = _model(mag, MAG.load)
+    field = _model(mag, Magnetometer.load)
     twin = Twin(
         'simulated',
         gps=_model(gps, load_gps),

@@ -12,18 +12,16 @@ from scipy import stats
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.camera import camera as cameras
-from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.camera import FIRST_TAG_ID, CameraModel, Mismatches, Scene
 from sim_sensors.camera.features import CameraMeasurement, FeatureArray
 from sim_sensors.camera.pinhole import Intrinsics
 from sim_sensors.camera.pose import PoseEstimate
-from sim_sensors.camera.scene import FIRST_TAG_ID, Mismatches, Scene
 from sim_sensors.core.errors import MotionError, ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.delivery import Delivery
-from sim_sensors.world.scene import Landmarks, Tags
-from sim_sensors.world.world import World
+from sim_sensors.world.world import Landmarks, Tags, World
 
 
 def measured(
@@ -294,9 +292,9 @@ def test_wrong_cameras_scenes_and_times_are_refused() -> None:
     tag = Tags(np.array([0]), np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]), np.ones(1))
     mark = Landmarks(np.array([FIRST_TAG_ID]), np.zeros((1, 3)))
     with pytest.raises(SensorError, match=rf'id {FIRST_TAG_ID}, .*must be below'):
-        Scene.of(World(landmarks=mark, tags=tag))
+        Scene.from_world(World(landmarks=mark, tags=tag))
     with pytest.raises(SensorError, match=r'id 4294967296; must be in \[0, 2147483647\]'):
-        Scene.of(World(landmarks=Landmarks(np.array([2**32]), np.zeros((1, 3)))))
+        Scene.from_world(World(landmarks=Landmarks(np.array([2**32]), np.zeros((1, 3)))))
     sensor = camera().start(0, 'run', world=board())
     sensor.measure(swaying(3))
     with pytest.raises(MotionError, match='does not follow'):

@@ -18,8 +18,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.scenarios import FigureEight, Standstill
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.world.scene import Boxes, Landmarks
-from sim_sensors.world.world import World, world_of_mapping
+from sim_sensors.world.world import Boxes, Landmarks, World, world_from_mapping
 
 ROW = 30e-6
 
@@ -127,7 +126,7 @@ def test_a_box_hides_the_solid_angle_that_it_covers() -> None:
 
 def test_a_turned_box_hides_and_what_stands_before_it_or_on_it_does_not() -> None:
     mapping = {'boxes': [{'position': [3, 0, 0], 'rpy': [0, 0, np.pi / 4], 'size': [1, 1, 1]}]}
-    boxes = world_of_mapping(mapping, 'test').boxes
+    boxes = world_from_mapping(mapping, 'test').boxes
     half = np.sqrt(0.5)
     points = np.array(
         [[3 - half, 0, 0], [1, 0, 0], [6, 0, 0], [6, 1.3, 0], [6, 1.5, 0], [3, 0, 0]]
@@ -136,7 +135,7 @@ def test_a_turned_box_hides_and_what_stands_before_it_or_on_it_does_not() -> Non
     # The edges of the square are 0.7 m to the sides at 3 m: 1.41 m at 6 m.
     assert hidden == [False, False, True, True, False, True]
     with pytest.raises(ParameterError, match=r'boxes\[0\]\.size'):
-        world_of_mapping({'boxes': [{'size': [1, 0, 1]}]}, 'test')
+        world_from_mapping({'boxes': [{'size': [1, 0, 1]}]}, 'test')
 
 
 def test_the_covariance_of_a_line_is_that_of_its_noise() -> None:
@@ -175,7 +174,7 @@ def test_lines_join_the_features_that_a_frame_has() -> None:
     """Straight edges of a board go through all corners between their ends, frame by frame."""
     model = camera(intrinsics=VGA, missed=0.2)
     seen = model.start(1, 'a', world=board()).simulate(Standstill(duration=2.0))
-    lines = LineArray.of(seen.features, [[0, 7], [40, 47], [0, 99]], 0.5)
+    lines = LineArray.from_features(seen.features, [[0, 7], [40, 47], [0, 99]], 0.5)
     assert 40 < len(lines.frame) < 2 * len(seen.features)
     assert {tuple(pair) for pair in lines.ids.tolist()} == {(0, 7), (40, 47)}
     for frame, (first, last), angle, distance in zip(

@@ -8,12 +8,10 @@ import pytest
 from camera_examples import BENT, FORWARD, VGA, board, cloud, pose_errors
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.camera.dlt import CameraPose, dlt_pose, is_planar
-from sim_sensors.camera.pose import PoseEstimate, refined_pose
+from sim_sensors.camera.pose import CameraPose, PoseEstimate, dlt_pose, is_planar, refined_pose
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.world.scene import chessboard
-from sim_sensors.world.world import World
+from sim_sensors.world.world import World, chessboard
 
 TILTED = CameraPose(
     np.array([0.3, 0.4, -0.2]),
@@ -58,7 +56,7 @@ def test_opencv_finds_the_same_pose(world: World) -> None:
     inside = VGA.inside(pixels)
     points = places[inside]
     pixels = pixels[inside] + 0.5 * np.random.default_rng(5).standard_normal((inside.sum(), 2))
-    found = PoseEstimate().of(points, pixels, VGA.rays(pixels), VGA, np.full(2, 0.5))
+    found = PoseEstimate().estimate(points, pixels, VGA.rays(pixels), VGA, np.full(2, 0.5))
     assert found is not None
     ok, turn, shift = cv2.solvePnP(points, pixels, VGA.matrix, None)
     assert ok
@@ -117,7 +115,7 @@ def test_refining_is_never_more_uncertain_than_the_linear_pose() -> None:
     points, pixels = seen(cloud(40))
     noisy = pixels + STD * np.random.default_rng(3).standard_normal(pixels.shape)
     linear, refined = (
-        PoseEstimate(method=method).of(points, noisy, BENT.rays(noisy), BENT, STD)
+        PoseEstimate(method=method).estimate(points, noisy, BENT.rays(noisy), BENT, STD)
         for method in ('dlt', 'refined')
     )
     assert linear is not None
@@ -136,7 +134,7 @@ def test_the_tilt_of_a_small_far_board_is_not_taken_for_its_mirror_image() -> No
     angles = []
     for _ in range(40):
         noisy = pixels + 0.3 * rng.standard_normal(pixels.shape)
-        pose = PoseEstimate().of(points, noisy, VGA.rays(noisy), VGA, np.full(2, 0.3))
+        pose = PoseEstimate().estimate(points, noisy, VGA.rays(noisy), VGA, np.full(2, 0.3))
         assert pose is not None
         angles.append(np.linalg.norm(pose_errors(true, pose)[3:]))
         at_truth = ((pixels - noisy) ** 2).sum()
@@ -151,14 +149,14 @@ def test_a_pose_of_the_body_carries_its_covariance_along() -> None:
     root = 0.01 * rng.standard_normal((6, 6))
     pose = CameraPose(TILTED.position, TILTED.rotation, root @ root.T)
     offset, mount = np.array([0.5, -0.2, 0.3]), Rotation.from_rotvec([0.3, 0.2, -0.4]).as_matrix()
-    body = pose.seen_from(offset, mount)
+    body = pose.body_pose(offset, mount)
     assert np.allclose(body.position + body.rotation @ offset, pose.position, atol=1e-15)
     assert np.allclose(body.rotation @ mount, pose.rotation, atol=1e-15)
     slope = []
     for change in 1e-6 * np.eye(6):
         turned = Rotation.from_rotvec(change[3:]).as_matrix() @ pose.rotation
         moved = CameraPose(pose.position + change[:3], turned, pose.covariance)
-        slope.append(pose_errors(body, moved.seen_from(offset, mount)) / 1e-6)
+        slope.append(pose_errors(body, moved.body_pose(offset, mount)) / 1e-6)
     slopes = np.array(slope).T
     assert np.allclose(body.covariance, slopes @ pose.covariance @ slopes.T, rtol=1e-4)
 
@@ -178,7 +176,7 @@ def test_points_that_leave_the_pose_open_are_refused(points: FloatArray) -> None
         dlt_pose(points, rays)
     pixels = VGA.pixels(rays)
     for method in ('dlt', 'refined'):
-        assert PoseEstimate(method=method).of(points, pixels, rays, VGA, STD) is None
+        assert PoseEstimate(method=method).estimate(points, pixels, rays, VGA, STD) is None
 
 
 def test_a_pose_that_looks_away_is_no_place_to_begin_at() -> None:
@@ -206,7 +204,7 @@ def test_points_near_a_plane_give_a_pose_as_points_in_it_do(method: str) -> None
         rng, errors = np.random.default_rng(4), []
         for _ in range(20):
             pixels = exact + rng.normal(0.0, 0.5, exact.shape)
-            found = PoseEstimate(method=method).of(points, pixels, VGA.rays(pixels), VGA, STD)
+            found = PoseEstimate(method=method).estimate(points, pixels, VGA.rays(pixels), VGA, STD)
             assert found is not None
             errors.append(np.linalg.norm(found.position))
         return float(np.median(errors))
@@ -222,6 +220,6 @@ def test_a_pose_that_does_not_fit_can_be_left_out() -> None:
     gated = PoseEstimate(largest_residual=2.0)
     assert gated.of(points, pixels, BENT.rays(pixels), BENT, STD) is not None
     assert gated.of(points, wrong, BENT.rays(wrong), BENT, STD) is None
-    assert PoseEstimate().of(points, wrong, BENT.rays(wrong), BENT, STD) is not None
+    assert PoseEstimate().estimate(points, wrong, BENT.rays(wrong), BENT, STD) is not None
     few = PoseEstimate(fewest=len(points) + 1)
     assert few.of(points, pixels, BENT.rays(pixels), BENT, STD) is None

@@ -16,14 +16,14 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import GpsModel, load_gps
-from sim_sensors.imu.imu import IMU, load_imu
+from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.imu.models import ChronoImu
 from sim_sensors.imu.orientation import Orientation
 from sim_sensors.magnetometer.magnetometer import load_mag
-from sim_sensors.sensor.catalogue import kinds, names
+from sim_sensors.sensor.catalogue import kinds, preset_names
 
 LOADERS = {kind.name: kind.load for kind in kinds()}
-PRESETS = [(kind, name) for kind in LOADERS for name in names(kind)]
+PRESETS = [(kind, name) for kind in LOADERS for name in preset_names(kind)]
 
 
 def write(folder, text, name='mine.yaml'):
@@ -69,7 +69,7 @@ def test_the_named_models_are_there():
         'rotors_adis16448',
         'webots_imu',
         'xsens_mtx',
-    } <= set(names('imu'))
+    } <= set(preset_names('imu'))
     assert {
         'airsim',
         'airsim_code',
@@ -98,9 +98,9 @@ def test_the_named_models_are_there():
         'webots_gps',
         'zed_f9p_changing',
         'zed_f9p_rtk',
-    } <= set(names('gps'))
-    assert {'frc_1280x720', 'ideal_vga', 'webcam_vga'} <= set(names('camera'))
-    assert {'bmm150', 'disturbed', 'ideal', 'xsens_mtx'} <= set(names('mag'))
+    } <= set(preset_names('gps'))
+    assert {'frc_1280x720', 'ideal_vga', 'webcam_vga'} <= set(preset_names('camera'))
+    assert {'bmm150', 'disturbed', 'ideal', 'xsens_mtx'} <= set(preset_names('mag'))
 
 
 @pytest.mark.parametrize(('kind', 'name'), PRESETS)
@@ -148,7 +148,9 @@ def test_the_papers_numbers_are_those_read_from_its_demo():
     hdop = load_gps('airsim').covariance
     assert (hdop.hdop_initial, hdop.hdop_limit) == (100.0, 0.85)
     assert (hdop.time_constant, hdop.k) == (12.4, 0.02)
-    paper = [name for name in names('gps') if re.match('ch_|airsim$|airsim_default|base', name)]
+    paper = [
+        name for name in preset_names('gps') if re.match('ch_|airsim$|airsim_default|base', name)
+    ]
     assert len(paper) == 9
     assert {load_gps(name).rate for name in paper} == {10.0}
     assert {load_imu(name).rate for name in ('chrono', 'airsim', 'ideal')} == {100.0}
@@ -156,7 +158,9 @@ def test_the_papers_numbers_are_those_read_from_its_demo():
 
 def test_presets_of_airsim_are_the_defaults_of_the_model():
     preset = load_imu('airsim')
-    fresh = dataclasses.replace(IMU.models.get('airsim')(), orientation=Orientation(mode='truth'))
+    fresh = dataclasses.replace(
+        ImuModel.models.get('airsim')(), orientation=Orientation(mode='truth')
+    )
     for part in ('gyroscope', 'accelerometer'):
         for name in getattr(preset, part).declared():
             expected = getattr(getattr(fresh, part), name)
@@ -167,11 +171,11 @@ def test_presets_of_airsim_are_the_defaults_of_the_model():
 @pytest.mark.parametrize('kind', LOADERS)
 def test_an_unknown_name_is_refused_with_the_names_that_exist(kind):
     with pytest.raises(Sim2RealError) as caught:
-        LOADERS[kind](f'{names(kind)[1][:-1]}n')
+        LOADERS[kind](f'{preset_names(kind)[1][:-1]}n')
     message = str(caught.value)
-    near = names(kind)[1]
+    near = preset_names(kind)[1]
     assert message.startswith(f"{kind} model: '{near[:-1]}n' is unknown (did you mean {near}?)")
-    for name in names(kind):
+    for name in preset_names(kind):
         assert name in message
 
 

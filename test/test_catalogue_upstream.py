@@ -11,7 +11,7 @@ from sim2real_eval.cli.main import main
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.sensor.catalogue import names
+from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.wheels.wheel_odometry import load_wheels
 
 
@@ -36,7 +36,7 @@ def test_models_says_a_line_about_each_preset_and_which_repeat_their_original(ca
     assert main(['models']) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     for kind in ('imu', 'gps', 'mag', 'camera', 'wheels', 'vision'):
-        for name in names(kind):
+        for name in preset_names(kind):
             assert len(lines[name].removeprefix(f'  {name}').strip(' *')) > 10, name
     assert ' * hector_gazebo with the yaw drift' in lines['hector_imu']
     assert ' * The swerve simulation' in lines['frc_swerve']

@@ -17,8 +17,7 @@ from sim2real_eval.benches.world import default_area, default_height, things, wo
 from sim2real_eval.report.world import strength_levels, world_figure
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.world.earth import EarthField, wmm_epoch
-from sim_sensors.world.scene import Dipoles, chessboard
-from sim_sensors.world.world import World, load_world, world_names
+from sim_sensors.world.world import Dipoles, World, chessboard, load_world, world_names
 
 Capture = pytest.CaptureFixture[str]
 NORTH = EarthField(model='constant', value=(0.0, 2e-5, -4e-5))

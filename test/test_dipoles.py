@@ -10,8 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.world.scene import Dipoles
-from sim_sensors.world.world import load_world
+from sim_sensors.world.world import Dipoles, load_world
 
 RNG = np.random.default_rng(5)
 

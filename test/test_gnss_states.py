@@ -17,7 +17,7 @@ import scipy.linalg
 import scipy.stats
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.gps.fix_states import FIX_STATES, FixStates, Outages
+from sim_sensors.gps.events import FIX_STATES, FixStates, Outages
 from sim_sensors.gps.gps import ConstantCovariance, GpsModel, load_gps, simulate
 from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill

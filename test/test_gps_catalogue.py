@@ -20,14 +20,14 @@ from sim_sensors.gps.position_noise import POSITION_NOISES
 from sim_sensors.gps.simulators import GazeboPositionNoise
 from sim_sensors.motion.scenarios import Circle, Standstill
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.sensor.catalogue import names
+from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 MEASURED = ['latitude', 'longitude', 'altitude', 'position_covariance', 'position_error', 'status']
 LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 
 
-PRESETS = {name: load_gps(name) for name in names('gps')}
+PRESETS = {name: load_gps(name) for name in preset_names('gps')}
 
 
 def with_upstream():

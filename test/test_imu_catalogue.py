@@ -15,25 +15,25 @@ import pytest
 from imu_examples import SIGMAS, G, bound, cut, still, upstream
 
 from sim_sensors.imu.chain import GyroscopeChain
-from sim_sensors.imu.imu import IMU, load_imu
+from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.imu.simulators import MatlabAccelerometer, MatlabGyroscope, MatlabImu
 from sim_sensors.motion.scenarios import Circle, FigureEight
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.sensor.catalogue import names
+from sim_sensors.sensor.catalogue import preset_names
 
-PRESETS = {name: load_imu(name) for name in names('imu')}
+PRESETS = {name: load_imu(name) for name in preset_names('imu')}
 
 # All of them.
 
 
-@pytest.mark.parametrize('kind', IMU.models.names(installed=False))
+@pytest.mark.parametrize('kind', ImuModel.models.names(installed=False))
 @pytest.mark.parametrize('variant', ['exact', 'as_upstream'])
 def test_array_run_and_any_chunking_give_the_same_bits(kind, variant):
-    if 'variant' not in IMU.models.get(kind).declared() and variant == 'as_upstream':
+    if 'variant' not in ImuModel.models.get(kind).declared() and variant == 'as_upstream':
         pytest.skip('has no defect')
     presets = [model for model in PRESETS.values() if model.kind == kind]
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(60) * 0.0103)
-    for model in presets or [IMU.models.get(kind)()]:
+    for model in presets or [ImuModel.models.get(kind)()]:
         if variant == 'as_upstream':
             model = upstream(model)
         model = dataclasses.replace(
@@ -119,7 +119,7 @@ def test_circle_is_felt_alike_by_every_exact_model():
     truth = Circle(duration=10.0).at(np.arange(300) * 0.01 + 5.0)
     reference = load_imu('ideal').start(1, 'a').measure(truth).linear_acceleration
     for kind in ('gazebo_ros_imu', 'gazebo_ros_imu_sensor', 'gz_imu', 'hector_imu', 'carla_imu'):
-        force = IMU.models.get(kind)().start(1, 'a').measure(truth).linear_acceleration
+        force = ImuModel.models.get(kind)().start(1, 'a').measure(truth).linear_acceleration
         np.testing.assert_allclose(force, reference, atol=1e-12)
 
 

@@ -16,7 +16,7 @@ from imu_examples import G, bound, many, moving, still, upstream
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import SensorError
-from sim_sensors.imu.hector import HectorAccelerometer, HectorGyroscope, HectorImu, HectorYaw
+from sim_sensors.imu.gazebo import HectorAccelerometer, HectorGyroscope, HectorImu, HectorYaw
 from sim_sensors.imu.models import ChronoImu
 from sim_sensors.motion.trajectory import Trajectory
 

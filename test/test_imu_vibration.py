@@ -8,8 +8,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
-from sim_sensors.imu.vibration import Vibration
+from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain, Vibration
 from sim_sensors.motion.scenarios import Standstill
 
 ENGINE = Vibration(

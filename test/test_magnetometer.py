@@ -27,11 +27,10 @@ from sim_sensors.magnetometer.magnetometer import (
 from sim_sensors.motion.scenarios import FigureEight, Standstill
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.noise.processes import WhiteDensity, correlation_root
-from sim_sensors.sensor.catalogue import names
+from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.earth import EarthField
-from sim_sensors.world.scene import Dipoles
-from sim_sensors.world.world import World, load_world
+from sim_sensors.world.world import Dipoles, World, load_world
 
 EARTH = (1e-6, 2.2e-5, -4.2e-5)
 WORLD = World(earth_field=EarthField(model='constant', value=EARTH))
@@ -189,7 +188,7 @@ def test_noise_of_two_magnetometers_and_of_two_runs_is_independent() -> None:
     assert (np.abs(off) < SIGMAS / np.sqrt(4000)).all()
 
 
-@pytest.mark.parametrize('name', names('mag'))
+@pytest.mark.parametrize('name', preset_names('mag'))
 def test_presets_measure_the_field_of_the_earth_within_their_errors(name: str) -> None:
     model = load_mag(name)
     errors = model.magnetometer

@@ -50,7 +50,9 @@ def seen() -> CameraMessages:
 def told(features: FeatureArray) -> CameraInfoArray:
     """What a camera with a lens tells of itself with each frame."""
     intrinsics = load_camera('frc_1280x720').intrinsics
-    return CameraInfoArray.of(intrinsics, features.stamp_ns, features.arrival_ns, features.frame)
+    return CameraInfoArray.from_intrinsics(
+        intrinsics, features.stamp_ns, features.arrival_ns, features.frame
+    )
 
 
 def with_camera() -> Recording:

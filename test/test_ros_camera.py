@@ -22,10 +22,9 @@ from sensor_msgs.msg import CameraInfo, PointCloud2
 from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import CAMERA_INFO
 from sim_sensors.camera import camera
-from sim_sensors.camera.camera import CameraModel, load_camera
+from sim_sensors.camera.camera import CameraModel, Mismatches, load_camera
 from sim_sensors.camera.features import ROW, feature_rows
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.camera.scene import Mismatches
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import camera_info, feature_messages, messages_of
@@ -142,7 +141,7 @@ def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any
     assert found[0].header.frame_id == 'map'
     info = graph.received['camera/camera_info'][4]
     assert info == camera_info(model.intrinsics, stamps(got)[4], 'camera_optical_frame')
-    recorded_info = CameraInfoArray.of(
+    recorded_info = CameraInfoArray.from_intrinsics(
         model.intrinsics, features.stamp_ns, features.arrival_ns, features.frame
     )
     told = graph.received['camera/camera_info']

@@ -15,10 +15,10 @@ from sim2real_eval.cli.main import main
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import parameter, to_variant
 from sim_sensors.core.registry import source_digest
-from sim_sensors.gps.gps import GPS, GpsModel, load_gps
-from sim_sensors.imu.imu import IMU, load_imu
+from sim_sensors.gps.gps import GpsModel, load_gps
+from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.sensor.catalogue import kinds, names
+from sim_sensors.sensor.catalogue import kinds, preset_names
 
 MODEL = '''
 import dataclasses
@@ -102,7 +102,7 @@ def test_a_file_of_parameters_names_the_class_beside_it(folder: Path) -> None:
     assert (model.rate, east(model)) == (5.0, pytest.approx(3.0))
     mapping = to_variant(model)
     assert mapping['model'] == f'{folder}/my_model.py:MyGps'
-    again = GPS.models.get(mapping.pop('model')).from_mapping(mapping, 'again')
+    again = GpsModel.models.get(mapping.pop('model')).from_mapping(mapping, 'again')
     assert again == model
 
 
@@ -135,8 +135,8 @@ def test_models_of_another_package_have_names(installed: None, folder: Path) -> 
     yaml = folder / 'mine.yaml'
     yaml.write_text('model: gps\nnoise: {model: offset, east: 4}\n')
     assert east(load_gps(yaml)) == pytest.approx(4.0)
-    assert GPS.names() == [*names('gps'), 'my_gps', 'other_name']
-    assert IMU.names() == names('imu')
+    assert GpsModel.names() == [*preset_names('gps'), 'my_gps', 'other_name']
+    assert ImuModel.names() == preset_names('imu')
     with pytest.raises(ParameterError, match=r"'my_gp' is unknown \(did you mean my_gps\?\)"):
         load_gps('my_gp')
     with pytest.raises(ParameterError, match="kind is 'my_gps'; must be equal"):
@@ -148,8 +148,8 @@ def test_models_of_another_package_have_names(installed: None, folder: Path) -> 
 def test_every_kind_declares_what_others_ask_of_it() -> None:
     assert [kind.name for kind in kinds()][:2] == ['imu', 'gps']
     for kind in kinds():
-        assert kind.preset in names(kind.name)
-        assert isinstance(kind.load(kind.preset), kind.base)
+        assert kind.preset in preset_names(kind.name)
+        assert isinstance(kind.load(kind.preset), kind)
 
 
 def test_the_command_shows_what_a_model_says_of_itself(

@@ -22,7 +22,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.chain import ImuChain
-from sim_sensors.imu.imu import IMU
+from sim_sensors.imu.imu import ImuModel
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.motions import START_NS, motion_of, truth_of
 from sim_sensors.motion.scenarios import FigureEight
@@ -33,7 +33,7 @@ from sim_sensors.world.world import World
 
 G = 9.80665
 PLACE = LocalFrame(50.0, 8.0, 100.0)
-EARTH = TurningEarth.of(PLACE, G)
+EARTH = TurningEarth.from_frame(PLACE, G)
 DRIVEN = 660.0  # s
 
 
@@ -52,7 +52,7 @@ Record = Callable[[str, object], None]
 @pytest.mark.parametrize('latitude', [-30.0, 0.0, 50.0, 90.0])
 def test_a_gyroscope_at_rest_is_a_compass(latitude: float, record_property: Record) -> None:
     """15.04 deg/h, of which cos(latitude) points north and sin(latitude) up."""
-    earth = TurningEarth.of(LocalFrame(latitude, 8.0, 0.0), G)
+    earth = TurningEarth.from_frame(LocalFrame(latitude, 8.0, 0.0), G)
     heading = 0.7
     still = motion_of('standstill', duration=0.5, parameters={'heading': heading})
     rate, force = measured(still.at(np.arange(10) / 100.0), earth)
@@ -170,7 +170,9 @@ def test_a_tactical_gyroscope_feels_the_earth_turn_in_long_records(
     model = dataclasses.replace(load_imu(name), rate=1.0)
 
     def angle(earth: str) -> FloatArray:
-        found = IMU.simulate(model, still, seed=1, run='1', **IMU.surroundings(world(earth)))
+        found = ImuModel.simulate(
+            model, still, seed=1, run='1', **ImuModel.surroundings(world(earth))
+        )
         return np.asarray(found.angular_velocity.sum(axis=0))
 
     if tactical and minutes > 10.0:
@@ -183,7 +185,7 @@ def test_a_tactical_gyroscope_feels_the_earth_turn_in_long_records(
 def test_measurements_of_a_whole_motion_have_the_earth_of_its_messages() -> None:
     still = motion_of('standstill', duration=DRIVEN)
     model = dataclasses.replace(load_imu('gnss_ins_sim_high'), rate=1.0)
-    started = [model.start(1, '1', **IMU.surroundings(world('auto'))) for _ in range(2)]
+    started = [model.start(1, '1', **ImuModel.surroundings(world('auto'))) for _ in range(2)]
     messages = started[0].simulate(still)
     _, measured = started[1].measure_all(still)
     np.testing.assert_array_equal(measured.angular_velocity, messages.angular_velocity)
@@ -277,10 +279,10 @@ def test_a_bias_fitted_at_rest_does_not_count_the_earth_twice() -> None:
     """The mean of a gyroscope at rest has the Earth in it, and so has the model made of it."""
     still = motion_of('standstill', duration=660.0, parameters={'heading': 0.7})
     own = ImuChain.from_mapping({'rate': 1.0, 'gyroscope': {'constant_bias': 5e-6}}, 'test')
-    surroundings = IMU.surroundings(world('auto'))
+    surroundings = ImuModel.surroundings(world('auto'))
 
     def rest(model: ImuChain) -> FloatArray:
-        found = IMU.simulate(model, still, seed=1, run='1', **surroundings)
+        found = ImuModel.simulate(model, still, seed=1, run='1', **surroundings)
         return np.asarray(found.angular_velocity.mean(axis=0))
 
     recorded = rest(own)
@@ -293,4 +295,4 @@ def test_a_bias_fitted_at_rest_does_not_count_the_earth_twice() -> None:
     twice = rest(dataclasses.replace(fitted, gyroscope=silent))
     assert np.linalg.norm(twice - recorded) == pytest.approx(EARTH_RATE, rel=1e-6)
     with pytest.raises(SensorError, match='holds the rate of the Earth'):
-        fitted.start(1, '1', **IMU.surroundings(world('rotating')))
+        fitted.start(1, '1', **ImuModel.surroundings(world('rotating')))

@@ -17,12 +17,10 @@ from wheel_examples import dance, pieces, same_bits, straight
 
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.motion.scenarios import Circle, Standstill
-from sim_sensors.sensor.catalogue import names
+from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.vision import vision_pose
-from sim_sensors.vision.view import Frc2024, Gate, TagDistance
-from sim_sensors.vision.vision_pose import VisionModel, load_vision
-from sim_sensors.world.scene import Tags
-from sim_sensors.world.world import World, load_world
+from sim_sensors.vision.vision_pose import Frc2024, Gate, TagDistance, VisionModel, load_vision
+from sim_sensors.world.world import Tags, World, load_world
 
 SIGMAS = 4.5
 RING = load_world('tag_ring')
@@ -213,7 +211,7 @@ def test_gate_keeps_most_wrong_poses_out() -> None:
     assert told.accepted[right].mean() > 0.8
 
 
-@pytest.mark.parametrize('name', names('vision'))
+@pytest.mark.parametrize('name', preset_names('vision'))
 def test_stepping_gives_the_bits_of_one_call(name: str) -> None:
     model = dataclasses.replace(load_vision(name), ambiguity=0.3)
     truth = Circle(radius=3.0, speed=2.0, duration=10.0).at(np.arange(300) / 30.0)

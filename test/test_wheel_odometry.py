@@ -18,11 +18,16 @@ from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates, weights_of
 from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.scenarios import Circle, FigureEight, Standstill
-from sim_sensors.sensor.catalogue import names
+from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.wheels import wheel_odometry
 from sim_sensors.wheels.drives import AckermannWheels, DifferentialWheels, SwerveWheels
-from sim_sensors.wheels.encoders import Slip
-from sim_sensors.wheels.noise import NoWheelNoise, PerDistance, SquaredIncrement, SteeringOffset
+from sim_sensors.wheels.encoders import (
+    NoWheelNoise,
+    PerDistance,
+    Slip,
+    SquaredIncrement,
+    SteeringOffset,
+)
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 
 SIGMAS = 4.5
@@ -294,7 +299,7 @@ def test_stated_covariance_is_that_of_the_errors(drive) -> None:
     np.testing.assert_allclose(ratio, 1.0, atol=bound)
 
 
-@pytest.mark.parametrize('model', [FULL, *(load_wheels(name) for name in names('wheels'))])
+@pytest.mark.parametrize('model', [FULL, *(load_wheels(name) for name in preset_names('wheels'))])
 def test_stepping_gives_the_bits_of_one_call(model: WheelOdometryModel) -> None:
     truth = dance(np.arange(0.0, 6.0, 0.02))
     whole = model.start(4, 'run').measure(truth)

@@ -13,8 +13,7 @@ import pytest
 
 from sim_sensors.motion.scenarios import Circle
 from sim_sensors.wheels.drives import DifferentialWheels
-from sim_sensors.wheels.encoders import Slip
-from sim_sensors.wheels.noise import NoWheelNoise
+from sim_sensors.wheels.encoders import NoWheelNoise, Slip
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 SIGMAS = 4.5

@@ -19,8 +19,7 @@ from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.world.earth import EarthField, Gravity, normal_gravity, wmm_field
 from sim_sensors.world.geodesy import LocalFrame
-from sim_sensors.world.scene import Landmarks, Tags, chessboard
-from sim_sensors.world.world import World, load_world, world_names
+from sim_sensors.world.world import Landmarks, Tags, World, chessboard, load_world, world_names
 
 # WGS84: GM (m^3/s^2), angular rate (rad/s), semi-axes (m); NIMA TR8350.2, tables 3.1 and 3.3.
 GM, OMEGA, A, B = 3986004.418e8, 7292115e-11, 6378137.0, 6356752.3142451793

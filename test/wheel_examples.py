@@ -10,7 +10,7 @@ import numpy as np
 
 from sim_sensors.core import rotations
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.wheels.noise import NoWheelNoise
+from sim_sensors.wheels.encoders import NoWheelNoise
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 

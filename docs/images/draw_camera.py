@@ -15,10 +15,9 @@ from matplotlib.axes import Axes
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.report.style import new_figure, save_png
-from sim_sensors.camera.camera import CameraModel, load_camera
+from sim_sensors.camera.camera import CameraModel, Mismatches, load_camera
 from sim_sensors.camera.features import CameraMeasurement
 from sim_sensors.camera.pose import PoseEstimate
-from sim_sensors.camera.scene import Mismatches
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.world.world import load_world
 

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from sim2real_eval.report.style import new_figure, save_png, tidy
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.gps.fix_states import FIX_STATES
+from sim_sensors.gps.events import FIX_STATES
 from sim_sensors.gps.gps import GpsMeasurement, GpsModel, load_gps
 from sim_sensors.motion.scenarios import Standstill
 
@@ -86,7 +86,7 @@ def draw_states(axes: Axes, model: GpsModel) -> None:
     seconds = 900.0
     fixes = at_rest(model, seconds)
     times = np.arange(len(fixes.status)) / model.rate
-    states = model.states.start(2, 'figure', 'gps').at(times)
+    states = model.states.start(2, 'figure', 'gps').advance(times)
     error = np.hypot(fixes.position_error[:, 0], fixes.position_error[:, 1])
     for state, colour in STATE_COLOURS.items():
         chosen = (states == state) & (fixes.status >= 0)

@@ -28,7 +28,7 @@ from sim2real_eval.study.options import ComparedSensors
 from sim_sensors.core.config_files import file_comment
 from sim_sensors.core.parameters import Parameter, Parameters
 from sim_sensors.core.shipped import config_path
-from sim_sensors.sensor.catalogue import KINDS, has_upstream, kinds, names
+from sim_sensors.sensor.catalogue import KINDS, has_upstream, kinds, preset_names
 from writers import parameters
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +136,7 @@ def _models(word: str) -> list[type[Parameters]]:
 
 def _inherited(model: type[Parameters]) -> set[str]:
     """Return the parameters that all sensors of the kind have, or all of another simulator."""
-    shared = {base for kind in kinds() for base in (kind.base, *kind.base.__mro__)}
+    shared = {base for kind in kinds() for base in (kind, *kind.__mro__)}
     shared |= {base for base in model.__mro__ if base.__name__ in ('UpstreamImu', 'SampledImu')}
     return {
         name
@@ -149,10 +149,7 @@ def _inherited(model: type[Parameters]) -> set[str]:
 def _parts(model: type[Parameters]) -> list[tuple[str, type[Parameters]]]:
     """Return the nested sets that other models do not have."""
     inherited = {
-        part
-        for kind in kinds()
-        if issubclass(model, kind.base)
-        for part in kind.base._nested().values()
+        part for kind in kinds() if issubclass(model, kind) for part in kind._nested().values()
     }
     return [(name, part) for name, part in model._nested().items() if part not in inherited]
 
@@ -187,7 +184,7 @@ def _described(model: type[Parameters]) -> list[str]:
 
 def _presets(kind: str) -> list[str]:
     lines = ['| preset | model | what it is |', '|---|---|---|']
-    for name in names(kind):
+    for name in preset_names(kind):
         model = KINDS.get(kind).load(name)
         own = [model.kind] if len(KINDS.get(kind).models.names(installed=False)) > 1 else []
         own += [getattr(model, part).kind for part in getattr(model, 'varied', ())]

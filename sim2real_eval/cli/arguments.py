@@ -303,11 +303,11 @@ def surroundings(
     A place that is not two or three numbers, an unknown world or model, or a camera that has
     nothing to see is an error.
     """
-    from sim_sensors.camera.scene import Scene
+    from sim_sensors.camera.camera import Scene
     from sim_sensors.sensor.catalogue import KINDS
 
     origin, world = _origin_of(options.origin), world_of(options)
-    if options.camera and (world is None or not len(Scene.of(world))):
+    if options.camera and (world is None or not len(Scene.from_world(world))):
         problem = 'sees nothing; must be given a --world with landmarks, chessboards or tags'
         raise ParameterError('--camera', '', problem)
     chosen = {kind: name for kind in other_kinds() if (name := getattr(options, kind))}

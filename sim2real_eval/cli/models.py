@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sim2real_eval.simulation.twin import Twin
     from sim_sensors.core.parameters import Parameters
     from sim_sensors.core.registry import Registry
-    from sim_sensors.sensor.catalogue import SensorKind
+    from sim_sensors.sensor.sensor import SensorModel
 
 _WIDTH = 150
 
@@ -125,12 +125,12 @@ def _page(name: str) -> str:
             f'  {key} = {getattr(model, key)!r}{one.unit and f"  [{one.unit}]"}  {one.doc}'
             for key, one in model.declared().items()
         ]
-        return '\n'.join([f'{name}: {kind.one} model', inspect.getdoc(model) or '', *rows])
+        return '\n'.join([f'{name}: {kind.noun} model', inspect.getdoc(model) or '', *rows])
     assert problem is not None
     raise problem
 
 
-def _loaded(kind: SensorKind[Any, Any], name: str) -> Parameters | ParameterError:
+def _loaded(kind: type[SensorModel[Any]], name: str) -> Parameters | ParameterError:
     """Return a preset; what is wrong where an optional library is missing."""
     try:
         model: Parameters = kind.load(name)
@@ -224,7 +224,7 @@ def _listed(text: str, kind: str) -> list[str]:
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR
     from sim_sensors.gps.gps import PAPER_MODELS
-    from sim_sensors.sensor.catalogue import names
+    from sim_sensors.sensor.catalogue import preset_names
 
     found: list[str] = []
     words = ('all', REAL_SENSOR, *(['paper'] if kind == 'gps' else []))
@@ -234,12 +234,12 @@ def _listed(text: str, kind: str) -> list[str]:
         if not entry:
             raise ParameterError(where, '', f'{text!r} has an empty entry; remove the extra comma')
         near = did_you_mean(entry, words)
-        if near and entry not in (*words, *names(kind)) and entry.isidentifier():
+        if near and entry not in (*words, *preset_names(kind)) and entry.isidentifier():
             raise ParameterError(where, '', f'{entry!r} is unknown{near}')
         if entries.count(entry) > 1:
             raise ParameterError(where, '', f'{entry!r} is named twice; must be named once')
         if entry == 'all':
-            found += names(kind)
+            found += preset_names(kind)
         elif entry == 'paper' and kind == 'gps':
             found += PAPER_MODELS
         else:

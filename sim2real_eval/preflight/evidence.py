@@ -35,7 +35,7 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
 )
-from sim_sensors.imu.kinematics import IdealMeasurement
+from sim_sensors.imu.imu import IdealMeasurement
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY

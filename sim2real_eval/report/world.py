@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.benches.world import WorldMap
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.world.scene import Landmarks, Tags
+from sim_sensors.world.world import Landmarks, Tags
 from .console import add_words, counted, plain_table
 from .palette import VERMILION
 from .style import figure_legend, new_figure, tidy

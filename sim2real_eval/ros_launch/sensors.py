@@ -129,7 +129,7 @@ def odometry_qos(
         found[f'qos_overrides.{heard}.subscription.reliability'] = 'reliable'
         found[f'qos_overrides.{heard}.subscription.depth'] = _DEPTH
         if kind in KINDS.names():
-            for topic in (KINDS.get(kind).topic, *KINDS.get(kind).beside):
+            for topic in (KINDS.get(kind).topic, *KINDS.get(kind).more_topics):
                 found[f'qos_overrides.{inner}{topic}.publisher.depth'] = _DEPTH
     return found
 

@@ -25,7 +25,7 @@ from sim_sensors.core.measurements import (
     is_absent,
 )
 from sim_sensors.core.scratch import joined
-from sim_sensors.imu.kinematics import IdealMeasurement
+from sim_sensors.imu.imu import IdealMeasurement
 from . import findings
 from .agreement import SeriesAgreement, agreements, grid, median_rate, resample, unwrap, wrap
 from .features import FeatureAgreement, feature_agreement

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.blocks import blocks
 from sim_sensors.core.measurements import Columns, FloatArray
-from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
+from sim_sensors.imu.imu import ExactKinematics, IdealMeasurement
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .twin_maker import TwinMaker

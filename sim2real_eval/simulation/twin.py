@@ -22,9 +22,9 @@ from sim_sensors.core.shared_parameters import mounting_quaternion
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import SensorKind
-from sim_sensors.vision.vision_pose import VISION
-from sim_sensors.wheels.wheel_odometry import WHEELS
+from sim_sensors.sensor.sensor import SensorModel
+from sim_sensors.vision.vision_pose import VisionModel
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 from .findings import NOTHING_SEEN
@@ -32,10 +32,10 @@ from .findings import NOTHING_SEEN
 REAL_SENSOR = 'real'
 """Stands for a recording's own sensor where a model could be named."""
 
-WHEEL_TOPIC = f'/{WHEELS.topic}'
+WHEEL_TOPIC = f'/{WheelOdometryModel.topic}'
 """Where simulated wheel odometry goes, and recorded one is expected."""
 
-VISION_TOPIC = f'/{VISION.topic}'
+VISION_TOPIC = f'/{VisionModel.topic}'
 """Where simulated poses of a camera that sees tags go."""
 
 _SENSORS = (*IDEAL_ROLES, *IDEAL_ROLES.values())
@@ -56,7 +56,7 @@ class Twin:
     others : mapping
         Models of further kinds by the name of the kind: `mag`, `camera` ...
     phrase : str
-        What its models are, in a few words; see `SensorKind.phrase`.
+        What its models are, in a few words; see `SensorModel.phrase`.
     shared_imu : str
         Name of the IMU model where all twins beside it have the same, which labels leave out.
     """
@@ -210,7 +210,7 @@ def with_camera(
     seen = camera.simulate(placed.model, motion, start_ns=placed.start_ns, world=world, **labels)
     frames = seen.features
     # Before the features, as camera_node publishes it: ties of arrival keep the order.
-    info = CameraInfoArray.of(
+    info = CameraInfoArray.from_intrinsics(
         placed.model.intrinsics, frames.stamp_ns, frames.arrival_ns, frames.frame
     )
     recording = recording.with_messages('camera_info', info)
@@ -223,7 +223,7 @@ def with_camera(
 
 def with_topic(
     recording: Recording,
-    kind: SensorKind[Any, Any],
+    kind: type[SensorModel[Any]],
     model: Any,
     motion: Motion,
     world: World,

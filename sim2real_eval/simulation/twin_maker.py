@@ -29,7 +29,8 @@ from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import SensorKind, kinds
+from sim_sensors.sensor.catalogue import kinds
+from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.earth import EarthField
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
@@ -184,7 +185,7 @@ class TwinMaker:
         kept = tuple(note for note in recording.notes if note.subject not in replaced)
         return dataclasses.replace(recording, notes=(*kept, *self.sensor_notes(twin)))
 
-    def _measured(self, kind: SensorKind[Any, Any], placed: Placed, labels: Any) -> MessageArray:
+    def _measured(self, kind: type[SensorModel[Any]], placed: Placed, labels: Any) -> MessageArray:
         """Return the messages of a simulated sensor; twins often have one in common."""
         model = placed.model
         asked = (type(model), model.to_mapping(), placed.start_ns, self.world, labels)
@@ -203,7 +204,7 @@ class TwinMaker:
         self._last[kind.name] = asked, measured
         return measured
 
-    def motion_for(self, kind: SensorKind[Any, Any]) -> Motion:
+    def motion_for(self, kind: type[SensorModel[Any]]) -> Motion:
         """Return the motion that sensors of a kind measure: that of the truth, or as a noise-free
         sensor of that kind measured it.
 

@@ -20,11 +20,11 @@ from sim_sensors.core.parameters import from_variant, to_variant
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import PAPER_MODELS
-from sim_sensors.sensor.catalogue import KINDS, SensorKind, names
+from sim_sensors.sensor.catalogue import KINDS, preset_names
 from sim_sensors.sensor.sensor import SensorModel
 from .entry import Entry
 
-P = TypeVar('P', bound=SensorModel)
+P = TypeVar('P', bound='SensorModel[Any]')
 
 STAND_IN = 'stand_in'
 """Name of the sensors of the demo, which are none of the compared models."""
@@ -106,7 +106,7 @@ def _make_twin(owner: Entry, label: str, entries: Mapping[str, Entry], folder: P
     return Twin(label, gps=models.pop('gps', None), imu=models.pop('imu', None), others=models)
 
 
-def _phrase(kind: SensorKind[Any, Any], entry: Entry, folder: Path) -> str:
+def _phrase(kind: type[SensorModel[Any]], entry: Entry, folder: Path) -> str:
     """Return a short description of a named model; empty for one given by parameters."""
     if not isinstance(entry.value, str) or entry.value in (REAL_SENSOR, STAND_IN):
         return ''
@@ -117,7 +117,7 @@ def _expand_list(entry: Entry, kind: str) -> list[Entry]:
     """Return the entries of a list of models, with `paper` and `all` replaced by their models."""
     models: list[Entry] = []
     for item in entry.items('models') if isinstance(entry.value, list) else [entry]:
-        words = {'all': names(kind), **({'paper': PAPER_MODELS} if kind == 'gps' else {})}
+        words = {'all': preset_names(kind), **({'paper': PAPER_MODELS} if kind == 'gps' else {})}
         values = words.get(str(item.value), [item.value])
         models += [Entry(item.where, item.key, value) for value in values]
     return models
@@ -135,7 +135,7 @@ def _label(entry: Entry) -> str:
     return Entry(entry.where, entry.key, stem.replace(':', '_')).label(REAL_SENSOR)
 
 
-def read_model(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
+def read_model(kind: type[P], entry: Entry, folder: Path) -> P:
     """Return the model that an entry names or describes; paths are relative to `folder`."""
     if isinstance(entry.value, str):
         return _load_model(kind, entry, folder)
@@ -148,7 +148,7 @@ def read_model(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
     return from_variant(kind.models, values, entry.where, entry.key)
 
 
-def _load_model(kind: SensorKind[P, Any], entry: Entry, folder: Path) -> P:
+def _load_model(kind: type[P], entry: Entry, folder: Path) -> P:
     name = entry.text()
     with entry.looked_up():
         if name == STAND_IN:

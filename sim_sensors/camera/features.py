@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a camera with a feature tracker measures, the truth behind it, and lines between features.
-
-Features have a number in each frame, and the place where each was before.
-"""
+"""Messages of a camera with a feature tracker, their truth, and lines between features."""
 
 from __future__ import annotations
 
@@ -21,20 +18,22 @@ _OF_FEATURES = ('ids', 'pixels', 'previous', 'age', 'rays')
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FeatureArray(MessageArray):
-    """Feature tracks, one message per frame; each has its own number of features.
+    """Feature tracks, one message per frame with any number of features.
 
     Features `first[k]` to `first[k + 1] - 1` are those of frame k. Rows with an `age` are the
     correspondences between that frame and the one before.
     """
 
-    first: IntArray  # (n + 1,) where the features of each frame begin, and their number at the end
-    # (m,) Number of the landmark; of a tag's corner see `sim_sensors.camera.scene.FIRST_TAG_ID`
+    first: (
+        IntArray  # (n + 1,) index of the first feature of each frame, then the number of features
+    )
+    # Ids of the landmarks and tag corners, (m,); see `sim_sensors.camera.camera.FIRST_TAG_ID`.
     ids: IntArray
     pixels: FloatArray  # (m, 2) u, v in px, as measured
-    # (m, 2) u, v in px as measured in the frame before; NaN for what was not seen there
+    # Pixels u, v in the previous frame, (m, 2) px; NaN if the feature was not found there.
     previous: FloatArray
-    age: IntArray  # (m,) how many frames in a row it was seen before this one
-    # (m, 2) Undistorted X/Z, Y/Z in the optical frame; NaN where the lens gives none
+    age: IntArray  # (m,) number of consecutive frames before this one in which it was found
+    # Undistorted X/Z, Y/Z in the optical frame, (m, 2); NaN if no ray leads to the pixel.
     rays: FloatArray
 
     def __post_init__(self) -> None:
@@ -50,7 +49,7 @@ class FeatureArray(MessageArray):
             set_array(self, name, np.float64, (count, 2))
 
     def rows(self, k: int) -> slice:
-        """Return where the features of frame k are."""
+        """Return the slice of the features of frame k."""
         return slice(int(self.first[k]), int(self.first[k + 1]))
 
     def take(self, index: ArrayLike | slice) -> FeatureArray:
@@ -58,7 +57,7 @@ class FeatureArray(MessageArray):
         frames = np.arange(len(self))[index if isinstance(index, slice) else np.asarray(index)]
         counts = np.diff(self.first)[frames]
         first = np.concatenate([[0], np.cumsum(counts)])
-        # Row j of what is taken is row j - (its frame's new start) + (its frame's old start).
+        # Row j of the result is row j - (new start of its frame) + (old start of its frame).
         rows = np.arange(first[-1]) + np.repeat(self.first[frames] - first[:-1], counts)
         of_frames = {name: getattr(self, name)[frames] for name in ('stamp_ns', 'arrival_ns')}
         of_rows = {name: getattr(self, name)[rows] for name in _OF_FEATURES}
@@ -83,12 +82,12 @@ ROW = np.dtype(
         ('age', '<u4'),
     ]
 )
-"""One feature: its ray at z = 1 for pictures, and everything that was measured in full."""
+"""One feature of a PointCloud2: its ray at z = 1 in float32, then all fields in full."""
 
-_KINDS = {'<f4': _FLOAT32, '<i4': _INT32, '<f8': _FLOAT64, '<u4': _UINT32}
+_POINT_FIELD_TYPES = {'<f4': _FLOAT32, '<i4': _INT32, '<f8': _FLOAT64, '<u4': _UINT32}
 
 FIELDS: tuple[tuple[str, int, int], ...] = tuple(
-    (name, int(ROW.fields[name][1]), _KINDS[ROW.fields[name][0].str])
+    (name, int(ROW.fields[name][1]), _POINT_FIELD_TYPES[ROW.fields[name][0].str])
     for name in ROW.names or ()
     if ROW.fields is not None
 )
@@ -107,10 +106,10 @@ def feature_rows(features: FeatureArray) -> NDArray[np.void]:
 
 
 def is_dense(rows: NDArray[np.void]) -> bool:
-    """Return whether all numbers of the rows are there, as a PointCloud2 has to tell.
+    """Return whether no number of the rows is NaN, for `is_dense` of a PointCloud2.
 
-    A feature that was not seen in the frame before has no pixel there, and a pixel that the lens
-    sends nothing to has no ray; both are NaN then.
+    The previous pixel is NaN for a feature that was not found in the previous frame; the ray is
+    NaN where no ray leads to the pixel.
     """
     names = ('previous_u', 'previous_v', 'ray_x', 'ray_y')
     return not any(np.isnan(rows[name]).any() for name in names)
@@ -118,8 +117,9 @@ def is_dense(rows: NDArray[np.void]) -> bool:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CameraMessages:
-    """What a camera sends: `features`, one message per frame, and `poses` of the body in the
-    world, one for each frame whose features gave one, stamped alike.
+    """Messages of a camera: features of each frame, and poses of the body in the world.
+
+    A frame whose features determine no pose has none.
     """
 
     features: FeatureArray
@@ -132,24 +132,22 @@ class CameraMeasurement(Measurement[FeatureArray]):
 
     message: ClassVar[type[FeatureArray]] = FeatureArray
 
-    # As in `FeatureArray`
+    # Messages, as in `FeatureArray`.
     first: IntArray
     ids: IntArray
     pixels: FloatArray
     previous: FloatArray
     age: IntArray
     rays: FloatArray
-    true_ids: IntArray  # (m,) what is really at that place: another id than `ids` is a mismatch
-    true_pixels: FloatArray  # (m, 2) where the feature `ids` really is in the image, px
-    has_pose: np.typing.NDArray[np.bool_]  # (n,) whether there is a pose
-    position: FloatArray  # (n, 3) m, of the body in the world; NaN where there is none
-    orientation: FloatArray  # (n, 4) quaternion x y z w, body to world; NaN where there is none
+    true_ids: IntArray  # (m,) id of the feature at the pixel; it differs from `ids` in a mismatch
+    true_pixels: FloatArray  # (m, 2) true pixel of the feature `ids`, px
+    has_pose: np.typing.NDArray[np.bool_]  # (n,) whether the frame has a pose
+    position: FloatArray  # (n, 3) m, of the body in the world; NaN without a pose
+    orientation: FloatArray  # (n, 4) quaternion x y z w, body to world; NaN without a pose
     pose_covariance: FloatArray  # (n, 6, 6) order x y z, rotation about the world's x y z
 
     def true_messages(self, stamp_ns: IntArray, frame: str) -> FeatureArray:
-        """Return what is really at those places, and where the features really are: like
-        `messages`, with the true ids and pixels.
-        """
+        """Return the messages with the true ids and pixels in place of the measured ones."""
         return dataclasses.replace(
             self.messages(stamp_ns, frame), ids=self.true_ids, pixels=self.true_pixels
         )
@@ -158,18 +156,15 @@ class CameraMeasurement(Measurement[FeatureArray]):
         """Return poses of the frames that have one, of the body in the frame named `frame`."""
         rows = np.flatnonzero(self.has_pose)
         names = ('position', 'orientation', 'pose_covariance')
-        own = {name: getattr(self, name)[rows] for name in names}
-        return PoseArray(stamp_ns=stamp_ns[rows], arrival_ns=stamp_ns[rows], frame=frame, **own)
-
-
-# Lines in images: how the noise of their pixels moves the line.
+        arrays = {name: getattr(self, name)[rows] for name in names}
+        return PoseArray(stamp_ns=stamp_ns[rows], arrival_ns=stamp_ns[rows], frame=frame, **arrays)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LineArray:
     """Straight lines in frames of a camera: u cos(angle) + v sin(angle) = distance.
 
-    A lens bends lines: with a distortion these are the chords between their ends.
+    A lens bends lines; these are the chords between their ends.
 
     Examples
     --------
@@ -178,15 +173,15 @@ class LineArray:
     (array([90.]), array([10.]))
     """
 
-    frame: IntArray  # (n,) number of the frame, as in the features
-    ids: IntArray  # (n, 2) of the features at the ends
-    angle: FloatArray  # (n,) of the normal, rad, in [0, pi)
+    frame: IntArray  # (n,) index of the frame
+    ids: IntArray  # (n, 2) ids of the features at the ends
+    angle: FloatArray  # (n,) angle of the normal, rad, in [0, pi)
     distance: FloatArray  # (n,) from pixel (0, 0), with sign, px
     covariance: FloatArray  # (n, 2, 2) of angle and distance: rad^2, rad px, px^2
 
     @classmethod
     def through(cls, first: ArrayLike, second: ArrayLike, noise_std: ArrayLike) -> LineArray:
-        """Return the lines through pixels `(n, 2)` whose u and v have that noise, px.
+        """Return the lines through two pixels each, `(n, 2)`, with the noise `noise_std`, px.
 
         The covariance is to first order, for ends much farther apart than the noise. Equal ends
         give NaN.
@@ -195,13 +190,14 @@ class LineArray:
         along = np.where((a == b).all(axis=1, keepdims=True), np.nan, b - a)
         angle = np.mod(np.arctan2(along[:, 0], -along[:, 1]), np.pi)
         normal = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        # Along the line, as the normal turns: d normal / d angle.
+        # Derivative of the normal by the angle: a unit vector along the line.
         tangent = np.stack([-normal[:, 1], normal[:, 0]], axis=1)
-        at = np.einsum('ni,ni->n', a, tangent)[:, None], np.einsum('ni,ni->n', b, tangent)[:, None]
-        span = at[1] - at[0]
-        # An end that moves along the normal turns the line about the other end.
+        start = np.einsum('ni,ni->n', a, tangent)[:, None]
+        end = np.einsum('ni,ni->n', b, tangent)[:, None]
+        span = end - start
+        # An end that moves along the normal rotates the line about the other end.
         to_angle = np.stack([normal / span, -normal / span], axis=1)
-        to_distance = np.stack([normal * at[1] / span, -normal * at[0] / span], axis=1)
+        to_distance = np.stack([normal * end / span, -normal * start / span], axis=1)
         jacobian = np.stack([to_angle, to_distance], axis=1).reshape(len(along), 2, 4)
         variance = np.broadcast_to(np.asarray(noise_std, dtype=np.float64), 2) ** 2
         covariance = np.einsum('nij,j,nkj->nik', jacobian, np.tile(variance, 2), jacobian)
@@ -215,38 +211,42 @@ class LineArray:
         )
 
     @classmethod
-    def of(cls, features: FeatureArray, pairs: ArrayLike, noise_std: ArrayLike) -> LineArray:
-        """Return the lines between features of the ids `pairs` `(m, 2)`, frame by frame, where
-        both were found.
+    def from_features(
+        cls, features: FeatureArray, pairs: ArrayLike, noise_std: ArrayLike
+    ) -> LineArray:
+        """Return the lines between features with the ids `pairs` `(m, 2)`, frame by frame.
+
+        A line is left out where one of its ends was not found.
         """
-        wanted = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        end_ids = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         frames = np.repeat(np.arange(len(features)), np.diff(features.first))
-        # One number per frame and id, which fits 31 bits.
+        # Unique key of frame and id; an id has 31 bits.
         keys = (frames << 31) + features.ids
         order = np.argsort(keys)
-        sought = (np.arange(len(features)) << 31)[:, None, None] + wanted
-        near = np.searchsorted(keys, sought, sorter=order)
-        rows = np.append(order, 0)[near]
-        seen = np.append(keys, -1)[np.where(near < len(keys), rows, -1)] == sought
-        frame, pair = np.nonzero(seen.all(axis=2))
+        end_keys = (np.arange(len(features)) << 31)[:, None, None] + end_ids
+        position = np.searchsorted(keys, end_keys, sorter=order)
+        rows = np.append(order, 0)[position]
+        is_found = np.append(keys, -1)[np.where(position < len(keys), rows, -1)] == end_keys
+        frame, pair = np.nonzero(is_found.all(axis=2))
         first, last = features.pixels[rows[frame, pair]].swapaxes(0, 1)
         lines = cls.through(first, last, noise_std)
-        return dataclasses.replace(lines, frame=frame, ids=wanted[pair])
+        return dataclasses.replace(lines, frame=frame, ids=end_ids[pair])
 
-    def minus(self, other: LineArray) -> tuple[FloatArray, FloatArray]:
-        """Return by how much angle, rad, and distance, px, of each line `(n,)` are larger.
+    def differences(self, other: LineArray) -> tuple[FloatArray, FloatArray]:
+        """Return the differences to other lines in angle, rad, and distance, px, `(n,)` each.
 
-        A line whose normal lies just below pi is near one just above 0 with the other sign.
+        An angle just below pi is close to one just above 0, with a distance of the other sign.
         """
-        turned = np.round((self.angle - other.angle) / np.pi)
-        sign = np.where(turned == 0.0, 1.0, -1.0)
-        return self.angle - other.angle - turned * np.pi, sign * self.distance - other.distance
+        half_turns = np.round((self.angle - other.angle) / np.pi)
+        sign = np.where(half_turns == 0.0, 1.0, -1.0)
+        angle = self.angle - other.angle - half_turns * np.pi
+        return angle, sign * self.distance - other.distance
 
 
 def edges(boards: Iterable[IntArray]) -> IntArray:
     """Return the ids `(m, 2)` of the ends of all rows and columns of chessboards.
 
-    `boards` are the ids of their corners, `(rows, columns)` each, as `World.chessboards`.
+    `boards` are the ids of the corners, `(rows, columns)` each, as in `World.chessboards`.
 
     Examples
     --------

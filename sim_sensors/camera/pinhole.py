@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pinhole camera with skew and a lens: points in its optical frame to pixels and back.
+"""Pinhole camera with skew and a lens: conversion between points and pixels.
 
-Optical frame (REP-103): z forward, x right, y down. Pixels u to the right, v down; the centre of
-the first pixel is (0, 0), as in OpenCV and ROS, so the image reaches from -0.5 to width - 0.5.
+Optical frame (REP-103): z forward, x right, y down. Pixels: u to the right, v down. The centre of
+the first pixel is (0, 0), as in OpenCV and ROS, so the image extends from -0.5 to width - 0.5.
 """
 
 from __future__ import annotations
@@ -17,12 +17,8 @@ from numpy.typing import NDArray
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, set_array
 from sim_sensors.core.parameters import Parameters, parameter, positive
 
-# Lens distortion with five coefficients: radial k1, k2, k3 and tangential p1, p2.
-#
-# The model of Brown, of the Caltech toolbox (kc = k1, k2, p1, p2, k3), of OpenCV and of
-# ROS
-# (`plumb_bob`): [Ligorio2015], equation 7.
-
+# Newton's method for the undistorted ray: iterations, relative step at which it stops, relative
+# error of an accepted solution.
 _ITERATIONS = 50
 _CONVERGED = 1e-15
 _SOLVED = 1e-12
@@ -30,33 +26,36 @@ _SOLVED = 1e-12
 
 @dataclasses.dataclass(frozen=True)
 class Distortion(Parameters):
-    """Where a lens moves a ray to; rays are X/Z, Y/Z in the optical frame, `(n, 2)`.
+    """Lens distortion of rays X/Z, Y/Z in the optical frame, `(n, 2)`.
 
-    With r^2 = x^2 + y^2 and L = 1 + k1 r^2 + k2 r^4 + k3 r^6::
+    It is the model of Brown, of the Caltech toolbox (kc = k1, k2, p1, p2, k3), of OpenCV and of
+    ROS (`plumb_bob`): [Ligorio2015], equation 7. A ray (x, y), r^2 = x^2 + y^2, is moved to::
+
+        L = 1 + k1 r^2 + k2 r^4 + k3 r^6
 
         xd = L x + 2 p1 x y + p2 (r^2 + 2 x^2)
         yd = L y + p1 (r^2 + 2 y^2) + 2 p2 x y
     """
 
-    k1: float = parameter(0.0, '1', 'Radial, of r^2; negative: barrel.')
-    k2: float = parameter(0.0, '1', 'Radial, of r^4.')
-    p1: float = parameter(0.0, '1', 'Tangential, mainly along y.')
-    p2: float = parameter(0.0, '1', 'Tangential, mainly along x.')
-    k3: float = parameter(0.0, '1', 'Radial, of r^6.')
+    k1: float = parameter(0.0, '1', 'Radial coefficient of r^2; negative: barrel.')
+    k2: float = parameter(0.0, '1', 'Radial coefficient of r^4.')
+    p1: float = parameter(0.0, '1', 'Tangential coefficient, mainly along y.')
+    p2: float = parameter(0.0, '1', 'Tangential coefficient, mainly along x.')
+    k3: float = parameter(0.0, '1', 'Radial coefficient of r^6.')
 
     @functools.cached_property
     def largest_radius(self) -> float:
-        """Radius r up to which r L(r) grows; infinite where it always does.
+        """Radius r up to which r L(r) grows; infinite if it always grows.
 
-        A polynomial that was fitted to an image says nothing beyond, and would show there, folded
-        back into the image, what is far outside.
+        A polynomial that was fitted to an image is not valid beyond. It would fold points far
+        outside the image back into it.
         """
         roots = np.roots([7.0 * self.k3, 5.0 * self.k2, 3.0 * self.k1, 1.0])
         squares = roots.real[(np.abs(roots.imag) < 1e-12) & (roots.real > 0.0)]
         return float(np.sqrt(squares.min())) if len(squares) else np.inf
 
     def valid(self, rays: FloatArray) -> NDArray[np.bool_]:
-        """Return which rays `(n, 2)` the model can tell from all others, `(n,)`."""
+        """Return for which rays `(n, 2)` the model is valid and unique, `(n,)`."""
         x, y = rays[:, 0], rays[:, 1]
         jacobian = self.jacobian(rays)
         grows = jacobian[:, 0, 0] * jacobian[:, 1, 1] - jacobian[:, 0, 1] * jacobian[:, 1, 0] > 0.0
@@ -88,9 +87,9 @@ class Distortion(Parameters):
         return result
 
     def remove(self, distorted: FloatArray) -> FloatArray:
-        """Return the rays `(n, 2)` that `apply` takes to `distorted`, by Newton's method.
+        """Return the rays `(n, 2)` that `apply` maps to `distorted`, by Newton's method.
 
-        A row is NaN where the lens takes no ray to there.
+        A row is NaN if there is no such ray.
         """
         rays = np.array(distorted, dtype=np.float64)
         if not any((self.k1, self.k2, self.p1, self.p2, self.k3)):
@@ -138,10 +137,10 @@ class Intrinsics(Parameters):
         )
 
     def project(self, points: FloatArray) -> FloatArray:
-        """Return pixels `(n, 2)` of points `(n, 3)` m of the optical frame, in the image or not.
+        """Return pixels `(n, 2)`, inside the image or not, of points `(n, 3)` m, optical frame.
 
-        A row is NaN where the point is not in front of the camera or the lens model does not
-        reach that far (`Distortion.largest_radius`).
+        A row is NaN if the point is not in front of the camera or beyond the range of the lens
+        model (`Distortion.largest_radius`).
         """
         rays = np.full((len(points), 2), np.nan)
         front = points[:, 2] > 0.0
@@ -159,7 +158,7 @@ class Intrinsics(Parameters):
         return result
 
     def rays(self, pixels: FloatArray) -> FloatArray:
-        """Return rays X/Z, Y/Z `(n, 2)` of pixels `(n, 2)`; NaN where no ray gets to."""
+        """Return rays X/Z, Y/Z `(n, 2)` of pixels `(n, 2)`; NaN if no ray leads to a pixel."""
         distorted = np.empty((len(pixels), 2))
         distorted[:, 1] = (pixels[:, 1] - self.cy) / self.fy
         distorted[:, 0] = (pixels[:, 0] - self.cx) / self.fx - self.skew * distorted[:, 1]
@@ -187,7 +186,7 @@ class Intrinsics(Parameters):
 
 
 LARGEST = 2**32 - 1
-"""Of the whole numbers of a sensor_msgs/CameraInfo."""
+"""Largest integer of a sensor_msgs/CameraInfo."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -208,8 +207,8 @@ class CameraInfoArray(MessageArray):
         super().__post_init__()
         n, coefficients = len(self), np.shape(self.distortion)[-1]
         for name, shape in {'size': (2,), 'binning': (2,), 'roi': (5,)}.items():
-            whole = set_array(self, name, np.int64, (n, *shape))
-            if ((whole < 0) | (whole > LARGEST)).any():
+            integers = set_array(self, name, np.int64, (n, *shape))
+            if ((integers < 0) | (integers > LARGEST)).any():
                 raise ValueError(f'CameraInfoArray.{name} must be in 0 .. {LARGEST}')
         set_array(self, 'distortion', np.float64, (n, coefficients))
         set_array(self, 'projection', np.float64, (n, 3, 4))
@@ -217,32 +216,32 @@ class CameraInfoArray(MessageArray):
             set_array(self, name, np.float64, (n, 3, 3))
 
     @classmethod
-    def of(
+    def from_intrinsics(
         cls, intrinsics: Intrinsics, stamp_ns: IntArray, arrival_ns: IntArray, frame: str
     ) -> CameraInfoArray:
-        """Return what a monocular camera that never changes tells with each frame."""
+        """Return the messages of a monocular camera with constant intrinsics, one per frame."""
         lens = intrinsics.distortion
         n = len(stamp_ns)
 
-        def every(value: Any) -> NDArray[Any]:
-            return np.broadcast_to(value, (n, *np.shape(value)))
+        def repeat(field: Any) -> NDArray[Any]:
+            return np.broadcast_to(field, (n, *np.shape(field)))
 
         return cls(
             stamp_ns=stamp_ns,
             arrival_ns=arrival_ns,
             frame=frame,
             distortion_model='plumb_bob',
-            size=every([intrinsics.width, intrinsics.height]),
-            distortion=every([lens.k1, lens.k2, lens.p1, lens.p2, lens.k3]),
-            matrix=every(intrinsics.matrix),
-            rectification=every(np.eye(3)),
-            projection=every(np.hstack([intrinsics.matrix, np.zeros((3, 1))])),
-            binning=every([0, 0]),
-            roi=every([0] * 5),
+            size=repeat([intrinsics.width, intrinsics.height]),
+            distortion=repeat([lens.k1, lens.k2, lens.p1, lens.p2, lens.k3]),
+            matrix=repeat(intrinsics.matrix),
+            rectification=repeat(np.eye(3)),
+            projection=repeat(np.hstack([intrinsics.matrix, np.zeros((3, 1))])),
+            binning=repeat([0, 0]),
+            roi=repeat([0] * 5),
         )
 
     def intrinsics(self) -> Intrinsics:
-        """Return the calibration of the first message; unknown distortions count as none."""
+        """Return the calibration of the first message, without a distortion of unknown model."""
         matrix, lens = self.matrix[0], self.distortion[0]
         names = ('k1', 'k2', 'p1', 'p2', 'k3') if self.distortion_model == 'plumb_bob' else ()
         width, height = self.size[0].tolist()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pose a camera makes of the features that it sees, if any."""
+"""Pose of a camera from known points: direct linear transformation and least squares."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -12,19 +13,239 @@ from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.core.rotations import skew
-from .dlt import PLANAR_MINIMUM, CameraPose, dlt_pose, is_planar
 from .pinhole import Intrinsics
 
-# The pose that explains the pixels best: least squares of the reprojection error.
-#
-# With white pixel noise this is the maximum-likelihood pose, and its covariance is the inverse of
-# the information, (J^T W J)^-1 (Hartley and Zisserman, section 5.2).
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CameraPose:
+    """Pose of an optical frame in a scene.
+
+    Attributes
+    ----------
+    position : (3,)
+        Position of the camera, m.
+    rotation : (3, 3)
+        Rotation matrix, optical frame to scene.
+    covariance : (6, 6)
+        Covariance of x, y, z and a small rotation about the x, y, z axes of the scene, as in ROS;
+        m^2, m rad, rad^2.
+    """
+
+    position: FloatArray
+    rotation: FloatArray
+    covariance: FloatArray
+
+    def depths(self, points: FloatArray) -> FloatArray:
+        """Return the depths of points `(n, 3)` of the scene in front of the camera, `(n,)` m."""
+        return (points - self.position) @ self.rotation[:, 2]
+
+    def body_pose(self, offset: FloatArray, rotation: FloatArray) -> CameraPose:
+        """Return the pose of the body that carries the camera at `offset` `(3,)` m.
+
+        `rotation` `(3, 3)` takes vectors of the optical frame to the body. Both are exact.
+        """
+        body_rotation = self.rotation @ rotation.T
+        arm = body_rotation @ offset
+        # p_body = p - R l: a rotation by d moves the body by -d x (R l) = [R l]x d.
+        change = np.eye(6)
+        change[:3, 3:] = skew(arm[None])[0]
+        return CameraPose(self.position - arm, body_rotation, change @ self.covariance @ change.T)
+
+
+# Direct linear transformation, planar and general: [Hartley2004], sections 4.1 (homography), 4.4
+# (normalisation), 7.1 (camera matrix). The covariance is that of the estimate itself, to first
+# order in the pixel noise; it is larger than that of least squares.
+
+PLANAR_MINIMUM = 4
+_GENERAL_MINIMUM = 6
+# Ratio of thickness to extent below which a scene is a plane.
+_PLANE = 1e-6
+# Ratio below which it may be treated as one: the camera matrix is then nearly undetermined, and
+# the pose from the nearest plane may be better.
+_SLAB = 0.2
+# Smallest singular value, relative to the largest, of a system with one solution.
+_DEGENERATE = 1e-8
+# Step of the numerical derivative of a pose by the entries of a matrix of norm 1.
+_STEP = 1e-6
+
+
+def is_planar(points: FloatArray, *, nearly: bool = False) -> bool:
+    """Return whether points `(n, 3)`, n >= 3, are in one plane.
+
+    If `nearly`, the thickness may be a fifth of the extent.
+    """
+    extent = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    return bool(extent[2] <= (_SLAB if nearly else _PLANE) * extent[0])
+
+
+def dlt_pose(
+    points: FloatArray, rays: FloatArray, ray_covariance: FloatArray | None = None
+) -> CameraPose:
+    """Estimate the pose of a camera by the direct linear transformation.
+
+    Four or more points in one plane use the homography of that plane; six or more other points use
+    the camera matrix. Points near a plane use both, and the pose with the smaller error is kept.
+
+    Parameters
+    ----------
+    points : (n, 3)
+        Points of the scene, m.
+    rays : (n, 2)
+        Undistorted X/Z, Y/Z of the points in the optical frame; see `Intrinsics.rays`.
+    ray_covariance : (n, 2, 2), optional
+        Covariance of each ray. By default the covariance of the pose is zero.
+
+    Raises
+    ------
+    SensorError
+        When there are too few points, or they do not determine the pose (points on a line, for
+        instance).
+    """
+    count = len(points)
+    is_finite = bool(np.isfinite(rays).all() and np.isfinite(points).all())
+    planar = is_finite and count >= PLANAR_MINIMUM and is_planar(points)
+    if not is_finite or count < (PLANAR_MINIMUM if planar else _GENERAL_MINIMUM):
+        raise SensorError(
+            f'a pose from {count} points; needs at least {PLANAR_MINIMUM} in a plane or '
+            f'{_GENERAL_MINIMUM} not in a plane, with finite coordinates'
+        )
+    if planar or not is_planar(points, nearly=True):
+        return _linear_pose(points, rays, ray_covariance, planar)
+    poses = []
+    for as_plane in (True, False):
+        with contextlib.suppress(SensorError):
+            poses.append(_linear_pose(points, rays, ray_covariance, as_plane))
+    if not poses:
+        raise SensorError('the points do not determine the pose; must not be on a line')
+    return min(poses, key=lambda pose: _misfit(pose, points, rays))
+
+
+def _misfit(pose: CameraPose, points: FloatArray, rays: FloatArray) -> float:
+    """Return the sum of squared ray errors; infinite if a point is behind the camera."""
+    local = (points - pose.position) @ pose.rotation
+    if not (local[:, 2] > 0.0).all():
+        return np.inf
+    return float(np.sum((local[:, :2] / local[:, 2:] - rays) ** 2))
+
+
+def _linear_pose(
+    points: FloatArray, rays: FloatArray, ray_covariance: FloatArray | None, planar: bool
+) -> CameraPose:
+    """Return the pose by the homography of the nearest plane, or by the camera matrix."""
+    count = len(points)
+    centre = points.mean(axis=0)
+    # Axes of the scene: the first two span the plane where there is one; right-handed.
+    axes = np.linalg.svd(points - centre, full_matrices=False)[2]
+    axes[2] = np.cross(axes[0], axes[1])
+    local = (points - centre) @ axes.T
+    local = local[:, :2] if planar else local
+    size = _mean_norm(local)
+    middle = rays.mean(axis=0)
+    spread = _mean_norm(rays - middle)
+    if not (size > 0.0 and spread > 0.0):
+        raise SensorError('a pose from points that coincide; needs different points')
+    world = np.column_stack([local / size, np.ones(count)])
+    image = (rays - middle) / spread
+    columns = world.shape[1]
+    system = _equations(world, image)
+    # Four points of a plane give fewer equations than entries, so all rows of `right` are needed.
+    _, values, right = np.linalg.svd(system, full_matrices=len(system) < 3 * columns)
+    if values[3 * columns - 2] <= _DEGENERATE * values[0]:
+        raise SensorError('the points do not determine the pose; must not be on a line')
+    undo = np.array([[spread, 0.0, middle[0]], [0.0, spread, middle[1]], [0.0, 0.0, 1.0]])
+    entries = right[3 * columns - 1]
+
+    def poses_from_entries(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return positions and rotations, optical frame to scene, of rows of entries."""
+        matrices = undo @ stack.reshape(-1, 3, columns)
+        matrices[:, :, :-1] /= size
+        rotation, shift = (
+            _decompose_homographies(matrices) if planar else _decompose_cameras(matrices)
+        )
+        rotations = np.swapaxes(rotation @ axes, 1, 2)
+        return centre - np.einsum('kij,kj->ki', rotations, shift), rotations
+
+    # A matrix and its negative are the same camera; choose the sign with the points in front.
+    if ((undo[2] @ entries.reshape(3, columns)) @ world.T).sum() < 0.0:
+        entries = -entries
+    position, rotation = (array[0] for array in poses_from_entries(entries[None]))
+    pose = CameraPose(position, rotation, np.zeros((6, 6)))
+    if not (pose.depths(points) > 0.0).all():
+        raise SensorError('some points are behind the camera; all must be in front of it')
+    if ray_covariance is None:
+        return pose
+    # The system times the entries is zero. A change of a ray therefore changes the entries by
+    # minus the pseudo-inverse times the change of the system, which is minus the depth times that
+    # of the ray.
+    depth = world @ entries.reshape(3, columns)[2]
+    left, values, right = np.linalg.svd(system, full_matrices=False)
+    last = 3 * columns - 1
+    inverse = (right[:last].T / values[:last]) @ left[:, :last].T
+    by_ray = inverse.reshape(-1, count, 2) * (depth / spread)[:, None]
+    noise = np.einsum('ani,nij,bnj->ab', by_ray, ray_covariance, by_ray)
+    steps = _STEP * np.eye(3 * columns)
+    position_up, rotation_up = poses_from_entries(entries + steps)
+    position_down, rotation_down = poses_from_entries(entries - steps)
+    slope = np.empty((6, 3 * columns))
+    slope[:3] = (position_up - position_down).T
+    turn = (rotation_up - rotation_down) @ rotation.T
+    slope[3:] = 0.5 * np.stack(
+        [
+            turn[:, 2, 1] - turn[:, 1, 2],
+            turn[:, 0, 2] - turn[:, 2, 0],
+            turn[:, 1, 0] - turn[:, 0, 1],
+        ]
+    )
+    slope /= 2.0 * _STEP
+    return CameraPose(position, rotation, slope @ noise @ slope.T)
+
+
+def _equations(world: FloatArray, image: FloatArray) -> FloatArray:
+    """Return the homogeneous equations of the entries, `(2 n, 3 c)`, two rows for each point."""
+    count, columns = world.shape
+    system = np.zeros((count, 2, 3 * columns))
+    system[:, 0, :columns] = world
+    system[:, 1, columns : 2 * columns] = world
+    system[:, :, 2 * columns :] = -image[:, :, None] * world[:, None, :]
+    return system.reshape(2 * count, 3 * columns)
+
+
+def _decompose_homographies(homographies: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return rotations and translations, plane to camera, of homographies `(k, 3, 3)`."""
+    first, second = homographies[:, :, 0], homographies[:, :, 1]
+    scale = 0.5 * (np.linalg.norm(first, axis=1) + np.linalg.norm(second, axis=1))
+    first, second = first / scale[:, None], second / scale[:, None]
+    near = np.stack([first, second, np.cross(first, second)], axis=2)
+    return _nearest_rotations(near)[0], homographies[:, :, 2] / scale[:, None]
+
+
+def _decompose_cameras(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return rotations and translations, scene to camera, of matrices `(k, 3, 4)`."""
+    turn, values = _nearest_rotations(matrices[:, :, :3])
+    return turn, matrices[:, :, 3] / values.mean(axis=1)[:, None]
+
+
+def _nearest_rotations(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the nearest rotations to matrices `(k, 3, 3)`, and the singular values `(k, 3)`."""
+    left, values, right = np.linalg.svd(matrices)
+    sign = np.sign(np.linalg.det(left @ right))
+    left[:, :, 2] *= sign[:, None]
+    return left @ right, values
+
+
+def _mean_norm(vectors: FloatArray) -> float:
+    return float(np.linalg.norm(vectors, axis=1).mean())
+
+
+# Least squares of the reprojection error. For white pixel noise this is the maximum-likelihood
+# pose, and its covariance is the inverse of the information, (J^T W J)^-1 ([Hartley2004], section
+# 5.2).
 
 _ITERATIONS = 30
 _HALVINGS = 12
-# Of what a step would still save, against the cost: a millionth of a deviation; and of nothing.
+# Relative and absolute cost reduction below which the iteration stops; a millionth of a deviation.
 _CONVERGED = 1e-13
-_NOTHING = 1e-22
+_NEGLIGIBLE = 1e-22
 
 
 def refined_pose(
@@ -36,44 +257,58 @@ def refined_pose(
 ) -> CameraPose:
     """Return the pose near `pose` with the least sum of squared reprojection errors.
 
-    Points `(n, 3)` m of the scene, n >= 3, are seen at pixels `(n, 2)` with standard deviations
-    `std` `(2,)` px, > 0, along u and v. What is told as covariance is proportional to its square;
-    the pose depends on its ratio, and not on the covariance of `pose`. Points of a plane that are
-    far away for their extent are explained nearly as well by the plane tilted the other way; that
-    pose is tried as well, and the better one taken.
+    A small or distant plane that is tilted the other way has nearly the same pixels. For points
+    near a plane that pose is tried too, and the better one is returned.
 
-    Raises SensorError when the points leave the pose open, or `pose` does not see all of them.
+    Parameters
+    ----------
+    pose : CameraPose
+        Initial pose; its covariance is not used.
+    points : (n, 3)
+        Points of the scene, m, n >= 3.
+    pixels : (n, 2)
+        Their pixels.
+    intrinsics : Intrinsics
+        Calibration of the camera.
+    std : (2,)
+        Standard deviations of the pixels along u and v, px, > 0. The covariance of the result is
+        proportional to their square.
+
+    Raises
+    ------
+    SensorError
+        When the points do not determine the pose, or not all are in front of the initial one.
     """
-    sight = _Sight(points, pixels, intrinsics, std)
-    best, cost = sight.descend(pose)
+    reprojection = _Reprojection(points, pixels, intrinsics, std)
+    best, cost = reprojection.minimise(pose)
     if is_planar(points, nearly=True):
-        other, other_cost = sight.descend(_mirrored(best, points))
+        other, other_cost = reprojection.minimise(_mirror_pose(best, points))
         if other_cost < cost:
             best, cost = other, other_cost
     if not np.isfinite(cost):
-        raise SensorError('the pose to begin with does not see all points')
-    jacobian = sight.residuals(best)[1]
+        raise SensorError('the initial pose does not see all points; needs a better one')
+    jacobian = reprojection.residuals(best)[1]
     information = jacobian.T @ jacobian
-    # Metres and radians are made comparable before it is judged whether it can be inverted.
+    # Scaling makes metres and radians comparable before the condition is tested.
     scale = 1.0 / np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
     scaled = information * scale[:, None] * scale
     if not np.linalg.cond(scaled) < 1e14:
-        raise SensorError('the points leave the pose open; must not be on a line')
+        raise SensorError('the points do not determine the pose; must not be on a line')
     covariance = np.linalg.inv(scaled) * scale[:, None] * scale
     return dataclasses.replace(best, covariance=0.5 * (covariance + covariance.T))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Sight:
-    """Points of a scene and where they are seen; as of `refined_pose`."""
+class _Reprojection:
+    """Least-squares problem of `refined_pose`."""
 
     points: FloatArray
     pixels: FloatArray
     intrinsics: Intrinsics
     std: FloatArray
 
-    def descend(self, pose: CameraPose) -> tuple[CameraPose, float]:
-        """Gauss-Newton with steps halved until they help; return the pose and its cost."""
+    def minimise(self, pose: CameraPose) -> tuple[CameraPose, float]:
+        """Return the pose and the cost of Gauss-Newton steps, halved until the cost falls."""
         residuals, jacobian = self.residuals(pose)
         cost = float(residuals @ residuals)
         if not np.isfinite(cost):
@@ -81,23 +316,23 @@ class _Sight:
         for _ in range(_ITERATIONS):
             solution = np.linalg.lstsq(jacobian, residuals, rcond=None)[0]
             step = -np.asarray(solution, dtype=np.float64)
-            saved = jacobian @ step
-            if saved @ saved <= _CONVERGED * cost + _NOTHING:
+            change = jacobian @ step
+            if change @ change <= _CONVERGED * cost + _NEGLIGIBLE:
                 break
             for _ in range(_HALVINGS):
-                tried = _moved(pose, step)
-                tried_residuals, tried_jacobian = self.residuals(tried)
-                tried_cost = float(tried_residuals @ tried_residuals)
-                if tried_cost <= cost:
+                new_pose = _apply_step(pose, step)
+                new_residuals, new_jacobian = self.residuals(new_pose)
+                new_cost = float(new_residuals @ new_residuals)
+                if new_cost <= cost:
                     break
                 step *= 0.5
             else:
                 return pose, cost
-            pose, residuals, jacobian, cost = tried, tried_residuals, tried_jacobian, tried_cost
+            pose, residuals, jacobian, cost = new_pose, new_residuals, new_jacobian, new_cost
         return pose, cost
 
     def residuals(self, pose: CameraPose) -> tuple[FloatArray, FloatArray]:
-        """Return weighted residuals `(2 n,)`, and their derivative by position and rotation."""
+        """Return weighted residuals `(2 n,)` and their derivative by the pose, `(2 n, 6)`."""
         offset = self.points - pose.position
         local = offset @ pose.rotation
         residuals = (self.intrinsics.project(local) - self.pixels) / self.std
@@ -106,21 +341,21 @@ class _Sight:
         by_point[:, 0, 0] = by_point[:, 1, 1] = 1.0 / local[:, 2]
         by_point[:, :, 2] = -rays / local[:, 2:]
         by_point = self.intrinsics.ray_jacobian(rays) @ by_point @ pose.rotation.T
-        # Rotated by d, the point is seen at R^T (offset - d x offset).
+        # A rotation of the camera by d takes the point to R^T (offset - d x offset).
         jacobian = np.concatenate([-by_point, by_point @ skew(offset)], axis=2)
         return residuals.reshape(-1), (jacobian / self.std[:, None]).reshape(-1, 6)
 
 
-def _moved(pose: CameraPose, step: FloatArray) -> CameraPose:
-    turned = Rotation.from_rotvec(step[3:]).as_matrix() @ pose.rotation
-    return dataclasses.replace(pose, position=pose.position + step[:3], rotation=turned)
+def _apply_step(pose: CameraPose, step: FloatArray) -> CameraPose:
+    rotation = Rotation.from_rotvec(step[3:]).as_matrix() @ pose.rotation
+    return dataclasses.replace(pose, position=pose.position + step[:3], rotation=rotation)
 
 
-def _mirrored(pose: CameraPose, points: FloatArray) -> CameraPose:
-    """Return the pose that sees the plane of the points tilted the other way.
+def _mirror_pose(pose: CameraPose, points: FloatArray) -> CameraPose:
+    """Return the pose for which the plane of the points is tilted the other way.
 
-    The scene is turned by half a turn about its normal and then about the line of sight: a point
-    keeps its place across the line of sight and takes the opposite one along it.
+    The scene is rotated by 180 degrees about its normal and then about the line of sight. A point
+    keeps its position across the line of sight and takes the opposite one along it.
     """
     centre = points.mean(axis=0)
     normal = np.linalg.svd(points - centre, full_matrices=False)[2][2]
@@ -133,28 +368,26 @@ def _mirrored(pose: CameraPose, points: FloatArray) -> CameraPose:
 
 @dataclasses.dataclass(frozen=True)
 class PoseEstimate(Parameters):
-    """How the pose is estimated from the features, whose places in the world are known."""
+    """Estimation of the pose from features at known positions in the world."""
 
     method: str = parameter(
         'refined',
         '',
         'dlt: direct linear transformation; refined: least squares of the reprojection error, '
-        'begun there; none: no pose.',
+        'started from dlt; none: no pose.',
         choices=('none', 'dlt', 'refined'),
     )
     stated_std: float = non_negative(
-        0.0, 'px', 'Pixel noise that the covariance is propagated from; 0: that of the camera.'
+        0.0, 'px', 'Pixel noise assumed for the stated covariance; 0: that of the camera.'
     )
     fewest: int = parameter(
-        PLANAR_MINIMUM, '1', 'No pose from fewer features.', minimum=PLANAR_MINIMUM
+        PLANAR_MINIMUM, '1', 'Fewest features for a pose.', minimum=PLANAR_MINIMUM
     )
     largest_residual: float = non_negative(
-        0.0,
-        'px',
-        'No pose where the root mean square of the reprojection errors is larger; 0: no limit.',
+        0.0, 'px', 'Largest root mean square of the reprojection errors of a pose; 0: no limit.'
     )
 
-    def of(
+    def estimate(
         self,
         points: FloatArray,
         pixels: FloatArray,
@@ -162,10 +395,10 @@ class PoseEstimate(Parameters):
         intrinsics: Intrinsics,
         std: FloatArray,
     ) -> CameraPose | None:
-        """Return the pose of the optical frame; None where the features do not give one.
+        """Return the pose of the optical frame; None where the features do not determine one.
 
-        Features are at `points` `(n, 3)` m of the world and measured at `pixels` `(n, 2)`, whose
-        deviations along u and v are `std` `(2,)`; `rays` are undistorted. Intrinsics are known.
+        `points` `(n, 3)` m are the features in the world, `pixels` `(n, 2)` their measurements
+        with the deviations `std` `(2,)` along u and v, and `rays` `(n, 2)` the undistorted rays.
         """
         usable = np.isfinite(rays).all(axis=1)
         if self.method == 'none' or usable.sum() < self.fewest:
@@ -175,17 +408,17 @@ class PoseEstimate(Parameters):
         try:
             pose = dlt_pose(points, rays, _ray_covariance(intrinsics, rays, stated))
             if self.method == 'refined':
-                # Without noise all weights do, and nothing is uncertain.
-                known = bool((stated > 0.0).all())
-                weight = stated if known else np.ones(2)
+                # If there is no noise, any weight will do and the covariance is zero.
+                has_noise = bool((stated > 0.0).all())
+                weight = stated if has_noise else np.ones(2)
                 pose = refined_pose(pose, points, pixels, intrinsics, weight)
-                if not known:
+                if not has_noise:
                     pose = dataclasses.replace(pose, covariance=np.zeros((6, 6)))
         except SensorError:
             return None
         if self.largest_residual > 0.0:
-            seen = intrinsics.project((points - pose.position) @ pose.rotation)
-            if not np.sqrt(np.mean((seen - pixels) ** 2)) <= self.largest_residual:
+            reprojected = intrinsics.project((points - pose.position) @ pose.rotation)
+            if not np.sqrt(np.mean((reprojected - pixels) ** 2)) <= self.largest_residual:
                 return None
         return pose
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Satellite positioning: true motion in, fixes with errors and a stated covariance out.
 
-The error of the position and the covariance that is stated are independent parts of a model, so
-that every error can be given with every covariance; models of equal error and labels share every
-bit of their positions.
+The error of the position and the stated covariance are independent parts of a model, so every
+error can be combined with every covariance. Models with the same error and labels have the same
+positions, bit by bit.
 """
 
 from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -30,17 +30,16 @@ from sim_sensors.core.registry import Registry
 from sim_sensors.core.shared_parameters import Axes, axes, latency, lever_arm, placed, sample_rate
 from sim_sensors.motion.ideal import SurveyedMotion
 from sim_sensors.noise.electronics import Decay
-from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
-from .events import Jamming, Spoofing
-from .fix_states import FixStates, Outages, SilentChannel
+from .events import FixStates, Jamming, Outages, SilentChannel, Spoofing
 from .position_noise import POSITION_NOISES, NoNoise, PositionNoise
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Trajectory
+    from sim_sensors.motion.trajectory import Motion, Trajectory
     from sim_sensors.sensor.delivery import Channel
+    from sim_sensors.world.world import World
     from .events import BoolArray
 
 # sensor_msgs/NavSatFix position_covariance_type.
@@ -48,33 +47,34 @@ COVARIANCE_TYPES = {'unknown': 0, 'approximated': 1, 'diagonal_known': 2, 'known
 
 
 class CovarianceSource(Protocol):
-    """Covariance with its state."""
+    """Source of stated covariances, with its state."""
 
     def advance(self, dt: FloatArray) -> FloatArray:
-        """Return the variances east, north, up of the next fixes, `(n, 3)` m^2; `dt` `(n,)` s is
-        the time since the fix before, 0 for the first.
+        """Return the variances east, north, up of the next fixes, `(n, 3)` m^2.
+
+        `dt` `(n,)` s is the time since the previous fix, 0 for the first.
         """
 
 
-def _type(default: str) -> Any:
+def _covariance_type(default: str) -> Any:
     doc = 'position_covariance_type of the message.'
     return parameter(default, '', doc, choices=tuple(COVARIANCE_TYPES), read_only=True)
 
 
 @dataclasses.dataclass(frozen=True)
 class PositionCovariance(Parameters, abc.ABC):
-    """Covariance that a GPS states: parameters that start a source of variances."""
+    """Base of the covariances that a GPS states."""
 
-    type: str = _type('unknown')
+    type: str = _covariance_type('unknown')
 
     @abc.abstractmethod
     def start(self) -> CovarianceSource:
-        """Return the source with its state."""
+        """Return the source of variances."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ZeroCovariance(PositionCovariance):
-    """A matrix of zeros, as all Ch models send; robot_localization takes it as 1e-9 m^2.
+    """Matrix of zeros, as all Ch models send; robot_localization takes it as 1e-9 m^2.
 
     Readers take zeros as `unknown`. Chrono's current ROS code sends type 2 and calls it
     approximated; in NavSatFix 1 is approximated and 2 is diagonal known.
@@ -84,28 +84,28 @@ class ZeroCovariance(PositionCovariance):
 
     def start(self) -> CovarianceSource:
         """Return zeros."""
-        return _Fixed(np.zeros(3))
+        return _FixedVariance(np.zeros(3))
 
 
 @dataclasses.dataclass(frozen=True)
 class ConstantCovariance(PositionCovariance):
-    """The same diagonal at every fix; it is consistent if it equals that of the noise."""
+    """Same diagonal at every fix; it is consistent if it equals the variance of the noise."""
 
     kind: ClassVar[str] = 'constant'
 
-    type: str = _type('diagonal_known')
+    type: str = _covariance_type('diagonal_known')
     std: Axes = axes('m', 'Stated standard deviation (east, north, up).', 0.03, minimum=0.0)
 
     def start(self) -> CovarianceSource:
         """Return the squares of `std`."""
-        return _Fixed(np.asarray(self.std) ** 2)
+        return _FixedVariance(np.asarray(self.std) ** 2)
 
 
 @dataclasses.dataclass(frozen=True)
 class HdopCovariance(PositionCovariance):
-    """AirSim's covariance, which converges like a first-order low pass.
+    """Covariance of AirSim, which converges like a first-order low pass.
 
-    The positions do not change: AirSim reports the true position with an accuracy that converges.
+    The positions are not affected: AirSim reports true positions with an accuracy that converges.
     Exact at every step, with t since the first fix, which has hdop_initial::
 
         hdop[k+1] = a hdop[k] + (1 - a) hdop_limit,   a = exp(-dt / time_constant)
@@ -120,9 +120,9 @@ class HdopCovariance(PositionCovariance):
     - `airsim_code` and `airsim_docs` are AirSim itself with the defaults of its code (from HDOP
       100) and of its documentation (from 25). They run at 50 Hz, 0.2 s late, and are silent for
       the first second, during which the HDOP already converges.
-    - k = 0.02 m is nmea_navsat_driver's value for an RTK fix. That driver's vertical variance is
-      (4 k hdop)^2 (`vertical_factor: 4`); the paper's port has 2.
-    - AirSim computes an EPV and never uses it; it is left out.
+    - k = 0.02 m is the value of nmea_navsat_driver for an RTK fix. The vertical variance of that
+      driver is (4 k hdop)^2 (`vertical_factor: 4`); the paper's port has 2.
+    - AirSim computes an EPV and never uses it, so it is left out.
 
     References
     ----------
@@ -131,7 +131,7 @@ class HdopCovariance(PositionCovariance):
 
     kind: ClassVar[str] = 'airsim'
 
-    type: str = _type('approximated')
+    type: str = _covariance_type('approximated')
     hdop_initial: float = non_negative(100.0, '1', 'HDOP at the first fix.', read_only=True)
     hdop_limit: float = non_negative(0.85, '1', 'HDOP after a long time.')
     time_constant: float = positive(12.4, 's', 'Time constant of the convergence.')
@@ -140,10 +140,10 @@ class HdopCovariance(PositionCovariance):
 
     def start(self) -> CovarianceSource:
         """Return the low pass at `hdop_initial`."""
-        return _Hdop(self)
+        return _HdopVariance(self)
 
 
-class _Fixed:
+class _FixedVariance:
     def __init__(self, variance: FloatArray) -> None:
         self._variance = variance
 
@@ -151,7 +151,7 @@ class _Fixed:
         return np.array(np.broadcast_to(self._variance, (len(dt), 3)))
 
 
-class _Hdop:
+class _HdopVariance:
     def __init__(self, parameters: HdopCovariance) -> None:
         self._hdop = Decay(
             parameters.hdop_initial, parameters.hdop_limit, parameters.time_constant
@@ -171,30 +171,31 @@ PAPER_MODELS = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GpsMeasurement(Measurement[FixArray]):
-    """What a GPS reports, and the error in it."""
+    """Measurement of a GPS, and the error in it."""
 
     message: ClassVar[type[FixArray]] = FixArray
 
-    # As in `sim_sensors.core.measurements.FixArray`
+    # Messages, as in `sim_sensors.core.measurements.FixArray`.
     latitude: FloatArray
     longitude: FloatArray
     altitude: FloatArray
     position_covariance: FloatArray
-    covariance_type: int  # NavSatFix position_covariance_type of what is a fix
-    # (n, 3) Error that the positions have, m, east-north-up of the local frame
+    covariance_type: int  # NavSatFix position_covariance_type of rows with a fix
+    # Error of the positions, (n, 3) m, east-north-up of the local frame.
     position_error: FloatArray
-    # (n,) NavSatFix status; negative: no fix, the last one is repeated (NaN before the first)
+    # NavSatFix status, (n,); without a fix it is negative and the last position is repeated (NaN
+    # before the first fix).
     status: IntArray
 
     @property
     def position_covariance_type(self) -> IntArray:
-        """That of each message, `(n,)`: unknown where there is no fix."""
+        """NavSatFix position_covariance_type of each message, `(n,)`; unknown without a fix."""
         return np.where(self.status < 0, COVARIANCE_TYPES['unknown'], self.covariance_type)
 
 
 @dataclasses.dataclass(frozen=True)
-class GpsModel(SensorModel, VariedParameters):
-    """A GPS: an error of the position and a covariance that is stated for it.
+class GpsModel(SensorModel[FixArray], VariedParameters):
+    """GPS receiver: an error of the position and a stated covariance.
 
     Examples
     --------
@@ -208,6 +209,15 @@ class GpsModel(SensorModel, VariedParameters):
         'noise': POSITION_NOISES,
         'covariance': POSITION_COVARIANCES,
     }
+    name: ClassVar[str] = 'gps'
+    noun: ClassVar[str] = 'a GPS'
+    preset: ClassVar[str] = 'ch_gauss'
+    topic: ClassVar[str] = 'gps/fix'
+    message: ClassVar[str] = 'sensor_msgs/msg/NavSatFix'
+    node: ClassVar[str] = 'gps_node'
+    ideal: ClassVar[Callable[..., Motion] | None] = SurveyedMotion
+    ideal_topic: ClassVar[str] = 'ground_truth/fix'
+    ideal_values: ClassVar[tuple[str, ...]] = ('latitude', 'longitude', 'altitude')
 
     rate: float = sample_rate(10.0, 'Fixes per second.')
     frame_id: str = parameter('gps_link', '', 'Frame of the messages.', read_only=True)
@@ -216,7 +226,7 @@ class GpsModel(SensorModel, VariedParameters):
     geodesy: str = parameter(
         'wgs84',
         '',
-        'How metres become degrees: on the ellipsoid, or as a simulator does it.',
+        'Conversion from metres to degrees: that of WGS84, or that of a simulator.',
         choices=GEODESIES,
     )
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
@@ -231,17 +241,22 @@ class GpsModel(SensorModel, VariedParameters):
         """Return the model with its antenna at `translation` `(3,)` m in the body."""
         return placed(self, translation)
 
+    @staticmethod
+    def surroundings(world: World) -> dict[str, Any]:
+        """Return the keyword arguments that `start` takes from a world."""
+        return {'frame': world.frame}
+
     def start(
         self, seed: int, run: str, sensor: str = 'gps', *, frame: LocalFrame = DEFAULT_ORIGIN
     ) -> GpsSensor:
         """Switch a receiver on; see `SensorModel.start`.
 
-        `frame` says where on the Earth the positions of the motion are.
+        `frame` is the local frame of the positions of the motion on the Earth.
         """
         return GpsSensor(self, seed, run, sensor, frame)
 
     def channel(self, seed: int, run: str, sensor: str) -> Channel:
-        """Return what carries the messages of the receiver that `start` gives."""
+        """Return the channel of one receiver, which is silent in silent outages."""
         channel = super().channel(seed, run, sensor)
         if not (self.outages.silent and self.outages.any):
             return channel
@@ -249,7 +264,7 @@ class GpsModel(SensorModel, VariedParameters):
 
 
 class GpsSensor(Sensor[GpsMeasurement]):
-    """A GPS that is switched on: a model and its state. Made by `GpsModel.start`.
+    """GPS that is switched on: a model and its state. Made by `GpsModel.start`.
 
     The first fix has the initial state: no walked error, the initial HDOP.
     """
@@ -270,11 +285,11 @@ class GpsSensor(Sensor[GpsMeasurement]):
         self._spoofing = model.spoofing.start(*labels) if model.spoofing.any else None
         self._first: float | None = None
         self._fix: FloatArray = np.full(3, np.nan)
-        self._error = self._from_noise('value', getattr(self._noise, 'value', None), (3,))
+        self._error = self._checked('value', getattr(self._noise, 'value', None), (3,))
 
     @property
     def position_error(self) -> FloatArray:
-        """Error of the latest fix, `(3,)` m, east-north-up; that of the noise before the first."""
+        """Error of the latest fix, `(3,)` m, east-north-up; before the first that of the noise."""
         return self._error
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> GpsMeasurement:
@@ -282,25 +297,25 @@ class GpsSensor(Sensor[GpsMeasurement]):
         if len(times) and self._first is None:
             self._first = float(times[0])
         elapsed = times - (self._first or 0.0)
-        state = self._states.at(elapsed)
+        state = self._states.advance(elapsed)
         status = np.asarray(self.model.states.status).astype(np.int64)[state]
-        status[self._outages.at(elapsed)] = -1
+        status[self._outages.is_active(elapsed)] = -1
         antenna = truth.at_lever_arm(np.asarray(self.model.lever_arm)).position
-        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._from_noise(
+        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._checked(
             'advance(dt)', self._noise.advance(dt), (len(dt), 3)
         )
         variance = np.asarray(self.model.states.stated_scale)[state][:, None] ** 2
         variance = variance * self._covariance.advance(dt)
-        moved = antenna
+        disturbed = antenna
         if self._jamming is not None:
-            added, spread, is_lost = self._jamming.advance(elapsed)
-            moved = moved + added
+            jamming_error, jamming_variance, is_lost = self._jamming.advance(elapsed)
+            disturbed = disturbed + jamming_error
             status[is_lost] = -1
             if self.model.covariance.type != 'unknown':
-                variance = variance + spread
+                variance = variance + jamming_variance
         if self._spoofing is not None:
-            moved = moved + self._spoofing.advance(elapsed)
-        geodetic, error = self._positions(antenna, moved, error, status >= 0)
+            disturbed = disturbed + self._spoofing.advance(elapsed)
+        geodetic, error = self._positions(antenna, disturbed, error, status >= 0)
         covariance = np.zeros((len(times), 3, 3))
         covariance[:, [0, 1, 2], [0, 1, 2]] = np.where(status[:, None] < 0, 0.0, variance)
         if len(times):
@@ -315,61 +330,50 @@ class GpsSensor(Sensor[GpsMeasurement]):
             status=status,
         )
 
-    def _from_noise(
-        self, what: str, given: ArrayLike | None, shape: tuple[int, ...]
+    def _checked(
+        self, attribute: str, error: ArrayLike | None, shape: tuple[int, ...]
     ) -> FloatArray:
-        """Return an error that the noise gave, which may be the code of another package."""
-        values = np.array(given, dtype=np.float64)
+        """Return an error of the noise, or refuse that of a user's class with another shape."""
+        values = np.array(error, dtype=np.float64)
         if values.shape != shape:
             where = f'noise {type(self.model.noise).__name__}'
-            found = 'is missing' if given is None else f'has shape {values.shape}'
-            raise ParameterError(where, what, f'{found}; must be an array {shape}, m')
+            problem = 'is missing' if error is None else f'has shape {values.shape}'
+            raise ParameterError(where, attribute, f'{problem}; must be an array {shape}, m')
         return values
 
     def _positions(
-        self, antenna: FloatArray, moved: FloatArray, error: FloatArray, has_fix: BoolArray
+        self, antenna: FloatArray, disturbed: FloatArray, error: FloatArray, has_fix: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return latitude, longitude, altitude `(n, 3)`, and the error that they have in m.
+        """Return latitude, longitude, altitude, `(n, 3)`, and their error in m, `(n, 3)`.
 
-        `moved` is where interference moves the antenna: the object `antenna` itself if nowhere.
+        `disturbed` is the antenna position with the error of interference; it is the object
+        `antenna` itself if there is none.
         """
         is_angular = self.model.noise.is_angular
-        place = moved if is_angular else moved + error
+        place = disturbed if is_angular else disturbed + error
         geodetic = np.stack(to_geodetic(self.model.geodesy, self._frame, place), axis=1)
         if is_angular:
             geodetic = geodetic + error[:, [1, 0, 2]]
         if is_angular or self.model.geodesy != 'wgs84':
             error = self._frame.to_enu(*geodetic.T) - antenna
-        elif moved is not antenna:
+        elif disturbed is not antenna:
             error = place - antenna
         if not has_fix.all():
-            geodetic = self._repeated(geodetic, has_fix)
-            is_old = ~has_fix & np.isfinite(geodetic).all(axis=1)
+            geodetic = self._repeat_last_fix(geodetic, has_fix)
+            is_repeated = ~has_fix & np.isfinite(geodetic).all(axis=1)
             error[~has_fix] = np.nan
-            error[is_old] = self._frame.to_enu(*geodetic[is_old].T) - antenna[is_old]
+            error[is_repeated] = (
+                self._frame.to_enu(*geodetic[is_repeated].T) - antenna[is_repeated]
+            )
         if len(geodetic):
             self._fix = geodetic[-1].copy()
         return geodetic, error
 
-    def _repeated(self, geodetic: FloatArray, has_fix: BoolArray) -> FloatArray:
-        """Return positions with those that are no fix replaced by the fix before them."""
-        known = np.concatenate([self._fix[None], geodetic])
-        rows = np.where(has_fix, np.arange(1, len(known)), 0)
-        return known[np.maximum.accumulate(rows)]
+    def _repeat_last_fix(self, geodetic: FloatArray, has_fix: BoolArray) -> FloatArray:
+        """Return the positions, with the previous fix in rows without a fix."""
+        with_previous = np.concatenate([self._fix[None], geodetic])
+        rows = np.where(has_fix, np.arange(1, len(with_previous)), 0)
+        return with_previous[np.maximum.accumulate(rows)]
 
 
-GPS: SensorKind[GpsModel, FixArray] = SensorKind(
-    name='gps',
-    one='a GPS',
-    base=GpsModel,
-    preset='ch_gauss',
-    topic='gps/fix',
-    message='sensor_msgs/msg/NavSatFix',
-    node='gps_node',
-    world='',
-    surroundings=lambda world: {'frame': world.frame},
-    ideal=SurveyedMotion,
-    ideal_topic='ground_truth/fix',
-    ideal_values=('latitude', 'longitude', 'altitude'),
-)
-load_gps, simulate = GPS.load, GPS.simulate
+load_gps, simulate = GpsModel.load, GpsModel.simulate

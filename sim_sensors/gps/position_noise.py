@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every position error of a GPS is, and the generic ones: none, white, and that of GNSS."""
+"""Base class of the position errors of a GPS, and the generic ones: none, white and GNSS."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from sim_sensors.noise.processes import GaussMarkov, Process, RandomWalk, Rememb
 
 @dataclasses.dataclass(frozen=True)
 class PositionNoise(Parameters, abc.ABC):
-    """Position error of a GPS: parameters that start a process of metres east, north, up."""
+    """Base of the position errors of a GPS, by default in metres east, north, up."""
 
     @property
     def is_angular(self) -> bool:
-        """Whether the error is degrees of longitude, degrees of latitude and metres up instead."""
+        """Whether the error is instead in degrees of longitude, degrees of latitude, metres up."""
         return False
 
     @abc.abstractmethod
     def start(self, seed: int, run: str, sensor: str) -> Process:
-        """Return the process with its state, three axes; its first interval is 0 s."""
+        """Return the error process of three axes; its first interval is 0 s."""
 
 
 @dataclasses.dataclass(frozen=True)
 class UpstreamNoise(Upstream, PositionNoise):
-    """Error of a GPS of another simulator, as it should be or with the defects that it has."""
+    """Position error of another simulator, corrected or with the defects of the original."""
 
 
 class ProcessSum:
-    """Sum of processes, added in the order given."""
+    """Sum of processes, added in their order."""
 
     def __init__(self, *parts: Process) -> None:
         self._parts = parts
@@ -64,7 +64,7 @@ class NoNoise(PositionNoise):
     kind: ClassVar[str] = 'none'
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
-        """Return the sum of nothing."""
+        """Return an error of zero."""
         return ProcessSum()
 
 
@@ -124,9 +124,7 @@ class GnssNoise(PositionNoise):
     kind: ClassVar[str] = 'gnss'
 
     mean: Axes = axes('m', 'Constant error (east, north, up).')
-    turn_on_std: Axes = axes(
-        'm', 'Deviation of an error drawn once when switched on.', minimum=0.0
-    )
+    turn_on_std: Axes = axes('m', 'Deviation of an error drawn once at switch-on.', minimum=0.0)
     white_std: Axes = axes('m', 'White part: deviation of each fix.', minimum=0.0)
     tails: str = parameter(
         'normal',
@@ -136,20 +134,24 @@ class GnssNoise(PositionNoise):
         choices=('normal', 'student_t', 'contaminated'),
     )
     degrees_of_freedom: float = parameter(
-        5.0, '1', 'Of student_t: fewer make heavier tails; must be > 2.', above=2.0
+        5.0, '1', 'Degrees of freedom of student_t; fewer make heavier tails.', above=2.0
     )
-    outlier_share: float = share(0.05, 'Of contaminated: share of the fixes that are outliers.')
+    outlier_share: float = share(0.05, 'Share of the fixes that are outliers, for contaminated.')
     outlier_scale: float = non_negative(
-        10.0, '1', 'Of contaminated: deviation of an outlier over white_std.'
+        10.0, '1', 'Deviation of an outlier over white_std, for contaminated.'
     )
-    gauss_markov_std: Axes = axes('m', 'Stationary deviation of the wandering part.', minimum=0.0)
-    gauss_markov_time: Axes = axes('s', 'Correlation time of that.', 100.0, above=0.0)
+    gauss_markov_std: Axes = axes(
+        'm', 'Stationary deviation of the Gauss-Markov part.', minimum=0.0
+    )
+    gauss_markov_time: Axes = axes(
+        's', 'Correlation time of the Gauss-Markov part.', 100.0, above=0.0
+    )
     random_walk: Axes = axes(
         'm/sqrt(s)', 'Density of the random walk: its deviation after 1 s.', minimum=0.0
     )
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
-        """Return the sum of its parts."""
+        """Return the sum of the parts."""
         rng = streams(seed, run, sensor, 'position')
         parts: list[Process] = []
         if any(self.mean) or any(self.turn_on_std):
@@ -166,13 +168,12 @@ class GnssNoise(PositionNoise):
 
 
 class HeavyTailed(Remembered):
-    """White noise whose deviation may differ from fix to fix, then on all axes alike: what throws
-    one axis of a fix off throws the others too.
+    """White noise y = std w s whose factor s may differ from fix to fix.
 
-    With y = std w s the factor s is 1 (normal), sqrt((v - 2) / c) with c chi-squared of v degrees
-    of freedom (student_t: each axis is Student's t, scaled to the deviation std), or
+    s is the same for all axes of a fix: a disturbance of one axis disturbs the others. It is 1
+    (normal), sqrt((v - 2) / c) with c chi-squared of v degrees of freedom (student_t), or
     outlier_scale with probability outlier_share (contaminated). `rng` and `tails_rng` are the
-    streams of w and s: with another law the same w are used.
+    streams of w and s, so w does not depend on the law of s.
     """
 
     def __init__(
@@ -183,7 +184,7 @@ class HeavyTailed(Remembered):
         self._rng, self._tails_rng = rng, tails_rng
 
     def advance(self, dt: FloatArray) -> FloatArray:
-        """Return the next `len(dt)` fixes, `(n, 3)`; the lengths of the intervals are not used."""
+        """Return the errors of the next fixes, `(n, 3)`; only the number of intervals is used."""
         normals = self._rng.standard_normal((len(dt), 3))
         values: FloatArray = np.asarray(self._noise.white_std) * normals
         if self._noise.tails != 'normal':

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The position errors of the GPS of Chrono, CARLA and Gazebo."""
+"""Position errors of the simulated GPS of Chrono, CARLA, Gazebo, Hector and PX4."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import ClassVar
 
@@ -33,10 +34,10 @@ class RandomWalkNoise(PositionNoise):
     the rate of the fixes. A remainder below 1e-6 of a step is rounding of float seconds and takes
     no step.
 
-    Without both limits and without pull, Var s = acceleration_std^2 h t and Var e =
-    acceleration_std^2 h t^3/3. With pull e is an undamped oscillator of frequency sqrt(pull
+    If there are no limits and no pull, Var s = acceleration_std^2 h t and Var e =
+    acceleration_std^2 h t^3/3. If there is a pull, e is an undamped oscillator of frequency sqrt(pull
     acceleration_std / error_scale), 65 s for the defaults; it is stable while this frequency times
-    h is below 2. With the speed limit the process is stationary: the speed is uniform in the ball,
+    h is below 2. If there is a speed limit, the process is stationary: the speed is uniform in the ball,
     speed_limit/sqrt(5) per axis (0.0072 m/s at 100 Hz, 0.0081 at 10 Hz). The position errs by
     about 0.08 m per axis after 30 s at 100 Hz, and by 0.093 m in the end at 10 Hz. A finite
     difference of the error never exceeds speed_limit.
@@ -73,17 +74,16 @@ class RandomWalkNoise(PositionNoise):
         return BoundedWalk(stream(seed, run, sensor, 'position_walk'), self)
 
 
-# Intervals longer than a whole number of steps by less than this fraction of a step are rounding
-# dust of float seconds: without it a dust of 1e-17 s would cost an extra step and an extra draw.
-_DUST = 1e-6
+# Fraction of a step below which the remainder of an interval is a rounding error of float seconds,
+# for which no extra step is drawn.
+_REMAINDER = 1e-6
 
 
 class BoundedWalk:
     """Position error e driven by a clipped random acceleration, with the speed limited.
 
     The law and its parameters are those of `RandomWalkNoise`; `rng` is the stream of this source
-    alone. ChNoiseRandomWalks of [Chrono] with its hard-coded pull 0.2 and error scale 1 m made
-    parameters, and its unused mean argument left out ([Caldararu2022]).
+    alone.
     """
 
     def __init__(self, rng: np.random.Generator, noise: RandomWalkNoise) -> None:
@@ -94,7 +94,7 @@ class BoundedWalk:
 
     def advance(self, dt: FloatArray) -> FloatArray:
         """Return the position error at the next samples, `(n, 3)` m; `dt` is `(n,)` s, >= 0."""
-        steps = np.ceil(dt / self._step - _DUST).astype(np.int64)
+        steps = np.ceil(dt / self._step - _REMAINDER).astype(np.int64)
         normals = self._rng.standard_normal((int(steps.sum()), 3))
         noise = self._noise
         gradient = -noise.pull * noise.acceleration_std / noise.error_scale
@@ -116,7 +116,7 @@ def _integrate(
     speed_limit: float,
     acceleration_limit: float,
 ) -> FloatArray:
-    """Advance e and s in place; return e after each interval."""
+    """Return e after each interval, `(n, 3)`, and advance e and s in place."""
     out = np.empty((dt.shape[0], 3))
     draw = 0
     for k in range(dt.shape[0]):
@@ -165,7 +165,7 @@ class GeodeticNoise(PositionNoise):
 
     @property
     def is_angular(self) -> bool:
-        """True: degrees."""
+        """True: the error is in degrees."""
         return True
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -222,7 +222,7 @@ class GazeboPositionNoise(UpstreamNoise):
 
     @property
     def is_angular(self) -> bool:
-        """Whether it repeats the degrees of new Gazebo."""
+        """Whether the error is in degrees, as in new Gazebo."""
         return not self.is_exact
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -239,3 +239,276 @@ class GazeboPositionNoise(UpstreamNoise):
         time = self.dynamic_bias_time
         wander = np.asarray(self.dynamic_bias_std) * math.sqrt(0.5 * time)
         return ProcessSum(white, GaussMarkov(rng('gauss_markov'), wander, time))
+
+
+# Gauss-Legendre nodes, exact to the last digits for steps below ten correlation times.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+
+# Radius with which PX4 converts metres to degrees, CONSTANTS_RADIUS_OF_EARTH of its geo.h [PX4].
+_RADIUS = 6371000.0
+
+
+@dataclasses.dataclass(frozen=True)
+class HectorNoise(UpstreamNoise):
+    """Hector's GPS: a drifting velocity that moves a drifting position.
+
+    Per axis, with noises that keep the standard deviations `drift` (without v) and
+    `velocity_drift`::
+
+        e  = offset + d + N(0, gaussian_noise)
+        d' = -drift_frequency d + v + noise                  d(0) ~ N(0, drift)
+        v' = -velocity_drift_frequency v + noise             v(0) ~ N(0, velocity_drift)
+
+    d and v after a step are drawn from their exact joint law. The preset has the 5 m and 0.1 m
+    that users of the plugin copy. Not offered: fix_velocity, since NavSatFix holds no velocity;
+    `scale`; and a reference heading, since the world is east-north-up. Hector's local radii are
+    `geodesy: hector`.
+
+    Notes
+    -----
+    `as_upstream` has dt where sqrt(dt) would be right. The law of v is the same::
+
+        d <- exp(-f dt) d + dt N(0, sqrt(2 f) drift),  then d <- d + dt v
+        standard deviation: drift dt sqrt(2 f / (1 - exp(-2 f dt)))
+
+    This is about drift sqrt(dt): half at Hector's 4 Hz, a tenth at 100 Hz. The stated covariance,
+    drift^2 + gaussian_noise^2, stays.
+
+    References
+    ----------
+    [Hector] `sensor_model.h`, `gazebo_ros_gps.cpp`.
+    """
+
+    kind: ClassVar[str] = 'hector'
+
+    offset: Axes = axes('m', 'Constant error.')
+    drift: Axes = axes('m', 'Deviation of the position drift.', minimum=0.0)
+    drift_frequency: float = positive(
+        1.0 / 3600.0, 'Hz', 'One over the correlation time of the position drift.'
+    )
+    gaussian_noise: Axes = axes('m', 'Deviation of the noise of each fix.', minimum=0.0)
+    velocity_drift: Axes = axes('m/s', 'Deviation of the velocity drift.', minimum=0.0)
+    velocity_drift_frequency: float = positive(
+        1.0 / 3600.0, 'Hz', 'One over the correlation time of the velocity drift.'
+    )
+
+    def start(self, seed: int, run: str, sensor: str) -> Process:
+        """Return the noise with its drifts drawn."""
+        rng = streams(seed, run, sensor, 'position')
+        drift = HectorPositionDrift(rng('drift'), self)
+        return ProcessSum(White(rng('white'), self.gaussian_noise, self.offset), drift)
+
+
+class HectorPositionDrift:
+    """Two coupled Gauss-Markov processes per axis, d' = -f d + v + s w and v' = -g v + q w.
+
+    Here s = sqrt(2 f) drift and q = sqrt(2 g) velocity_drift. The exact variant draws from the
+    joint normal law of d and v after the step. As upstream, explicit steps have noise
+    proportional to dt, after which d moves by v dt.
+    """
+
+    def __init__(self, rng: np.random.Generator, noise: HectorNoise) -> None:
+        self._rng = rng
+        self._std = np.array([noise.drift, noise.velocity_drift])
+        self._frequency = noise.drift_frequency, noise.velocity_drift_frequency
+        self._is_exact = noise.is_exact
+        state = self._std * rng.standard_normal((2, 3))
+        self.value: FloatArray = state[0]
+        self._velocity: FloatArray = state[1]
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return d after each step, `(n, 3)`."""
+        normals = self._rng.standard_normal((len(dt), 3, 3))
+        values = np.empty((len(dt), 3))
+        for k, step in enumerate(dt.tolist()):
+            self._step(step, normals[k])
+            values[k] = self.value
+        return values
+
+    def _step(self, dt: float, normals: FloatArray) -> None:
+        f, g = self._frequency
+        position_std, velocity_std = self._std
+        a, b = math.exp(-f * dt), math.exp(-g * dt)
+        if self._is_exact:
+            # Rounded to nanoseconds, nearly all intervals are equal, so the result is cached.
+            carried, shared, independent = _coupling(f, g, round(dt * 1e9))
+            s = math.sqrt(-math.expm1(-2.0 * f * dt))
+            q = math.sqrt(-math.expm1(-2.0 * g * dt))
+            position = a * self.value + carried * self._velocity + s * position_std * normals[0]
+            self.value = position + velocity_std * (shared * normals[1] + independent * normals[2])
+            self._velocity = b * self._velocity + q * velocity_std * normals[1]
+        else:
+            s, q = dt * math.sqrt(2.0 * f), dt * math.sqrt(2.0 * g)
+            self._velocity = b * self._velocity + q * velocity_std * normals[1]
+            self.value = a * self.value + s * position_std * normals[0] + dt * self._velocity
+
+
+@functools.lru_cache(maxsize=1024)
+def _coupling(f: float, g: float, dt_ns: int) -> tuple[float, float, float]:
+    """Return the factors of d in a step: of v, of the normal that drives v, and of a third one.
+
+    After a time t the effect of v on d is c(t) = (exp(-g t) - exp(-f t)) / (f - g). The variance
+    of d is therefore the integral of 2 g c^2, and its covariance with v that of 2 g c exp(-g t).
+    """
+    dt = dt_ns * 1e-9
+    t = 0.5 * dt * (_NODES + 1.0)
+    weights = 0.5 * dt * _WEIGHTS
+    variance = float(np.sum(weights * 2.0 * g * _carried(f, g, t) ** 2))
+    covariance = float(np.sum(weights * 2.0 * g * _carried(f, g, t) * np.exp(-g * t)))
+    spread = -math.expm1(-2.0 * g * dt)
+    shared = covariance / math.sqrt(spread) if spread > 0.0 else 0.0
+    independent = math.sqrt(max(variance - shared * shared, 0.0))
+    return float(_carried(f, g, np.array([dt]))[0]), shared, independent
+
+
+def _carried(f: float, g: float, t: FloatArray) -> FloatArray:
+    x = (f - g) * t
+    safe = np.where(np.abs(x) > 1e-12, x, 1.0)
+    ratio = np.where(np.abs(x) > 1e-12, -np.expm1(-safe) / safe, 1.0)
+    return np.asarray(t * np.exp(-g * t) * ratio)
+
+
+@dataclasses.dataclass(frozen=True)
+class Px4ClassicNoise(UpstreamNoise):
+    """PX4's GPS plugin for Gazebo classic: white noise and a Gauss-Markov bias.
+
+    `exact` follows the units of upstream's parameters. Per axis, with h = 1 / physics_rate:
+
+    - White noise has the standard deviation noise_density / sqrt(h) per fix: 3 mm.
+    - The bias has the standard deviation random_walk sqrt(time_constant / 2), 11 m at every rate,
+      and forgets within 60 s.
+
+    A bias of 11 m shows that upstream's numbers were tuned with its errors of dt in place. The
+    preset `px4_classic_gps` runs at 5 Hz, 0.12 s late, with eph = epv = 1 m. PX4's sphere is
+    `geodesy: px4_classic`.
+
+    Notes
+    -----
+    `as_upstream` has two errors of dt. White noise has noise_density sqrt(h), 13 um. At each step
+    of the physics b <- b + random_walk sqrt(h) h w - b / 60, so the bias forgets within 60 steps.
+    Its standard deviation is random_walk h^1.5 / sqrt(1 - (59/60)^2): 2.8 mm at 250 Hz, 0.35 mm at
+    1 kHz. It starts at zero. Upstream also swaps the axes of the velocity noise and gives noise
+    and bias of the height opposite signs; neither changes the law of the position.
+
+    References
+    ----------
+    [PX4Classic] `gazebo_gps_plugin.cpp`.
+    """
+
+    kind: ClassVar[str] = 'px4_classic'
+
+    noise_density: Axes = axes(
+        'm/sqrt(Hz)', 'Density of the white noise.', (2e-4, 2e-4, 4e-4), minimum=0.0
+    )
+    random_walk: Axes = axes(
+        'm/sqrt(s)', 'Driving density of the bias.', (2.0, 2.0, 4.0), minimum=0.0
+    )
+    time_constant: float = parameter(60.0, 's', 'Correlation time of the bias.', minimum=1.0)
+    physics_rate: float = positive(250.0, 'Hz', 'Steps of the physics per second.', read_only=True)
+
+    def start(self, seed: int, run: str, sensor: str) -> Process:
+        """Return the sum of noise and bias."""
+        density, walk = np.asarray(self.noise_density), np.asarray(self.random_walk)
+        step, time = 1.0 / self.physics_rate, self.time_constant
+        rng = streams(seed, run, sensor, 'position')
+        if self.is_exact:
+            white = White(rng('white'), density / math.sqrt(step))
+            bias: Process = GaussMarkov(rng('gauss_markov'), walk * math.sqrt(0.5 * time), time)
+        else:
+            white = White(rng('white'), density * math.sqrt(step))
+            carried, spread = 1.0 - 1.0 / time, walk * step**1.5
+            bias = _StepMarkov(rng('gauss_markov'), carried, spread, self.physics_rate)
+        return ProcessSum(white, bias)
+
+
+@dataclasses.dataclass(frozen=True)
+class Px4MarkovNoise(UpstreamNoise):
+    """GPS noise of PX4's GZBridge and SensorGpsSim.
+
+    At each fix::
+
+        e <- coefficient e + step_std w
+
+    so the standard deviation is step_std / sqrt(1 - coefficient^2). `exact` keeps, at every rate,
+    the standard deviation and the correlation time -1 / (model_rate ln(coefficient)) that upstream
+    has at its own rate: 0.46 s for both presets. `px4_gz_bridge_gps` has 2.18 cm at 30 Hz,
+    `px4_sensor_gps_sim` 2.46 cm at 8 Hz. GZBridge's coefficient is 0.95 - 0.02. Both report eph
+    0.9 and epv 1.78 m, which the presets state.
+
+    PX4-Autopilot has had two noises in SensorGpsSim:
+
+    - f6cde8b, 27af68c: white at 8 Hz, 0.2 m on the ground and 0.5 m up (`noise: {model: gaussian,
+      std: [0.2, 0.2, 0.5]}`);
+    - 000f5fd, the preset: coefficient 0.76, steps of 0.02 * 0.8 m (1.5 times that up),
+      "rate-corrected from GZBridge": GZBridge's law at 8 Hz.
+
+    GZBridge's header has 0.95 and 0.01 * 0.8 m; its update takes away 0.02. No version of
+    SensorGpsSim that we could read has these.
+
+    Notes
+    -----
+    `as_upstream` has no dt and starts at zero. It turns metres into degrees (radius 6371 km, of
+    PX4's geo.h) without the cosine of the latitude, so the error east is smaller by that factor.
+
+    References
+    ----------
+    [PX4] `gz_bridge`, `sensor_gps_sim`.
+    """
+
+    kind: ClassVar[str] = 'px4_markov'
+
+    coefficient: float = positive(
+        0.93, '1', 'Correlation of one fix with the next.', maximum=0.999999
+    )
+    step_std: Axes = axes(
+        'm', 'Deviation of the step from one fix to the next.', (0.008, 0.008, 0.012), minimum=0.0
+    )
+    model_rate: float = positive(
+        30.0, 'Hz', 'Rate at which upstream runs, where both variants have the same law.'
+    )
+
+    @property
+    def is_angular(self) -> bool:
+        """Whether the error is in degrees, as upstream, where the cosine is missing."""
+        return not self.is_exact
+
+    def start(self, seed: int, run: str, sensor: str) -> Process:
+        """Return the process."""
+        rng = stream(seed, run, sensor, 'position_gauss_markov')
+        step = np.asarray(self.step_std)
+        if self.is_exact:
+            time = -1.0 / (self.model_rate * math.log(self.coefficient))
+            return GaussMarkov(rng, step / math.sqrt(1.0 - self.coefficient**2), time)
+        degrees = math.degrees(1.0 / _RADIUS)
+        return _StepMarkov(rng, self.coefficient, step * np.array([degrees, degrees, 1.0]))
+
+
+class _StepMarkov:
+    """Process y <- a y + std w, one step per fix, or at a `rate` all steps between two fixes.
+
+    Steps of a rate are counted on a grid from the first fix, so that rounding of the intervals
+    loses none. The process starts at zero.
+    """
+
+    def __init__(
+        self, rng: np.random.Generator, a: float, std: FloatArray, rate: float | None = None
+    ) -> None:
+        self._rng, self._a, self._std, self._rate = rng, a, std, rate
+        self._elapsed = 0.0
+        self._taken = 0
+        self.value: FloatArray = np.zeros(3)
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        normals = self._rng.standard_normal((len(dt), 3))
+        values = np.empty((len(dt), 3))
+        for k, interval in enumerate(dt.tolist()):
+            carried, spread = self._a, 1.0
+            if self._rate is not None:
+                self._elapsed += interval
+                count = math.floor(self._elapsed * self._rate + 1e-6) - self._taken
+                self._taken += count
+                carried = self._a**count
+                spread = math.sqrt((1.0 - carried**2) / (1.0 - self._a**2))
+            self.value = carried * self.value + spread * self._std * normals[k]
+            values[k] = self.value
+        return values

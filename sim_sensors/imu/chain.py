@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A generic IMU whose triads have every error that data sheets and Allan plots tell of."""
+"""Generic IMU with the errors of data sheets and Allan plots, and vibration."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import non_negative, parameter, positive
-from sim_sensors.core.seeding import Streams, streams
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
+from sim_sensors.core.seeding import Streams, stream, streams
 from sim_sensors.core.shared_parameters import (
     Axes,
     AxisParameters,
@@ -30,19 +31,104 @@ from sim_sensors.noise.electronics import (
     quantise,
     saturate,
 )
+from sim_sensors.noise.processes import GaussMarkov
 from sim_sensors.noise.triad import AxisErrors
 from sim_sensors.sensor.sensor import Correlated, ReportedCovariance
 from sim_sensors.world.earth import TurningEarth
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .imu import ImuModel, ImuSensor
-from .vibration import LineGain, Vibration, VibrationProcess
+
+
+@dataclasses.dataclass(frozen=True)
+class Vibration(Parameters):
+    """Vibration of an engine or a rotor, measured by both triads of an IMU; none by default.
+
+    The engine has turned c(t) cycles. Each axis measures, for n = 1, 2, 3 ...::
+
+        v(t) = amplitude sum over n of harmonic_n |H(n f)| sin(2 pi (n c(t) + phase_n))
+
+    `gyroscope` and `accelerometer` are the amplitudes at each axis. They say how well the mount
+    couples the engine to it. The phases are drawn once per multiple and axis. The rotation rate f
+    is constant, or wanders as a Gauss-Markov process that both triads share.
+
+    The vibration is sampled at the instants of the IMU. A line at n f above half the rate
+    therefore appears at its alias, |n f - k rate|, with its full size. H is the low pass of the
+    triad (`bandwidth`, `filter_order`) at the true frequency, as in a sensor that filters before
+    it samples. A lever arm does not change the amplitudes.
+    """
+
+    rotation_rate: float = non_negative(0.0, 'Hz', 'Turns of the engine per second; 0: none.')
+    rotation_std: float = non_negative(0.0, 'Hz', 'Standard deviation of the rotation rate.')
+    rotation_time: float = positive(10.0, 's', 'Correlation time of the rotation rate.')
+    harmonics: tuple[float, ...] = non_negative(
+        (), '1', 'Size of the lines at 1, 2, 3 ... times that rate, over the amplitudes.'
+    )
+    gyroscope: Axes = axes('rad/s', 'Amplitude at each axis of the gyroscope.', minimum=0.0)
+    accelerometer: Axes = axes(
+        'm/s^2', 'Amplitude at each axis of the accelerometer.', minimum=0.0
+    )
+
+    def start(
+        self, seed: int, run: str, sensor: str, triad: str, gain: LineGain
+    ) -> VibrationProcess | None:
+        """Return the vibration of `triad`, `gyroscope` or `accelerometer`; None if it has none."""
+        amplitude = np.asarray(getattr(self, triad))
+        if not (self.rotation_rate and any(self.harmonics) and amplitude.any()):
+            return None
+        phases = stream(seed, run, sensor, f'{triad}_vibration').random((len(self.harmonics), 3))
+        wander = GaussMarkov(
+            stream(seed, run, sensor, 'rotation'), self.rotation_std, self.rotation_time, axes=1
+        )
+        lines = [
+            (order, size * gain.magnitude(order * self.rotation_rate) * amplitude, phase)
+            for order, (size, phase) in enumerate(zip(self.harmonics, phases, strict=True), 1)
+        ]
+        return VibrationProcess(self.rotation_rate, wander, lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class LineGain:
+    """Gain of a low pass of that order with -3 dB at `bandwidth`, Hz; 0 stands for no filter."""
+
+    bandwidth: float
+    order: int
+
+    def magnitude(self, frequency: float) -> float:
+        """Return the gain at a frequency, Hz."""
+        if not self.bandwidth:
+            return 1.0
+        return 1.0 / math.sqrt(1.0 + (frequency / self.bandwidth) ** (2 * self.order))
+
+
+class VibrationProcess:
+    """Vibration of one triad as time goes on; see `Vibration`.
+
+    `lines` are the order, the amplitudes `(3,)` and the phases `(3,)` in cycles of each line.
+    """
+
+    def __init__(
+        self, rate: float, wander: GaussMarkov, lines: list[tuple[int, FloatArray, FloatArray]]
+    ) -> None:
+        self._rate, self._wander, self._lines = rate, wander, lines
+        self._cycles = 0.0
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the vibration at the next samples, `(n, 3)`, at intervals `dt` `(n,)` s."""
+        turned_cycles = (self._rate + self._wander.advance(dt)[:, 0]) * dt
+        cycles = np.add.accumulate(np.concatenate([[self._cycles], turned_cycles]))
+        self._cycles = float(cycles[-1])
+        vibration = np.zeros((len(dt), 3))
+        for order, amplitude, phase in self._lines:
+            angle = 2.0 * math.pi * (order * cycles[1:, None] + phase)
+            vibration = vibration + amplitude * np.sin(angle)
+        return vibration
 
 
 class ChainTriad:
-    """Three axes with the errors of `sim_sensors.imu.chain.ImuChain`.
+    """Errors of three axes, with the law of `ImuChain`.
 
-    What is zero is left out; since each source has a stream of its own, given by `rng`, that
-    changes no other.
+    Sources that are zero are left out. Each source has its own random stream, from `rng`, so this
+    changes no other source.
     """
 
     def __init__(
@@ -56,8 +142,8 @@ class ChainTriad:
         self._part = part
         self._vibration = vibration
         self._sensitivity = sensitivity(part.scale, part.cross_axis_upper, part.cross_axis_lower)
-        self._warmth = temperature.start()
-        self._voltage = (supply or Supply()).start()
+        self._temperature = temperature.start()
+        self._supply = (supply or Supply()).start()
         self._white = processes.WhiteDensity(
             rng('white'), part.noise_density, correlation=part.noise_correlation
         )
@@ -89,9 +175,9 @@ class ChainTriad:
         """Return measured values, the bias in them and the variance of the white noise, each
         `(n, 3)`, for true values `(n, 3)` at intervals `dt` `(n,)` s.
         """
-        warmth, voltage = self._warmth.advance(dt), self._voltage.advance(dt)
-        bias = self._constant.advance(dt) + warmth * self._part.temperature_bias
-        bias = bias + voltage * self._part.supply_bias
+        temperature_excess, supply_excess = self._temperature.advance(dt), self._supply.advance(dt)
+        bias = self._constant.advance(dt) + temperature_excess * self._part.temperature_bias
+        bias = bias + supply_excess * self._part.supply_bias
         for process in self._walking:
             bias = bias + process.advance(dt)
         if len(bias):
@@ -99,29 +185,35 @@ class ChainTriad:
         white, variance = self._white.advance(dt), self._white.variance(dt)
         if any(self._part.quantisation_noise):
             white = white + self._integral.advance(dt)
-        scaled = self._scaled(truth, warmth, voltage)
+        scaled = self._apply_sensitivity(truth, temperature_excess, supply_excess)
         clean = scaled + bias
         if self._filter is None:
             values = clean + white
         else:
             values, variance = self._filter.filter(clean, white, variance, dt)
         if self._vibration is not None:
-            shaken = self._scaled(truth + self._vibration.advance(dt), warmth, voltage)
+            shaken = self._apply_sensitivity(
+                truth + self._vibration.advance(dt), temperature_excess, supply_excess
+            )
             values = values + (shaken - scaled)
         values = quantise(saturate(values, self._part.range), self._part.quantisation)
         return self._counter.apply(values, dt), bias, variance
 
-    def _scaled(self, truth: FloatArray, warmth: FloatArray, voltage: FloatArray) -> FloatArray:
+    def _apply_sensitivity(
+        self, truth: FloatArray, temperature_excess: FloatArray, supply_excess: FloatArray
+    ) -> FloatArray:
         part = self._part
-        # Written out: a matrix product may add in another order for another number of rows.
+        # A matrix product may add in another order for another number of rows.
         s = self._sensitivity
-        seen = truth[:, [0]] * s[:, 0] + truth[:, [1]] * s[:, 1] + truth[:, [2]] * s[:, 2]
-        seen = seen * (1.0 + warmth * part.temperature_scale + voltage * part.supply_scale)
-        return np.asarray(seen + (seen**2 * part.quadratic + seen**3 * part.cubic))
+        scaled = truth[:, [0]] * s[:, 0] + truth[:, [1]] * s[:, 1] + truth[:, [2]] * s[:, 2]
+        scaled = scaled * (
+            1.0 + temperature_excess * part.temperature_scale + supply_excess * part.supply_scale
+        )
+        return np.asarray(scaled + (scaled**2 * part.quadratic + scaled**3 * part.cubic))
 
 
 def sensitivity(scale: ArrayLike, upper: ArrayLike, lower: ArrayLike) -> FloatArray:
-    """Return S, `(3, 3)`: row by row what each axis sees of x, y, z; each is three numbers."""
+    """Return the sensitivity S, `(3, 3)`, of each axis (rows) to x, y, z (columns)."""
     matrix = np.eye(3) + np.diag(np.asarray(scale))
     matrix[[0, 0, 1], [1, 2, 2]] = upper
     matrix[[1, 2, 2], [0, 0, 1]] = lower
@@ -142,24 +234,26 @@ class ErrorChain(AxisParameters):
     temperature_scale: Axes = axes(
         '1/K', 'Scale factor error per kelvin above the reference temperature.'
     )
-    quadratic: Axes = axes('1/({u})', 'Non-linearity: what the square of the value adds.')
+    quadratic: Axes = axes('1/({u})', 'Non-linearity: factor of the square of the value.')
     cubic: Axes = axes(
         '1/({u})^2',
-        'Non-linearity: what its cube adds; 4 p / range^2 for a share p of full scale off the '
-        'best straight line.',
+        'Non-linearity: factor of the cube of the value; 4 p / range^2 for a deviation of p of '
+        'full scale from the best straight line.',
     )
     supply_scale: Axes = axes('1/V', 'Scale factor error per volt above the reference voltage.')
-    constant_bias: Axes = axes('{u}', 'Bias of every unit.')
-    turn_on_std: Axes = axes('{u}', 'Bias drawn once when switched on.', minimum=0.0)
+    constant_bias: Axes = axes('{u}', 'Bias that is the same in every run.')
+    turn_on_std: Axes = axes('{u}', 'Deviation of a bias drawn at switch-on.', minimum=0.0)
     gauss_markov_std: Axes = axes(
         '{u}', 'Stationary deviation of a Gauss-Markov bias.', minimum=0.0
     )
-    gauss_markov_time: Axes = axes('s', 'Correlation time of that bias.', 100.0, above=0.0)
+    gauss_markov_time: Axes = axes(
+        's', 'Correlation time of the Gauss-Markov bias.', 100.0, above=0.0
+    )
     random_walk: Axes = axes('{u}/s/sqrt(Hz)', 'Rate random walk K, from zero.', minimum=0.0)
     bias_instability: Axes = axes('{u}', 'Flicker B: Allan plateau divided by 0.664.', minimum=0.0)
     bias_instability_from: float = positive(1.0, 's', 'Shortest averaging time of the plateau.')
     bias_instability_to: float = positive(10000.0, 's', 'Longest averaging time of the plateau.')
-    rate_ramp: Axes = axes('{u}/s', 'Drift R of the bias since switched on.')
+    rate_ramp: Axes = axes('{u}/s', 'Drift R of the bias since switch-on.')
     temperature_bias: Axes = axes('{u}/K', 'Bias per kelvin above the reference temperature.')
     supply_bias: Axes = axes('{u}/V', 'Bias per volt above the reference voltage.')
     noise_density: Axes = axes(
@@ -174,18 +268,18 @@ class ErrorChain(AxisParameters):
     quantisation_noise: Axes = axes(
         '{i}', 'White noise of the integral: the Q of an Allan plot, its slope -1.', minimum=0.0
     )
-    bandwidth: float = non_negative(0.0, 'Hz', 'Where the low pass has -3 dB; 0: none.')
+    bandwidth: float = non_negative(0.0, 'Hz', 'Frequency of -3 dB of the low pass; 0: none.')
     filter_order: int = parameter(
         2, '1', 'Order of the low pass: 1, or 2 (Butterworth).', minimum=1, maximum=2
     )
     range: Axes = axes('{u}', 'Largest absolute value that is reported; 0: none.', minimum=0.0)
     quantisation: Axes = axes('{u}', 'Step of the reported values; 0: none.', minimum=0.0)
     increment_quantisation: Axes = axes(
-        '{i}', 'Step of the integral, of a sensor that counts; 0: none.', minimum=0.0
+        '{i}', 'Step of the integral of a sensor that counts; 0: none.', minimum=0.0
     )
 
     def bias_after(self, duration: float) -> float:
-        """Return the deviation of the bias after `duration` s, of the worst axis; 0: no bias."""
+        """Return the deviation of the bias of the worst axis after `duration` s."""
         parts = (
             self.constant_bias,
             self.turn_on_std,
@@ -194,7 +288,7 @@ class ErrorChain(AxisParameters):
             np.asarray(self.random_walk) * np.sqrt(duration),
             np.asarray(self.rate_ramp) * duration,
         )
-        return float(np.linalg.norm(np.stack([np.asarray(one) for one in parts]), axis=0).max())
+        return float(np.linalg.norm(np.stack([np.asarray(part) for part in parts]), axis=0).max())
 
     def _check(self) -> None:
         try:
@@ -222,8 +316,8 @@ class GyroscopeChain(OfGyroscope, ErrorChain):
     earth_in_bias: bool = parameter(
         False,
         '',
-        'Whether constant_bias was measured at rest and holds the rate of the Earth, which a '
-        'rotating Earth would add again: auto then leaves it flat, and rotating is refused.',
+        'True if constant_bias was measured at rest and so contains the rate of the Earth. Under '
+        'earth: auto the Earth then does not rotate; earth: rotating is refused.',
     )
 
 
@@ -235,8 +329,8 @@ class AccelerometerChain(OfAccelerometer, ErrorChain):
 class ImuChain(ImuModel):
     """A generic IMU with the errors of data sheets and Allan plots, each zero unless given.
 
-    Per triad and sample, in this order, with T and V temperature and supply voltage above their
-    references and t the time since the sensor was switched on::
+    Per triad and sample, in this order, with the temperature T and the supply voltage V above
+    their references and the time t since switch-on::
 
         s = S (1 + temperature_scale T + supply_scale V) x,   x the true values
             S = I + diag(scale) + cross_axis
@@ -244,7 +338,7 @@ class ImuChain(ImuModel):
             + rate_ramp t + temperature_bias T + supply_bias V
         y = low_pass(s + quadratic s^2 + cubic s^3 + b
                      + noise_density w / sqrt(dt) + quantisation_noise (v - v') / dt)
-        y = y + what `vibration` adds to s + quadratic s^2 + cubic s^3
+        y = y + effect of `vibration` on s + quadratic s^2 + cubic s^3
         y = quantise(saturate(y)), then multiples of increment_quantisation in the integral
 
     w and v are fresh standard normals; `noise_correlation` correlates w among the axes, and v' is
@@ -272,8 +366,8 @@ class ImuChain(ImuModel):
       sqrt(12). `quantisation_noise` is the Gaussian term of an Allan fit, whatever its origin.
     - The published bias is b, without saturation, rounding and scale errors.
 
-    Not modelled: g-sensitivity. With `bandwidth`, only what the low pass leaves of a vibration is
-    rectified.
+    Not modelled: g-sensitivity. If there is a `bandwidth`, the non-linearity rectifies the
+    filtered vibration only.
 
     References
     ----------
@@ -294,20 +388,23 @@ class ImuChain(ImuModel):
         return ChainTriad(part, self.temperature, rng, self.supply)
 
     def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
-        """Return the errors of the gyroscope and of the accelerometer, which one engine shakes."""
+        """Return the errors of gyroscope and accelerometer, with the vibration of one engine."""
 
-        def made(name: str, part: ErrorChain) -> AxisErrors:
+        def start_triad(name: str, part: ErrorChain) -> AxisErrors:
             gain = LineGain(part.bandwidth, part.filter_order)
-            felt = self.vibration.start(seed, run, sensor, name, gain)
+            vibration = self.vibration.start(seed, run, sensor, name, gain)
             rng = streams(seed, run, sensor, name)
-            return ChainTriad(part, self.temperature, rng, self.supply, felt)
+            return ChainTriad(part, self.temperature, rng, self.supply, vibration)
 
-        return made('gyroscope', self.gyroscope), made('accelerometer', self.accelerometer)
+        return (
+            start_triad('gyroscope', self.gyroscope),
+            start_triad('accelerometer', self.accelerometer),
+        )
 
     def gyroscope_bias(self, duration: float) -> float:
         """Return how large the bias of the gyroscope may be after `duration` s, rad/s.
 
-        0 where the Earth is in it, which hides the grade.
+        It is 0 if the bias contains the rate of the Earth, since the grade is then unknown.
         """
         return 0.0 if self.gyroscope.earth_in_bias else self.gyroscope.bias_after(duration)
 
@@ -329,14 +426,14 @@ class ImuChain(ImuModel):
         """
         if self.gyroscope.earth_in_bias and earth is not None and not earth.automatic:
             raise SensorError(
-                'the bias of the gyroscope holds the rate of the Earth (earth_in_bias), which a '
-                'world with earth: rotating would add again; take it off constant_bias and remove '
+                'the bias of the gyroscope contains the rate of the Earth (earth_in_bias), which '
+                'earth: rotating would add again; subtract it from constant_bias and remove '
                 'earth_in_bias, or use a world with earth: flat'
             )
         return super().start(seed, run, sensor, gravity=gravity, earth=earth)
 
     def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
-        """Return what is stated as covariances: those of the white noise, correlation included."""
+        """Return the covariances of the white noise, with its correlation."""
         if self.covariance == 'unknown':
             return super().reported_covariances()
         return (

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IMUs of Gazebo: two plugins of Gazebo classic, and the noise of SDF, classic and new."""
+"""IMUs of Gazebo: plugins of Gazebo classic, the noise of SDF, and hector_gazebo."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sim_sensors.core import rotations
+from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import non_negative
+from sim_sensors.core.parameters import non_negative, parameter
 from sim_sensors.core.seeding import Streams, stream
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -18,17 +21,20 @@ from sim_sensors.core.shared_parameters import (
     OfAccelerometer,
     OfGyroscope,
     axes,
+    mounting_quaternion,
 )
 from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White
 from sim_sensors.noise.triad import AxisErrors, SumTriad
-from .imu import SampledImu
-from .kinematics import BackwardDifference, Kinematics
-from .orientation import Attitude, Sensed, StatedAttitude
+from .imu import IdealMeasurement, Kinematics, SampledImu
+from .orientation import Attitude, OrientationModel, Sensed, StatedAttitude
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Trajectory
 
 
 @dataclasses.dataclass(frozen=True)
 class GazeboNoise(SampledImu):
-    """What both plugins of Gazebo classic have: one number for the noise of everything."""
+    """Base of both plugins of Gazebo classic: one number for the noise of both triads."""
 
     gaussian_noise: float = non_negative(
         0.0,
@@ -39,6 +45,34 @@ class GazeboNoise(SampledImu):
     def triad(self, part: None, rng: Streams) -> AxisErrors:
         """Return the errors of a triad: both have the same noise."""
         return SumTriad(White(rng('white'), self.deviation(self.gaussian_noise)), ())
+
+
+class BackwardDifference:
+    """Kinematics of GazeboRosIMU of Gazebo classic, [GazeboRos] gazebo_ros_imu.
+
+    World vectors are turned by R instead of its transpose. R is the mounting times the attitude,
+    so the mounting turns about the axes of the world. The acceleration is the backward difference
+    of the velocity; the first one is 0. There is no gravity, and the lever arm is ignored.
+    """
+
+    def __init__(self, mounting_rpy: ArrayLike) -> None:
+        self._mounting = mounting_quaternion(mounting_rpy)
+        self._velocity: FloatArray | None = None
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return the measurement of the plugin."""
+        orientation = rotations.multiply(self._mounting, truth.orientation)
+        before = np.empty_like(truth.velocity)
+        if len(before):
+            before[0] = truth.velocity[0] if self._velocity is None else self._velocity
+            before[1:] = truth.velocity[:-1]
+            self._velocity = truth.velocity[-1].copy()
+        rate = rotations.rotate(truth.orientation, truth.angular_velocity)
+        return IdealMeasurement(
+            orientation=orientation,
+            rate=rotations.rotate(orientation, rate),
+            force=rotations.rotate(orientation, (truth.velocity - before) / dt[:, None]),
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +107,7 @@ class GazeboRosImu(GazeboNoise):
         return BackwardDifference(self.mounting_rpy)
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
-        """Return what is published as orientation, switched on."""
+        """Return the source of the published orientation."""
         attitude = super().attitude(seed, run, sensor, gravity)
         if self.is_exact or not self.orientation.publishes:
             return attitude
@@ -107,7 +141,7 @@ class GazeboRosImuSensor(GazeboNoise):
     kind: ClassVar[str] = 'gazebo_ros_imu_sensor'
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
-        """Return what is published as orientation, switched on."""
+        """Return the source of the published orientation."""
         attitude = super().attitude(seed, run, sensor, gravity)
         if not self.orientation.publishes:
             return attitude
@@ -119,7 +153,7 @@ class GazeboRosImuSensor(GazeboNoise):
 class NoisyQuaternion(Attitude):
     """An attitude with white noise of the deviation `std` on each number of its quaternion.
 
-    With `normalised` the result is a unit quaternion, and the stated covariance that of its error.
+    If `normalised`, the result is a unit quaternion and the stated covariance that of its error.
     """
 
     def __init__(
@@ -146,10 +180,10 @@ class SdfNoise(AxisParameters):
 
     mean: Axes = axes('{u}', 'Mean of the white noise.')
     stddev: Axes = axes('{u}', 'Deviation of a sample.', minimum=0.0)
-    bias_mean: Axes = axes('{u}', 'Mean of the constant bias, which then gets a random sign.')
+    bias_mean: Axes = axes('{u}', 'Mean of the constant bias before it gets a random sign.')
     bias_stddev: Axes = axes('{u}', 'Deviation of the constant bias.', minimum=0.0)
     dynamic_bias_stddev: Axes = axes(
-        '{u}/s/sqrt(Hz)', 'What drives the dynamic bias: a density, not a deviation.', minimum=0.0
+        '{u}/s/sqrt(Hz)', 'Density that drives the dynamic bias; not a deviation.', minimum=0.0
     )
     dynamic_bias_correlation_time: Axes = axes(
         's', 'Correlation time of the dynamic bias; 0: there is none.', minimum=0.0
@@ -214,3 +248,239 @@ class GazeboImu(SampledImu):
             dynamic.value = size.value.copy()
             biases = (dynamic,)
         return SumTriad(white, biases, precision=part.precision)
+
+
+_ONE_PER_HOUR = 1.0 / 3600.0
+
+
+@dataclasses.dataclass(frozen=True)
+class HectorErrors(AxisParameters):
+    """hector_gazebo's sensor model for three axes."""
+
+    offset: Axes = axes('{u}', 'Constant error.')
+    drift: Axes = axes('{u}', 'Deviation of the drift.', minimum=0.0)
+    drift_frequency: Axes = axes(
+        'Hz',
+        'One over the correlation time of the drift.',
+        _ONE_PER_HOUR,
+        minimum=0.0,
+        maximum=1.0,
+    )
+    gaussian_noise: Axes = axes('{u}', 'Noise of each sample.', minimum=0.0)
+    scale: Axes = axes('1', 'Scale factor.', 1.0)
+
+
+class HectorGyroscope(OfGyroscope, HectorErrors):
+    """Errors rate* of hector_gazebo; none by default."""
+
+
+class HectorAccelerometer(OfAccelerometer, HectorErrors):
+    """Errors accel* of hector_gazebo; none by default."""
+
+
+@dataclasses.dataclass(frozen=True)
+class HectorYaw(OrientationModel):
+    """Attitude of hector_gazebo: the truth with a yaw error and a tilt error; see `HectorImu`.
+
+    The yaw error has the parameters yaw* of the plugin. The tilt error follows from the bias of
+    the accelerometer.
+    """
+
+    offset: float = parameter(0.0, 'rad', 'Constant yaw error.')
+    drift: float = non_negative(0.0, 'rad', 'Deviation of the yaw drift.')
+    drift_frequency: float = non_negative(
+        _ONE_PER_HOUR, 'Hz', 'One over the correlation time of the drift.', maximum=1.0
+    )
+    drift_from_zero: bool = parameter(
+        False,
+        '',
+        'True: the drift starts at 0, as when it is set in a running plugin; false: its first '
+        'value is drawn.',
+    )
+    gaussian_noise: float = non_negative(
+        0.0, 'rad', 'Noise of each yaw; as_upstream states it without applying it.'
+    )
+
+    @property
+    def publishes(self) -> bool:
+        """True: an orientation is always published."""
+        return True
+
+    def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
+        """Switch on the attitude of an exact IMU without errors of its accelerometer."""
+        return HectorImu(orientation=self).attitude(seed, run, sensor, gravity)
+
+
+@dataclasses.dataclass(frozen=True)
+class HectorImu(SampledImu):
+    """The IMU of hector_gazebo: drifting errors and a pseudo-AHRS.
+
+    Per sample and axis, with f = drift_frequency and d[0] ~ N(0, drift), or 0 of a yaw with
+    `drift_from_zero`::
+
+        d = exp(-f dt) d + drift sqrt(1 - exp(-2 f dt)) w
+        y = scale truth + offset + d + N(0, gaussian_noise)
+
+        q = yaw_error * q_true * tilt,  yaw_error = offset + d + N(0, gaussian_noise) of the yaw
+                                        tilt = (by, -bx, 0) / g
+
+    b is the bias (offset + d) of the accelerometer.
+
+    Hector's three services act from the next sample on. `ImuSensor.calibrate()` sets the drift of
+    the gyroscope to zero; `set_gyroscope_bias` and `set_accelerometer_bias` let a drift continue
+    from a value. A reset draws the drift again from the same stream. Sensors of other models
+    refuse these calls.
+
+    Notes
+    -----
+    `as_upstream` repeats these defects:
+
+    - d = exp(-f dt) d + dt sqrt(2 f) drift w, with dt where sqrt(dt) would be right. d starts with
+      the standard deviation `drift` and sinks to drift dt sqrt(2 f / (1 - exp(-2 f dt))), about
+      drift sqrt(dt): a tenth at 100 Hz.
+    - The white noise of the yaw is stated but not applied.
+    - The tilt is applied about the world's axes, which is right only while heading east.
+    - The stated orientation covariance holds only white noise: that of the accelerometer divided
+      by g, with its axes in their own order, and that of the yaw. `exact` states the variance that
+      the error has.
+
+    References
+    ----------
+    [Hector] melodic-devel de947fb, `sensor_model.h` and gazebo_ros_imu.
+    """
+
+    kind: ClassVar[str] = 'hector_imu'
+
+    gyroscope: HectorGyroscope = dataclasses.field(default_factory=HectorGyroscope)
+    accelerometer: HectorAccelerometer = dataclasses.field(default_factory=HectorAccelerometer)
+    orientation: HectorYaw = dataclasses.field(default_factory=HectorYaw)
+
+    def triad(self, part: HectorErrors, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad."""
+        return HectorTriad(
+            White(rng('white'), self.deviation(part.gaussian_noise)),
+            TurnOn(rng('turn_on'), 0.0, part.offset),
+            HectorSensorDrift(
+                rng('gauss_markov'),
+                np.asarray(part.drift),
+                np.asarray(part.drift_frequency),
+                exact=self.is_exact,
+            ),
+            np.asarray(part.scale),
+        )
+
+    def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
+        """Return the source of the published orientation."""
+        yaw = self.orientation
+        drift = HectorSensorDrift(
+            stream(seed, run, sensor, 'attitude'),
+            np.array([yaw.drift]),
+            np.array([yaw.drift_frequency]),
+            exact=self.is_exact,
+            stationary=not yaw.drift_from_zero,
+        )
+        white = White(
+            stream(seed, run, sensor, 'attitude_white'),
+            self.deviation(yaw.gaussian_noise) if self.is_exact else 0.0,
+            axes=1,
+        )
+        force = self.accelerometer
+        if self.is_exact:
+            tilt = np.asarray(force.drift)
+            heading = math.hypot(yaw.drift, float(self.deviation(yaw.gaussian_noise)))
+        else:
+            tilt, heading = np.asarray(force.gaussian_noise), yaw.gaussian_noise
+        # The accelerometer measures no tilt if there is no gravity.
+        lean = tilt[:2] / gravity if gravity > 0.0 else np.zeros(2)
+        # The tilt about x comes from the bias along y; upstream states them the other way round.
+        order = [1, 0] if self.is_exact else [0, 1]
+        covariance = np.diag(np.append(lean[order], heading) ** 2)
+        return HectorAttitude(yaw.offset, drift, white, gravity, covariance, exact=self.is_exact)
+
+
+class HectorSensorDrift(GaussMarkov):
+    """Drift d of hector_gazebo, exact or with its step of dt; see `HectorImu`.
+
+    `std` is `(axes,)` of unit u and `frequency` `(axes,)` Hz; at 0 Hz the drift is constant.
+    """
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        std: FloatArray,
+        frequency: FloatArray,
+        *,
+        exact: bool,
+        stationary: bool = True,
+    ) -> None:
+        times = np.where(frequency > 0.0, 1.0 / np.where(frequency > 0.0, frequency, 1.0), np.inf)
+        super().__init__(rng, std, times, stationary=stationary, axes=len(std))
+        self._frequency = frequency
+        self._is_exact = exact
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the values after each step, `(n, axes)`."""
+        if self._is_exact:
+            return super().advance(dt)
+        normals = self._normals(len(dt))
+        return self.keep_last(_drift(self.value, self._std, self._frequency, dt, normals))
+
+
+class HectorTriad(SumTriad):
+    """Errors of three axes of hector_gazebo, whose drift can be set; `scale` is `(3,)`."""
+
+    def __init__(
+        self, white: White, offset: TurnOn, drift: HectorSensorDrift, scale: FloatArray
+    ) -> None:
+        super().__init__(white, (offset, drift), scale=scale)
+        self._drift = drift
+
+    def set_bias(self, bias: FloatArray) -> None:
+        """Set the drift, `(3,)`; it continues from there."""
+        self._drift.value = np.array(bias, dtype=np.float64)
+
+
+class HectorAttitude(Attitude):
+    """Pseudo-AHRS of hector_gazebo; see `HectorImu`."""
+
+    def __init__(
+        self,
+        offset: float,
+        drift: HectorSensorDrift,
+        white: White,
+        gravity: float,
+        covariance: FloatArray,
+        *,
+        exact: bool,
+    ) -> None:
+        super().__init__(covariance)
+        self._offset, self._drift, self._white = offset, drift, white
+        self._gravity, self._is_exact = gravity, exact
+
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+        """Return the published quaternions; see `Attitude`."""
+        turn = np.zeros((len(dt), 3))
+        turn[:, 2] = (self._offset + self._drift.advance(dt) + self._white.advance(dt))[:, 0]
+        yaw = rotations.exp(turn)
+        lean = np.zeros((len(dt), 3))
+        if self._gravity > 0.0:
+            lean[:, 0] = sensed.force_bias[:, 1] / self._gravity
+            lean[:, 1] = -sensed.force_bias[:, 0] / self._gravity
+        tilt = rotations.exp(lean)
+        if self._is_exact:
+            return rotations.multiply(rotations.multiply(yaw, truth), tilt)
+        return rotations.multiply(rotations.multiply(yaw, tilt), truth)
+
+
+@compiled
+def _drift(
+    value: FloatArray, std: FloatArray, frequency: FloatArray, dt: FloatArray, normals: FloatArray
+) -> FloatArray:
+    out = np.empty_like(normals)
+    for axis in range(normals.shape[1]):
+        y, f = value[axis], frequency[axis]
+        for k in range(normals.shape[0]):
+            y = math.exp(-f * dt[k]) * y
+            y += dt[k] * math.sqrt(2.0 * f) * std[axis] * normals[k, axis]
+            out[k, axis] = y
+    return out

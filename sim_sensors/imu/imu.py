@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertial measurement units: true motion in, angular rate and specific force with errors out.
 
-An IMU is made of parts: kinematics (the ideal measurement), the errors of its two triads, the
-covariances that it states, the attitude that it publishes, and the channel to its reader. The
-models in `imu_models` differ in the errors; where a simulator's law differs elsewhere, its model
-replaces that part.
+An IMU consists of kinematics (the ideal measurement), the errors of its two triads, the published
+covariances and attitude, and the channel to its reader. Models differ in the errors. The model of a
+simulator whose law differs elsewhere replaces that part.
 """
 
 from __future__ import annotations
@@ -12,11 +11,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, ImuArray
 from sim_sensors.core.parameters import parameter, positive
@@ -27,11 +28,11 @@ from sim_sensors.core.shared_parameters import (
     axes,
     latency,
     lever_arm,
+    mounting_quaternion,
     sample_rate,
 )
 from sim_sensors.motion.ideal import InertialMotion
 from sim_sensors.noise.triad import AxisErrors, SettableBias
-from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import (
     Diagonal,
@@ -43,35 +44,76 @@ from sim_sensors.sensor.sensor import (
 )
 from sim_sensors.world.earth import TurningEarth, turns
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
-from .kinematics import ExactKinematics, Kinematics
 from .orientation import Attitude, Orientation, OrientationModel, Sensed
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
+    from sim_sensors.world.world import World
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class IdealMeasurement:
+    """True signals at an IMU.
+
+    `orientation` `(n, 4)` is a quaternion x y z w, sensor to world (ENU); `rate` `(n, 3)` rad/s
+    and specific force `(n, 3)` m/s^2 are in the sensor frame.
+    """
+
+    orientation: FloatArray
+    rate: FloatArray
+    force: FloatArray
+
+
+class Kinematics(Protocol):
+    """Interface that derives the ideal measurement from the motion of the body; may hold state."""
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return the signals at the times of `truth`, at intervals `dt` `(n,)` s."""
+
+
+class ExactKinematics:
+    """Kinematics of a rigid body: rate = M^T w, force = M^T R^T (a_s - g).
+
+    [Ligorio2015], equation 4. `lever_arm` `(3,)` m and `mounting_rpy` `(3,)` rad place the IMU in
+    the body; `gravity`, m/s^2, is that of the simulated world.
+    """
+
+    def __init__(self, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float) -> None:
+        self._lever_arm = np.asarray(lever_arm, dtype=np.float64)
+        self._mounting = mounting_quaternion(mounting_rpy)
+        self._gravity = gravity
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return the measurement of an exact IMU; `dt` is not used."""
+        at_sensor = truth.at_lever_arm(self._lever_arm)
+        return IdealMeasurement(
+            orientation=rotations.multiply(at_sensor.orientation, self._mounting),
+            rate=rotations.rotate_back(self._mounting, at_sensor.angular_velocity),
+            force=rotations.rotate_back(self._mounting, at_sensor.specific_force(self._gravity)),
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImuMeasurement(Measurement[ImuArray]):
-    """What an IMU reports, and the biases in it, which are truth for whoever estimates them."""
+    """Measurement of an IMU, and the biases in it, which are the truth for estimators."""
 
     message: ClassVar[type[ImuArray]] = ImuArray
 
-    # As in `sim_sensors.core.measurements.ImuArray`
+    # Messages, as in `sim_sensors.core.measurements.ImuArray`.
     orientation: FloatArray
     angular_velocity: FloatArray
     linear_acceleration: FloatArray
     orientation_covariance: FloatArray
     angular_velocity_covariance: FloatArray
     linear_acceleration_covariance: FloatArray
-    # (n, 3) Part of the reported values that is bias, rad/s and m/s^2; the mean of the white noise
-    # is not in it
+    # Bias in the values, (n, 3), rad/s and m/s^2, without the mean of the white noise.
     gyroscope_bias: FloatArray
     accelerometer_bias: FloatArray
 
 
 @dataclasses.dataclass(frozen=True)
-class ImuModel(MountedModel):
-    """What all IMU models have: rate, mounting, orientation and covariance.
+class ImuModel(MountedModel[ImuArray]):
+    """Base of all IMU models: rate, mounting, orientation and covariance.
 
     Examples
     --------
@@ -79,6 +121,16 @@ class ImuModel(MountedModel):
     >>> load_imu('chrono').rate
     100.0
     """
+
+    name: ClassVar[str] = 'imu'
+    noun: ClassVar[str] = 'an IMU'
+    preset: ClassVar[str] = 'chrono'
+    topic: ClassVar[str] = 'imu/data'
+    message: ClassVar[str] = 'sensor_msgs/msg/Imu'
+    node: ClassVar[str] = 'imu_node'
+    ideal: ClassVar[Callable[..., Motion] | None] = InertialMotion
+    ideal_topic: ClassVar[str] = 'ground_truth/imu'
+    ideal_values: ClassVar[tuple[str, ...]] = ('angular_velocity', 'linear_acceleration')
 
     rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
@@ -101,9 +153,10 @@ class ImuModel(MountedModel):
 
     @abc.abstractmethod
     def triad(self, part: Any, rng: Streams) -> AxisErrors:
-        """Return the errors of a triad with the parameters `gyroscope` or `accelerometer`, `part`.
+        """Return the errors of one triad.
 
-        `part` is None where the model has none; `rng` gives the streams of its sources.
+        `part` holds the parameters `gyroscope` or `accelerometer`, or is None if the model has
+        none. `rng` returns the random stream of a source by its name.
         """
 
     def triads(self, seed: int, run: str, sensor: str) -> tuple[AxisErrors, AxisErrors]:
@@ -119,27 +172,32 @@ class ImuModel(MountedModel):
         return ExactKinematics(self.lever_arm, self.mounting_rpy, gravity)
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
-        """Return what is published as orientation, switched on."""
+        """Return the source of the published orientation."""
         return self.orientation.start(seed, run, sensor, gravity=gravity)
 
     def reported_covariance(self) -> ReportedCovariance:
-        """Return what is stated as covariance of one triad."""
+        """Return the source of the published covariance of one triad."""
         return Diagonal() if self.covariance == 'white_noise' else Unknown()
 
     def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
-        """Return what is stated as covariances of the gyroscope and the accelerometer."""
+        """Return the sources of the published covariances of gyroscope and accelerometer."""
         return self.reported_covariance(), self.reported_covariance()
 
     def gyroscope_bias(self, duration: float) -> float:
         """Return how large the bias of the gyroscope may be after `duration` s, rad/s.
 
-        0 where the model declares none. Of the sensors of simulators whose Earth is flat it is 0.
+        It is 0 where the model declares no bias, as for simulators whose Earth is flat.
         """
         return 0.0
 
     def noise_intervals(self, dt: FloatArray) -> FloatArray:
         """Return the intervals that scale the noise, `(n,)` s, given those between the samples."""
         return dt
+
+    @staticmethod
+    def surroundings(world: World) -> dict[str, Any]:
+        """Return the keyword arguments that `start` takes from a world."""
+        return {'gravity': world.gravity, 'earth': world.turning_earth}
 
     def start(
         self,
@@ -150,10 +208,10 @@ class ImuModel(MountedModel):
         gravity: float = STANDARD_GRAVITY,
         earth: TurningEarth | None = None,
     ) -> ImuSensor:
-        """Switch a sensor on in a world of that gravity, m/s^2; see `SensorModel.start`.
+        """Switch a sensor on under that gravity, m/s^2; see `SensorModel.start`.
 
-        `earth` is its rotation and curvature; none by default, and none of an automatic one while
-        the length of the record is not known.
+        `earth` is the rotation and curvature of the Earth, by default none. An automatic one has
+        no effect while the length of the record is not known.
         """
         return ImuSensor(self, seed, run, sensor, gravity, earth)
 
@@ -191,7 +249,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
 
     @property
     def has_settable_bias(self) -> bool:
-        """Whether the drift of both triads can be set; of `hector_imu` it can."""
+        """Whether the drift of both triads can be set, as that of `hector_imu` can."""
         return isinstance(self._gyroscope, SettableBias) and isinstance(
             self._accelerometer, SettableBias
         )
@@ -207,25 +265,25 @@ class ImuSensor(Sensor[ImuMeasurement]):
         self.set_gyroscope_bias(np.zeros(3))
 
     def set_gyroscope_bias(self, bias: ArrayLike) -> None:
-        """Let the drift of the gyroscope go on from `bias`, `(3,)` rad/s; see `calibrate`."""
-        self._set(self._gyroscope, bias)
+        """Set the drift of the gyroscope to `bias`, `(3,)` rad/s; see `calibrate`."""
+        self._set_bias(self._gyroscope, bias)
 
     def set_accelerometer_bias(self, bias: ArrayLike) -> None:
-        """Let the drift of the accelerometer go on from `bias`, `(3,)` m/s^2; see `calibrate`."""
-        self._set(self._accelerometer, bias)
+        """Set the drift of the accelerometer to `bias`, `(3,)` m/s^2; see `calibrate`."""
+        self._set_bias(self._accelerometer, bias)
 
-    def _set(self, errors: AxisErrors, bias: ArrayLike) -> None:
+    def _set_bias(self, errors: AxisErrors, bias: ArrayLike) -> None:
         values = np.asarray(bias, dtype=np.float64)
         if not isinstance(errors, SettableBias):
             raise SensorError(
-                f'an IMU of the model {self.model.kind} has no bias that can be set; must be '
-                'hector_imu'
+                f'the bias of an IMU of the model {self.model.kind} cannot be set; the model must '
+                'be hector_imu'
             )
         if values.shape != (3,) or not np.isfinite(values).all():
             raise SensorError(f'a bias of {bias!r} is not allowed; must be 3 finite numbers')
         errors.set_bias(values)
 
-    def _foresee(self, motion: Motion) -> None:
+    def _prepare(self, motion: Motion) -> None:
         duration = motion.end - motion.start
         if turns('auto', self.model.gyroscope_bias(duration), duration) and self._earth:
             self._earth = dataclasses.replace(self._earth, automatic=False)
@@ -252,22 +310,22 @@ class ImuSensor(Sensor[ImuMeasurement]):
 
 @dataclasses.dataclass(frozen=True)
 class UpstreamImu(Upstream, ImuModel):
-    """An IMU of another simulator, as it should be or with the defects that it has."""
+    """IMU of another simulator, corrected or with the defects of the original."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SampledImu(UpstreamImu):
-    """An IMU whose white noise is given as a standard deviation per sample.
+    """IMU whose white noise is given as a standard deviation per sample.
 
-    Such a number alone would describe a different sensor at every rate, because integration sees
-    the density std / sqrt(rate). `exact` keeps the density that the numbers have at `std_rate`.
+    Such a number describes a different sensor at every rate, because integration responds to the
+    density std / sqrt(rate). `exact` keeps the density that the numbers have at `std_rate`.
     """
 
     std_rate: float = positive(
         100.0,
         'Hz',
-        'Rate at which a sample has the noise given per sample; at others the exact variant keeps '
-        'the density, and as_upstream the deviation.',
+        'Rate at which the noise given per sample holds; at other rates exact keeps its density '
+        'and as_upstream its deviation.',
     )
 
     def deviation(self, std: ArrayLike) -> FloatArray:
@@ -276,18 +334,4 @@ class SampledImu(UpstreamImu):
         return np.asarray(np.asarray(std, dtype=np.float64) * scale)
 
 
-IMU: SensorKind[ImuModel, ImuArray] = SensorKind(
-    name='imu',
-    one='an IMU',
-    base=ImuModel,  # type: ignore[type-abstract]
-    preset='chrono',
-    topic='imu/data',
-    message='sensor_msgs/msg/Imu',
-    node='imu_node',
-    world='',
-    surroundings=lambda world: {'gravity': world.gravity, 'earth': world.turning_earth},
-    ideal=InertialMotion,
-    ideal_topic='ground_truth/imu',
-    ideal_values=('angular_velocity', 'linear_acceleration'),
-)
-load_imu, simulate = IMU.load, IMU.simulate
+load_imu, simulate = ImuModel.load, ImuModel.simulate

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IMU error models: Chrono's normal drift, those of AirSim and Webots, and none."""
+"""IMU models of Chrono, AirSim and Webots, and an IMU without errors."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from sim_sensors.core import rotations
+from .imu import IdealMeasurement
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Trajectory
 import dataclasses
 import math
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, positive
@@ -23,8 +31,7 @@ from sim_sensors.noise.electronics import quantise, saturate
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
 from sim_sensors.noise.triad import AxisErrors, Corrupted, Triad
 from sim_sensors.sensor.sensor import OuterProduct, ReportedCovariance
-from .imu import ImuModel, SampledImu
-from .kinematics import Kinematics, WorldAxes
+from .imu import ImuModel, Kinematics, SampledImu
 
 _STD = 'Noise of each sample at std_rate.'
 
@@ -77,9 +84,9 @@ class ChronoImu(SampledImu):
 
     The defaults, and the preset `chrono`, are the numbers of the paper's released demo. They give
     the accelerometer K = 0.316 m/s^2/sqrt(s): its bias has a standard deviation of 1.41 m/s^2
-    after 20 s. Which numbers the paper's tables used is unknown. The text says that both sensors
-    share the drift; the demo does not share it, and it adds no noise to its gyroscope. A comment
-    in the demo calls the gyroscope's 0.05 degrees per second; the code uses it as rad/s.
+    after 20 s. It is unknown which numbers the paper's tables used. The text says that both
+    sensors share the drift; the demo does not share it, and it adds no noise to its gyroscope. A
+    comment in the demo calls the gyroscope's 0.05 degrees per second; the code uses it as rad/s.
 
     Notes
     -----
@@ -110,7 +117,7 @@ class ChronoImu(SampledImu):
         return WorldAxes(self.lever_arm, gravity)
 
     def reported_covariance(self) -> ReportedCovariance:
-        """Return what is stated as covariance of one triad."""
+        """Return the source of the published covariance of one triad."""
         if self.is_exact or self.covariance == 'unknown':
             return super().reported_covariance()
         return OuterProduct()
@@ -124,6 +131,30 @@ class ChronoImu(SampledImu):
         walk = part.drift / math.sqrt(part.drift_time) if part.drift_time > 0.0 else 0.0
         white = White(rng('white'), self.deviation(part.std), part.mean)
         return Triad(white, RandomWalk(rng('bias'), walk), move_bias_first=True)
+
+
+class WorldAxes:
+    """Kinematics of Chrono: force = a_s + R (0, 0, g), [Chrono] ChIMUSensor.
+
+    The acceleration stays in *world* axes and gravity is rotated the wrong way; neither triad is
+    turned by the mounting. For a level vehicle gravity is right and the horizontal acceleration
+    turns with the heading.
+    """
+
+    def __init__(self, lever_arm: ArrayLike, gravity: float) -> None:
+        self._lever_arm = np.asarray(lever_arm, dtype=np.float64)
+        self._gravity = gravity
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return the measurement of Chrono's IMU; `dt` is not used."""
+        at_sensor = truth.at_lever_arm(self._lever_arm)
+        up = np.zeros_like(at_sensor.acceleration)
+        up[:, 2] = self._gravity
+        return IdealMeasurement(
+            orientation=at_sensor.orientation,
+            rate=at_sensor.angular_velocity,
+            force=at_sensor.acceleration + rotations.rotate(at_sensor.orientation, up),
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +189,7 @@ class AirSimAccelerometer(Parameters):
     turn_on_bias: Axes = axes('m/s^2', 'Bias of the first sample.', read_only=True)
 
 
-# AirSim never lets an interval be shorter than this, s.
+# Shortest interval that AirSim uses, s.
 _SHORTEST = 1e-3
 
 
@@ -177,9 +208,9 @@ class AirSimImu(ImuModel):
 
     The defaults are those of an MPU-6000: 0.30 deg/sqrt(h), 4.6 deg/h, 0.24 mg/sqrt(Hz), 36 ug.
     `bias_time` is no correlation time, although AirSim's comments speak of bias stability: the
-    bias walks for ever. With std = density / sqrt(dt) and drift = bias_stability this is the model
-    of Chrono, but for the moment at which the bias moves. The preset `airsim` also publishes the
-    true orientation with zero (unknown) covariance, as AirSim does.
+    bias walks for ever. If std = density / sqrt(dt) and drift = bias_stability, this is the model
+    of Chrono, except that there the bias moves before it is used. The preset `airsim` also
+    publishes the true orientation with zero (unknown) covariance, as AirSim does.
 
     References
     ----------
@@ -231,10 +262,12 @@ class WebotsErrors(AxisParameters):
     """Errors of three axes in Webots; none by default, as there."""
 
     noise: float = non_negative(
-        0.0, '1', 'Third column of the lookup table: deviation over the value itself.'
+        0.0, '1', 'Third column of the lookup table: deviation relative to the value.'
     )
-    range: float = non_negative(0.0, '{u}', 'Where the lookup table ends; 0: nowhere.')
-    resolution: float = non_negative(0.0, '{u}', 'Step of the values; 0 stands for -1, none.')
+    range: float = non_negative(0.0, '{u}', 'End of the lookup table; 0: no limit.')
+    resolution: float = non_negative(
+        0.0, '{u}', 'Step of the values; 0 stands for -1 in Webots, none.'
+    )
 
 
 class WebotsGyroscope(OfGyroscope, WebotsErrors):
@@ -274,14 +307,14 @@ class WebotsImu(SampledImu):
 
 
 class ProportionalTriad:
-    """Three axes whose noise is a share of the value; see `WebotsImu`."""
+    """Errors of three axes whose noise is a share of the value; see `WebotsImu`."""
 
     def __init__(self, part: WebotsErrors, noise: float, rng: np.random.Generator) -> None:
         self._part, self._noise, self._rng = part, noise, rng
         self.bias: FloatArray = np.zeros(3)
 
     def corrupt(self, truth: FloatArray, dt: FloatArray) -> Corrupted:
-        """Return what is measured; see `AxisErrors`."""
+        """Return the measurement; see `AxisErrors`."""
         clean = saturate(truth, self._part.range)
         spread = self._noise * clean
         values = clean + spread * self._rng.standard_normal(truth.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The orientation that an IMU publishes: none, the truth, or that of an instrument."""
+"""Orientation that an IMU publishes: none, the truth, or that of an instrument."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from sim_sensors.core.parameters import Parameters, non_negative, parameter, pos
 from sim_sensors.core.seeding import stream
 from sim_sensors.noise.processes import GaussMarkov
 
-# Roll and pitch may be anything: the variance of a uniform angle, rad^2.
+# Variance of a uniform angle, rad^2, for unknown roll and pitch.
 _ANY_TILT = (math.pi**2 / 3.0, math.pi**2 / 3.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sensed:
-    """What the IMU measured beside the orientation, for attitudes that are made of it.
+    """Rates and forces of the IMU, from which some attitudes are derived.
 
-    Angular velocity `rate` and specific force, `(n, 3)` rad/s and m/s^2 in the sensor frame, and
-    the biases in them.
+    Angular velocity `rate` and specific force `force`, `(n, 3)` rad/s and m/s^2 in the sensor
+    frame, and the biases in them.
     """
 
     rate: FloatArray
@@ -37,7 +37,7 @@ class Sensed:
 
 
 class Attitude(abc.ABC):
-    """The orientation of an IMU that is switched on, with its state.
+    """Source of the published orientation of one IMU, with its state.
 
     `stated` `(3, 3)` is the covariance to publish, rad^2, about the world axes.
     """
@@ -47,10 +47,10 @@ class Attitude(abc.ABC):
 
     @abc.abstractmethod
     def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
-        """Return the published quaternions of the true ones, `(n, 4)` x y z w, sensor to world
-        (ENU).
+        """Return the published quaternions, `(n, 4)` x y z w, sensor to world (ENU).
 
-        `dt` `(n,)` s is the time since the sample before; `sensed` was measured at the same times.
+        `truth` `(n, 4)` are the true ones, `dt` `(n,)` s the times since the previous samples, and
+        `sensed` the measurements at the same times.
         """
 
     def covariance(self, n: int) -> FloatArray:
@@ -59,32 +59,32 @@ class Attitude(abc.ABC):
 
 
 class FusedAttitude(Attitude):
-    """On-chip orientation fusion, such as the IMU mode of a BNO055: no magnetometer, so the yaw
-    is the integral of the measured rates and drifts with them.
+    """On-chip orientation fusion without a magnetometer, such as the IMU mode of a BNO055.
 
-    The filter is imufusion's ([imufusion]; the revised AHRS algorithm of [Madgwick], chapter
-    7), as it is, in its 32-bit floats. It starts from the true attitude, as one that has settled;
-    a yaw that counts from switching on is this one less its first.
+    The yaw is the integral of the measured rates and drifts with them. The filter is that of
+    [imufusion], the revised AHRS algorithm of [Madgwick], chapter 7, in its 32-bit floats. It
+    starts from the true attitude, like a filter that has settled. For a yaw that counts from
+    switch-on, subtract the first yaw.
 
-    `gain` is that of the filter, see there, and `gravity`, m/s^2, what it takes accelerations as
-    multiples of. It states no covariance: zeros, unknown.
+    `gain` is that of the filter. `gravity`, m/s^2, is the unit of its accelerations. The stated
+    covariance is zero (unknown).
     """
 
     def __init__(self, gain: float, gravity: float) -> None:
-        import imufusion  # of the extra [fusion]: not everybody has it
+        import imufusion  # optional, of the extra [fusion]
 
         super().__init__(np.zeros((3, 3)))
         self._filter = imufusion.Ahrs()
         settings = imufusion.AhrsSettings()
         settings.convention = imufusion.CONVENTION_ENU
         settings.gain = gain
-        # Ranges and rejections of zero are off: the errors are those of the sensor model.
+        # Ranges and rejections are off by default, so the errors are those of the sensor model.
         self._filter.set_settings(settings)
         self._gravity = gravity if gravity > 0.0 else 1.0
         self._has_started = False
 
     def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
-        """Return the quaternions of the filter; see `sim_sensors.imu.orientation.Attitude`."""
+        """Return the quaternions of the filter; see `Attitude`."""
         if not self._has_started and len(truth):
             self._filter.skip_startup()
             self._filter.set_quaternion(truth[0, [3, 0, 1, 2]])
@@ -98,29 +98,32 @@ class FusedAttitude(Attitude):
             result[k] = self._filter.get_quaternion()
         result = result[:, [1, 2, 3, 0]]
         x, y, z, w = result.T
-        # In 64 bits it is a unit quaternion to 1e-7 only.
+        # The norm of a quaternion in 32 bits is 1 to 1e-7 only.
         return np.asarray(result / np.sqrt(x * x + y * y + z * z + w * w)[:, None])
 
 
 @dataclasses.dataclass(frozen=True)
 class OrientationModel(Parameters, abc.ABC):
-    """Whatever stands in the orientation field of an IMU message."""
+    """Base of the models of the orientation field of an IMU message."""
 
     @property
     @abc.abstractmethod
     def publishes(self) -> bool:
-        """Whether there is an orientation at all."""
+        """Whether an orientation is published."""
 
     @abc.abstractmethod
     def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
-        """Switch it on under that gravity, m/s^2; for the labels see `core.seeding.stream`."""
+        """Return the source of the orientation under that gravity, m/s^2.
+
+        For the labels see `sim_sensors.core.seeding.stream`.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
 class Orientation(OrientationModel):
     """The orientation field of an IMU message.
 
-    `mode` chooses what it holds:
+    `mode` selects the content:
 
     - `absent`: the identity with orientation_covariance[0] = -1 ([REP145], sensor_msgs/Imu). A
       judge that is configured to use the orientation has none.
@@ -163,9 +166,8 @@ class Orientation(OrientationModel):
         'absent',
         '',
         'absent: identity, covariance[0] = -1; truth: exact with zero (unknown) covariance; '
-        'heading: exact yaw, no roll and pitch; ahrs: truth with the stated error; fusion: what a '
-        'filter makes of the measured rates and accelerations; two_antennas: yaw of two GNSS '
-        'antennas.',
+        'heading: exact yaw, no roll and pitch; ahrs: truth with the stated error; fusion: filter '
+        'on the measured rates and accelerations; two_antennas: yaw of two GNSS antennas.',
         choices=('absent', 'truth', 'heading', 'ahrs', 'fusion', 'two_antennas'),
         read_only=True,
     )
@@ -191,17 +193,17 @@ class Orientation(OrientationModel):
             raise ParameterError(
                 type(self).__name__,
                 'mode',
-                "'fusion' needs the library imufusion, which is not installed: "
+                "'fusion' needs the library imufusion, which is not installed; run "
                 "pip install 'sim2real_sensors[fusion]'",
             )
 
     @property
     def publishes(self) -> bool:
-        """Whether there is an orientation at all."""
+        """Whether an orientation is published."""
         return self.mode != 'absent'
 
     def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
-        """Return a source of orientations with its state; see `core.seeding.stream`."""
+        """Return the source of the orientation; see `OrientationModel.start`."""
         if self.mode == 'fusion':
             return FusedAttitude(self.fusion_gain, gravity)
         if self.mode == 'two_antennas':
@@ -210,7 +212,7 @@ class Orientation(OrientationModel):
 
 
 class AttitudeSource(Attitude):
-    """Orientation of one IMU, with the state of its error and its random stream."""
+    """Orientation in one of the modes absent, truth, heading and ahrs."""
 
     def __init__(self, orientation: Orientation, rng: np.random.Generator) -> None:
         self._mode = orientation.mode
@@ -236,29 +238,29 @@ class AttitudeSource(Attitude):
         if self._mode == 'truth':
             return np.array(truth)
         if self._mode == 'heading':
-            return _heading(truth)
+            return _keep_heading(truth)
         return rotations.multiply(rotations.exp(self._error.advance(dt)), truth)
 
 
 class TwoAntennas(Attitude):
-    """The heading of two GNSS antennas, with the state of their errors."""
+    """Heading of two GNSS antennas, with the state of their errors."""
 
     def __init__(self, orientation: Orientation, rng: np.random.Generator) -> None:
-        # Of the difference of two independent positions.
+        # Deviation of the difference of two independent positions.
         std = math.sqrt(2.0) * orientation.antenna_std
         self._error = GaussMarkov(rng, std, orientation.yaw_time_constant, axes=2)
         self._baseline = np.array([orientation.baseline, 0.0, 0.0])
         super().__init__(np.diag([*_ANY_TILT, (std / orientation.baseline) ** 2]))
 
     def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
-        """Return the turns about the vertical; see `Attitude`."""
+        """Return rotations about the vertical; see `Attitude`."""
         baseline = np.broadcast_to(self._baseline, (len(truth), 3))
-        seen = rotations.rotate(truth, baseline)[:, :2] + self._error.advance(dt)
-        return rotations.from_heading(np.arctan2(seen[:, 1], seen[:, 0]))
+        measured = rotations.rotate(truth, baseline)[:, :2] + self._error.advance(dt)
+        return rotations.from_heading(np.arctan2(measured[:, 1], measured[:, 0]))
 
 
 class StatedAttitude(Attitude):
-    """An attitude with another stated covariance, `(3, 3)` rad^2, than its own."""
+    """Attitude whose stated covariance, `(3, 3)` rad^2, is replaced."""
 
     def __init__(self, attitude: Attitude, stated: ArrayLike) -> None:
         super().__init__(stated)
@@ -269,10 +271,10 @@ class StatedAttitude(Attitude):
         return self._attitude.measure(truth, dt, sensed)
 
 
-def _heading(truth: FloatArray) -> FloatArray:
-    """Return the turn about the vertical that has the heading of the x axis, `(n, 4)`."""
+def _keep_heading(truth: FloatArray) -> FloatArray:
+    """Return the rotation about the vertical with the heading of the x axis, `(n, 4)`."""
     x, y, z, w = truth.T
-    # (1 + cos, sin) of the heading, times the horizontal length of the x axis: its half angle.
+    # Half-angle formulas of the heading from the horizontal part of the x axis.
     cosine, sine = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + z * w)
     length = np.sqrt(cosine * cosine + sine * sine)
     level = length > 0.0

@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IMUs of CARLA, gnss-ins-sim, MATLAB and RotorS (and of PX4's copy of it)."""
+"""IMUs of CARLA, gnss-ins-sim, MATLAB and RotorS (also of its copy in PX4)."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from sim_sensors.core import rotations
+from .imu import ExactKinematics, IdealMeasurement
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Trajectory
 import dataclasses
 import math
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
@@ -33,8 +40,7 @@ from sim_sensors.noise.processes import (
 )
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 from .chain import AccelerometerChain, ChainTriad, GyroscopeChain
-from .imu import ImuModel, SampledImu, UpstreamImu
-from .kinematics import Kinematics, SecondDifference
+from .imu import ImuModel, Kinematics, SampledImu, UpstreamImu
 from .orientation import Attitude, StatedAttitude
 
 
@@ -96,14 +102,50 @@ class CarlaImu(SampledImu):
         return SecondDifference(self.lever_arm, self.mounting_rpy, gravity)
 
 
+class SecondDifference(ExactKinematics):
+    """Kinematics of CARLA: the acceleration is a second difference of positions, [CARLA].
+
+    It is the second derivative of the parabola through the latest three positions, plus gravity,
+    turned into the sensor frame. Before the first sample both earlier positions are the origin and
+    the step is huge. The first sample therefore has no acceleration, and the second about
+    -position / dt^2. The rates are exact.
+    """
+
+    def __init__(self, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float) -> None:
+        super().__init__(lever_arm, mounting_rpy, gravity)
+        self._positions = np.zeros((2, 3))
+        self._step = float(np.finfo(np.float32).max)
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return the measurement of CARLA's IMU."""
+        ideal = super().ideal_measurement(truth, dt)
+        at_sensor = truth.at_lever_arm(self._lever_arm)
+        y = np.concatenate([self._positions, at_sensor.position])
+        h = np.concatenate([[self._step], dt])[:, None]
+        if len(dt):
+            self._positions, self._step = y[-2:].copy(), float(dt[-1])
+        h1, h2 = h[1:], h[:-1]
+        middle, oldest, newest = (
+            y[1:-1] / (h1 * h2),
+            y[:-2] / (h2 * (h1 + h2)),
+            y[2:] / (h1 * (h1 + h2)),
+        )
+        force = 2.0 * (newest + oldest - middle)
+        force[:, 2] += self._gravity
+        body = rotations.rotate_back(at_sensor.orientation, force)
+        return IdealMeasurement(
+            ideal.orientation, ideal.rate, rotations.rotate_back(self._mounting, body)
+        )
+
+
 def compass(orientation: FloatArray) -> FloatArray:
     """Return CARLA's compass: the heading, `(n,)` rad clockwise from north, in [0, 2 pi).
 
     `orientation` are quaternions x y z w, `(n, 4)`, sensor to world (ENU).
     """
-    turned = np.mod(0.5 * math.pi - rotations.heading(orientation), 2.0 * math.pi)
-    # A tiny negative angle is rounded to the full circle, which is 0.
-    return np.where(turned >= 2.0 * math.pi, 0.0, turned)
+    clockwise = np.mod(0.5 * math.pi - rotations.heading(orientation), 2.0 * math.pi)
+    # The modulus of a tiny negative angle is rounded up to the full circle.
+    return np.where(clockwise >= 2.0 * math.pi, 0.0, clockwise)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,15 +174,15 @@ class GnssInsSimImu(UpstreamImu):
 
         y = truth + bias + drift + noise_density w / sqrt(dt)
 
-    `exact` discretises the drift exactly. With an infinite correlation time (0 here) the drift
+    `exact` discretises the drift exactly. If the correlation time is infinite (0 here), the drift
     stays zero, the limit of that law. Upstream's custom dictionaries overwrite its built-in
     grades; this is not reproduced. Vibration is not modelled.
 
     Notes
     -----
-    `as_upstream`, the drift decays by 1 - dt/T while its noise is that of the exact law. With an
-    infinite T it is *white* noise of the standard deviation drift_std. A T of at most half an
-    interval, where upstream's drift diverges, is refused.
+    `as_upstream`, the drift decays by 1 - dt/T while its noise is that of the exact law. If T is
+    infinite, the drift is *white* noise of the standard deviation drift_std. A T of at most half
+    an interval, for which upstream's drift diverges, is refused.
 
     References
     ----------
@@ -157,7 +199,7 @@ class GnssInsSimImu(UpstreamImu):
     def _check(self) -> None:
         super()._check()
         for name, part in (('gyroscope', self.gyroscope), ('accelerometer', self.accelerometer)):
-            # An Euler step by more than twice the time constant grows without end.
+            # An Euler step of more than twice the time constant makes the drift diverge.
             least = 0.5 / self.rate
             if not self.is_exact and 0.0 < part.drift_time <= least and any(part.drift_std):
                 raise ParameterError(
@@ -186,7 +228,7 @@ class GnssInsSimImu(UpstreamImu):
 
 
 class EulerDrift(Remembered):
-    """gnss-ins-sim's drift: y[k] = (1 - dt/T) y[k-1] + std sqrt(1 - exp(-2 dt/T)) w, from zero.
+    """Drift of gnss-ins-sim: y[k] = (1 - dt/T) y[k-1] + std sqrt(1 - exp(-2 dt/T)) w, from zero.
 
     The decay is an Euler step and the noise is not, so the stationary deviation grows with dt.
     """
@@ -217,13 +259,13 @@ def _euler_drift(
 
 @dataclasses.dataclass(frozen=True)
 class MatlabErrors(AxisParameters):
-    """The properties of gyroparams and accelparams that a triad has by itself."""
+    """Properties that gyroparams and accelparams have in common."""
 
     measurement_range: float = non_negative(0.0, '{u}', 'MeasurementRange; 0 stands for Inf.')
     resolution: float = non_negative(0.0, '{u}', 'Resolution; 0: none.')
     constant_bias: Axes = axes('{u}', 'ConstantBias.')
     axes_misalignment: Axes = axes(
-        '%', 'AxesMisalignment: share of each axis that the two others measure.'
+        '%', 'AxesMisalignment: share of the value of each axis that the other two axes measure.'
     )
     noise_density: Axes = axes('{u}/sqrt(Hz)', 'NoiseDensity.', minimum=0.0)
     bias_instability: Axes = axes('{u}', 'BiasInstability, the B of an Allan plot.', minimum=0.0)
@@ -357,7 +399,7 @@ class RotorsImu(UpstreamImu):
         )
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
-        """Return what is published as orientation, switched on."""
+        """Return the source of the published orientation."""
         attitude = super().attitude(seed, run, sensor, gravity)
         if self.is_exact:
             return attitude

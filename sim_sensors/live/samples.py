@@ -22,7 +22,7 @@ from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import SensorKind
+from sim_sensors.sensor.sensor import SensorModel
 
 T = TypeVar('T')
 M = TypeVar('M', bound=MessageArray)
@@ -264,7 +264,7 @@ class LiveNoiseFree(LiveSamples[Any]):
     """The messages of a noise-free sensor, of which gaps are bridged whatever their length.
 
     `improve(motion, messages, origin_ns)` returns the motion as that sensor measured it, as
-    `SensorKind.ideal` does; `values` names the fields that have to be finite.
+    `SensorModel.ideal` does; `values` names the fields that have to be finite.
     """
 
     what = 'the noise-free sensor'
@@ -279,7 +279,7 @@ class LiveNoiseFree(LiveSamples[Any]):
     @classmethod
     def of(
         cls,
-        kind: SensorKind[Any, Any],
+        kind: type[SensorModel[Any]],
         place: Mounting,
         surroundings: Callable[[], dict[str, Any]],
     ) -> LiveNoiseFree:

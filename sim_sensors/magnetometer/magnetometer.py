@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from sim_sensors.core.shared_parameters import (
 from sim_sensors.imu.chain import ChainTriad, ErrorChain
 from sim_sensors.motion.ideal import MagneticMotion, MagneticTrajectory
 from sim_sensors.noise.electronics import Supply, Temperature
-from sim_sensors.sensor.catalogue import SensorKind
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import (
     Correlated,
@@ -35,7 +34,7 @@ from sim_sensors.sensor.sensor import (
 )
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Trajectory
+    from sim_sensors.motion.trajectory import Motion, Trajectory
     from sim_sensors.world.world import World
 
 
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 class MagnetometerErrors(ErrorChain):
     """Errors of a magnetometer; none by default.
 
-    `scale` and `cross_axis` hold its soft iron and misalignment, `constant_bias` its hard iron.
+    `scale` and `cross_axis` describe soft iron and misalignment, `constant_bias` hard iron.
     """
 
     unit: ClassVar[str] = 'T'
@@ -51,17 +50,27 @@ class MagnetometerErrors(ErrorChain):
 
 
 @dataclasses.dataclass(frozen=True)
-class Magnetometer(MountedModel):
-    """A magnetometer fixed to the body, with the errors of `sim_sensors.imu.chain.ImuChain`:
+class Magnetometer(MountedModel[MagneticFieldArray]):
+    """Magnetometer fixed to the body, with the errors of `sim_sensors.imu.chain.ImuChain`::
 
         y = S M^T R^T (h + d(p_s)) + b + v
 
-    R turns the body and M the sensor in it, h is the field of the Earth and d that of the dipoles
-    at the sensor's place p_s, which a lever arm moves; S, b and v are sensitivity, bias and white
-    noise. [Ligorio2015], equation 5. On a `MagneticMotion` R^T (h + d) is what that says.
+    R is the rotation of the body and M that of the sensor in it. h is the field of the Earth and d
+    that of the dipoles at the position p_s of the sensor, which includes the lever arm. S, b and v
+    are sensitivity, bias and white noise. [Ligorio2015], equation 5. A `MagneticMotion` gives R^T
+    (h + d) itself.
     """
 
     kind: ClassVar[str] = 'magnetometer'
+    name: ClassVar[str] = 'mag'
+    noun: ClassVar[str] = 'a magnetometer'
+    preset: ClassVar[str] = 'xsens_mtx'
+    topic: ClassVar[str] = 'imu/mag'
+    message: ClassVar[str] = 'sensor_msgs/msg/MagneticField'
+    node: ClassVar[str] = 'magnetometer_node'
+    world: ClassVar[str] = 'default'
+    ideal_topic: ClassVar[str] = 'ground_truth/mag'
+    ideal_values: ClassVar[tuple[str, ...]] = ('magnetic_field',)
 
     rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
@@ -73,13 +82,25 @@ class Magnetometer(MountedModel):
     covariance: str = parameter(
         'white_noise',
         '',
-        'Published covariance: white_noise: that of the white noise; unknown: all zero.',
+        'Published covariance: white_noise: covariance of the white noise; unknown: all zero.',
         choices=('white_noise', 'unknown'),
     )
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
     magnetometer: MagnetometerErrors = dataclasses.field(default_factory=MagnetometerErrors)
     temperature: Temperature = dataclasses.field(default_factory=Temperature)
     supply: Supply = dataclasses.field(default_factory=Supply)
+
+    @staticmethod
+    def surroundings(world: World) -> dict[str, Any]:
+        """Return the keyword arguments that `start` takes from a world."""
+        return {'world': world}
+
+    @staticmethod
+    def ideal(
+        motion: Motion, messages: MagneticFieldArray, *, world: World, **placement: Any
+    ) -> Motion:
+        """Return the motion with the field of a noise-free magnetometer; `world` is not used."""
+        return MagneticMotion(motion, messages, **placement)
 
     def start(
         self, seed: int, run: str, sensor: str = 'mag', *, world: World
@@ -89,12 +110,13 @@ class Magnetometer(MountedModel):
         Raises
         ------
         SensorError, ParameterError
-            When the world has no field; see `World.undisturbed_field`.
+            When the magnetic model of the world is not available there; see
+            `World.undisturbed_field`.
         """
         return MagnetometerSensor(self, seed, run, sensor, world)
 
     def reported_covariance(self) -> ReportedCovariance:
-        """Return what is stated as covariance."""
+        """Return the source of the published covariance."""
         if self.covariance == 'unknown':
             return Unknown()
         return Correlated(self.magnetometer.noise_correlation)
@@ -102,21 +124,21 @@ class Magnetometer(MountedModel):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MagneticMeasurement(Measurement[MagneticFieldArray]):
-    """What a magnetometer reports, and what is in it."""
+    """Measurement of a magnetometer, and its error."""
 
     message: ClassVar[type[MagneticFieldArray]] = MagneticFieldArray
 
-    # As in `sim_sensors.core.measurements.MagneticFieldArray`
+    # Messages, as in `sim_sensors.core.measurements.MagneticFieldArray`.
     magnetic_field: FloatArray
     magnetic_field_covariance: FloatArray
-    bias: FloatArray  # (n, 3) part of the reported values that is bias, T
-    # (n, 3) What is reported less the undisturbed field of the Earth in the sensor's axes, T: the
-    # dipoles are in it
+    bias: FloatArray  # (n, 3) bias in the values, T
+    # Values less the undisturbed field of the Earth in the axes of the sensor, (n, 3) T. The field
+    # of the dipoles counts as error.
     error: FloatArray
 
 
 class MagnetometerSensor(Sensor[MagneticMeasurement]):
-    """A magnetometer that is switched on: a model and its state. Made by `Magnetometer.start`."""
+    """Magnetometer that is switched on: a model and its state. Made by `Magnetometer.start`."""
 
     model: Magnetometer
 
@@ -148,8 +170,8 @@ class MagnetometerSensor(Sensor[MagneticMeasurement]):
         if isinstance(truth, MagneticTrajectory):
             field = rotations.rotate_back(self._mounting, truth.magnetic_field)
         else:
-            place = at_sensor.position
-            field = rotations.rotate_back(orientation, self._world.magnetic_field(place))
+            world_field = self._world.magnetic_field(at_sensor.position)
+            field = rotations.rotate_back(orientation, world_field)
         measured, bias, variance = self._errors.corrupt(field, dt)
         return MagneticMeasurement(
             magnetic_field=measured,
@@ -159,18 +181,4 @@ class MagnetometerSensor(Sensor[MagneticMeasurement]):
         )
 
 
-MAG: SensorKind[Magnetometer, MagneticFieldArray] = SensorKind(
-    name='mag',
-    one='a magnetometer',
-    base=Magnetometer,
-    preset='xsens_mtx',
-    topic='imu/mag',
-    message='sensor_msgs/msg/MagneticField',
-    node='magnetometer_node',
-    world='default',
-    surroundings=lambda world: {'world': world},
-    ideal=lambda motion, field, world, **place: MagneticMotion(motion, field, **place),
-    ideal_topic='ground_truth/mag',
-    ideal_values=('magnetic_field',),
-)
-load_mag, simulate = MAG.load, MAG.simulate
+load_mag, simulate = Magnetometer.load, Magnetometer.simulate

@@ -18,10 +18,10 @@ from .processes import Remembered, per_axis
 class LowPass:
     """Low pass with -3 dB at `bandwidth`, Hz, > 0, and unit gain at rest.
 
-    First order: y' = w (u - y). Second order: Butterworth, y'' = w^2 (u - y) - sqrt(2) w y'. With
-    w = 2 pi bandwidth, and u constant over each interval between samples, the sampled solution is
-    exact for every interval. White noise therefore keeps its density inside the band at every
-    rate, and nothing is folded into it from above the rate.
+    First order: y' = w (u - y). Second order: Butterworth, y'' = w^2 (u - y) - sqrt(2) w y'. Here
+    w = 2 pi bandwidth, and u is constant over each interval between samples, for which the
+    solution is exact. White noise therefore keeps its density inside the band at every rate, and
+    nothing is folded into it from above the rate.
 
     The filter starts settled on the first clean value; its noise starts from zero, and the
     variance of the noise is propagated with it.
@@ -39,8 +39,8 @@ class LowPass:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the filtered sum of signal and white noise, and the variance of its noise.
 
-        All are `(n, axes)`, the variance that of the noise of each sample; `dt` `(n,)` is the time
-        since the sample before, s.
+        All are `(n, axes)`; `variance` is that of the noise of each sample, and `dt` `(n,)` s the
+        time since the previous sample.
         """
         if not self._is_settled and len(clean):
             self._state[:, 0] = clean[0]
@@ -57,7 +57,7 @@ def _filter(
     variance: FloatArray,
     dt: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Advance `state` in place."""
+    """Return values and variances of the noise, and advance `state` in place."""
     out, spread = np.empty_like(inputs), np.empty_like(inputs)
     half = math.sqrt(0.5) * omega
     for k in range(inputs.shape[0]):
@@ -89,9 +89,9 @@ def _filter(
 
 
 def saturate(values: FloatArray, limit: ArrayLike) -> FloatArray:
-    """Hold values within +-limit; a limit of 0 leaves them alone.
+    """Return the values limited to +-limit; a limit of 0 does not limit.
 
-    `values` are `(n, axes)`, the limit is one number or one per axis, in their unit.
+    `values` are `(n, axes)`; the limit is one number or one per axis, in their unit.
     """
     limits = np.asarray(limit, dtype=np.float64)
     bound = np.where(limits > 0.0, limits, np.inf)
@@ -99,11 +99,10 @@ def saturate(values: FloatArray, limit: ArrayLike) -> FloatArray:
 
 
 def quantise(values: FloatArray, step: ArrayLike) -> FloatArray:
-    """Round to the nearest multiple of `step` (half to even); a step of 0 leaves values alone.
+    """Return the values rounded to multiples of `step` (half to even); a step of 0 rounds nothing.
 
     The error is uniform in +-step/2 with variance step^2/12 when the signal moves over many steps.
-
-    `values` are `(n, axes)`, the step is one number or one per axis, in their unit.
+    `values` are `(n, axes)`; the step is one number or one per axis, in their unit.
     """
     steps = np.broadcast_to(np.asarray(step, dtype=np.float64), values.shape)
     safe = np.where(steps > 0.0, steps, 1.0)
@@ -111,34 +110,34 @@ def quantise(values: FloatArray, step: ArrayLike) -> FloatArray:
 
 
 class IncrementQuantiser:
-    """A sensor that counts: it reports multiples of a step of the *integral* of its signal.
+    """Sensor that counts: it reports multiples of a step of the *integral* of its signal.
 
-    y[k] = (r[k] - r[k-1]) / dt with r the integral rounded to multiples of `step`, so no part of
-    the motion is lost; the error is the quantisation noise of [IEEE952], with Q = step /
-    sqrt(12) and Allan deviation sqrt(3) Q / tau. A step, u s, of 0 leaves values alone.
+    y[k] = (r[k] - r[k-1]) / dt with r the integral rounded to multiples of `step`, u s, so no part
+    of the motion is lost. The error is the quantisation noise of [IEEE952] with Q = step /
+    sqrt(12) and the Allan deviation sqrt(3) Q / tau. A step of 0 rounds nothing.
     """
 
     def __init__(self, step: ArrayLike, *, axes: int = 3) -> None:
         self._step = per_axis(step, axes)
-        self._rest: FloatArray = np.zeros(axes)
+        self._unreported: FloatArray = np.zeros(axes)
 
     def apply(self, values: FloatArray, dt: FloatArray) -> FloatArray:
-        """Return what is reported for the next values, `(n, axes)`; every `dt` must be > 0 s."""
-        return _increments(self._rest, self._step, values, dt)
+        """Return the reported next values, `(n, axes)`; every `dt` must be > 0 s."""
+        return _increments(self._unreported, self._step, values, dt)
 
 
 @compiled
 def _increments(
-    rest: FloatArray, step: FloatArray, values: FloatArray, dt: FloatArray
+    unreported: FloatArray, step: FloatArray, values: FloatArray, dt: FloatArray
 ) -> FloatArray:
-    """Advance `rest`, what is integrated but not yet reported, in place."""
+    """Return the reported values and advance `unreported`, the rest of the integral, in place."""
     out = np.empty_like(values)
     for axis in range(values.shape[1]):
         for k in range(values.shape[0]):
             if step[axis] > 0.0:
-                rest[axis] += values[k, axis] * dt[k]
-                steps = np.rint(rest[axis] / step[axis])
-                rest[axis] -= steps * step[axis]
+                unreported[axis] += values[k, axis] * dt[k]
+                steps = np.rint(unreported[axis] / step[axis])
+                unreported[axis] -= steps * step[axis]
                 out[k, axis] = steps * step[axis] / dt[k]
             else:
                 out[k, axis] = values[k, axis]
@@ -146,9 +145,10 @@ def _increments(
 
 
 class Decay(Remembered):
-    """First-order low pass of a step, without noise: y[k] = a y[k-1] + (1 - a) limit with
-    a = exp(-dt / time_constant), so y(t) = limit + (initial - limit) exp(-t / time_constant) at
-    every step size.
+    """Exponential approach to a limit, without noise.
+
+    y[k] = a y[k-1] + (1 - a) limit with a = exp(-dt / time_constant), so y(t) = limit + (initial -
+    limit) exp(-t / time_constant) at every step size.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Decay(Remembered):
 
 
 class Ramp(Remembered):
-    """Drift at a constant rate, without noise: y = slope t, t since it was made.
+    """Drift at a constant rate, without noise: y = slope t, t since the start.
 
     The slope, u/s, is the rate ramp R of [IEEE952]; its Allan deviation is R tau / sqrt(2).
     """
@@ -211,21 +211,21 @@ class Temperature(Parameters):
         choices=('constant', 'ramp', 'warm_up'),
         read_only=True,
     )
-    initial: float = parameter(25.0, 'degC', 'When switched on.', minimum=-273.15)
-    final: float = parameter(25.0, 'degC', 'After warming up.', minimum=-273.15)
+    initial: float = parameter(25.0, 'degC', 'Temperature when switched on.', minimum=-273.15)
+    final: float = parameter(25.0, 'degC', 'Temperature after warming up.', minimum=-273.15)
     time: float = positive(600.0, 's', 'Length of the ramp or time constant of the warm-up.')
     reference: float = parameter(
-        25.0, 'degC', 'Where the terms of temperature vanish.', minimum=-273.15
+        25.0, 'degC', 'Temperature at which its effects vanish.', minimum=-273.15
     )
 
     def start(self) -> Excess:
-        """Return the temperature, above its reference, of a sensor that is switched on now."""
+        """Return the temperature above its reference, starting now."""
         return Excess(self)
 
 
 @dataclasses.dataclass(frozen=True)
 class Supply(Parameters):
-    """Supply voltage, with t since the sensor was switched on: a battery that goes down.
+    """Supply voltage V(t), such as of a battery, with t since the sensor was switched on.
 
     constant: V = initial. ramp: linear from initial to final within `time`, then final.
     """
@@ -237,32 +237,31 @@ class Supply(Parameters):
         choices=('constant', 'ramp'),
         read_only=True,
     )
-    initial: float = non_negative(3.3, 'V', 'When switched on.')
-    final: float = non_negative(3.3, 'V', 'At the end of the ramp.')
+    initial: float = non_negative(3.3, 'V', 'Voltage when switched on.')
+    final: float = non_negative(3.3, 'V', 'Voltage at the end of the ramp.')
     time: float = positive(3600.0, 's', 'Length of the ramp.')
-    reference: float = non_negative(3.3, 'V', 'Where the terms of the supply vanish.')
+    reference: float = non_negative(3.3, 'V', 'Voltage at which its effects vanish.')
 
     def start(self) -> Excess:
-        """Return the voltage, above its reference, of a sensor that is switched on now."""
+        """Return the voltage above its reference, starting now."""
         return Excess(self)
 
 
 class Excess:
-    """What a profile of a sensor that is switched on exceeds its reference by."""
+    """Temperature or supply voltage above its reference, with its state."""
 
-    def __init__(self, given: Temperature | Supply) -> None:
-        self._given = given
-        rise = given.final - given.initial
-        self._decay = Decay(given.initial, given.final, given.time)
-        self._ramp = Ramp(rise / given.time, axes=1)
+    def __init__(self, profile: Temperature | Supply) -> None:
+        self._profile = profile
+        self._decay = Decay(profile.initial, profile.final, profile.time)
+        self._ramp = Ramp((profile.final - profile.initial) / profile.time, axes=1)
 
     def advance(self, dt: FloatArray) -> FloatArray:
         """Return the excess at the next samples, `(n, 1)` in the unit of the profile."""
-        given = self._given
-        if given.profile == 'warm_up':
-            return self._decay.advance(dt) - given.reference
-        if given.profile == 'ramp':
-            low, high = sorted((given.initial, given.final))
-            reached = np.clip(given.initial + self._ramp.advance(dt), low, high)
-            return np.asarray(reached - given.reference)
-        return np.full((len(dt), 1), given.initial - given.reference)
+        law = self._profile
+        if law.profile == 'warm_up':
+            return self._decay.advance(dt) - law.reference
+        if law.profile == 'ramp':
+            low, high = sorted((law.initial, law.final))
+            reached = np.clip(law.initial + self._ramp.advance(dt), low, high)
+            return np.asarray(reached - law.reference)
+        return np.full((len(dt), 1), law.initial - law.reference)

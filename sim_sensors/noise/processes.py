@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stochastic processes that sensor errors are made of, each once and exactly discretised.
+"""Stochastic processes of sensor errors, exactly discretised.
 
-Every process keeps its state and one random stream. `advance(dt)` makes one row per entry of `dt`,
-where `dt[k]` is the time from the previous sample to sample k. One call over an array and any way
-of cutting that array into calls give the same bits: draws fill rows in time order, recursions run
-sample by sample, and everything else is elementwise.
+Every process keeps its state and one random stream. `advance(dt)` returns one row per entry of
+`dt`, where `dt[k]` is the time from the previous sample to sample k. One call over an array and
+any way of cutting that array into calls give the same bits: draws fill rows in time order,
+recursions run sample by sample, and everything else is elementwise.
 
-Notation: w is a fresh standard normal per sample and axis; a density has the unit u/sqrt(Hz).
-What is random takes first `rng`, the stream of this source alone; `axes` is the number of
-(independent) components, and every figure is one number or one per axis.
+Notation: u is the unit of the values; w is a fresh standard normal per sample and axis; a density
+has the unit u/sqrt(Hz). `rng` is the random stream of the process alone and `axes` the number of
+independent components. Every parameter is one number or one per axis.
 """
 
 from __future__ import annotations
@@ -22,36 +22,37 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 
-# Neighbouring time constants are at most this factor apart, which makes the plateau wavy by less
-# than 0.1 %; they go this far beyond both ends of the span, where it falls by 1.6 %.
+# Largest ratio of neighbouring time constants; the ripple of the plateau stays below 0.1 %.
 _SPACING = 5.0
+# Factor by which the time constants reach beyond both ends of the span. At the ends the plateau is
+# 1.6 % too low.
 _MARGIN = 5.0
 
 
 class Process(Protocol):
-    """What every noise process offers."""
+    """Interface of a noise process."""
 
     @property
     def value(self) -> FloatArray:
-        """Value at the latest sample, `(axes,)`; the initial value before the first."""
+        """Value at the latest sample, `(axes,)`; before the first the initial value."""
 
     def advance(self, dt: FloatArray) -> FloatArray:
-        """Return the values at the next samples, `(n, axes)`, `dt` being `(n,)` s, each >= 0."""
+        """Return the values at the next samples, `(n, axes)`; `dt` is `(n,)` s, each >= 0."""
 
 
 def per_axis(value: ArrayLike, axes: int) -> FloatArray:
-    """Return one number per axis, `(axes,)`, of one for all or of one each."""
+    """Return one number per axis, `(axes,)`, from one number for all or one per axis."""
     return np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (axes,)))
 
 
 def correlation_root(correlation: tuple[float, float, float]) -> FloatArray:
-    """Return the lower triangular A, `(3, 3)`, with A A^T the matrix of these correlations.
+    """Return the lower triangular A, `(3, 3)`, for which A A^T is the correlation matrix.
 
-    They are those of x with y, x with z and y with z, each from -1 to 1. Written out, as it must
-    exist for axes that are fully correlated too.
+    `correlation` is that of x with y, x with z and y with z, each from -1 to 1. The root is
+    written out because a Cholesky factorisation fails for axes that are fully correlated.
 
-    Raises ValueError when no three quantities can be correlated so: the matrix has a negative
-    eigenvalue.
+    Raises ValueError when the matrix has a negative eigenvalue: no three quantities have such
+    correlations.
     """
     xy, xz, yz = correlation
     determinant = 1.0 + 2.0 * xy * xz * yz - xy * xy - xz * xz - yz * yz
@@ -64,7 +65,7 @@ def correlation_root(correlation: tuple[float, float, float]) -> FloatArray:
 
 
 class Remembered:
-    """Keeps the value at the latest sample."""
+    """Base of processes that keep the value at the latest sample."""
 
     def __init__(self, value: ArrayLike, axes: int) -> None:
         self.value = per_axis(value, axes)
@@ -76,8 +77,8 @@ class Remembered:
         return values
 
 
-class _Drawn(Remembered):
-    """Draws from a stream of its own."""
+class _RandomProcess(Remembered):
+    """Process with a random stream of its own."""
 
     def __init__(self, rng: np.random.Generator, axes: int, value: ArrayLike = 0.0) -> None:
         super().__init__(value, axes)
@@ -87,7 +88,7 @@ class _Drawn(Remembered):
         return self._rng.standard_normal((count, len(self.value)))
 
 
-class White(_Drawn):
+class White(_RandomProcess):
     """White noise with a standard deviation per sample, whatever the rate: y = mean + std w.
 
     Parameters
@@ -108,21 +109,19 @@ class White(_Drawn):
         self._mean = per_axis(mean, axes)
 
     def advance(self, dt: FloatArray) -> FloatArray:
-        """Return the next `len(dt)` samples, `(n, axes)`; the lengths of the intervals are not
-        used.
-        """
+        """Return the next samples, `(n, axes)`; only the number of intervals is used."""
         return self.keep_last(self._mean + self._std * self._normals(len(dt)))
 
     def variance(self, dt: FloatArray) -> FloatArray:
-        """Variance about the mean of samples taken at intervals `dt`, `(n, axes)`, u^2."""
+        """Return the variance of samples at intervals `dt` about the mean, `(n, axes)`, u^2."""
         return np.tile(self._std**2, (len(dt), 1))
 
 
-class WhiteDensity(_Drawn):
+class WhiteDensity(_RandomProcess):
     """White noise given as a density, u/sqrt(Hz): y = density w / sqrt(dt).
 
-    What it does to an integral does not depend on the rate; the density is the Allan deviation at
-    1 s. Three components may have a `correlation`, see `correlation_root`.
+    Its effect on an integral does not depend on the rate. The density is the Allan deviation at
+    1 s. Three components may have a `correlation`; see `correlation_root`.
     """
 
     def __init__(
@@ -141,7 +140,7 @@ class WhiteDensity(_Drawn):
         """Return the next samples, `(n, axes)`; every `dt` must be > 0 s."""
         normals = self._normals(len(dt))
         if self._root is not None:
-            # Written out: a matrix product may add in another order for another number of rows.
+            # A matrix product may add in another order for another number of rows.
             a = self._root
             x, y, z = normals[:, 0], normals[:, 1], normals[:, 2]
             mixed = (x, a[1, 0] * x + a[1, 1] * y, a[2, 0] * x + a[2, 1] * y + a[2, 2] * z)
@@ -149,15 +148,15 @@ class WhiteDensity(_Drawn):
         return self.keep_last(self._density / np.sqrt(dt)[:, None] * normals)
 
     def variance(self, dt: FloatArray) -> FloatArray:
-        """Variance of samples taken at intervals `dt`, `(n, axes)`, u^2."""
+        """Return the variance of samples at intervals `dt`, `(n, axes)`, u^2."""
         return self._density**2 / dt[:, None]
 
 
-class IntegralNoise(_Drawn):
+class IntegralNoise(_RandomProcess):
     """White noise of the *integral*: y[k] = std (w[k] - w[k-1]) / dt, std in u s.
 
-    The quantisation noise of [IEEE952] with Q = std, whose Allan deviation is sqrt(3) Q / tau
-    at every rate. Its integral never errs by more than the two noises at the ends.
+    It is the quantisation noise of [IEEE952] with Q = std, whose Allan deviation is sqrt(3) Q /
+    tau at every rate. The error of an integral is that of its two ends alone.
     """
 
     def __init__(self, rng: np.random.Generator, std: ArrayLike, *, axes: int = 3) -> None:
@@ -172,8 +171,8 @@ class IntegralNoise(_Drawn):
         return self.keep_last(self._std * (normals[1:] - normals[:-1]) / dt[:, None])
 
 
-class TurnOn(_Drawn):
-    """Constant drawn once when the sensor is switched on: y = mean + std w."""
+class TurnOn(_RandomProcess):
+    """Constant that is drawn once when the sensor is switched on: y = mean + std w."""
 
     def __init__(
         self, rng: np.random.Generator, std: ArrayLike, mean: ArrayLike = 0.0, *, axes: int = 3
@@ -186,7 +185,7 @@ class TurnOn(_Drawn):
         return np.tile(self.value, (len(dt), 1))
 
 
-class RandomWalk(_Drawn):
+class RandomWalk(_RandomProcess):
     """Integrated white noise: y[k] = y[k-1] + density sqrt(dt) w; variance density^2 t after t.
 
     Parameters
@@ -217,19 +216,21 @@ class RandomWalk(_Drawn):
         return self._walk(dt)[1:]
 
     def advance_after_use(self, dt: FloatArray) -> FloatArray:
-        """Take the same steps but return the values before each of them, `(n, axes)`: the order of
-        AirSim, which uses the bias first and moves it afterwards.
+        """Take the same steps and return the values before each of them, `(n, axes)`.
+
+        This is the order of AirSim, which uses the bias first and moves it afterwards.
         """
         return self._walk(dt)[:-1]
 
     def _walk(self, dt: FloatArray) -> FloatArray:
         steps = self._density * np.sqrt(dt)[:, None] * self._normals(len(dt))
-        # accumulate adds row after row by definition, as stepping does; sums may be pairwise.
+        # `accumulate` adds row after row, as stepping does; `sum` may add pairwise.
         return self.keep_last(np.add.accumulate(np.concatenate([self.value[None], steps])))
 
 
-class GaussMarkov(_Drawn):
-    """First-order Gauss-Markov process with stationary deviation `std` at every rate:
+class GaussMarkov(_RandomProcess):
+    """First-order Gauss-Markov process with the stationary deviation `std` at every rate.
+
     y[k] = phi y[k-1] + std sqrt(1 - phi^2) w with phi = exp(-dt / time_constant).
 
     Parameters
@@ -241,8 +242,8 @@ class GaussMarkov(_Drawn):
     time_constant : float or (axes,)
         Correlation time, s, > 0.
     stationary : bool
-        True draws the initial value from the stationary law; False starts at zero, from where the
-        variance grows as std^2 (1 - exp(-2 t / time_constant)).
+        True draws the initial value from the stationary law. False starts at zero; the variance
+        then grows as std^2 (1 - exp(-2 t / time_constant)).
     axes : int
         Number of independent components.
     """
@@ -269,23 +270,24 @@ class GaussMarkov(_Drawn):
         )
 
 
-class Flicker(_Drawn):
-    """Noise with the spectral density B^2 / (2 pi f), so that its Allan deviation is a plateau at
-    sqrt(2 ln(2) / pi) B = 0.664 B.
+class Flicker(_RandomProcess):
+    """Flicker noise with the spectral density B^2 / (2 pi f).
 
-    It is a sum of stationary Gauss-Markov processes whose time constants T are spaced evenly on a
-    logarithmic scale with the step L = ln(T[i+1] / T[i]). Each has the variance B^2 L / pi, since
-    the integral of 2 T / (1 + (2 pi f T)^2) over ln T is 1 / (2 f); the first and the last also
-    carry what the faster ones contribute as white noise and the slower ones as a random walk,
-    which makes theirs 1 / (1 - exp(-L)) times as large. Within the span the plateau is met to 2 %;
-    below it the Allan deviation rises as its square root of time, above it falls so.
+    Its Allan deviation is a plateau at sqrt(2 ln(2) / pi) B = 0.664 B.
 
-    A value is the mean of the sum over the interval before it, drawn from the exact joint law of
-    that mean and of the state at its end: with x = dt / T[i] and a = exp(-x) the state is a x[i]
-    + sqrt(1 - a^2) w, and the mean has, given the state before, the expectation x[i] (1 - a) / x,
-    the variance (2 x - 3 + 4 a - a^2) / x^2 and the covariance (1 - a)^2 / x with the state
-    after. So averages over several samples are those of the process in continuous time, and the
-    Allan deviation is the same at every rate, down to an averaging time of one sample.
+    The noise is a sum of stationary Gauss-Markov processes whose time constants T are spaced
+    evenly on a logarithmic scale with the step L = ln(T[i+1] / T[i]). Each has the variance B^2 L
+    / pi, since the integral of 2 T / (1 + (2 pi f T)^2) over ln T is 1 / (2 f). The first and the
+    last replace the faster processes (white noise) and the slower ones (a random walk), so their
+    variance is 1 / (1 - exp(-L)) times as large. Within the span the plateau is met to 2 %. Below
+    the span the Allan deviation rises with the square root of time; above it falls likewise.
+
+    A value is the mean of the sum over the interval before it. It is drawn from the exact joint
+    law of that mean and of the state at the end of the interval. Let x = dt / T[i] and a =
+    exp(-x); then the state is a x[i] + sqrt(1 - a^2) w. Given the state before, the mean has the
+    expectation x[i] (1 - a) / x, the variance (2 x - 3 + 4 a - a^2) / x^2 and the covariance
+    (1 - a)^2 / x with the state after. Averages over several samples are therefore those of the
+    process in continuous time, and the Allan deviation is the same at every rate.
 
     Parameters
     ----------
@@ -329,8 +331,8 @@ class Flicker(_Drawn):
         return self.keep_last(_flicker(self._state, self._std, self._times, dt, normals))
 
 
-# exp() is taken sample by sample in compiled code: numpy's vector exp may differ from its scalar
-# one in the last bit, which would break the equality of array run and stepping.
+# These recursions are compiled and take exp() sample by sample. NumPy's vector exp may differ from
+# its scalar one in the last bit, so that an array run and stepping would differ.
 @compiled
 def _gauss_markov(
     value: FloatArray,
@@ -353,12 +355,12 @@ def _gauss_markov(
 def _flicker(
     state: FloatArray, std: FloatArray, times: FloatArray, dt: FloatArray, normals: FloatArray
 ) -> FloatArray:
-    """Advance `state` in place."""
+    """Return the next values and advance `state` in place."""
     count, axes = state.shape
     out = np.zeros((dt.shape[0], axes))
-    rest = np.empty(axes)
+    white_variance = np.empty(axes)
     for k in range(dt.shape[0]):
-        rest[:] = 0.0
+        white_variance[:] = 0.0
         for i in range(count):
             x = dt[k] / times[i]
             a = math.exp(-x)
@@ -371,13 +373,14 @@ def _flicker(
             else:
                 spread = (2.0 * x - 3.0 + 4.0 * a - a * a) / (x * x)
             b = math.sqrt(b2)
-            # What the mean has beside the state is white: that of all processes is drawn at once.
-            own = max(spread - shared * shared / b2, 0.0)
+            # The part of the mean that is independent of the state is white. It is drawn at once
+            # for the sum of all processes.
+            independent = max(spread - shared * shared / b2, 0.0)
             for axis in range(axes):
                 w = normals[k, i, axis]
                 out[k, axis] += std[i, axis] * (carried * state[i, axis] + shared / b * w)
                 state[i, axis] = a * state[i, axis] + b * w
-                rest[axis] += std[i, axis] * std[i, axis] * own
+                white_variance[axis] += std[i, axis] * std[i, axis] * independent
         for axis in range(axes):
-            out[k, axis] += math.sqrt(rest[axis]) * normals[k, count, axis]
+            out[k, axis] += math.sqrt(white_variance[axis]) * normals[k, count, axis]
     return out

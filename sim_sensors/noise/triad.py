@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of three axes that are measured together."""
+"""Errors of a triad: three axes that are measured together."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Corrupted = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class AxisErrors(Protocol):
-    """What makes measured values of true ones, with its state."""
+    """Interface of the errors of a triad, with their state."""
 
     @property
     def bias(self) -> FloatArray:
         """Present bias, `(3,)`."""
 
     def corrupt(self, truth: FloatArray, dt: FloatArray) -> Corrupted:
-        """Return what is measured of true values `(n, 3)` at intervals `dt` `(n,)` s."""
+        """Return the measurement of true values `(n, 3)` at intervals `dt` `(n,)` s."""
 
 
 @runtime_checkable
@@ -33,14 +33,14 @@ class SettableBias(Protocol):
     """Errors whose bias can be set while they are switched on."""
 
     def set_bias(self, bias: FloatArray) -> None:
-        """Let the bias that walks go on from `bias`, `(3,)`; constant parts stay."""
+        """Set the walking part of the bias to `bias`, `(3,)`; constant parts stay."""
 
 
 class Triad:
     """Errors of three orthogonal axes: white noise of each sample and a walking bias.
 
-    With `move_bias_first` the bias is moved and then used (Chrono), else used and then moved
-    (AirSim).
+    `move_bias_first` is True where the bias is moved before it is used (Chrono), False where it is
+    moved afterwards (AirSim).
     """
 
     def __init__(
@@ -52,13 +52,14 @@ class Triad:
 
     @property
     def bias(self) -> FloatArray:
-        """State of the bias, `(3,)`: that of the latest sample, or of the next one where the bias
-        is used before it is moved.
+        """State of the bias, `(3,)`.
+
+        It is that of the latest sample, or of the next one where the bias is moved after use.
         """
         return np.array(self._bias.value)
 
     def corrupt(self, truth: FloatArray, dt: FloatArray) -> Corrupted:
-        """Return what is measured; see `AxisErrors`."""
+        """Return the measurement; see `AxisErrors`."""
         white = self._white.advance(dt)
         bias = self._advance_bias(dt)
         return truth + white + bias, bias, self._white.variance(dt)
@@ -67,9 +68,9 @@ class Triad:
 class SumTriad:
     """Errors of three axes that add up: y = round(scale x + white noise + sum of the biases).
 
-    Each bias is moved and then used. The scale factor is 1 when right, the `precision` is the step
-    of the values, 0: none; each is one number or one per axis. The variance that is `stated` is
-    that of the white noise by default.
+    Each bias is moved before it is used. `scale` is 1 for an exact sensor; `precision` is the step
+    of the values, or 0 for none. Each is one number or one per axis. `stated` is the variance to
+    report, by default that of the white noise.
     """
 
     def __init__(

@@ -220,7 +220,7 @@ def camera_info(intrinsics: Intrinsics, stamp: int, frame: str) -> CameraInfo:
     """Return a sensor_msgs/CameraInfo (`plumb_bob`) of a monocular camera."""
     # Of the same function as in recordings; the message's other fields are zero.
     at = np.array([stamp])
-    info = CameraInfoArray.of(intrinsics, at, at, frame)
+    info = CameraInfoArray.from_intrinsics(intrinsics, at, at, frame)
     width, height = info.size[0].tolist()
     return CameraInfo(
         header=_header(stamp, frame),

@@ -23,7 +23,8 @@ from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.live.samples import LiveOdometry, Verdict
 from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.sensor.catalogue import KINDS, SensorKind
+from sim_sensors.sensor.catalogue import KINDS
+from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.world import World, load_world
 from .diagnostics import Reporter, SensorHealth
 from .messages import message_class
@@ -57,7 +58,7 @@ class SensorNode(Node):
 
     def __init__(
         self,
-        kind: SensorKind[Any, Any],
+        kind: type[SensorModel[Any]],
         settings: SensorSettings | None = None,
         *,
         model: Any = None,
@@ -328,7 +329,7 @@ class SensorNode(Node):
         )
 
 
-def _of_kind(kind: SensorKind[Any, Any], settings: SensorSettings) -> SensorSettings:
+def _of_kind(kind: type[SensorModel[Any]], settings: SensorSettings) -> SensorSettings:
     """Return the settings with the texts of a kind where they are empty."""
     ours = {'model': kind.preset, 'sensor': kind.name, 'world': kind.world}
     changes: Any = {name: one for name, one in ours.items() if getattr(settings, name, None) == ''}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all kinds of sensor share: the base class, delivery, covariances and the catalogue."""
+"""Base classes of all sensors, the delivery of their messages and the registry of kinds."""
 
 from __future__ import annotations
 

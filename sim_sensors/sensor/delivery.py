@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the messages of a sensor reach their reader: late, unevenly, or not at all."""
+"""Delivery of the messages of a sensor: latency, jitter and drop-outs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ class Delivery(Parameters):
         P(lost at t + dt | not lost)  = p - p exp(-dt / c)              c = drop_out_length (1 - p)
 
     Messages never overtake each other. Losses are a two-state Markov process in continuous time,
-    stationary from the first message and exactly discretised: share and length of drop-outs are
-    the same at every rate. With length 0 each message is lost independently. Stamps and values do
-    not depend on the delivery; a lost message was measured too, so the noise of the next one
-    stays.
+    stationary from the first message and exactly discretised. Share and length of drop-outs are
+    therefore the same at every rate. If the length is 0, each message is lost independently.
+
+    Stamps and values do not depend on the delivery. A lost message was measured too, so the noise
+    of the next one is the same with and without losses.
 
     References
     ----------
@@ -51,7 +52,7 @@ class Delivery(Parameters):
     )
     drop_out: float = share(0.0, 'Share of the messages that never arrive.')
     drop_out_length: float = non_negative(
-        0.0, 's', 'Mean length of a drop-out; 0: each message is lost or not on its own.'
+        0.0, 's', 'Mean length of a drop-out; 0: each message is lost independently.'
     )
 
     def start(self, seed: int, run: str, sensor: str, latency: float = 0.0) -> Channel:
@@ -65,7 +66,7 @@ class Delivery(Parameters):
 
 
 class Channel:
-    """What carries the messages of one sensor, with its state.
+    """Channel that carries the messages of one sensor, with its state.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class Channel:
     latency : float
         Constant delay, s, >= 0.
     jitter_rng, drop_out_rng : numpy.random.Generator
-        One stream each, so that a change of one leaves the other as it was.
+        One stream each, so that a change of one effect does not change the other.
     """
 
     def __init__(
@@ -97,57 +98,57 @@ class Channel:
         Parameters
         ----------
         stamp_ns : (n,) int64
-            Stamps of what is sent, increasing, after those sent before.
+            Stamps of the messages, increasing, later than those sent before.
 
         Returns
         -------
-        kept : (m,) int64
+        arrived : (m,) int64
             Indices of the messages that arrive, in order.
         arrival_ns : (m,) int64
-            When they do, never decreasing.
+            Times of arrival, never decreasing.
         """
         arrival = stamp_ns + np.int64(self._latency_ns)
         if self._delivery.jitter > 0.0:
-            late = self._jitter_rng.standard_exponential(len(stamp_ns)) * self._delivery.jitter
-            arrival = arrival + np.rint(late * 1e9).astype(np.int64)
+            delay = self._jitter_rng.standard_exponential(len(stamp_ns)) * self._delivery.jitter
+            arrival = arrival + np.rint(delay * 1e9).astype(np.int64)
         if self._delivery.drop_out > 0.0:
-            kept = np.flatnonzero(~self._lose(stamp_ns))
+            arrived = np.flatnonzero(~self._draw_losses(stamp_ns))
         else:
-            kept = np.arange(len(stamp_ns))
-        # A message that is lost holds nothing up.
-        arrival = np.maximum(np.maximum.accumulate(arrival[kept]), np.int64(self._arrival_ns))
+            arrived = np.arange(len(stamp_ns))
+        # A lost message does not delay the messages after it.
+        arrival = np.maximum(np.maximum.accumulate(arrival[arrived]), np.int64(self._arrival_ns))
         if len(arrival):
             self._arrival_ns = int(arrival[-1])
-        return kept, arrival
+        return arrived, arrival
 
     def deliver(self, messages: M) -> M:
         """Return those of the next messages that arrive, with their times of arrival."""
-        kept, arrival_ns = self.send(messages.stamp_ns)
-        return dataclasses.replace(messages.take(kept), arrival_ns=arrival_ns)
+        arrived, arrival_ns = self.send(messages.stamp_ns)
+        return dataclasses.replace(messages.take(arrived), arrival_ns=arrival_ns)
 
-    def _lose(self, stamp_ns: IntArray) -> np.typing.NDArray[np.bool_]:
+    def _draw_losses(self, stamp_ns: IntArray) -> np.typing.NDArray[np.bool_]:
         uniform = self._drop_out_rng.random(len(stamp_ns))
         before = np.empty_like(stamp_ns)
         if len(stamp_ns):
             before[0] = self._stamp_ns
             before[1:] = stamp_ns[:-1]
-        # Before the first message infinitely much time has passed: it follows the stationary law.
+        # The first message follows the stationary law, as if an infinite time had passed.
         elapsed = np.where(before == _NEVER, np.inf, (stamp_ns - before) * 1e-9)
         share = self._delivery.drop_out
-        time = self._delivery.drop_out_length * (1.0 - share)
-        lost = _lost(elapsed, uniform, share, time, self._is_lost)
+        time_constant = self._delivery.drop_out_length * (1.0 - share)
+        lost = _lost_messages(elapsed, uniform, share, time_constant, self._is_lost)
         if len(lost):
             self._stamp_ns, self._is_lost = int(stamp_ns[-1]), bool(lost[-1])
         return lost
 
 
 @compiled
-def _lost(
-    elapsed: FloatArray, uniform: FloatArray, share: float, time: float, was_lost: bool
+def _lost_messages(
+    elapsed: FloatArray, uniform: FloatArray, share: float, time_constant: float, was_lost: bool
 ) -> np.typing.NDArray[np.bool_]:
     out = np.empty(len(elapsed), np.bool_)
     for k in range(len(elapsed)):
-        memory = math.exp(-elapsed[k] / time) if time > 0.0 else 0.0
+        memory = math.exp(-elapsed[k] / time_constant) if time_constant > 0.0 else 0.0
         probability = share * (1.0 - memory) + (memory if was_lost else 0.0)
         was_lost = uniform[k] < probability
         out[k] = was_lost

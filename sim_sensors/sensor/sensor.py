@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all sensors share: a model, the sensor that it switches on, and what that measures."""
+"""Base classes of all sensors: the model, the sensor that it switches on, its measurement."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -12,67 +14,324 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import compiled
+from sim_sensors.core.config_files import file_phrase, first_phrase, read_yaml_mapping
+from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
 from sim_sensors.core.measurements import Columns, FloatArray, IntArray, MessageArray
-from sim_sensors.core.parameters import Parameters
+from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
+from sim_sensors.core.registry import Registry, is_in_file
 from sim_sensors.core.shared_parameters import Axes, placed, turned
+from sim_sensors.core.shipped import config_path
 from sim_sensors.motion.sampling import intervals, sample_blocks, sample_motion
+from .catalogue import UPSTREAM, has_upstream, kinds, preset_names
 from .delivery import Channel, Delivery
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
+    from sim_sensors.world.world import World
 
-A = TypeVar('A', bound=MessageArray)
+# Keys of the IMU files of Kalibr, which users give by mistake.
+_KALIBR_KEYS = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
+
+M = TypeVar('M', bound=MessageArray)
 T = TypeVar('T', covariant=True)
-P = TypeVar('P', bound='MountedModel')
+Messages = TypeVar('Messages')
+P = TypeVar('P', bound='SensorModel[Any]')
+Mounted = TypeVar('Mounted', bound='MountedModel[Any]')
 
 
-class SensorModel(Parameters, abc.ABC):
-    """Parameters of a sensor, which `start` switches on. Each kind declares the shared ones."""
+class SensorModel(Parameters, abc.ABC, Generic[Messages]):
+    """Parameters of a sensor, which `start` switches on.
 
+    The base class of a kind of sensor, such as `ImuModel`, declares `name` and the other class
+    attributes below. Models of the kind derive from it; those in its folder are found there.
+
+    Attributes
+    ----------
+    name : str
+        Name of the kind: of its folder in `config/`, its command-line option, its launch argument
+        and the parameters of its node. It also labels the random streams.
+    noun : str
+        Noun of the kind with its article, for messages: `an IMU`.
+    title : str
+        The noun without its article.
+    preset : str
+        Model that a node takes by default.
+    topic, message : str
+        Relative name and ROS type of the topic of the measurements.
+    node : str
+        Name of the node.
+    world : str
+        World that the node takes by default; empty if the sensor needs no world file.
+    more_topics : tuple of str
+        Relative names of further topics of the node.
+    silence : str
+        Problem to report if the sensor never measures anything.
+    ideal : callable, optional
+        Improve a motion with the messages of a noise-free sensor of the kind:
+        `ideal(motion, messages, origin_ns=..., mounting=..., **surroundings)`; see
+        `sim_sensors.motion.ideal`. None if such messages add nothing to the motion.
+    ideal_topic : str
+        Relative name of the topic of the noise-free sensor.
+    ideal_values : tuple of str
+        Fields of its messages that must be finite.
+    models : Registry
+        Model classes of the kind by their `kind`, which is the key `model` of a file.
+    """
+
+    name: ClassVar[str] = ''
+    noun: ClassVar[str] = ''
+    title: ClassVar[str] = ''
+    preset: ClassVar[str] = ''
+    topic: ClassVar[str] = ''
+    message: ClassVar[str] = ''
+    node: ClassVar[str] = ''
+    world: ClassVar[str] = ''
+    more_topics: ClassVar[tuple[str, ...]] = ()
+    silence: ClassVar[str] = (
+        'a simulated sensor never measures anything; must be another world or model'
+    )
+    ideal: ClassVar[Callable[..., Motion] | None] = None
+    ideal_topic: ClassVar[str] = ''
+    ideal_values: ClassVar[tuple[str, ...]] = ()
+    models: ClassVar[Registry[Any]]
+
+    # Each kind declares these parameters itself, with its own defaults.
     rate: float
     frame_id: str
     lever_arm: Axes
     latency: float
     delivery: Delivery
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if 'name' in vars(cls):
+            cls.title = cls.noun.partition(' ')[2]
+            cls.models = variants(f'{cls.noun} model', cls)
+
     @abc.abstractmethod
     def start(self, *args: Any, **kwargs: Any) -> Sensor[Any]:
-        """Switch a sensor on: `start(seed, run, sensor)`, and what it takes of a world by keyword.
+        """Switch a sensor on: `start(seed, run, sensor, **surroundings)`.
 
-        The three are the labels of its random streams; see `sim_sensors.core.seeding.stream`.
+        The first three label its random streams; see `sim_sensors.core.seeding.stream`.
         """
 
+    @staticmethod
+    def surroundings(world: World) -> dict[str, Any]:
+        """Return the keyword arguments that `start` and `simulate` take from a world."""
+        return {}
+
     def channel(self, seed: int, run: str, sensor: str) -> Channel:
-        """Return what carries the messages of the sensor that `start` gives."""
+        """Return the channel that carries the messages of one sensor."""
         return self.delivery.start(seed, run, sensor, self.latency)
 
+    def simulate(
+        self,
+        motion: Motion,
+        *,
+        seed: int,
+        run: str,
+        sensor: str = '',
+        start_ns: int | None = None,
+        origin_ns: int = 0,
+        **surroundings: Any,
+    ) -> Messages:
+        """Measure a whole motion and return the messages that arrive.
 
-class MountedModel(SensorModel):
+        Parameters
+        ----------
+        motion : Motion
+            Motion from its start to its end, in the frame of the world.
+        seed, run, sensor
+            Labels of the random streams; see `sim_sensors.core.seeding.stream`. `sensor` is the
+            name of the kind by default.
+        start_ns, origin_ns
+            See `Sensor.measure_all`.
+        **surroundings
+            Keyword arguments of `start`: `gravity` of an IMU, m/s^2; `frame` of a GPS, the place
+            of the motion on the Earth; `world` of a magnetometer, a camera and vision.
+
+        Returns
+        -------
+        MessageArray
+            Messages that arrive: features and poses of a camera, accepted poses of vision.
+
+        Examples
+        --------
+        >>> from sim_sensors import load_gps, load_imu, load_mag, load_world, motion_of
+        >>> motion = motion_of('standstill', duration=2.0)
+        >>> measured = load_imu('ideal').simulate(motion, seed=1, run='1')
+        >>> measured.linear_acceleration[0]
+        array([0.     , 0.     , 9.80665])
+        >>> fixes = load_gps('ch_gauss').simulate(motion, seed=1, run='1')
+        >>> len(fixes), fixes.frame
+        (21, 'gps_link')
+        >>> room = load_world('chessboard')
+        >>> field = load_mag('ideal').simulate(motion, seed=1, run='1', world=room)
+        >>> field.magnetic_field.shape
+        (201, 3)
+        """
+        device = self.start(seed, run, sensor or self.name, **surroundings)
+        messages: Messages = device.simulate(motion, start_ns=start_ns, origin_ns=origin_ns)
+        return messages
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names that `load` accepts: the presets, then models of other packages.
+
+        A kind without presets lists all its models.
+        """
+        presets = preset_names(cls.name)
+        ours = {*presets, *cls.models.names(installed=False)} if presets else set()
+        return [*presets, *(name for name in cls.models.names() if name not in ours)]
+
+    @classmethod
+    def load(cls: type[P], name: str | Path, *, folder: Path | None = None) -> P:
+        """Return a model by its name or its file.
+
+        Parameters
+        ----------
+        name : str or Path
+            A preset; a model of another package; the path of a YAML file; or a class in a file,
+            `my_model.py:MyModel`. A class has its default parameters. The suffix
+            `:as_upstream` sets every `variant` to that value.
+        folder : Path, optional
+            Folder of a relative path; by default the current folder.
+
+        Raises
+        ------
+        ParameterError
+            When there is no such model or variant, or the file is unreadable or wrong.
+
+        Examples
+        --------
+        >>> from sim_sensors import ImuModel
+        >>> ImuModel.load('chrono').rate
+        100.0
+        """
+        text = where = str(name)
+        mapping: Mapping[str, object] = {'model': text}
+        if text.endswith(UPSTREAM):
+            exact = cls.load(text.removesuffix(UPSTREAM), folder=folder)
+            if not has_upstream(exact):
+                raise ParameterError(
+                    text, 'variant', 'the model has none; must be given without it'
+                )
+            mapping = _with_upstream(to_variant(exact))
+        elif is_in_file(text) or text.endswith('.py'):
+            model_class: type[P] = cls.models.get(text, folder=folder)
+            return model_class()
+        elif (path := cls._preset_path(text)) is not None:
+            where = str(Path(folder or '', path))
+            mapping = read_yaml_mapping(Path(where))
+            cls._check_model_key(mapping, where)
+        model: P = from_variant(cls.models, mapping, where)
+        return model
+
+    @classmethod
+    def phrase(cls, name: str | Path, *, folder: Path | None = None) -> str:
+        """Return a short description of a model: the first phrase of its file or its docstring.
+
+        `name` and `folder` are those of `load`.
+
+        Examples
+        --------
+        >>> from sim_sensors import GpsModel
+        >>> GpsModel.phrase('ch_rw')
+        'Chrono random walk: smooth bounded drift'
+        """
+        text = str(name).removesuffix(UPSTREAM)
+        path = None if is_in_file(text) else cls._preset_path(text)
+        if path is not None:
+            return file_phrase(Path(folder or '', path))
+        docstring = type(cls.load(name, folder=folder)).__doc__ or ''
+        return first_phrase(docstring.strip().partition('\n')[0])
+
+    @classmethod
+    def _check_model_key(cls, mapping: Mapping[str, object], where: str) -> None:
+        """Raise ParameterError for the file of another kind of sensor or of another program."""
+        if 'model' not in mapping and not _KALIBR_KEYS.isdisjoint(mapping):
+            raise ParameterError(
+                where, '', f'is a Kalibr file; take the {cls.name}.yaml beside it'
+            )
+        model = mapping.get('model')
+        if model in cls.models.names(installed=False):
+            return
+        for kind in kinds():
+            if model in kind.models.names(installed=False):
+                raise ParameterError(
+                    where, 'model', f'{model!r} is {kind.noun} model; must be {cls.noun} model'
+                )
+
+    @classmethod
+    def _preset_path(cls, name: str) -> Path | None:
+        """Return the path of a preset or of a given file; None for a model of another package."""
+        path = Path(name)
+        if path.suffix == '.sdf':
+            raise ParameterError(name, '', f'is an SDF file; take the {cls.name}.yaml beside it')
+        if path.suffix in ('.yaml', '.yml') or len(path.parts) > 1:
+            return path
+        if name in preset_names(cls.name):
+            return config_path(cls.name, f'{name}.yaml')
+        allowed = cls.names()
+        if name in allowed:
+            return None
+        problem = f'is unknown{did_you_mean(name, allowed)}'
+        for kind in kinds():
+            if name in preset_names(kind.name):
+                problem = f'is {kind.noun} model'
+                break
+        raise UnknownNameError(
+            f'{cls.name} model',
+            '',
+            f'{name!r} {problem}; must be one of {", ".join(allowed)}, a path of a YAML file, or '
+            'a class in a file, such as my_model.py:MyModel',
+        )
+
+
+def _with_upstream(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the mapping of a model with every `variant` set to as_upstream."""
+    return {
+        key: 'as_upstream'
+        if key == 'variant'
+        else _with_upstream(entry)
+        if isinstance(entry, Mapping)
+        else entry
+        for key, entry in mapping.items()
+    }
+
+
+class MountedModel(SensorModel[Messages]):
     """Parameters of a sensor that is turned in the body, by roll, pitch, yaw about fixed axes."""
 
     mounting_rpy: Axes
 
-    def mounted(self: P, translation: ArrayLike, rotation: ArrayLike) -> P:
-        """Return the model mounted as a static transform of its frame says: at `translation`
-        `(3,)` m in the body, turned by the quaternion x y z w `(4,)`, sensor to body.
+    def mounted(self: Mounted, translation: ArrayLike, rotation: ArrayLike) -> Mounted:
+        """Return the model mounted as a static transform of its frame says.
+
+        Parameters
+        ----------
+        translation : (3,)
+            Position in the body, m.
+        rotation : (4,)
+            Quaternion x y z w, sensor to body.
         """
-        turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
-        return turned(placed(self, translation), turn)
+        mounting = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
+        return turned(placed(self, translation), mounting)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Measurement(Generic[A]):
-    """What a sensor reports: the arrays of its messages, and the truth about them."""
+class Measurement(Generic[M]):
+    """Arrays that a sensor reports, and the truth about them."""
 
     message: ClassVar[type[Any]]
-    """Of the arrays that its messages have."""
+    """Class of the messages."""
 
-    def messages(self, stamp_ns: IntArray, frame: str) -> A:
-        """Return messages stamped `stamp_ns`, arriving at once."""
-        fields = (field.name for field in dataclasses.fields(self.message))
-        own = {name: getattr(self, name) for name in fields if hasattr(self, name)}
-        made: A = self.message(stamp_ns=stamp_ns, arrival_ns=stamp_ns, frame=frame, **own)
-        return made
+    def messages(self, stamp_ns: IntArray, frame: str) -> M:
+        """Return messages with the stamps `stamp_ns` `(n,)`, which arrive at once."""
+        names = (field.name for field in dataclasses.fields(self.message))
+        arrays = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        messages: M = self.message(stamp_ns=stamp_ns, arrival_ns=stamp_ns, frame=frame, **arrays)
+        return messages
 
 
 class Sensor(abc.ABC, Generic[T]):
@@ -81,18 +340,16 @@ class Sensor(abc.ABC, Generic[T]):
     Parameters
     ----------
     model : SensorModel
-        What it is.
+        Parameters of the sensor.
     seed, run, sensor
         Labels of its random streams; see `sim_sensors.core.seeding.stream`.
     first_interval : float
-        Interval to the first sample of all, s: before it there is none.
+        Interval that the first sample takes, s, since no sample precedes it.
 
     Attributes
     ----------
-    model : SensorModel
-        As given.
     channel : Channel
-        What carries its messages.
+        Channel that carries its messages.
     """
 
     def __init__(
@@ -104,12 +361,10 @@ class Sensor(abc.ABC, Generic[T]):
         self._last: float | None = None
 
     def measure(self, truth: Trajectory) -> T:
-        """Measure at the times of `truth`, which must follow those measured before.
+        """Measure the motion of the body at the `n` times of `truth`.
 
-        Parameters
-        ----------
-        truth : Trajectory
-            Motion of the body, `n` samples; cutting it into several calls changes no bit.
+        The times must follow those of earlier calls. Cutting a trajectory into several calls
+        changes no bit.
 
         Raises
         ------
@@ -125,14 +380,14 @@ class Sensor(abc.ABC, Generic[T]):
     def measure_all(
         self, motion: Motion, *, start_ns: int | None = None, origin_ns: int = 0
     ) -> tuple[IntArray, T]:
-        """Return the stamps `start_ns + round(k 1e9 / rate)` and what is measured at them.
+        """Return the stamps `start_ns + round(k 1e9 / rate)` and the measurement at them.
 
         Parameters
         ----------
         motion : Motion
-            What is measured, from its start to its end, in the frame of the world.
+            Motion from its start to its end, in the frame of the world.
         start_ns : int or None
-            First stamp; None: the start of the motion.
+            First stamp; by default the start of the motion.
         origin_ns : int
             Stamp of motion time 0.
 
@@ -141,51 +396,51 @@ class Sensor(abc.ABC, Generic[T]):
         MotionError
             When `start_ns` is outside the motion.
         """
-        self._foresee(motion)
+        self._prepare(motion)
         rate = self.model.rate
         stamp_ns, times = sample_motion(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
         return stamp_ns, self.measure(motion.at(times))
 
     def simulate(
-        self: Sensor[Measurement[A]],
+        self: Sensor[Measurement[M]],
         motion: Motion,
         *,
         start_ns: int | None = None,
         origin_ns: int = 0,
-    ) -> A:
-        """Return the messages that arrive of a whole motion, measured a block at a time.
+    ) -> M:
+        """Measure a whole motion block by block and return the messages that arrive.
 
         Parameters, stamps and errors are those of `measure_all`.
         """
-        self._foresee(motion)
+        self._prepare(motion)
         rate = self.model.rate
         blocks = sample_blocks(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
-        messages = Columns[A]()
+        messages = Columns[M]()
         for stamp_ns, times in blocks:
             messages.add(self.deliver(stamp_ns, self.measure(motion.at(times))))
         return messages.joined()
 
     def deliver(self, stamp_ns: IntArray, measured: Any) -> Any:
-        """Return the messages of the next measurements that arrive; see `Channel.deliver`."""
+        """Return those messages of the next measurements that arrive; see `Channel.deliver`."""
         return self.channel.deliver(measured.messages(stamp_ns, self.model.frame_id))
 
-    def _foresee(self, motion: Motion) -> None:
-        """Decide what depends on the whole motion, before it is measured."""
+    def _prepare(self, motion: Motion) -> None:
+        """Set what depends on the whole motion, before it is measured."""
 
     @abc.abstractmethod
     def _measure(self, truth: Trajectory, dt: FloatArray) -> T:
-        """Measure at the times of `truth`, each `dt` `(n,)` s after the sample before it."""
+        """Measure at the times of `truth`, each `dt` `(n,)` s after the previous sample."""
 
 
 class ReportedCovariance(Protocol):
-    """What is published as covariance of one triad, with whatever state that takes."""
+    """Source of the published covariance of one triad; may hold state."""
 
     def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
         """Return covariances `(n, 3, 3)` for values `(n, 3)` with white noise of that variance."""
 
 
 class Diagonal:
-    """The variance of the white noise, on the diagonal."""
+    """Variance of the white noise on the diagonal."""
 
     def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
         """Return diag(variance)."""
@@ -195,7 +450,7 @@ class Diagonal:
 
 
 class Correlated:
-    """The covariance of white noise with a correlation of x with y, x with z and y with z."""
+    """Covariance of white noise with a correlation of x with y, x with z and y with z."""
 
     def __init__(self, correlation: Axes) -> None:
         self._correlation = correlation
@@ -219,17 +474,17 @@ class Unknown:
 
 
 class OuterProduct:
-    """What Chrono's ROS handler publishes in place of a covariance: the outer product of the
-    latest deviation from the running mean over the count of samples less one,
+    """Matrix that Chrono's ROS handler publishes in place of a covariance.
+
+    It is the outer product of the latest deviation from the running mean::
 
         (y[k] - m[k]) (y[k] - m[k])^T / (k - 1),   m[k] = mean of y[1] ... y[k]
 
-    which is a matrix of rank one and fades like 1/k. The first, which would be 0/0, is zero.
+    Its rank is one and it fades like 1/k. The first matrix, which would be 0/0, is zero.
     """
 
     def __init__(self) -> None:
-        # Mean, and count of samples.
-        self._state = np.zeros(4)
+        self._state = np.zeros(4)  # mean (3,), count of samples
 
     def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the outer products."""
@@ -238,7 +493,7 @@ class OuterProduct:
 
 @compiled
 def _outer_products(state: FloatArray, measured: FloatArray) -> FloatArray:
-    """Advance `state` in place."""
+    """Return the matrices `(n, 3, 3)` and advance `state` in place."""
     out = np.zeros((measured.shape[0], 3, 3))
     for k in range(measured.shape[0]):
         state[3] += 1.0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives as wheel odometry sees them: from the body's motion to wheels and back.
+"""Drives of wheel odometry: kinematics from the motion of the body to the wheels and back.
 
-Steps are those of the drive's centre over one interval: forward and left path in m and turn in
-rad, the logarithm of the relative pose. A step of constant twist is what the inverse takes apart
-and the forward kinematics put together, so that wheels without error lose nothing.
+A step is the motion of the centre of the drive over one interval: forward and left path in m and
+turn in rad, the logarithm of the relative pose. Inverse and forward kinematics both assume a
+constant twist within a step, so wheels without error reproduce it.
 """
 
 from __future__ import annotations
@@ -26,42 +26,38 @@ from sim_sensors.motion.drive_kinematics import (
     weights_of,
 )
 
-# Kinematics of a pair of wheels, with and without front steering, over steps, compiled.
-#
-# Steps are forward and left path in m and turn in rad of the middle between the two wheels. Source
-# of the differential drive: [Cesenek2019]; of the steered one: the kinematic bicycle.
-
-# No vehicle steers further [rad]; nearer to a right angle the turn would be all rounding.
-_STEEPEST = 1.4
-# A vehicle that moves by less [m] keeps its steering: there is no direction to be had.
+# Largest steering angle, rad; closer to a right angle the turn would consist of rounding errors.
+_LARGEST_STEERING = 1.4
+# Path, m, below which a vehicle keeps its steering angle, because the direction is undefined.
 _AT_REST = 1e-9
 
 
-def turn_pair(steps: FloatArray, half_track: float) -> FloatArray:
-    """Return travels of the left and right wheel, `(n, 2)` m."""
-    swing = half_track * steps[:, 2]
-    return np.column_stack([steps[:, 0] - swing, steps[:, 0] + swing])
+def travels_of_pair(steps: FloatArray, half_track: float) -> FloatArray:
+    """Return the travels of the left and right wheel, `(n, 2)` m, for steps `(n, 3)`."""
+    difference = half_track * steps[:, 2]
+    return np.column_stack([steps[:, 0] - difference, steps[:, 0] + difference])
 
 
 @compiled
-def steer(steps: FloatArray, wheelbase: float, before: FloatArray) -> FloatArray:
-    """Return the steering angle of the bicycle, `(n, 1)` rad, atan(L turn / forward).
+def steering_angles(steps: FloatArray, wheelbase: float, before: FloatArray) -> FloatArray:
+    """Return the steering angles of the kinematic bicycle, `(n, 1)` rad, for steps `(n, 3)`.
 
-    It is `before` `(1,)` before the first of the steps `(n, 3)`; L is the wheelbase, m.
+    The angle is atan(L turn / forward) with the wheelbase L, m; `before` `(1,)` is the angle
+    before the first step.
     """
     out = np.empty((len(steps), 1))
     angle = before[0]
     for k in range(len(steps)):
         if abs(steps[k, 0]) > _AT_REST:
             angle = math.atan(wheelbase * steps[k, 2] / steps[k, 0])
-            angle = min(max(angle, -_STEEPEST), _STEEPEST)
+            angle = min(max(angle, -_LARGEST_STEERING), _LARGEST_STEERING)
         out[k, 0] = angle
     return out
 
 
 @compiled
 def steps_of_steered(travels: FloatArray, angles: FloatArray, wheelbase: float) -> FloatArray:
-    """Return the steps `(n, 3)` of travels `(n, 2)` m and steering `(n, 1)` rad."""
+    """Return the steps `(n, 3)` for travels `(n, 2)` m and steering angles `(n, 1)` rad."""
     out = np.zeros((len(travels), 3))
     for k in range(len(travels)):
         out[k, 0] = 0.5 * (travels[k, 0] + travels[k, 1])
@@ -73,7 +69,7 @@ def steps_of_steered(travels: FloatArray, angles: FloatArray, wheelbase: float) 
 def derivatives_of_steered(
     travels: FloatArray, angles: FloatArray, wheelbase: float
 ) -> FloatArray:
-    """Return the derivatives of the steps by both travels and the angle, `(n, 3, 3)`."""
+    """Return the derivatives of the steps by both travels and by the angle, `(n, 3, 3)`."""
     out = np.zeros((len(travels), 3, 3))
     for k in range(len(travels)):
         path = 0.5 * (travels[k, 0] + travels[k, 1])
@@ -90,38 +86,47 @@ def _length(default: float, doc: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class WheelDrive(Parameters, abc.ABC):
-    """Wheels with encoders, and how they are steered."""
+    """Base of all drives: wheels with encoders and steering."""
 
     wheels: ClassVar[int]
-    """Wheels with an encoder."""
+    """Number of wheels with an encoder."""
 
     steered: ClassVar[int]
-    """Measured steering angles."""
+    """Number of measured steering angles."""
 
     names: ClassVar[tuple[str, ...]]
-    """Joints: the wheels, then the steering."""
+    """Names of the joints: the wheels, then the steering."""
 
     wheel_radius: float = positive(0.1, 'm', 'Radius of the wheels.')
 
     @abc.abstractmethod
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how wheels roll and are steered while the centre makes steps `(n, 3)`: forward,
-        left, turn.
+        """Return the travels and steering angles of the wheels for steps of the centre.
 
-        Steering angles `(steered,)` are those before the first, rad; wheels that do not roll keep
-        them. Returned are travels `(n, wheels)` m over the ground, along the wheel, and angles
-        `(n, steered)` rad, to the left of forward.
+        Parameters
+        ----------
+        steps : (n, 3)
+            Forward path, left path, m, and turn, rad.
+        angles : (steered,)
+            Steering angles before the first step, rad; wheels that do not roll keep them.
+
+        Returns
+        -------
+        travels : (n, wheels)
+            Distances over the ground along each wheel, m.
+        angles : (n, steered)
+            Steering angles to the left of forward, rad.
         """
 
     @abc.abstractmethod
     def forward(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
-        """Return the steps `(n, 3)` that travels and angles tell of; see `inverse`."""
+        """Return the steps `(n, 3)` for travels and angles; see `inverse`."""
 
     @abc.abstractmethod
     def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
-        """Return those of `forward`'s steps by travels, then angles, `(n, 3, wheels + steered)`.
+        """Return the derivatives of the steps of `forward`, `(n, 3, wheels + steered)`.
 
-        At `travels` and `angles` as measured; per m and per rad.
+        They are by the travels, per m, then by the angles, per rad.
         """
 
 
@@ -129,8 +134,8 @@ class WheelDrive(Parameters, abc.ABC):
 class DifferentialWheels(WheelDrive):
     """Two driven wheels; the centre is midway between them [Cesenek2019].
 
-    v = R (l + r) / 2 and w = R (r - l) / (2 L). Sideways motion of the centre is slip that the
-    wheels do not see.
+    v = R (l + r) / 2 and w = R (r - l) / (2 L). The wheels do not measure sideways motion of the
+    centre.
     """
 
     kind: ClassVar[str] = 'differential'
@@ -141,17 +146,17 @@ class DifferentialWheels(WheelDrive):
     half_track: float = _length(0.2, 'Half the distance between the wheels.')
 
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return travels; no angle is measured."""
-        return turn_pair(steps, self.half_track), np.zeros((len(steps), 0))
+        """Return the travels; no angle is measured."""
+        return travels_of_pair(steps, self.half_track), np.zeros((len(steps), 0))
 
     def forward(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
-        """Return the steps; none goes sideways."""
+        """Return the steps, which have no sideways path."""
         left, right = travels.T
         path, turn = 0.5 * (left + right), 0.5 * (right - left) / self.half_track
         return np.column_stack([path, np.zeros(len(path)), turn])
 
     def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
-        """Return the derivatives of the steps, which are the same everywhere."""
+        """Return the derivatives of the steps, which are constant."""
         turn = 0.5 / self.half_track
         return np.tile([[0.5, 0.5], [0.0, 0.0], [-turn, turn]], (len(travels), 1, 1))
 
@@ -160,9 +165,9 @@ class DifferentialWheels(WheelDrive):
 class AckermannWheels(WheelDrive):
     """Two driven rear wheels and front steering; the centre is the middle of the rear axle.
 
-    Encoders are at the rear wheels. The steering angle is that of the bicycle model: with the path
+    Encoders are at the rear wheels. The steering angle is that of the bicycle model: for the path
     s of the centre, wheelbase L and steering d, turn = s tan(d) / L. It is at most 1.4 rad.
-    Turning without rolling is impossible for such a vehicle and is not seen.
+    Turning without rolling is impossible for such a vehicle and is not measured.
     """
 
     kind: ClassVar[str] = 'ackermann'
@@ -174,11 +179,13 @@ class AckermannWheels(WheelDrive):
     wheelbase: float = _length(0.5, 'Distance of the axles.')
 
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return travels of the rear wheels and the steering angle."""
-        return turn_pair(steps, self.half_track), steer(steps, self.wheelbase, angles)
+        """Return the travels of the rear wheels and the steering angle."""
+        return travels_of_pair(steps, self.half_track), steering_angles(
+            steps, self.wheelbase, angles
+        )
 
     def forward(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
-        """Return the steps; the turn is that of the steering, not of the two wheels."""
+        """Return the steps; the turn follows from the steering, not from the two wheels."""
         return steps_of_steered(travels, angles, self.wheelbase)
 
     def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
@@ -208,30 +215,31 @@ class SwerveWheels(WheelDrive):
     module_x: tuple[float, float, float, float] = parameter(
         (0.27, 0.27, -0.27, -0.27),
         'm',
-        'Forward of the centre: front left, front right, rear left, rear right.',
+        'Position forward of the centre: front left, front right, rear left, rear right.',
     )
     module_y: tuple[float, float, float, float] = parameter(
-        (0.27, -0.27, 0.27, -0.27), 'm', 'Left of the centre, in the same order.'
+        (0.27, -0.27, 0.27, -0.27), 'm', 'Position left of the centre, in the same order.'
     )
 
     def _check(self) -> None:
-        places = set(zip(self.module_x, self.module_y, strict=True))
-        if len(places) < 2:
+        if len(set(zip(self.module_x, self.module_y, strict=True))) < 2:
             raise ParameterError(
-                'SwerveWheels', 'module_x', 'all modules are at one place; must be at least two'
+                'SwerveWheels',
+                'module_x',
+                'all modules have the same position; must have at least two positions',
             )
 
     @property
     def modules(self) -> FloatArray:
-        """Places of the modules, `(4, 2)` m."""
+        """Positions of the modules, `(4, 2)` m."""
         return np.column_stack([self.module_x, self.module_y])
 
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return travels and angles of the modules, which turn by at most a right angle."""
+        """Return travels and angles of the modules, which turn by at most 90 degrees."""
         return turn_modules(steps, self.modules, angles)
 
     def forward(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
-        """Return the steps that fit best."""
+        """Return the least-squares steps."""
         return steps_of_modules(travels, angles, self.modules, weights_of(self.modules))
 
     def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:

@@ -10,9 +10,8 @@ from sim_sensors.core.faces import lazily
 if TYPE_CHECKING:
     from .earth import EarthField, Gravity, normal_gravity
     from .geodesy import LocalFrame
-    from .scene import Tags
-    from .world import World, load_world
+    from .world import Tags, World, load_world
 
 __all__ = ['EarthField', 'Gravity', 'LocalFrame', 'Tags', 'World', 'load_world', 'normal_gravity']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'world', 'geodesy', 'earth', 'scene')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'world', 'geodesy', 'earth')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Earth: its gravity, magnetic field, rotation and curvature, as sensors feel them."""
+"""Gravity, magnetic field, rotation and curvature of the Earth."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from sim_sensors.motion.trajectory import Trajectory
 from .geodesy import STANDARD_GRAVITY, WGS84_A, WGS84_E2, WGS84_F, LocalFrame
 
 EARTH_RATE = 7.292115e-5
-"""rad/s, WGS84 [NIMA2000]: 15.04 degrees an hour."""
+"""Rotation rate of the Earth, rad/s, WGS84 [NIMA2000]: 15.04 degrees an hour."""
 
 LONG_RECORD = 600.0
-"""s, in which the Earth turns by 2.5 degrees."""
+"""Length of a record, s, from which `auto` includes the rotation: 2.5 degrees."""
 
 EARTHS = ('auto', 'flat', 'rotating')
-"""Values of a parameter `earth`."""
+"""Values of the parameter `earth`."""
 
 
 def turns(earth: str, bias: float, duration: float) -> bool:
-    """Return whether the Earth turns, under a value of `EARTHS`.
+    """Return whether the rotation of the Earth is simulated, under a value of `EARTHS`.
 
-    `auto`: in records of 10 minutes and more, for gyroscopes of tactical grade and better: those
-    whose bias may be up to `bias`, rad/s, by the end, and that is less than `EARTH_RATE`. 0: no
-    bias is declared, so the grade is not known.
+    `auto` includes it in records of 10 minutes and more for gyroscopes of tactical grade and
+    better. These declare a `bias` at the end of the record, rad/s, below `EARTH_RATE`; 0 stands
+    for an unknown grade.
 
     Examples
     --------
@@ -49,16 +49,17 @@ def turns(earth: str, bias: float, duration: float) -> bool:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TurningEarth:
-    """What the Earth adds in a frame that is fixed to it, east north up, [Groves2013], chapter 5.
+    """Rotation and curvature of the Earth in a local frame, east north up.
 
-    With W the rate of the Earth, v the velocity, and p the position in the frame::
+    Inertial sensors measure, with the rate W of the Earth, the velocity v and the position p in
+    the frame ([Groves2013], chapter 5)::
 
         rate + R^T W        specific force R^T (a + 2 W x v - g(p))
         g(p) = (0, 0, -g) + (-k_e east, -k_n north, (k_e + k_n + 2 W^2) up)
 
-    k_e = g / (N + h) and k_n = g / (M + h), with N and M the radii of curvature: the plumb line
-    turns with the place, to first order. In a frame that stays level along the way the same would
-    be called transport rate. g has the centrifugal acceleration in it.
+    k_e = g / (N + h) and k_n = g / (M + h), where N and M are the radii of curvature: the plumb
+    line turns with the position, to first order. In a frame that stays level along the way this
+    effect is the transport rate. g includes the centrifugal acceleration.
 
     Attributes
     ----------
@@ -67,11 +68,11 @@ class TurningEarth:
     gradient : (3,) float
         -k_e, -k_n, k_e + k_n + 2 W^2, 1/s^2.
     automatic : bool
-        Whether a sensor feels it only as `turns` says of `auto`.
+        Whether a sensor includes it only under the conditions of `auto`, see `turns`.
 
     Examples
     --------
-    >>> earth = TurningEarth.of(LocalFrame(45.0, 0.0, 0.0), 9.80665)
+    >>> earth = TurningEarth.from_frame(LocalFrame(45.0, 0.0, 0.0), 9.80665)
     >>> (np.degrees(earth.rate) * 3600.0).round(2)
     array([ 0.  , 10.64, 10.64])
     """
@@ -81,31 +82,33 @@ class TurningEarth:
     automatic: bool = False
 
     @classmethod
-    def of(cls, frame: LocalFrame, gravity: float, *, automatic: bool = False) -> TurningEarth:
-        """Return it at the origin of a frame with that gravity, m/s^2."""
+    def from_frame(
+        cls, frame: LocalFrame, gravity: float, *, automatic: bool = False
+    ) -> TurningEarth:
+        """Return the rotation and curvature at the origin of a frame, for its gravity, m/s^2."""
         latitude = math.radians(frame.latitude_deg)
-        bend = 1.0 - WGS84_E2 * math.sin(latitude) ** 2
-        east = gravity / (WGS84_A / math.sqrt(bend) + frame.altitude_m)
-        north = gravity / (WGS84_A * (1.0 - WGS84_E2) / bend**1.5 + frame.altitude_m)
+        factor = 1.0 - WGS84_E2 * math.sin(latitude) ** 2
+        east = gravity / (WGS84_A / math.sqrt(factor) + frame.altitude_m)
+        north = gravity / (WGS84_A * (1.0 - WGS84_E2) / factor**1.5 + frame.altitude_m)
         rate = EARTH_RATE * np.array([0.0, math.cos(latitude), math.sin(latitude)])
         gradient = np.array([-east, -north, east + north + 2.0 * EARTH_RATE**2])
         return cls(rate, gradient, automatic)
 
     def sensed(self, motion: Trajectory) -> Trajectory:
-        """Return the motion with the rates and accelerations that inertial sensors feel.
+        """Return the motion with the rates and accelerations that inertial sensors measure.
 
-        Angular acceleration has the turn of the body against W in it: then the acceleration of a
-        lever arm, too, is right.
+        The angular acceleration includes the rotation of W in the body, so that the acceleration
+        at a lever arm is right too.
         """
-        turn = np.tile(self.rate, (len(motion.time), 1))
-        rate = rotations.rotate_back(motion.orientation, turn)
+        earth_rate = np.tile(self.rate, (len(motion.time), 1))
+        rate = rotations.rotate_back(motion.orientation, earth_rate)
         return dataclasses.replace(
             motion,
             angular_velocity=motion.angular_velocity + rate,
             angular_acceleration=motion.angular_acceleration
             - rotations.cross(motion.angular_velocity, rate),
             acceleration=motion.acceleration
-            + 2.0 * rotations.cross(turn, motion.velocity)
+            + 2.0 * rotations.cross(earth_rate, motion.velocity)
             - self.gradient * motion.position,
         )
 
@@ -118,11 +121,11 @@ _M = 0.00344978650684
 
 
 def normal_gravity(latitude_deg: ArrayLike, altitude_m: ArrayLike = 0.0) -> FloatArray:
-    """Return the magnitude of WGS84's normal gravity, m/s^2, with the shape of the arguments.
+    """Return the magnitude of the normal gravity of WGS84, m/s^2, with the shape of the arguments.
 
-    On the ellipsoid it is Somigliana's closed formula; above it the second-order series in
-    height, which at 10 km is within 1e-5 m/s^2 of the exact field of the ellipsoid. Source:
-    [NIMA2000], equations 4-1 and 4-3.
+    On the ellipsoid it is the closed formula of Somigliana. Above it is the second-order series in
+    height, which at 10 km is within 1e-5 m/s^2 of the exact field. Source: [NIMA2000], equations
+    4-1 and 4-3.
 
     Parameters
     ----------
@@ -145,25 +148,26 @@ def normal_gravity(latitude_deg: ArrayLike, altitude_m: ArrayLike = 0.0) -> Floa
 
 @dataclasses.dataclass(frozen=True)
 class Gravity(Parameters):
-    """Which gravity the world has; along -z of its frame, the same everywhere in it.
+    """Gravity of the world, uniform along -z of its frame, and the rotation of the Earth.
 
-    Over the extent of a local frame it changes by 3e-6 m/s^2 per metre of height, and by up to
-    8e-6 m/s^2 per kilometre north or south, which no IMU here resolves.
+    The real gravity changes by 3e-6 m/s^2 per metre of height and by up to 8e-6 m/s^2 per
+    kilometre to the north, which no IMU here resolves.
     """
 
     model: str = parameter(
         'standard',
         '',
-        'standard: 9.80665 m/s^2; normal: that of WGS84 at the latitude and height of the origin; '
-        'constant: value.',
+        'standard: 9.80665 m/s^2; normal: WGS84 at the latitude and height of the origin; '
+        'constant: the parameter value.',
         choices=('standard', 'normal', 'constant'),
     )
-    value: float = non_negative(STANDARD_GRAVITY, 'm/s^2', 'Gravity of the model constant.')
+    value: float = non_negative(STANDARD_GRAVITY, 'm/s^2', 'Gravity for the model constant.')
     earth: str = parameter(
         'auto',
         '',
-        'rotating: IMUs feel the rotation of the Earth and its curvature; auto: they do so in '
-        'records of 10 minutes and more, where their gyroscope declares a bias below 15.04 deg/h.',
+        'flat: no rotation; rotating: IMUs measure the rotation and the curvature of the Earth; '
+        'auto: they do so in records of 10 minutes and more if their gyroscope declares a bias '
+        'below 15.04 deg/h.',
         choices=EARTHS,
     )
 
@@ -177,14 +181,14 @@ class Gravity(Parameters):
 # First year of each set of coefficients in pygeomag; each serves five years. 2015 was revised.
 _EPOCHS = {2010: '2010', 2015: '2015v2', 2020: '2020', 2025: '2025'}
 _LAST = 2030.0
-# m above the ellipsoid; the WMM holds from 1 km below the surface to 850 km (its report, 2025).
+# Height range of the WMM, m above the ellipsoid (its report, 2025).
 _LOWEST, _HIGHEST = -1e3, 850e3
 
 
 def wmm_epoch(year: float) -> str:
-    """Return which World Magnetic Model is in force at a decimal year: 2010, 2015v2, 2020 or 2025.
+    """Return the epoch of the World Magnetic Model at a decimal year: 2010, 2015v2, 2020 or 2025.
 
-    Raises ParameterError when there are none: years are 2010 to 2030.
+    Raises ParameterError for a year outside 2010 to 2030.
     """
     if not min(_EPOCHS) <= year <= _LAST:
         raise ParameterError(
@@ -197,10 +201,9 @@ def wmm_epoch(year: float) -> str:
 def wmm_field(frame: LocalFrame, year: float) -> tuple[float, float, float]:
     """Return the field of the World Magnetic Model at the origin of `frame`: east, north, up, T.
 
-    Coefficients are those in force at that time; see `wmm_epoch`.
-    The origin is -1 to 850 km above the ellipsoid, the decimal year 2010 to 2030.
+    The origin is -1 to 850 km above the ellipsoid, the decimal year 2010 to 2030; see `wmm_epoch`.
 
-    Raises SensorError when pygeomag, which holds the model, is not installed. Raises
+    Raises SensorError when pygeomag, which contains the model, is not installed. Raises
     ParameterError when the time or the height is outside the model.
     """
     epoch = wmm_epoch(year)
@@ -214,35 +217,36 @@ def wmm_field(frame: LocalFrame, year: float) -> tuple[float, float, float]:
         from pygeomag import GeoMag
     except ModuleNotFoundError:
         raise SensorError(
-            "the Earth's field 'wmm' needs pygeomag, which is not installed; pip install "
+            "the Earth's field 'wmm' needs pygeomag, which is not installed; run pip install "
             "pygeomag, or give the world's earth_field the model constant"
         ) from None
     model = GeoMag(coefficients_file=f'wmm/WMM_{epoch}.COF')
     # Kilometres in, nanotesla out: x north, y east, z down.
-    found = model.calculate(
+    field = model.calculate(
         glat=frame.latitude_deg, glon=frame.longitude_deg, alt=frame.altitude_m / 1000.0, time=year
     )
-    return found.y * 1e-9, found.x * 1e-9, -found.z * 1e-9
+    return field.y * 1e-9, field.x * 1e-9, -field.z * 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
 class EarthField(Parameters):
-    """Which field the Earth has; the same everywhere in a local frame.
+    """Magnetic field of the Earth, uniform in the local frame.
 
-    The real one changes by about 1e-8 T per kilometre, below the noise of any magnetometer here.
+    The real field changes by about 1e-8 T per kilometre, below the noise of any magnetometer here.
     """
 
     model: str = parameter(
         'wmm',
         '',
-        'wmm: World Magnetic Model at the origin of the frame and at the year; constant: value.',
+        'wmm: World Magnetic Model at the origin of the frame and at the year; constant: the '
+        'parameter value.',
         choices=('wmm', 'constant'),
     )
     year: float = parameter(
-        2026.0, 'a', 'Time of the WMM as decimal year.', minimum=2010.0, maximum=2030.0
+        2026.0, 'a', 'Decimal year of the WMM.', minimum=2010.0, maximum=2030.0
     )
     value: tuple[float, float, float] = parameter(
-        (0.0, 2.0e-5, -4.5e-5), 'T', 'East, north, up of the model constant.'
+        (0.0, 2.0e-5, -4.5e-5), 'T', 'Field east, north, up for the model constant.'
     )
 
     def at(self, frame: LocalFrame) -> FloatArray:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Standard gravity, local frames, and how simulators turn metres into degrees."""
+"""Standard gravity, local frames, and the conversions of simulators from metres to degrees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
 
-# m/s^2; CGPM 1901, the value that robot_localization removes and AirSim adds.
+# Standard gravity, m/s^2, CGPM 1901; robot_localization removes it and AirSim adds it.
 STANDARD_GRAVITY = 9.80665
 # WGS84 (EPSG:7030): semi-major axis in m, flattening and first eccentricity squared.
 WGS84_A = 6378137.0
@@ -28,9 +28,9 @@ WGS84_E2 = WGS84_F * (2.0 - WGS84_F)
 class LocalFrame(Parameters):
     """East-north-up frame that touches the WGS84 ellipsoid's parallel surface at its origin.
 
-    z is measured from the tangent plane, not along the ellipsoid: a point with z = 0 at distance
-    d from the origin has an altitude of about `altitude_m + d^2 / (2 R)` with R = 6.37e6 m, which
-    is 0.8 mm at 100 m, 78 mm at 1 km and 7.8 m at 10 km.
+    z is measured from the tangent plane, not along the ellipsoid. A point with z = 0 at the
+    distance d from the origin has an altitude of about `altitude_m + d^2 / (2 R)` with R = 6.37e6
+    m. The difference is 0.8 mm at 100 m, 78 mm at 1 km and 7.8 m at 10 km.
 
     Parameters
     ----------
@@ -56,8 +56,9 @@ class LocalFrame(Parameters):
     altitude_m: float = parameter(0.0, 'm', 'Height of the origin above the WGS84 ellipsoid.')
 
     def to_geodetic(self, enu: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return latitude (deg), longitude (deg) and ellipsoidal altitude (m), each `(n,)`, of
-        positions in this frame, `(n, 3)` m.
+        """Convert positions in this frame, `(n, 3)` m, to geodetic coordinates.
+
+        Returns latitude (deg), longitude (deg) and ellipsoidal altitude (m), each `(n,)`.
 
         Raises
         ------
@@ -69,8 +70,8 @@ class LocalFrame(Parameters):
             points[:, 0], points[:, 1], points[:, 2], direction='INVERSE'
         )
         geodetic = np.stack([latitude, longitude, altitude], axis=1)
-        # PROJ goes through Earth-centred coordinates, whose last bit is 1 nm: each repetition
-        # takes out what its result misses, down to the last bit of a degree.
+        # PROJ uses Earth-centred coordinates, whose last bit is 1 nm. Each repetition removes the
+        # remaining error, down to the last bit of a degree.
         for _ in range(2):
             geodetic += _small_step(geodetic, points - _to_enu(geodetic, self._origin()))
         self._check_finite(points, geodetic)
@@ -80,15 +81,17 @@ class LocalFrame(Parameters):
         self, latitude_deg: FloatArray, longitude_deg: FloatArray, altitude_m: FloatArray
     ) -> FloatArray:
         """Return positions in this frame, `(n, 3)` m; the inverse of `to_geodetic`."""
-        given = (latitude_deg, longitude_deg, altitude_m)
-        geodetic = np.stack([np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in given], 1)
+        columns = (latitude_deg, longitude_deg, altitude_m)
+        geodetic = np.stack([np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in columns], 1)
         enu: FloatArray = _to_enu(geodetic, self._origin())
         self._check_finite(geodetic, enu)
         return enu
 
     def moved(self, enu: FloatArray) -> LocalFrame:
-        """Return the frame whose origin is at `enu`, `(3,)` m, in this one, but for terms of the
-        square of that distance over the Earth's radius. It does not go beyond a pole.
+        """Return the frame whose origin is at `enu`, `(3,)` m, in this frame.
+
+        The result is exact up to terms of the square of that distance over the radius of the
+        Earth. It does not go beyond a pole.
         """
         origin = self._origin()[None]
         latitude, longitude, altitude = (origin + _small_step(origin, enu[None]))[0].tolist()
@@ -98,19 +101,19 @@ class LocalFrame(Parameters):
     def _origin(self) -> FloatArray:
         return np.array([self.latitude_deg, self.longitude_deg, self.altitude_m])
 
-    def _check_finite(self, given: FloatArray, result: FloatArray) -> None:
-        bad = ~np.isfinite(result).all(axis=1)
-        if bad.any():
-            first = int(np.argmax(bad))
+    def _check_finite(self, points: FloatArray, converted: FloatArray) -> None:
+        is_bad = ~np.isfinite(converted).all(axis=1)
+        if is_bad.any():
+            first = int(np.argmax(is_bad))
             raise MotionError(
-                f'position {first} = {given[first].tolist()} cannot be converted by WGS84; '
+                f'position {first} = {points[first].tolist()} cannot be converted by WGS84; '
                 'must be finite and near the Earth'
             )
 
 
 @functools.lru_cache(maxsize=32)
 def _transformer(frame: LocalFrame) -> Transformer:
-    """Build the PROJ pipeline longitude, latitude, altitude -> east, north, up; slow, so kept."""
+    """Return the PROJ pipeline from longitude, latitude, altitude to east, north, up."""
     return Transformer.from_pipeline(
         '+proj=pipeline +step +proj=unitconvert +xy_in=deg +xy_out=rad '
         '+step +proj=cart +ellps=WGS84 '
@@ -124,8 +127,8 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
     """Return east, north, up of latitude, longitude (deg), altitude (m), each `(n, 3)`.
 
     The textbook formula subtracts two Earth-centred vectors of 6.4e6 m. Here each difference is
-    taken before it is scaled (cos a - cos b = -2 sin((a + b)/2) sin((a - b)/2) and so on), so the
-    error is relative to the distance from the origin and not to the Earth's radius.
+    computed before it is scaled (cos a - cos b = -2 sin((a + b)/2) sin((a - b)/2) and so on).
+    Therefore the error is relative to the distance from the origin, not to the Earth's radius.
     """
     out = np.empty_like(geodetic)
     f0 = math.radians(origin[0])
@@ -134,7 +137,7 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
     for k in range(geodetic.shape[0]):
         f = math.radians(geodetic[k, 0])
         half = 0.5 * math.radians(geodetic[k, 0] - origin[0])
-        # Across the date line each longitude first goes to its own side of it: the difference of
+        # Across the date line, each longitude is first measured from that line. The difference of
         # nearly 360 degrees would be rounded to 6 nm.
         turn = geodetic[k, 1] - origin[1]
         if turn > 180.0:
@@ -161,14 +164,14 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
 
 @compiled
 def _small_step(geodetic: FloatArray, enu: FloatArray) -> FloatArray:
-    """Change of latitude, longitude, altitude that moves a point by a tiny `enu`, `(n, 3)`."""
+    """Return the change of latitude, longitude, altitude for a small shift `enu`, `(n, 3)` m."""
     out = np.empty_like(geodetic)
     for k in range(geodetic.shape[0]):
         f = math.radians(geodetic[k, 0])
         w = math.sqrt(1.0 - WGS84_E2 * math.sin(f) ** 2)
         h = geodetic[k, 2]
         out[k, 0] = math.degrees(enu[k, 1] / (WGS84_A * (1.0 - WGS84_E2) / w**3 + h))
-        # At a pole every longitude is the same point, so nothing is left to correct.
+        # At a pole the longitude has no effect, so the radius is bounded.
         radius = max((WGS84_A / w + h) * math.cos(f), 1.0)
         out[k, 1] = math.degrees(enu[k, 0] / radius)
         out[k, 2] = enu[k, 2]
@@ -179,11 +182,9 @@ def _small_step(geodetic: FloatArray, enu: FloatArray) -> FloatArray:
 DEFAULT_ORIGIN = LocalFrame(43.070, -89.400, 260.0)
 
 
-# How simulators turn metres into degrees: WGS84, or the spheres and projections of others.
-#
-# Everything but WGS84 is wrong by up to a few parts in a thousand and is offered to repeat what
-# those simulators report, on any origin. Each is a closed formula of east, north, up in metres; R
-# is the radius, f0 and l0 are latitude and longitude of the origin.
+# Conversions of simulators from metres to degrees. All but WGS84 err by up to a few parts in a
+# thousand; they repeat what those simulators report, for any origin. Each is a closed formula of
+# east, north, up in metres; R is the radius, f0 and l0 are latitude and longitude of the origin.
 #
 # chrono_sphere
 #     latitude = f0 + n / R, longitude = l0 + e / (R cos(latitude)), R = 6371000 m.
@@ -210,8 +211,9 @@ def to_geodetic(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return latitude (deg), longitude (deg) and altitude (m), each `(n,)`, of `enu` `(n, 3)` m.
 
-    `geodesy` is one of `GEODESIES`; the origin of the conversion is that of the frame. A
-    `MotionError` says which position WGS84 cannot convert.
+    `geodesy` is one of `GEODESIES`; the origin of the conversion is that of the frame.
+
+    Raises MotionError for a position that WGS84 cannot convert.
     """
     if geodesy == _WGS84:
         return frame.to_geodetic(enu)

@@ -26,8 +26,8 @@ from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import body_steps, heading_of, poses_after
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.vision.vision_pose import VISION, VisionModel
-from sim_sensors.wheels.wheel_odometry import WHEELS, WheelOdometryModel
+from sim_sensors.vision.vision_pose import VisionModel
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 from sim_sensors.world.world import World
 
 # A true motion that wheels and a camera measure again and again: simulated or recorded.
@@ -220,7 +220,7 @@ def wheel_run(
     """
     recording = drive.recording
     label = run_label('recording', 1, f'{drive.label}{run}')
-    for kind, model in ((WHEELS, wheels), (VISION, setup.vision)):
+    for kind, model in ((WheelOdometryModel, wheels), (VisionModel, setup.vision)):
         recording = with_topic(
             recording, kind, model, drive.motion, setup.world, seed=setup.seed, run=label,
             origin_ns=drive.start_ns, base_frame='base_link',

@@ -12,8 +12,7 @@ from sim2real_eval.benches.findings import BLIND
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.distances import vepd
-from sim_sensors.wheels.encoders import Slip
-from sim_sensors.wheels.noise import NoWheelNoise, SteeringOffset
+from sim_sensors.wheels.encoders import NoWheelNoise, Slip, SteeringOffset
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 from .run import JUDGES, Drift, RecordedMotion, WheelRun, WheelSetup, wheel_run
 

@@ -145,7 +145,7 @@ class InertialSettings(Parameters):
         """
         duration = float(imu_ns[-1] - imu_ns[0]) * 1e-9
         if turns(self.earth, self.start.gyroscope_bias_deviation, duration):
-            return TurningEarth.of(origin, self.gravity)
+            return TurningEarth.from_frame(origin, self.gravity)
         return None
 
     @classmethod
