@@ -12,7 +12,7 @@ import csv
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import yaml
 
 from .errors import MotionError, ParameterError, not_among
 from .measurements import FloatArray
-from .parameters import float_of
+from .parameters import float_of, override
 
 MOST_BYTES = 4 << 20
 """The largest YAML file that is read."""
@@ -92,6 +92,53 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
         found = 'nothing' if content is None else f'a {type(content).__name__}'
         raise ParameterError(where, '', f'holds {found}; must be a mapping of parameters')
     return content
+
+
+def merge_base(
+    mapping: Mapping[str, Any],
+    path: Path,
+    find_file: Callable[[str], Path | None],
+    load_base: Callable[[str, Path], Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Return the mapping of a file with the keys of its `base` that it does not change.
+
+    Parameters
+    ----------
+    mapping : mapping
+        Content of the file. Without the key `base` it is returned as it is.
+    path : Path
+        The file. Relative paths of bases are relative to its folder.
+    find_file : callable
+        Returns the file of a name, or None for a name without a file.
+    load_base : callable
+        Takes a name and a folder and returns all keys of that base, those of its own bases
+        included.
+
+    Raises
+    ------
+    ParameterError
+        When `base` is not a name, or a chain of bases leads back to a file of the chain.
+    """
+    if 'base' not in mapping:
+        return dict(mapping)
+    chain, current, content = [path.resolve()], path, mapping
+    while 'base' in content:
+        name = content['base']
+        if not isinstance(name, str) or not name:
+            raise ParameterError(
+                str(current), 'base', f'{name!r} is not allowed; must be a preset or a YAML file'
+            )
+        found = find_file(name)
+        if found is None:
+            break
+        current = current.parent / found
+        if current.resolve() in chain:
+            cycle = ' -> '.join(file.name for file in [*chain, current])
+            raise ParameterError(str(path), 'base', f'{cycle} is a cycle; remove one base')
+        chain.append(current.resolve())
+        content = read_yaml_mapping(current)
+    changes = {key: value for key, value in mapping.items() if key != 'base'}
+    return override(load_base(mapping['base'], path.parent), changes)
 
 
 def check_keys(

@@ -372,6 +372,69 @@ def to_variant(parameters: Parameters) -> dict[str, Any]:
     return {'model': name, **parameters.to_mapping()}
 
 
+def override(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a nested mapping with some keys changed.
+
+    Nested mappings are merged. A part whose `model` changes is replaced as a whole, because the
+    keys of another model differ.
+
+    Examples
+    --------
+    >>> override({'rate': 10, 'noise': {'std': 1, 'seed': 2}}, {'noise': {'std': 3}})
+    {'rate': 10, 'noise': {'std': 3, 'seed': 2}}
+    """
+    merged = dict(base)
+    for key, change in changes.items():
+        part = merged.get(key)
+        merged[key] = change
+        if isinstance(part, Mapping) and isinstance(change, Mapping):
+            model = part.get('model')
+            if change.get('model', model) == model:
+                merged[key] = override(part, change)
+    return merged
+
+
+def set_parameter(
+    models: Registry[type[Varied]], base: Varied, path: str, value: object, where: str, prefix: str
+) -> Varied:
+    """Return a model with the parameter at a dotted path changed.
+
+    Parameters
+    ----------
+    models : Registry
+        Classes that the model may be of.
+    base : Parameters
+        Model that keeps all other parameters.
+    path : str
+        Dotted path of the parameter, such as `noise.std`.
+    value : object
+        New value, or a mapping of the changed keys of a nested set.
+    where, prefix : str
+        Option or file, and the key before the path, for messages.
+
+    Raises
+    ------
+    ParameterError
+        When there is no such parameter, or the value is not allowed.
+    """
+    *parents, name = path.split('.')
+    mapping = to_variant(base)
+    part: Any = mapping
+    for depth, parent in enumerate(parents):
+        if not isinstance(part.get(parent), Mapping):
+            key = '.'.join([prefix, *parents[: depth + 1]])
+            problem = f'has no parameter {".".join([*parents[depth + 1 :], name])!r}'
+            if parent not in part:
+                known = [one for one in part if one != 'model']
+                problem = not_among('unknown parameter', parent, known)
+            raise ParameterError(where, key, problem)
+        part = part[parent]
+    changes: dict[str, Any] = {name: value}
+    for parent in reversed(parents):
+        changes = {parent: changes}
+    return from_variant(models, override(mapping, changes), where, prefix)
+
+
 @dataclasses.dataclass(frozen=True)
 class VariedParameters(Parameters):
     """A parameter set some of whose fields are each one of several kinds."""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import compiled
-from sim_sensors.core.config_files import file_phrase, first_phrase, read_yaml_mapping
+from sim_sensors.core.config_files import file_phrase, first_phrase, merge_base, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
 from sim_sensors.core.measurements import Columns, FloatArray, IntArray, MessageArray
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
@@ -222,7 +222,12 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
             return model_class()
         elif (path := cls._preset_path(text)) is not None:
             where = str(Path(folder or '', path))
-            mapping = read_yaml_mapping(Path(where))
+            mapping = merge_base(
+                read_yaml_mapping(Path(where)),
+                Path(where),
+                lambda base: cls._preset_path(base.removesuffix(UPSTREAM)),
+                lambda base, place: to_variant(cls.load(base, folder=place)),
+            )
             cls._check_model_key(mapping, where)
         model: P = from_variant(cls.models, mapping, where)
         return model
