@@ -369,6 +369,7 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'more_metrics': list(file.more_metrics),
         'judges': [judge.to_mapping() for judge in file.judges],
         'models': {twin.label: twin.to_mapping() for twin in file.twins},
+        **({'set': dict(file.settings)} if file.settings else {}),
         'phrases': {twin.label: twin.phrase for twin in file.twins if twin.phrase},
         'recordings': [one.to_mapping() for one in recordings],
     }

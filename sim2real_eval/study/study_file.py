@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.reading import Source
@@ -26,7 +27,7 @@ from .recordings import (
     read_recordings,
     recordings_from_sources,
 )
-from .variants import Condition, read_conditions, read_twins
+from .variants import Condition, read_conditions, read_sweep, read_twins
 
 KEYS = MappingProxyType(
     {
@@ -36,6 +37,7 @@ KEYS = MappingProxyType(
         'metric': 'Options of the metric.',
         'recordings': 'Real recordings, or stand-ins for them.',
         'models': 'Simulated variants.',
+        'set': 'Parameters of the models, such as {gps.rate: [1, 5]}; a list makes a sweep.',
         'world': 'World around simulated sensors, by name or file: field, tags, landmarks.',
         'simulate_on': 'truth (default) or drive: which motion simulated sensors follow.',
         'judges': 'State estimators; default clean.',
@@ -105,6 +107,8 @@ class StudyFile:
         Content of the file.
     is_shipped : bool
         Whether it is shipped, so that its name is enough.
+    settings : mapping
+        Parameters set over those of the models, by kind and parameter, such as `gps.rate`.
     command : tuple of str
         Command of the study; a file that is not shipped is named without its folder.
     """
@@ -122,6 +126,7 @@ class StudyFile:
     where: str = ''
     text: bytes = b''
     is_shipped: bool = False
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     command: tuple[str, ...] = ()
 
     @property
@@ -172,7 +177,8 @@ class StudyFile:
             title=fields['title'].text(),
             options=options,
             recordings=_recordings(whole, fields, folder, options.seed, over, world),
-            twins=read_twins(fields['models'], folder),
+            twins=read_sweep(fields.get('set'), read_twins(fields['models'], folder)),
+            settings=fields['set'].value if 'set' in fields else {},
             judges=judges,
             about=fields['about'].text() if 'about' in fields else '',
             drive=_read_simulate_on(whole, fields, options.seed, over),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
+from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import IntArray
-from sim_sensors.core.parameters import from_variant, to_variant
+from sim_sensors.core.parameters import from_variant, override, set_parameter, to_variant
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import PAPER_MODELS
@@ -144,7 +145,7 @@ def read_model(kind: type[P], entry: Entry, folder: Path) -> P:
     values = {key: value for key, value in entry.value.items() if key not in ('label', 'base')}
     if 'base' in entry.value:
         base = _load_model(kind, entry.field('base'), folder)
-        values = _override(to_variant(base), values)
+        values = override(to_variant(base), values)
     return from_variant(kind.models, values, entry.where, entry.key)
 
 
@@ -156,17 +157,109 @@ def _load_model(kind: type[P], entry: Entry, folder: Path) -> P:
         return kind.load(name, folder=folder)
 
 
-def _override(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the base with values replaced; a part with another `model` is replaced as a whole."""
-    result = dict(base)
-    for key, value in values.items():
-        old = result.get(key)
-        result[key] = value
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            model = old.get('model')
-            if value.get('model', model) == model:
-                result[key] = _override(old, value)
-    return result
+def set_parameters(
+    twins: Sequence[Twin], settings: Mapping[str, Any], where: str, prefix: str = ''
+) -> tuple[Twin, ...]:
+    """Return the variants with parameters of their models changed.
+
+    Parameters
+    ----------
+    twins : sequence of Twin
+    settings : mapping
+        Values by kind and parameter, such as `gps.noise.std`. A variant that does not simulate
+        the kind stays as it is.
+    where, prefix : str
+        Option or file, and the key before those of `settings`, for messages.
+
+    Raises
+    ------
+    ParameterError
+        When no variant simulates the kind, or the parameter or its value is wrong.
+    """
+    changed = list(twins)
+    for setting, value in settings.items():
+        kind = _simulated_kind(changed, setting, where, prefix)
+        changed = [_set_parameter(twin, kind, setting, value, where, prefix) for twin in changed]
+    return tuple(changed)
+
+
+def _simulated_kind(twins: Sequence[Twin], setting: str, where: str, prefix: str) -> str:
+    kind, dot, path = setting.partition('.')
+    if not dot or not path or not kind:
+        problem = 'is not allowed; must be KIND.PARAMETER, such as gps.rate'
+        raise ParameterError(where, f'{prefix}{setting}', problem)
+    if kind not in KINDS.names():
+        problem = not_among(f'{kind!r} is not a kind of sensor', kind, KINDS.names())
+        raise ParameterError(where, f'{prefix}{setting}', problem)
+    simulated = dict.fromkeys(name for twin in twins for name in twin.models)
+    if kind not in simulated:
+        problem = f'no {kind} is simulated; must be a parameter of {" or ".join(simulated)}'
+        raise ParameterError(where, f'{prefix}{setting}', problem)
+    return kind
+
+
+def _set_parameter(
+    twin: Twin, kind: str, setting: str, value: object, where: str, prefix: str
+) -> Twin:
+    model = twin.models.get(kind)
+    if model is None:
+        return twin
+    path = setting.partition('.')[2]
+    registry = KINDS.get(kind).models
+    try:
+        model = set_parameter(registry, model, path, value, where, f'{prefix}{kind}')
+    except ParameterError as error:
+        problem = f'{error.problem} (model {twin.label})'
+        raise ParameterError(error.where, error.key, problem) from None
+    text = f'{setting}={_format_value(value)}'
+    phrase = f'{twin.phrase}; {text}' if twin.phrase else text
+    if kind in ('gps', 'imu'):
+        changes: dict[str, Any] = {kind: model}
+    else:
+        changes = {'others': {**twin.others, kind: model}}
+    return dataclasses.replace(twin, phrase=phrase, **changes)
+
+
+def read_sweep(entry: Entry | None, twins: Sequence[Twin]) -> tuple[Twin, ...]:
+    """Return the variants that the entry `set` of a study file makes of its models.
+
+    A list of values makes a variant per value, whose label ends with the setting; several lists
+    make all combinations. One value for each axis of a sensor is a list inside the list.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter or value is wrong, or no variant simulates the kind.
+    """
+    if entry is None:
+        return tuple(twins)
+    if not isinstance(entry.value, dict) or not entry.value:
+        entry.refuse_value('a mapping such as {gps.rate: [1, 5, 10]}')
+    variants = list(twins)
+    for setting, values in entry.value.items():
+        kind = _simulated_kind(variants, str(setting), entry.where, f'{entry.key}.')
+        listed = entry.field(setting).items('values') if isinstance(values, list) else []
+        swept: list[Twin] = []
+        for twin in variants:
+            is_simulated = kind in twin.models
+            for value in [one.value for one in listed if is_simulated] or [values]:
+                changed = _set_parameter(twin, kind, setting, value, entry.where, f'{entry.key}.')
+                if is_simulated and len(listed) > 1:
+                    label = f'{twin.label}+{setting}={_format_value(value)}'
+                    name = Entry(entry.where, f'{entry.key}.{setting}', label)
+                    changed = dataclasses.replace(changed, label=name.label(REAL_SENSOR))
+                swept.append(changed)
+        variants = swept
+    entry.refuse_twice([twin.label for twin in variants], 'label of several variants')
+    return tuple(variants)
+
+
+def _format_value(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return '_'.join(map(_format_value, value))
+    if isinstance(value, Mapping):
+        return '_'.join(f'{key}_{_format_value(part)}' for key, part in value.items())
+    return f'{value:g}' if isinstance(value, float) else str(value)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from .errors import MotionError, ParameterError, not_among
+from .errors import MotionError, ParameterError, UnknownNameError, not_among
 from .measurements import FloatArray
 from .parameters import float_of, override
 
@@ -128,7 +128,10 @@ def merge_base(
             raise ParameterError(
                 str(current), 'base', f'{name!r} is not allowed; must be a preset or a YAML file'
             )
-        found = find_file(name)
+        try:
+            found = find_file(name)
+        except UnknownNameError as error:
+            raise ParameterError(str(current), 'base', error.problem) from None
         if found is None:
             break
         current = current.parent / found
