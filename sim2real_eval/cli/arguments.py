@@ -18,6 +18,7 @@ from .options import STUDY, OptionSet, optional_text, rarely
 if TYPE_CHECKING:
     from sim2real_eval.recording.frames import TransformFile
     from sim2real_eval.recording.reading import Source
+    from sim2real_eval.simulation.twin import Twin
     from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
 
@@ -329,15 +330,40 @@ def _origin_of(text: str | None) -> LocalFrame | None:
     return LocalFrame.from_mapping(dict(zip(names, values, strict=False)), _ORIGIN)
 
 
-def motion_parameters(options: argparse.Namespace) -> dict[str, object]:
+def motion_parameters(texts: Sequence[str]) -> dict[str, object]:
     """Return the parameters of a motion that --set gives, by their keys.
 
     The duration is refused: it has an option of its own.
     """
-    parameters = dict(map(key_value, options.set))
+    parameters = dict(map(key_value, texts))
     if 'duration' in parameters:
         raise ParameterError('--set', 'duration', 'is not set here but with --duration')
     return parameters
+
+
+def add_sensor_set(parser: argparse._ActionsContainer, more: str = '') -> None:
+    """Add --set for parameters of sensor models; `more` says what else it sets."""
+    about = f'{more}parameter of all simulated sensors of a kind, such as gps.rate=5'
+    add_list(parser, '--set', 'KIND.KEY=VALUE', about)
+
+
+def sensor_settings(texts: Sequence[str]) -> dict[str, object]:
+    """Return the values of --set by kind and parameter, such as `gps.rate`."""
+    settings: dict[str, object] = {}
+    for key, value in map(key_value, texts):
+        if key in settings:
+            raise ParameterError('--set', key, 'is given twice; must be given once')
+        settings[key] = value
+    return settings
+
+
+def set_parameters(twins: Sequence[Twin], texts: Sequence[str]) -> tuple[Twin, ...]:
+    """Return variants with the parameters that --set gives; see `variants.set_parameters`."""
+    if not texts:
+        return tuple(twins)
+    from sim2real_eval.study import variants
+
+    return variants.set_parameters(twins, sensor_settings(texts), '--set')
 
 
 def key_value(text: str) -> tuple[str, object]:

@@ -137,7 +137,7 @@ def _simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Stud
     if options.topic:
         raise ParameterError('--topic', '', 'goes with recordings only')
     chosen = _SIMULATION.make(options)
-    given = arguments.motion_parameters(options)
+    given = arguments.motion_parameters(options.set)
     motion = motion_of(
         chosen.motion,
         seed=options.seed,

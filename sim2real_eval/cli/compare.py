@@ -9,7 +9,15 @@ import dataclasses
 from sim2real_eval.signals.options import SignalOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
-from .arguments import add_out, add_shared, sources, world_of
+from .arguments import (
+    add_out,
+    add_sensor_set,
+    add_shared,
+    sensor_settings,
+    set_parameters,
+    sources,
+    world_of,
+)
 from .options import STUDY, OptionSet
 from .output import conclude, print_signals, progress_bar, report_failures
 
@@ -70,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _MODELS.add(where, 'gps')
     _MODELS.add(inputs, 'imu', 'mag', 'camera')
+    add_sensor_set(inputs)
     inputs.add_argument(
         '--world',
         metavar='WORLD',
@@ -120,6 +129,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.sim:
         problem = 'goes with --models, not with --sim'
+        if options.set:
+            raise ParameterError('--set', '', problem)
         _MODELS.refuse(options, problem)
         STUDY.refuse(options, problem, 'match_rates', 'repetitions')
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
@@ -137,7 +148,9 @@ def run(options: argparse.Namespace) -> int:
         if models == ComparedModels():
             models = ComparedModels(gps='ch_rw', imu='chrono')
         study = SignalStudy(
-            twins=single_sensors(models.gps, models.imu, models.mag, models.camera),
+            twins=set_parameters(
+                single_sensors(models.gps, models.imu, models.mag, models.camera), options.set
+            ),
             repetitions=runs.repetitions,
             match_rates=runs.match_rates,
             world=world,
@@ -148,6 +161,8 @@ def run(options: argparse.Namespace) -> int:
             real, study, method, jobs=options.jobs, progress=progress
         )
     record = study_record(comparison, failures, real, study)
+    if options.set:
+        record = {**record, 'set': sensor_settings(options.set)}
     report.write_signals(options.out, comparison, record, overwrite=options.overwrite)
     report_failures([str(failure) for failure in failures], of=total)
 

@@ -153,7 +153,7 @@ def _motion(options: argparse.Namespace, duration: float) -> tuple[Motion, str]:
         return made, Path(options.table).stem
     if options.as_upstream:
         raise ParameterError('--as-upstream', '', 'goes with --table only')
-    parameters = motion_parameters(options)
+    parameters = motion_parameters(options.set)
     motion = motion_of(
         options.motion, seed=options.seed, run='scenario', duration=duration, parameters=parameters
     )

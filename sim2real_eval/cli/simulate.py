@@ -41,6 +41,7 @@ examples:
   sim2real simulate --motion drive_circle --runs 10 --gps ch_rw --imu chrono --out circles
   sim2real simulate --motion circle --set radius=5 --set speed=2 --duration 30 --out circle
   sim2real simulate --motion sprung_circle --set road=C --imu xsens_mtx --out rough
+  sim2real simulate --motion circle --gps zed_f9p_rtk --set gps.rate=5 --out circle_5hz
   sim2real simulate --motion circle --origin 48.137,11.575,520 --out munich
   sim2real simulate --motion circle --mag bmm150 --world dipole_room --out room
   sim2real simulate --truth my_bag --camera webcam_vga --world my_room.yaml --out seen
@@ -73,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         '--truth', nargs='+', metavar='PATH', help='recordings whose true motion is measured anew'
     )
-    arguments.add_shared(parser, 'set')
+    arguments.add_sensor_set(parser, 'parameter of the motion, such as radius=5, or ')
     _SIMULATE.add(parser, 'duration', 'runs', 'gps', 'imu')
     arguments.add_other_sensors(
         parser,
@@ -104,7 +105,13 @@ def run(options: argparse.Namespace) -> int:
     if options.origin is not None and chosen.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
     out = Path(options.out)
+    # Keys of sensors have a dot, those of motions have none.
+    settings = [text for text in options.set if '.' in text.partition('=')[0]]
     twin = dataclasses.replace(variants[0], others=others)
+    if chosen.gps == _NONE and any(text.startswith('gps.') for text in settings):
+        raise ParameterError('--set', '', 'gps is not simulated; must be another kind')
+    (twin,) = arguments.set_parameters([twin], settings)
+    options.set = [text for text in options.set if text not in settings]
     runs_of = _twins if options.truth else _motion
     groups = runs_of(options, chosen, twin, world, origin)
     foreign: list[Path] = []
@@ -125,7 +132,8 @@ def run(options: argparse.Namespace) -> int:
             problem = 'exists and is another recording than this command makes'
             raise Sim2RealError(f'{target}: {problem}; choose another --out')
         notes = to_records(recording.notes)
-        return {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
+        record = {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
+        return {**record, 'set': arguments.sensor_settings(settings)} if settings else record
 
     written, failures = attempted(groups, attempt)
 
@@ -164,7 +172,7 @@ def _motion(
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')
     assert chosen.motion is not None
-    name, parameters = chosen.motion, arguments.motion_parameters(options)
+    name, parameters = chosen.motion, arguments.motion_parameters(options.set)
     scenario = name.removeprefix('drive_')
     origin = origin or (DEFAULT_ORIGIN if world is None else world.frame)
 
@@ -192,7 +200,8 @@ def _twins(
     from sim2real_eval.simulation.twin_maker import TwinMaker
 
     if options.set:
-        raise ParameterError('--set', '', 'goes with --motion only')
+        key = options.set[0].partition('=')[0]
+        raise ParameterError('--set', key, 'goes with --motion only; must be KIND.PARAMETER')
     _SIMULATE.refuse(options, 'goes with --motion only', 'duration')
 
     sources = arguments.sources(options.truth, options.topic)

@@ -15,7 +15,14 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.study.options import PROFILE, ComparedSensors
 from sim_sensors.core.errors import ParameterError
-from .arguments import add_out, add_scenario, add_shared
+from .arguments import (
+    add_out,
+    add_scenario,
+    add_sensor_set,
+    add_shared,
+    sensor_settings,
+    set_parameters,
+)
 from .judge_arguments import add_judge, add_judge_kind, judged_sources, judges
 from .options import OptionSet, add_study_options, command_words, rarely, study_options
 from .output import PRELOADED, conclude, print_notes, print_table
@@ -39,6 +46,7 @@ examples:
   sim2real vepd --real bags/* --judge-config clean --judge-config paper_released --out both
   sim2real vepd --real bags/* --gps real --imu chrono,airsim --out result_imu
   sim2real vepd --real run7 --topic truth=/ins/odometry --models my_receiver.yaml --out result
+  sim2real vepd --real bags/* --models ch_rw --set gps.rate=5 --out slow
   sim2real vepd --series published_data --drop-zeros
 """
 
@@ -67,7 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_shared(inputs, 'topic')
     add_scenario(inputs)
-    _SENSORS.add(parser.add_argument_group('sensors'), kept=True)
+    sensors = parser.add_argument_group('sensors')
+    _SENSORS.add(sensors, kept=True)
+    add_sensor_set(sensors)
     judge = parser.add_argument_group('judge')
     add_judge(judge, '--judge-config', PROFILE, several=True)
     add_judge_kind(judge)
@@ -108,7 +118,7 @@ def _compare(options: argparse.Namespace, workers: Workers) -> int:
     from .models import twins
 
     recordings = judged_sources(options, options.real, '--real')
-    models = twins(options.models, options.imu)
+    models = set_parameters(twins(options.models, options.imu), options.set)
     file = StudyFile(
         title=comparison_title(recordings, models),
         options=study_options(options),
@@ -116,6 +126,7 @@ def _compare(options: argparse.Namespace, workers: Workers) -> int:
         twins=models,
         judges=judges(options),
         command=_command(options),
+        settings=sensor_settings(options.set),
     )
     return carry_out(StudyPlan.of(file), options, workers)
 

@@ -156,7 +156,7 @@ def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[]
         seed=options.seed,
         run='wheels',
         duration=chosen.duration,
-        parameters=motion_parameters(options),
+        parameters=motion_parameters(options.set),
     )
     drive = RecordedMotion.of_motion(motion, chosen.motion)
     if drive.stands:

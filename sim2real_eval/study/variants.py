@@ -209,7 +209,7 @@ def _set_parameter(
     try:
         model = set_parameter(registry, model, path, value, where, f'{prefix}{kind}')
     except ParameterError as error:
-        problem = f'{error.problem} (model {twin.label})'
+        problem = f'{error.problem} (variant {twin.label})'
         raise ParameterError(error.where, error.key, problem) from None
     text = f'{setting}={_format_value(value)}'
     phrase = f'{twin.phrase}; {text}' if twin.phrase else text
