@@ -139,10 +139,10 @@ def test_simulate_refuses_settings_of_what_it_does_not_simulate(
 
 def test_vepd_and_compare_record_what_was_set(tmp_path: Path, capsys: Capture) -> None:
     real = write_runs(tmp_path, ('drive_line', 1), ('drive_line', 2))
-    settings = ('--models', 'ch_gauss', '--set', 'gps.rate=5', '--json', '--jobs', 1)
+    settings = ('--models', 'ch_gauss', '--set', 'gps.rate=8', '--json', '--jobs', 1)
     for verb in ('vepd', 'compare'):
         outcome = call(capsys, verb, '--real', *real, *settings, '--out', tmp_path / verb)
         record = json.loads(outcome.out)
         assert outcome.status == 0
-        assert record['set'] == {'gps.rate': 5}
-        assert record['models']['ch_gauss']['gps']['rate'] == 5.0
+        assert record['set'] == {'gps.rate': 8}
+        assert record['models']['ch_gauss']['gps']['rate'] == 8.0

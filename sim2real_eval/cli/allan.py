@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from sim2real_eval.characterization.recovered_parameters import Reidentified
     from sim2real_eval.characterization.signals import Signals
 
-HELP = 'an IMU at rest -> noise terms and a model of it'
 DESCRIPTION = (
     'Overlapping Allan deviation of every axis, noise terms fitted to it, '
     'and a sensor model made of them, which is then simulated and analysed again. Motion and '

@@ -344,7 +344,7 @@ def motion_parameters(texts: Sequence[str]) -> dict[str, object]:
 def add_sensor_set(parser: argparse._ActionsContainer, more: str = '') -> None:
     """Add --set for parameters of sensor models; `more` says what else it sets."""
     about = f'{more}parameter of all simulated sensors of a kind, such as gps.rate=5'
-    add_list(parser, '--set', 'KIND.KEY=VALUE', about)
+    add_list(parser, '--set', 'KEY=VALUE', about)
 
 
 def sensor_settings(texts: Sequence[str]) -> dict[str, object]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     # The study, what went in, notes, and why recordings were left out.
     _Studied = tuple[AttitudeStudy, dict[str, Any], list[Finding], list[str]]
 
-HELP = 'attitude by a quaternion filter, simulated or recorded, and its consistency'
 DESCRIPTION = (
     'Estimate attitude from gyroscope, accelerometer, magnetometer and camera '
     'with the extended Kalman filter of [Ligorio2015], and hold errors and their covariance '

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from sim2real_eval.common.findings import Finding
     from sim2real_eval.recording.recording import Recording
 
-HELP = 'a recording with a standstill -> models of its GPS and IMU'
 DESCRIPTION = (
     'Find what the GPS and the IMU of a recording do while they stand still: '
     'white noise, wander, random walk, stated covariance, Allan terms. Writes models that '

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _ENOUGH = 10  # different numbers
 
-HELP = 'are recordings fit for use: units, axes, clocks, covariances, and how to correct them'
 DESCRIPTION = (
     'Check recordings before they are used: topics, stamps, rates and gaps; units, signs, '
     'mounting, bias and delay of the IMU against gravity and the truth; axes, units and heading '

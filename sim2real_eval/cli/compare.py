@@ -21,7 +21,6 @@ from .arguments import (
 from .options import STUDY, OptionSet
 from .output import conclude, print_signals, progress_bar, report_failures
 
-HELP = 'signals of real sensors against simulated ones, each against its own truth'
 DESCRIPTION = (
     'Hold angular rate, specific force, yaw, position and magnetic field of real and of simulated '
     'recordings against their own truth: RMSE, correlation, trend and spectrum of the errors, how '

@@ -35,7 +35,6 @@ _LABEL = (
 )
 
 
-HELP = 'a small study with plots; needs no input'
 DESCRIPTION = (
     'Drive a vehicle through line, circle and half-sine, record it with sensors '
     'that stand in for real ones (synthetic, and labelled so), and compare the five GPS '

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear', 'lqr')
 
-HELP = 'a recorded path, driven again by a simulated robot -> tracking errors, recordings'
 DESCRIPTION = (
     'Make waypoints of recordings or CSV tables (t,x,y[,theta]), let a simulated '
     'differential-drive robot follow them, and tell how well each controller does.'

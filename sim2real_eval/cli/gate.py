@@ -13,7 +13,6 @@ from .arguments import add_shared
 from .options import OptionSet
 from .output import conclude
 
-HELP = 'hold a result against limits or an earlier result, for CI'
 DESCRIPTION = (
     'Hold the VEPD of a result of `sim2real vepd` or `sim2real study` against a '
     'limit, an earlier result, or both, and say in a paragraph why it passes or not. See '

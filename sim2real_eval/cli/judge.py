@@ -15,7 +15,8 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from .arguments import add_out, add_recordings, add_shared
 from .judge_arguments import add_judge, add_judge_kind, judge_setup, judged_sources
 from .options import STUDY
-from .output import attempted, complain, print_json, print_notes, print_table
+from .output import attempted, print_json, print_notes, print_table
+from .parser import complain
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.recording import Recording
 
 
-HELP = 'recordings -> velocity estimates, as robot_localization makes them'
 DESCRIPTION = (
     'Run ekf_node (and navsat_transform_node) on recordings, offline and '
     'repeatable to the bit. One CSV row per published estimate: stamp_ns, recv_ns, position, '

@@ -17,10 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-from sim2real_eval.common.workers import single_threads
 from sim_sensors.core.errors import Sim2RealError
-from .output import complain, logged
-from .parser import CommandParser, build_parser
+from .parser import CommandParser, build_parser, complain
 
 _REPEAT_S = 0.1
 """Delay after which a signal that compiled code has dropped is sent again."""
@@ -84,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A shell has closed it with `>&-`.
         sys.stdout = Path(os.devnull).open('w')  # noqa: SIM115 - stays open
     words = _join_negative_lists(sys.argv[1:] if arguments is None else arguments)
-    verb = words[0] if words and not words[0].startswith('-') else None
+    # Without a verb the parser only shows help; it imports none.
+    verb = next((word for word in words if not word.startswith('-')), '')
     try:
         parser = build_parser(verb)
     except Sim2RealError as error:
@@ -104,6 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, 'run'):
         parser.print_help()
         return 0
+    from sim2real_eval.common.workers import single_threads
+    from .output import logged
+
     try:
         log = contextlib.nullcontext() if getattr(options, 'quiet', False) else logged()
         with interruptible(), single_threads(), log, _hold_out(options):

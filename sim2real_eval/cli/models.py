@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _WIDTH = 150
 
 
-HELP = 'list the sensor models, worlds, judges, metrics and scenarios'
 DESCRIPTION = (
     'List the presets of the models of all sensors, the worlds, the judge '
     'profiles and the settings of the inertial judges, and where their files are; then judges, '

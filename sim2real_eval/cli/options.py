@@ -28,11 +28,6 @@ def rarely(action: argparse.Action) -> argparse.Action:
     return action
 
 
-def is_common(action: argparse.Action) -> bool:
-    """Whether --help shows an option."""
-    return getattr(action, 'is_common', True)
-
-
 def optional_text(doc: str, **more: Any) -> Any:
     """Declare a text that is None where it is not given; see `parameter`."""
     return parameter(None, '', doc, optional=str, **more)

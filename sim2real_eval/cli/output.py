@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim2real_eval.common.findings import FINDINGS, Finding, by_severity
-from sim_sensors.core.errors import Sim2RealError, one_line
+from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.heartbeat import heartbeat
+from .parser import complain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,11 +28,6 @@ MOST_FINDINGS = 3
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
-
-
-def complain(message: str) -> None:
-    """Print an error as one line on standard error."""
-    print(f'sim2real: error: {one_line(message)}', file=sys.stderr)
 
 
 def report_failures(failures: Sequence[str], *, of: int) -> None:

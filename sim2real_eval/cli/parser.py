@@ -1,51 +1,91 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verbs of `sim2real`, its parser and its help.
 
-A verb is a module, of this package or of another one. It has `HELP`, one line for the list of
-verbs; `run(options)`, which returns the exit status; and, where it wants them,
-`add_arguments(parser)`, `DESCRIPTION` and `EPILOG`, a text or a function that returns it. Nothing
-heavy is imported before it runs, so that `--help`, completion and a mistyped option are quick.
+A verb is a module of this package or of another one. It has `run(options)`, which returns the exit
+status, and optionally `add_arguments(parser)`, `DESCRIPTION` and `EPILOG`, which is a text or a
+function that returns one. A verb of another package also has `HELP`, one line for the list of
+verbs; `GROUPS` has that line for the verbs of this package, so that `--help` imports no verb.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
+import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn, Protocol
 
-from sim_sensors.core.errors import ParameterError, did_you_mean, not_among
+from sim_sensors.core.errors import ParameterError, did_you_mean, not_among, one_line
 from sim_sensors.core.registry import Registry
-from .options import is_common
-from .output import complain
 
 
 class Verb(Protocol):
-    """What a verb's module has at least."""
-
-    HELP: str
+    """Module of a verb."""
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the verb; return the exit status."""
 
 
-GROUPS = {
-    'compare real and simulated sensors': (
-        'demo', 'vepd', 'study', 'gate', 'report', 'compare',
-    ),
-    'make models and recordings': ('characterize', 'allan', 'fit', 'simulate', 'reference'),
-    'judge and tune': ('judge', 'sensitivity', 'tune'),
-    'inspect': ('check', 'models', 'world'),
-    'benches': ('follow', 'scenario', 'attitude', 'wheels'),
-}  # fmt: skip
+GROUPS: dict[str, dict[str, str]] = {
+    'compare real and simulated sensors': {
+        'demo': 'a small study with plots; needs no input',
+        'vepd': 'real recordings against sensors simulated on their true motion',
+        'study': 'a whole experiment from a file: recordings, models, judges, conditions',
+        'gate': 'hold a result against limits or an earlier result, for CI',
+        'report': 'a study as one HTML page, with tables for a paper',
+        'compare': 'signals of real sensors against simulated ones, each against its own truth',
+    },
+    'make models and recordings': {
+        'characterize': 'a recording with a standstill -> models of its GPS and IMU',
+        'allan': 'an IMU at rest -> noise terms and a model of it',
+        'fit': 'tune parameters of a model until simulated runs are judged as real ones',
+        'simulate': 'a motion or a recorded truth -> recordings with simulated sensors',
+        'reference': 'recordings without truth -> the same with a smoothed reference trajectory',
+    },
+    'judge and tune': {
+        'judge': 'recordings -> velocity estimates, as robot_localization makes them',
+        'sensitivity': 'smallest errors of sensors that each judge can see',
+        'tune': 'recordings -> tuned parameter file of ekf_node, ukf_node or another judge',
+    },
+    'inspect': {
+        'check': 'check and correct units, axes, clocks and covariances of recordings',
+        'models': 'list the sensor models, worlds, judges, metrics and scenarios',
+        'world': 'content and map of a world file: gravity, magnetic field, dipoles, tags',
+    },
+    'benches': {
+        'follow': 'a recorded path, followed by a simulated robot -> tracking errors, recordings',
+        'scenario': 'preintegrate the IMU of a scenario as GTSAM does; covariance and Monte Carlo',
+        'attitude': 'attitude by a quaternion filter, simulated or recorded, and its consistency',
+        'wheels': 'drift of wheel odometry alone and with poses from tags, by noise model',
+    },
+}
+"""One line of help for each verb, in the groups and the order of `sim2real --help`."""
+
 _OTHERS = 'of other packages'
+
+_HELP = {name: text for group in GROUPS.values() for name, text in group.items()}
+
+
+def _is_verb(module: object) -> bool:
+    name = getattr(module, '__name__', '')
+    is_ours = name.rpartition('.')[0] == __package__
+    return callable(getattr(module, 'run', None)) and (is_ours or hasattr(module, 'HELP'))
+
+
+def _help_line(name: str) -> str:
+    return _HELP[name] if name in _HELP else str(getattr(VERBS.get(name), 'HELP'))  # noqa: B009
+
+
+def complain(message: str) -> None:
+    """Print an error as one line on standard error."""
+    print(f'sim2real: error: {one_line(message)}', file=sys.stderr)
+
 
 VERBS: Registry[Verb] = Registry(
     'sim2real_sensors.verbs',
     'a verb',
-    lambda module: hasattr(module, 'HELP') and callable(getattr(module, 'run', None)),
-    {name: f'sim2real_eval.cli.{name}' for group in GROUPS.values() for name in group},
+    _is_verb,
+    {name: f'{__package__}.{name}' for name in _HELP},
     needs='HELP and run(options)',
     in_files=False,
 )
@@ -60,6 +100,11 @@ examples:
   sim2real vepd --real bags/* --models ch_gauss,ch_rw --out result
   sim2real VERB --help
 """
+
+
+def is_common(action: argparse.Action) -> bool:
+    """Return whether --help shows an option; --help-all shows all of them."""
+    return getattr(action, 'is_common', True)
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -142,12 +187,13 @@ class CommandParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, problem)
 
 
-def _add_verb(parsers: Any, name: str, verb: Verb) -> None:
-    epilog = getattr(verb, 'EPILOG', None)
+def _add_verb(parsers: Any, name: str) -> None:
+    verb = VERBS.get(name, where='verb')
+    summary, epilog = _help_line(name), getattr(verb, 'EPILOG', None)
     parser = parsers.add_parser(
         name,
-        help=verb.HELP,
-        description=getattr(verb, 'DESCRIPTION', verb.HELP),
+        help=summary,
+        description=getattr(verb, 'DESCRIPTION', summary),
         epilog=epilog() if callable(epilog) else epilog,
         formatter_class=_Formatter,
     )
@@ -158,10 +204,18 @@ def _add_verb(parsers: Any, name: str, verb: Verb) -> None:
 
 
 def build_parser(verb: str | None = None) -> CommandParser:
-    """Return the parser with all verbs, or with one alone, whose module is the only one imported.
+    """Return the parser of the command.
 
-    A verb of another package that cannot be imported is left out with a warning. That there is no
-    verb of the given name is an error.
+    Parameters
+    ----------
+    verb : str, optional
+        The only verb whose module is imported; empty for none, which is enough for `--help`. By
+        default the parser has all verbs.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such verb.
     """
     parser = CommandParser(
         prog='sim2real',
@@ -170,31 +224,34 @@ def build_parser(verb: str | None = None) -> CommandParser:
         formatter_class=_Formatter,
     )
     parser.add_argument('--version', action='store_true', help='print the versions and exit')
-    # Listed in groups, which argparse cannot do.
+    # The description lists the verbs in groups, which argparse cannot do.
     parsers = parser.add_subparsers(prog='sim2real', metavar='VERB', help=argparse.SUPPRESS)
-    if verb is not None:
-        _add_verb(parsers, verb, VERBS.get(verb, where='verb'))
+    if verb:
+        _add_verb(parsers, verb)
         return parser
-    found: dict[str, Verb] = {}
+    summaries: dict[str, str] = {}
     for name in VERBS.names():
         try:
-            found[name] = VERBS.get(name)
-            _add_verb(parsers, name, found[name])
+            if verb is None:
+                _add_verb(parsers, name)
+            summaries[name] = _help_line(name)
         except ParameterError as error:
+            # A verb of another package that cannot be imported is left out.
+            import logging
+
             logging.getLogger(__name__).warning('%s', error)
-    parser.description = _overview(found)
+    parser.description = _overview(summaries)
     return parser
 
 
-def _overview(verbs: Mapping[str, Verb]) -> str:
-    """Return what the command is for, and the verbs by group."""
-    ours = {name for group in GROUPS.values() for name in group}
-    groups = {**GROUPS, _OTHERS: tuple(name for name in verbs if name not in ours)}
+def _overview(summaries: Mapping[str, str]) -> str:
+    """Return the purpose of the command, and the verbs by group."""
+    others = {name: text for name, text in summaries.items() if name not in _HELP}
     lines = [
         'Find out how far simulated GPS and IMU are from the real ones,',
         'for the estimator that uses them.',
     ]
-    for title, names in groups.items():
-        shown = [f'  {name:<14}{verbs[name].HELP}' for name in names if name in verbs]
-        lines += ['', f'{title}:', *shown] if shown else []
+    for title, verbs in {**GROUPS, _OTHERS: others}.items():
+        listed = [f'  {name:<14}{text}' for name, text in verbs.items() if name in summaries]
+        lines += ['', f'{title}:', *listed] if listed else []
     return '\n'.join(lines)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
     from sim2real_eval.recording.reading import Source
 
-HELP = 'recordings without truth -> the same with a smoothed reference trajectory'
 DESCRIPTION = (
     'Smooth the IMU and GPS of recordings with GTSAM over their whole length, and '
     'write the recordings with the result as their ground truth, labelled as a reference: '

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.registry import is_in_file
 from .arguments import add_out, add_shared
-from .output import complain, conclude, progress_bar
+from .output import conclude, progress_bar
+from .parser import complain
 
 if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome
 
-HELP = 'a study as one HTML page, with tables for a paper'
 DESCRIPTION = (
     'Make a page from the folder of a study, or of `sim2real vepd`: one file, '
     'without network, to be read in any browser, on a phone or on paper; and the tables '

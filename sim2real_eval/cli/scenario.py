@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sim2real_eval.benches.preintegration.study import ScenarioSetup, ScenarioStudy
     from sim_sensors.motion.trajectory import Motion
 
-HELP = 'preintegrate the IMU of a scenario as in GTSAM; covariance against Monte Carlo'
 DESCRIPTION = (
     'Measure a scenario with an IMU, preintegrate, predict, and compare the '
     'covariance of the prediction with that of many runs (docs/explanation/scenarios.md).'

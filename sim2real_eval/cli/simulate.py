@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
 
-HELP = 'a motion or a recorded truth -> recordings with simulated sensors'
 DESCRIPTION = (
     'Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS, '
     'and a magnetometer, a camera, wheels and poses from tags where asked for. Given again, the '

@@ -19,7 +19,8 @@ from sim_sensors.core.shipped import config_path
 from .arguments import add_out, add_scenario, add_shared, sources
 from .judge_arguments import add_judge, add_judge_kind, named_judges
 from .options import OptionSet, add_study_options, command_words, optional_text, study_options
-from .output import PRELOADED, complain, conclude, progress_bar, report_failures
+from .output import PRELOADED, conclude, progress_bar, report_failures
+from .parser import complain
 from .study_tables import print_study
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from sim2real_eval.study.runner import Beside
     from sim2real_eval.study.study_file import Overrides
 
-HELP = 'a whole experiment from a file: recordings, models, judges, conditions'
 DESCRIPTION = (
     'Carry out a study file: judge every real recording and its simulated '
     'counterparts under every judge and condition, and compare them. Given again, the same '

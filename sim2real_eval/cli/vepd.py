@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.reading import Source
     from sim2real_eval.simulation.twin import Twin
 
-HELP = 'real recordings against sensors simulated on their true motion'
 DESCRIPTION = (
     'For each real recording, simulate the sensors on its true motion, judge '
     'both, and compare the two sets of velocity errors: VEPD, smaller is closer. Given again, '

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.reading import Source
     from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
-HELP = 'drift of wheel odometry alone and with poses from tags, by noise model'
 DESCRIPTION = (
     'Drive, measure wheels and tags, and judge with the profiles wheels and '
     'wheels_vision: drift of both, and the VEPD of each noise model '

@@ -17,7 +17,6 @@ from .output import conclude, print_table
 if TYPE_CHECKING:
     from sim_sensors.world.world import World
 
-HELP = 'what a world file holds: gravity, magnetic field, dipoles, tags; and a map of it'
 DESCRIPTION = (
     "Print a world's place, gravity, Earth field and contents, and how the "
     'magnetic field is on a level map, which --out draws (docs/explanation/world.md).'

@@ -4,22 +4,18 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.metadata
-import importlib.util
-import inspect
-import pkgutil
 import re
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .errors import ParameterError, UnknownNameError, did_you_mean, not_among
+
+if TYPE_CHECKING:
+    import importlib.machinery
+    import importlib.metadata
 
 T = TypeVar('T')
 
@@ -188,7 +184,9 @@ def entry_points(group: str) -> Sequence[importlib.metadata.EntryPoint]:
 
 @functools.cache
 def _entry_points(group: str, path: tuple[str, ...]) -> Sequence[importlib.metadata.EntryPoint]:
-    # To read those of all packages takes some 25 ms.
+    import importlib.metadata
+
+    # Reading those of all packages takes some 25 ms.
     return tuple(importlib.metadata.entry_points(group=group))
 
 
@@ -236,6 +234,9 @@ def raised_at(error: BaseException, thing: type) -> str:
     It is in the file of the class `thing`, if that is among those that were called, else the
     innermost.
     """
+    import inspect
+    import traceback
+
     lines = traceback.extract_tb(error.__traceback__)
     own = [line for line in lines if line.filename == inspect.getsourcefile(thing)]
     line = (own or lines)[-1]
@@ -244,11 +245,13 @@ def raised_at(error: BaseException, thing: type) -> str:
 
 def source_digest(thing: type) -> str:
     """Return the SHA-256 of the file that a class was loaded from by its path; else nothing."""
+    import hashlib
+
     path = file_of(thing)
     return '' if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-class _Files(importlib.abc.MetaPathFinder):
+class _Files:
     """Finds the module of a file by its name, which is the path: so pickles find it too."""
 
     def find_spec(
@@ -256,11 +259,13 @@ class _Files(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         if not fullname.startswith(_FILE_MODULE):
             return None
+        import importlib.util
+
         place = bytes.fromhex(fullname.removeprefix(_FILE_MODULE)).decode()
         return importlib.util.spec_from_file_location(fullname, place)
 
 
-sys.meta_path.append(_Files())
+sys.meta_path.append(_Files())  # type: ignore[arg-type]
 
 
 def _import(place: str) -> object:
@@ -271,6 +276,8 @@ def _import(place: str) -> object:
 
 def _classes_in(package: str) -> list[Any]:
     """Return the classes that the modules of a package define."""
+    import pkgutil
+
     folder = importlib.import_module(package).__path__
     names = sorted(found.name for found in pkgutil.iter_modules(folder))
     modules = [importlib.import_module(f'{package}.{name}') for name in names]
@@ -278,7 +285,7 @@ def _classes_in(package: str) -> list[Any]:
         thing
         for module in modules
         for thing in vars(module).values()
-        if inspect.isclass(thing) and thing.__module__ == module.__name__
+        if isinstance(thing, type) and thing.__module__ == module.__name__
     ]
 
 
