@@ -91,17 +91,17 @@ def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
     """
     for name in names:
         if name == 'topic':
-            about = (
+            meaning = (
                 'topic of the imu, gps, truth, mag, camera_pose or features, such as truth=/odom '
                 '(poses too, also truth=/tf:map.base_link or truth=drive.tum), '
                 "or of an input of the judge's parameter file, such as odom0=/wheel/odometry"
             )
-            add_list(parser, '--topic', 'ROLE=TOPIC', about)
+            add_list(parser, '--topic', 'ROLE=TOPIC', meaning)
         elif name == 'set':
             add_list(parser, '--set', 'KEY=VALUE', 'parameter of an analytic motion')
         elif name == 'published':
-            about = "show the paper's numbers beside ours"
-            rarely(parser.add_argument('--published', action='store_true', help=about))
+            meaning = "show the paper's numbers beside ours"
+            rarely(parser.add_argument('--published', action='store_true', help=meaning))
         elif name == 'seed':
             STUDY.add(parser, name, kept=True)
         else:
@@ -112,30 +112,30 @@ def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
 
 
 def add_list(
-    parser: argparse._ActionsContainer, flag: str, metavar: str, about: str
+    parser: argparse._ActionsContainer, flag: str, metavar: str, meaning: str
 ) -> argparse.Action:
     """Add an option that may be given several times."""
     return parser.add_argument(
-        flag, action='append', default=[], metavar=metavar, help=f'{about}; repeatable'
+        flag, action='append', default=[], metavar=metavar, help=f'{meaning}; repeatable'
     )
 
 
 def add_recordings(
-    parser: argparse._ActionsContainer, about: str = 'bag or CSV folder', *, nargs: str = '+'
+    parser: argparse._ActionsContainer, meaning: str = 'bag or CSV folder', *, nargs: str = '+'
 ) -> None:
     """Add the recordings that a verb works on."""
-    parser.add_argument('recordings', nargs=nargs, metavar='RECORDING', help=about)
+    parser.add_argument('recordings', nargs=nargs, metavar='RECORDING', help=meaning)
 
 
 def add_out(
     parser: argparse._ActionsContainer,
-    about: str,
+    meaning: str,
     *shared: str,
     required: bool = False,
     metavar: str = 'DIR',
 ) -> None:
     """Add --out, whose help says what goes there, and options of `add_shared`."""
-    parser.add_argument('--out', required=required, metavar=metavar, help=about)
+    parser.add_argument('--out', required=required, metavar=metavar, help=meaning)
     add_shared(parser, *shared)
 
 
@@ -156,16 +156,16 @@ def add_scenario(parser: argparse._ActionsContainer, where: str = '') -> None:
             raise argparse.ArgumentTypeError(problem)
         return text
 
-    about = f'{where}scenario label of all recordings'
-    parser.add_argument('--scenario', type=label, metavar='LABEL', help=about)
+    meaning = f'{where}scenario label of all recordings'
+    parser.add_argument('--scenario', type=label, metavar='LABEL', help=meaning)
 
 
-def topic_roles(given: Sequence[str], *, inputs: bool = False) -> tuple[tuple[str, str], ...]:
+def topic_roles(texts: Sequence[str], *, inputs: bool = False) -> tuple[tuple[str, str], ...]:
     """Return the (role, topic) pairs of --topic; with `inputs` there may be others beside them.
 
     A text that is no pair, or neither a role nor an input, is refused.
     """
-    pairs = _topics(given)
+    pairs = _topics(texts)
     for name in pairs:
         if name not in _ROLES and not inputs:
             raise ParameterError(
@@ -175,18 +175,18 @@ def topic_roles(given: Sequence[str], *, inputs: bool = False) -> tuple[tuple[st
     return tuple(pair for pair in pairs.items() if pair[0] in _ROLES)
 
 
-def input_topics(given: Sequence[str]) -> dict[str, str]:
+def input_topics(texts: Sequence[str]) -> dict[str, str]:
     """Return the topics of --topic by input of the filter, such as odom0; errors as above."""
-    return {name: topic for name, topic in _topics(given).items() if name not in _ROLES}
+    return {name: topic for name, topic in _topics(texts).items() if name not in _ROLES}
 
 
-def _topics(given: Sequence[str]) -> dict[str, str]:
+def _topics(texts: Sequence[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    for text in given:
+    for text in texts:
         name, equals, topic = text.partition('=')
-        known = name in _ROLES or re.fullmatch(r'(odom|pose|twist|imu)\d+', name)
-        if not equals or not topic.strip('/') or not known:
-            hint = '' if known else did_you_mean(name, _ROLES)
+        is_known = name in _ROLES or re.fullmatch(r'(odom|pose|twist|imu)\d+', name)
+        if not equals or not topic.strip('/') or not is_known:
+            hint = '' if is_known else did_you_mean(name, _ROLES)
             must = f'must be ROLE=TOPIC with {", ".join(_ROLES)} or an input such as odom0'
             raise ParameterError('--topic', '', f'{text!r} is not allowed{hint}; {must}')
         if name in pairs:
@@ -198,9 +198,9 @@ def _topics(given: Sequence[str]) -> dict[str, str]:
 def given_once(paths: Sequence[str]) -> None:
     """Refuse a recording that is named twice: it would count as two that agree."""
     places = [Path(one).resolve() for one in paths]
-    for one, place in zip(paths, places, strict=True):
+    for path, place in zip(paths, places, strict=True):
         if places.count(place) > 1:
-            raise ParameterError('recordings', one, 'is given twice; must be given once')
+            raise ParameterError('recordings', path, 'is given twice; must be given once')
 
 
 def sources(
@@ -221,16 +221,16 @@ def sources(
     from sim2real_eval.recording.roles import run_name
 
     pairs = topic_roles(topics, inputs=inputs)
-    seen: dict[Path, str] = {}
+    earlier_paths: dict[Path, str] = {}
     for path in paths:
         whole = Path(os.path.abspath(path))  # noqa: PTH100 - links are other recordings
-        if whole in seen:
+        if whole in earlier_paths:
             raise ParameterError(
-                path, '', f'is given twice (as {seen[whole]}); must be given once'
+                path, '', f'is given twice (as {earlier_paths[whole]}); must be given once'
             )
         if option is not None and not (whole.is_file() or whole.is_dir()):
             raise ParameterError(option, '', f'{path}: no such file or folder')
-        seen[whole] = path
+        earlier_paths[whole] = path
     labels = [run_name(Path(path)) for path in paths]
     return [
         Source(
@@ -277,8 +277,8 @@ def add_other_sensors(parser: argparse.ArgumentParser, *, world: str, origin: st
         metavar='WORLD',
         help=f'world or file: gravity, magnetic field, dipoles, what is seen, {world}',
     )
-    about = f'{origin}; WGS84 degrees and m, such as -33.86,151.21'
-    parser.add_argument(_ORIGIN, metavar='LAT,LON[,ALT]', help=about)
+    meaning = f'{origin}; WGS84 degrees and m, such as -33.86,151.21'
+    parser.add_argument(_ORIGIN, metavar='LAT,LON[,ALT]', help=meaning)
 
 
 def world_of(options: argparse.Namespace) -> World | None:
@@ -343,8 +343,8 @@ def motion_parameters(texts: Sequence[str]) -> dict[str, object]:
 
 def add_sensor_set(parser: argparse._ActionsContainer, more: str = '') -> None:
     """Add --set for parameters of sensor models; `more` says what else it sets."""
-    about = f'{more}parameter of all simulated sensors of a kind, such as gps.rate=5'
-    add_list(parser, '--set', 'KEY=VALUE', about)
+    meaning = f'{more}parameter of all simulated sensors of a kind, such as gps.rate=5'
+    add_list(parser, '--set', 'KEY=VALUE', meaning)
 
 
 def sensor_settings(texts: Sequence[str]) -> dict[str, object]:

@@ -56,8 +56,8 @@ _FILTER = OptionSet(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    about = 'bags or CSV folders with IMU and truth; none: simulate'
-    arguments.add_recordings(parser, about, nargs='*')
+    meaning = 'bags or CSV folders with IMU and truth; none: simulate'
+    arguments.add_recordings(parser, meaning, nargs='*')
     simulation = parser.add_argument_group('simulation')
     _SIMULATION.add(simulation)
     arguments.add_shared(simulation, 'set')
@@ -78,8 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='sensor that the filter does not use; repeatable',
     )
     _FILTER.add(of_filter)
-    about = 'folder for plots, record and errors'
-    arguments.add_out(parser, about, 'overwrite', 'json', 'seed', 'jobs')
+    meaning = 'folder for plots, record and errors'
+    arguments.add_out(parser, meaning, 'overwrite', 'json', 'seed', 'jobs')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -136,13 +136,15 @@ def _simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Stud
     if options.topic:
         raise ParameterError('--topic', '', 'goes with recordings only')
     chosen = _SIMULATION.make(options)
-    given = arguments.motion_parameters(options.set)
+    motion_settings = arguments.motion_parameters(options.set)
     motion = motion_of(
         chosen.motion,
         seed=options.seed,
         run='attitude',
         duration=chosen.duration,
-        parameters={**HAND_HELD, **given} if chosen.motion == SimulationSettings.motion else given,
+        parameters={**HAND_HELD, **motion_settings}
+        if chosen.motion == SimulationSettings.motion
+        else motion_settings,
     )
     world = options.world or _WORLD
     setup = AttitudeSetup(
@@ -158,7 +160,7 @@ def _simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Stud
     )
     with progress_bar(setup.runs, 'runs') as progress:
         study = simulated_study(setup, jobs=options.jobs, progress=progress)
-    inputs = {**chosen.to_mapping(), 'set': given, 'world': world, 'seed': options.seed}
+    inputs = {**chosen.to_mapping(), 'set': motion_settings, 'world': world, 'seed': options.seed}
     return study, inputs, [], []
 
 
@@ -170,16 +172,16 @@ def _recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _Studi
     if options.set:
         raise ParameterError('--set', '', 'goes without recordings only')
     world = arguments.world_of(options)
-    found = arguments.sources(options.recordings, options.topic)
+    recordings = arguments.sources(options.recordings, options.topic)
 
     def attempt(source: Source) -> AttitudeRun:
         return recorded_run(
             source.read(), settings, world=world, seed=options.seed, base_frame=options.base_frame
         )
 
-    runs, failures = attempted(found, attempt)
+    runs, failures = attempted(recordings, attempt)
     inputs = {
-        'recordings': [source.path for source in found],
+        'recordings': [source.path for source in recordings],
         'world': options.world,
         'seed': options.seed,
     }

@@ -55,8 +55,8 @@ _OF_UNITS = ('check.acceleration_unit', 'check.gravity_scale', 'check.gravity_sc
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    about = 'bags or CSV folders of one vehicle, standing still all the time or in parts'
-    arguments.add_recordings(parser, about)
+    meaning = 'bags or CSV folders of one vehicle, standing still all the time or in parts'
+    arguments.add_recordings(parser, meaning)
     arguments.add_shared(parser, 'topic')
     _COVARIANCE.add(parser)
     arguments.add_shared(parser, 'base_frame')
@@ -71,8 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'and misalignment with standard errors go into imu.yaml [Tedaldi2014]',
     )
     _POSES.add(inertial)
-    about = 'folder for models, plots and characterization.json'
-    arguments.add_out(parser, about, 'overwrite', 'json', 'seed')
+    meaning = 'folder for models, plots and characterization.json'
+    arguments.add_out(parser, meaning, 'overwrite', 'json', 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     read = functools.partial(read_recording, topics=dict(arguments.topic_roles(options.topic)))
     recordings, failures = output.attempted(options.recordings, read, 'reading')
     with output.progress_bar(3, 'characterizing') as advance:
-        found = calibrate(
+        calibration = calibrate(
             recordings,
             k=_COVARIANCE.make(options).k,
             base=options.base_frame,
@@ -100,10 +100,10 @@ def run(options: argparse.Namespace) -> int:
             poses=None if options.poses is None else read(options.poses),
             held=_POSES.make(options),
         )
-    for problem in found.problems:
+    for problem in calibration.problems:
         output.complain(f'not characterised: {problem}')
-    record = report.calibration_record(found)
-    told = [
+    record = report.calibration_record(calibration)
+    notes = [
         one
         for recording in recordings
         for one in remarks(recording, (), base_frame=options.base_frame)
@@ -111,38 +111,38 @@ def run(options: argparse.Namespace) -> int:
         if one.code not in _OF_UNITS
     ]
     if options.out:
-        report.write_calibration(options.out, found, record, overwrite=options.overwrite)
+        report.write_calibration(options.out, calibration, record, overwrite=options.overwrite)
 
     def tell() -> None:
-        _print(found, told)
+        _print(calibration, notes)
         if options.out:
             print(f'Models, plots and report: {options.out}')
-            print('Next:', report.next_command(found, options.out, _drive(recordings)))
+            print('Next:', report.next_command(calibration, options.out, _drive(recordings)))
 
-    return output.conclude(options, record, tell, failures=[*failures, *found.problems])
+    return output.conclude(options, record, tell, failures=[*failures, *calibration.problems])
 
 
-def _print(found: Calibration, told: Sequence[Finding]) -> None:
+def _print(calibration: Calibration, recording_notes: Sequence[Finding]) -> None:
     from sim2real_eval.characterization.findings import GPS_NOT_RECOVERED, NOT_RECOVERED
 
-    notes = [*told, *found.notes]
-    if found.gps is not None:
+    notes = [*recording_notes, *calibration.notes]
+    if calibration.gps is not None:
         from sim2real_eval.report import gps_noise
 
-        output.print_table(gps_noise.gps_noise_table(found.gps))
-        if (consistency := gps_noise.gps_consistency_table(found.gps)) is not None:
+        output.print_table(gps_noise.gps_noise_table(calibration.gps))
+        if (consistency := gps_noise.gps_consistency_table(calibration.gps)) is not None:
             output.print_table(consistency)
-        output.print_table(gps_noise.gps_statistics_table(found.simulated_statistics))
-        notes += [note.of('GPS') for note in found.gps.notes]
+        output.print_table(gps_noise.gps_statistics_table(calibration.simulated_statistics))
+        notes += [note.of('GPS') for note in calibration.gps.notes]
         notes += [
             GPS_NOT_RECOVERED(axis, name=name, given=given, found=again).of('GPS')
-            for axis, name, given, again, is_recovered in found.recovered_parameters
+            for axis, name, given, again, is_recovered in calibration.recovered_parameters
             if not is_recovered
         ]
-    if found.imu is not None:
+    if calibration.imu is not None:
         from sim2real_eval.report.allan import allan_console_table, units_legend
 
-        imu = found.imu
+        imu = calibration.imu
         output.print_table(
             allan_console_table(imu.terms, imu.results, imu.again.recovered_parameters)
         )

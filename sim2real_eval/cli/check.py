@@ -69,14 +69,14 @@ def run(options: argparse.Namespace) -> int:
             speed.add(recording, base_frame=options.base_frame)
         return check(recording, base_frame=options.base_frame)
 
-    found = sources(options.recordings, options.topic)
-    runs, failures = attempted(found, attempt, 'checks')
+    measured = sources(options.recordings, options.topic)
+    runs, failures = attempted(measured, attempt, 'checks')
     of_speed = [] if speed is None else speed.findings
     values = {run.path: tuple(one.measure.value for one in run.outcomes) for run in runs}
     # Of little that is measured much is equal by chance: lengths, counts, nothing.
     values = {path: found for path, found in values.items() if len({*found}) >= _ENOUGH}
     of_all = [*of_speed, *find_copies(values), *(enough(len(runs)) if len(runs) > 1 else [])]
-    told = by_severity([*merged(runs), *of_all])
+    findings = by_severity([*merged(runs), *of_all])
     failed = sum(one.severity is Severity.DECISIVE for one in of_all)
     fails = failed > 0 or any(one.status == FAIL for one in runs)
     if options.plot:
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         record: dict[str, Any] = {
             'status': FAIL if fails or failures else PASS,
             'recordings': [one.to_record() for one in runs],
-            'findings': to_records(told),
+            'findings': to_records(findings),
             'failures': failures,
         }
         if speed is not None:
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         print()
     if speed is not None and len(speed.runs) > 1:
         print(f'{speed}\n')
-    for line in preflight_lines(told, runs):
+    for line in preflight_lines(findings, runs):
         print(line)
     counts = [one.status for one in lines(runs)]
     warned = len(of_all) - failed + counts.count(WARN)

@@ -122,44 +122,43 @@ def run(options: argparse.Namespace) -> int:
             raise ParameterError(f'--{name}', '', 'goes with --out only')
     if options.origin is not None and not (options.gps or options.mag):
         raise ParameterError('--origin', '', 'goes with --gps or --mag, and --out, only')
-    origin, world, others = arguments.surroundings(options)
+    origin, world, other_models = arguments.surroundings(options)
     if options.compare and not options.imu:
         raise ParameterError('--compare', '', 'goes with --imu and --out only')
     twin = Twin(
         'driven',
         gps=load_gps(options.gps) if options.gps else None,
         imu=load_imu(options.imu) if options.imu else None,
-        others=others,
+        others=other_models,
     )
     if options.out:
         check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     names: list[str] = []
 
     def attempt(source: Source) -> tuple[_Given, FollowedRun]:
-        one = _waypoints(source, options, DEFAULT_ORIGIN if world is None else world.frame)
-        if one.name in names:
+        run_input = _waypoints(source, options, DEFAULT_ORIGIN if world is None else world.frame)
+        if run_input.name in names:
             raise MotionError(
-                f'{source.path}: another run is named {one.name!r} too; must have a name of its '
-                'own'
+                f'{source.path}: {run_input.name!r} is also the name of another run; rename one'
             )
         followed = benches.follow_waypoints(
-            one.name,
-            one.waypoints,
+            run_input.name,
+            run_input.waypoints,
             settings,
             controllers,
             seed=options.seed,
-            start_ns=one.start_ns,
-            origin=one.origin if origin is None else origin,
+            start_ns=run_input.start_ns,
+            origin=run_input.origin if origin is None else origin,
         )
-        names.append(one.name)
-        return one, followed
+        names.append(run_input.name)
+        return run_input, followed
 
     done, failures = attempted(arguments.sources(options.source, options.topic), attempt, 'runs')
     followed, runs = [one for one, _ in done], [run for _, run in done]
-    told = merge_findings(
+    notes = merge_findings(
         ('followed', benches.waypoint_findings(one.waypoints)) for one in followed
     )
-    record = report.following_record(runs, settings, seed=options.seed, notes=told)
+    record = report.following_record(runs, settings, seed=options.seed, notes=notes)
     recordings: dict[str, list[Recording]] = {}
     if options.out:
         with progress_bar(len(runs), 'writing') as advance:
@@ -185,7 +184,7 @@ def run(options: argparse.Namespace) -> int:
         print_table(report.following_console_table(benches.pooled_statistics(runs), title=title))
         if comparison is not None:
             print_signals(comparison, Path(options.out) / 'compare')
-        print_notes(told)
+        print_notes(notes)
 
     return conclude(options, record, tell, 'Tables, plots and recordings', failures)
 
@@ -221,15 +220,15 @@ def _comparison(
 
 
 def _controllers(text: str) -> tuple[str, ...]:
-    found: list[str] = []
+    controllers: list[str] = []
     for name in filter(None, (part.strip() for part in text.split(','))):
         if name not in (*_CONTROLLERS, 'all'):
             problem = not_among(f'{name!r} is not allowed', name, (*_CONTROLLERS, 'all'))
             raise ParameterError('--controllers', '', problem)
-        found += _CONTROLLERS if name == 'all' else [name]
-    if not found:
+        controllers += _CONTROLLERS if name == 'all' else [name]
+    if not controllers:
         raise ParameterError('--controllers', '', 'names none; must name one or more')
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(controllers))
 
 
 def _settings(options: argparse.Namespace) -> FollowSettings:
@@ -284,5 +283,5 @@ def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame)
     origin = unknown
     if recording is not None:
         origin = place_of(recording, waypoints, options.waypoints, unknown=unknown)
-    kept = recording if options.compare else None
-    return _Given(name, scenario, waypoints, start_ns, origin, kept)
+    compared = recording if options.compare else None
+    return _Given(name, scenario, waypoints, start_ns, origin, compared)

@@ -46,12 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='earlier result, folder or file: VEPD may not grow; what it has must be there still',
     )
     what = parser.add_argument_group('what is held against them (default: everything)')
-    for option, about in (
+    for option, meaning in (
         ('--models', 'models, by comma'),
         ('--scenarios', 'scenarios, by comma; all: pooled'),
         ('--judge-names', 'judges, by comma'),
     ):
-        what.add_argument(option, action='append', default=[], metavar='LIST', help=about)
+        what.add_argument(option, action='append', default=[], metavar='LIST', help=meaning)
     output = parser.add_argument_group('output')
     output.add_argument(
         '--junit', metavar='FILE', help='write JUnit XML, a case per model, scenario and judge; '

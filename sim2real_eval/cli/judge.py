@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge_kind(parser)
     STUDY.add(parser, 'start_heading')
     add_shared(parser, 'topic')
-    about = 'CSV file to write, or a folder (without a suffix), one file for each recording'
-    add_out(parser, about, required=True, metavar='FILE.csv|DIR')
+    meaning = 'CSV file to write, or a folder (without a suffix), one file for each recording'
+    add_out(parser, meaning, required=True, metavar='FILE.csv|DIR')
     parser.add_argument(
         '--filtered-gps',
         action='store_true',
@@ -73,13 +73,13 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.metrics.consistency import check_consistency, over_runs
     from sim2real_eval.preflight.checks import remarks
 
-    found = judged_sources(options, options.recordings)
+    sources = judged_sources(options, options.recordings)
     out = Path(options.out)
-    if len(found) > 1 and out.suffix == '.csv':
+    if len(sources) > 1 and out.suffix == '.csv':
         problem = f'{options.out!r} is not allowed; must be a folder for several recordings'
         raise ParameterError('--out', '', problem)
     # Before anything is judged, unless every recording has a case that makes another.
-    cases = {source.path: _case_next_to(source, options) for source in found}
+    cases = {source.path: _case_next_to(source, options) for source in sources}
     setup = None if all(cases.values()) else judge_setup(options)
     written: set[Path] = set()
     checks: list[Checked] = []
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 
     def attempt(source: Source) -> dict[str, Any]:
         recording = source.read()
-        target = out if out.suffix and len(found) == 1 else out / f'{recording.name}.csv'
+        target = out if out.suffix and len(sources) == 1 else out / f'{recording.name}.csv'
         names = [target.name]
         names += [f'{target.stem}_gps_filtered.csv'] if options.filtered_gps else []
         names += [f'{target.stem}_consistency.png'] if options.consistency else []
@@ -95,13 +95,15 @@ def run(options: argparse.Namespace) -> int:
             _check_target(target.with_name(name), written)
         check_result_files(target.parent, names, overwrite=options.overwrite)
         case = cases[source.path]
-        own = setup if setup and not case else judge_setup(options, case)
-        heading = _start_heading(own, recording, options.start_heading)
-        judged = own.judge(recording, start_heading=heading)
+        judge = setup if setup and not case else judge_setup(options, case)
+        heading = _start_heading(judge, recording, options.start_heading)
+        judged = judge.judge(recording, start_heading=heading)
         if options.filtered_gps and judged.filtered_gps is None:
-            raise Sim2RealError(f'{source.path}: no gps/filtered to write for {_no_way_back(own)}')
-        checked = check_consistency(own, recording, judged) if options.consistency else None
-        title = f'{recording.name}, judge {Path(own.name).stem}'
+            raise Sim2RealError(
+                f'{source.path}: no gps/filtered to write for {_no_way_back(judge)}'
+            )
+        checked = check_consistency(judge, recording, judged) if options.consistency else None
+        title = f'{recording.name}, judge {Path(judge.name).stem}'
         with fresh_files(target.parent, names, overwrite=options.overwrite) as folder:
             judged.write_csv(folder / target.name)
             if options.filtered_gps:
@@ -110,9 +112,9 @@ def run(options: argparse.Namespace) -> int:
                 _save_consistency(checked.squares, folder / names[-1], title)
         written.update(target.with_name(name) for name in names)
         diverged.extend(f'{source.path}: {why}' for why in judged.diverged[:1])
-        told = remarks(recording, recording.notes, base_frame=own.base_link_frame)
-        adapted = [] if heading is None else [START_HEADING(judges=Path(own.name).stem)]
-        notes: list[Finding] = [*adapted, *told, *judged.notes]
+        remarked = remarks(recording, recording.notes, base_frame=judge.base_link_frame)
+        adapted = [] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]
+        notes: list[Finding] = [*adapted, *remarked, *judged.notes]
         summary = {'recording': source.path, 'out': str(target), **judged.summary()}
         if not options.json:
             print(f'{source.path}: {judged}; written to {target}')
@@ -121,8 +123,8 @@ def run(options: argparse.Namespace) -> int:
             notes += checked.notes
             path = target.with_name(names[-1])
             plot = str(path) if path.exists() else None
-            about = f'Consistency of {title}: ratio 1 is consistent'
-            rows = _show_consistency(checked.squares, about, quiet=options.json)
+            heading_line = f'Consistency of {title}: ratio 1 is consistent'
+            rows = _show_consistency(checked.squares, heading_line, quiet=options.json)
             summary |= {'consistency': rows, 'consistency_plot': plot}
             if plot and not options.json:
                 print(f'plot: {plot}')
@@ -130,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
             print_notes(notes)
         return {**summary, 'notes': to_records(notes)}
 
-    summaries, failures = attempted(found, attempt)
+    summaries, failures = attempted(sources, attempt)
     for told in diverged:
         complain(told)
     if len(checks) > 1:
@@ -146,7 +148,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failures or diverged else 0
 
 
-def _start_heading(setup: Judge, recording: Recording, wanted: bool | None) -> float | None:
+def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -> float | None:
     """Return the yaw that the filter starts with, radians from east; None for its own.
 
     Where nothing is wanted, that of the truth if there is one and the IMU has no orientation.
@@ -154,9 +156,9 @@ def _start_heading(setup: Judge, recording: Recording, wanted: bool | None) -> f
     from sim2real_eval.simulation.twin_maker import TwinMaker
     from sim2real_eval.study.adapting import lacks_heading, true_heading
 
-    if wanted is None:
-        wanted = recording.truth is not None and lacks_heading(setup, recording)
-    if not wanted:
+    if is_wanted is None:
+        is_wanted = recording.truth is not None and lacks_heading(setup, recording)
+    if not is_wanted:
         return None
     return true_heading(TwinMaker(recording, seed=0, base_frame=setup.base_link_frame).truth)
 

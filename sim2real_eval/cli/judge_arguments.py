@@ -83,23 +83,25 @@ def add_judge(
     parser: argparse._ActionsContainer, name: str, default: str | None, *, several: bool = False
 ) -> None:
     """Add the judge's parameter files; with `several`, `name` may be given more than once."""
-    shown = f' (default {default})' if default else ''
+    default_text = f' (default {default})' if default else ''
     if several:
-        shown += '; repeatable: one judge each'
+        default_text += '; repeatable: one judge each'
     parser.add_argument(
         *dict.fromkeys((name, '--judge-config')),
         dest='config',
         action='append' if several else 'store',
         metavar='NAME|FILE',
-        help='profile (paper_released, clean) or parameter file of ekf_node' + shown + '. With '
+        help='profile (paper_released, clean) or parameter file of ekf_node'
+        + default_text
+        + '. With '
         '--judge error_state or gtsam another kind of file: inertial settings, such as chrono '
         '(default default)',
     )
     # Not the default of the option: which one it is follows from --judge.
     parser.set_defaults(config_option=name, config_default=default)
     _JUDGE.add(parser, 'navsat_config', 'case', 'filter_kind', 'section', 'correct')
-    about = 'how much later than in the recording messages of a topic arrive'
-    rarely(add_list(parser, '--latency', 'TOPIC=SECONDS', about))
+    meaning = 'how much later than in the recording messages of a topic arrive'
+    rarely(add_list(parser, '--latency', 'TOPIC=SECONDS', meaning))
     add_shared(parser, 'transforms')
     _JUDGE.add(parser, 'front_end')
 
@@ -172,17 +174,17 @@ def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
     from sim2real_eval.study.entry import Entry
     from sim2real_eval.study.judges import StudyJudge
 
-    kind, found = options.judge_kind, list[StudyJudge]()
+    kind, study_judges = options.judge_kind, list[StudyJudge]()
     default = options.config_default if takes_inputs(kind) else None
     for config in options.config or [default]:
         setup = judge_setup(argparse.Namespace(**{**vars(options), 'config': config}))
         label = Entry(options.config_option, '', judge_label(kind, config)).label()
-        if any(label == one.label for one in found):
+        if any(label == one.label for one in study_judges):
             raise ParameterError(
                 options.config_option, '', f'{label!r} is the label of several judges'
             )
-        found.append(StudyJudge(label, kind, setup))
-    return tuple(found)
+        study_judges.append(StudyJudge(label, kind, setup))
+    return tuple(study_judges)
 
 
 def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:

@@ -73,19 +73,19 @@ def run(options: argparse.Namespace) -> int:
     }
 
     def tell() -> None:
-        for kind, found in {**sensors, **files}.items():
+        for kind, listed in {**sensors, **files}.items():
             folder = config_path() / kind
             print(f'{kind}: files in {folder}' if folder.is_dir() else f'{kind}:')
-            for name in found:
-                mark, one = ' ', sensors.get(kind, {}).get(name)
-                if isinstance(one, ParameterError):
-                    about = one.problem
-                elif one is None:
-                    about = file_phrase(folder / f'{name}.yaml')
+            for name in listed:
+                mark, model = ' ', sensors.get(kind, {}).get(name)
+                if isinstance(model, ParameterError):
+                    summary = model.problem
+                elif model is None:
+                    summary = file_phrase(folder / f'{name}.yaml')
                 else:
-                    mark = '*' if has_upstream(one) else ' '
-                    about = KINDS.get(kind).phrase(name)
-                line = f'  {name:<{max(map(len, found))}} {mark} {about}'
+                    mark = '*' if has_upstream(model) else ' '
+                    summary = KINDS.get(kind).phrase(name)
+                line = f'  {name:<{max(map(len, listed))}} {mark} {summary}'
                 print(line if len(line) <= _WIDTH else f'{line[: _WIDTH - 3].rstrip()}...')
         for title, meanings in classes.items():
             print(f'{title}:')
@@ -98,13 +98,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _meanings(registry: Registry[Any]) -> dict[str, str]:
     """Return the first line about each class of a registry, by name."""
-    found = {}
+    meanings = {}
     for name in registry.names():
         try:
-            found[name] = (registry.get(name).__doc__ or '').strip().partition('\n')[0]
+            meanings[name] = (registry.get(name).__doc__ or '').strip().partition('\n')[0]
         except ParameterError as error:
-            found[name] = str(error)
-    return found
+            meanings[name] = str(error)
+    return meanings
 
 
 def _page(name: str) -> str:
@@ -157,12 +157,12 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     for gps_name, gps_label in zip(gps_names, gps_labels, strict=True):
         for imu_name, imu_label in zip(imu_names, imu_labels, strict=True):
             labels = [label for label in (gps_label, imu_label) if label != REAL_SENSOR]
-            shown = ['gps', 'imu']
+            phrased = ['gps', 'imu']
             if len(imu_names) == 1 and gps_name != REAL_SENSOR:
                 # What all variants share need not be said in each.
-                labels, shown = labels[:1], ['gps']
+                labels, phrased = labels[:1], ['gps']
             named = {'gps': gps_name, 'imu': imu_name}
-            twin = _twin('+'.join(labels), named, shown)
+            twin = _twin('+'.join(labels), named, phrased)
             shared = imu_label if len(imu_names) == 1 and imu_name != REAL_SENSOR else ''
             result.append(dataclasses.replace(twin, shared_imu=shared))
     return _distinct(result)
@@ -176,27 +176,27 @@ def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR
 
-    given = {'imu': imu, 'gps': gps, 'mag': mag, 'camera': camera}
+    lists = {'imu': imu, 'gps': gps, 'mag': mag, 'camera': camera}
     named = {
         kind: [name for name in _listed(text, kind) if name != REAL_SENSOR]
-        for kind, text in given.items()
+        for kind, text in lists.items()
     }
     if not any(named.values()):
         raise ParameterError('models', '', 'all sensors stay real: nothing to compare')
     labels = {kind: _labels(found) for kind, found in named.items()}
     everything = [label for found in labels.values() for label in found]
     result = []
-    for kind, found in named.items():
-        for name, own in zip(found, labels[kind], strict=True):
+    for kind, model_names in named.items():
+        for name, own in zip(model_names, labels[kind], strict=True):
             alone = everything.count(own) == labels[kind].count(own)
             result.append(_twin(own if alone else f'{own}_{kind}', {kind: name}))
     return _distinct(result)
 
 
-def _twin(label: str, names: Mapping[str, str], shown: Collection[str] = ()) -> Twin:
+def _twin(label: str, names: Mapping[str, str], phrased: Collection[str] = ()) -> Twin:
     """Return the variant with models of some kinds of sensor; real ones stay.
 
-    Its phrase is about those that are `shown`.
+    Its phrase is about those that are `phrased`.
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
     from sim_sensors.sensor.catalogue import KINDS
@@ -205,7 +205,7 @@ def _twin(label: str, names: Mapping[str, str], shown: Collection[str] = ()) -> 
     phrases = [
         KINDS.get(k).phrase(name)
         for k, name in names.items()
-        if name != REAL_SENSOR and k in shown
+        if name != REAL_SENSOR and k in phrased
     ]
     return Twin(
         label,
@@ -225,7 +225,7 @@ def _listed(text: str, kind: str) -> list[str]:
     from sim_sensors.gps.gps import PAPER_MODELS
     from sim_sensors.sensor.catalogue import preset_names
 
-    found: list[str] = []
+    listed: list[str] = []
     words = ('all', REAL_SENSOR, *(['paper'] if kind == 'gps' else []))
     entries = [part.strip() for part in text.split(',')] if text.strip() else []
     where = 'models' if kind == 'gps' else kind
@@ -238,22 +238,22 @@ def _listed(text: str, kind: str) -> list[str]:
         if entries.count(entry) > 1:
             raise ParameterError(where, '', f'{entry!r} is named twice; must be named once')
         if entry == 'all':
-            found += preset_names(kind)
+            listed += preset_names(kind)
         elif entry == 'paper' and kind == 'gps':
-            found += PAPER_MODELS
+            listed += PAPER_MODELS
         else:
-            found.append(entry)
-    return list(dict.fromkeys(found))
+            listed.append(entry)
+    return list(dict.fromkeys(listed))
 
 
-def _labels(given: Sequence[str]) -> list[str]:
+def _labels(models: Sequence[str]) -> list[str]:
     """Name models: presets and files by their name, files that share one by their folder."""
     from sim2real_eval.simulation.twin import REAL_SENSOR
     from sim_sensors.core.registry import is_in_file
 
-    stems = [Path(name).stem for name in given]
+    stems = [Path(name).stem for name in models]
     labels = []
-    for name, stem in zip(given, stems, strict=True):
+    for name, stem in zip(models, stems, strict=True):
         path = Path(name)
         folder = path.resolve().parent.name
         if is_in_file(name):

@@ -76,31 +76,34 @@ class OptionSet(Generic[P]):
         None, or its default where that is `kept`.
         """
         for name in names or self._flags:
-            one = self._declared.declared()[name]
-            default = one.default if base is None else getattr(base, name)
+            declaration = self._declared.declared()[name]
+            default = declaration.default if base is None else getattr(base, name)
             flags = [word for word in self._flags[name] if word.startswith('-')]
-            form: dict[str, Any] = {'choices': one.choices}
-            if one.kind is bool and flags[-1].startswith('--no-'):
+            form: dict[str, Any] = {'choices': declaration.choices}
+            if declaration.kind is bool and flags[-1].startswith('--no-'):
                 flags, form = flags[:-1], {'action': argparse.BooleanOptionalAction}
-            elif one.kind is bool:
+            elif declaration.kind is bool:
                 form = {'action': 'store_const', 'const': True}
-            elif not one.choices:
+            elif not declaration.choices:
                 last = self._flags[name][-1]
-                form = {'type': _parser(one), 'metavar': _metavar(one) if last in flags else last}
+                form = {
+                    'type': _parser(declaration),
+                    'metavar': _metavar(declaration) if last in flags else last,
+                }
             action = parser.add_argument(
                 *flags,
                 dest=name,
                 default=default if kept else None,
-                help=_help(one, default, of),
+                help=_help(declaration, default, of),
                 **form,
             )
-            if not one.common:
+            if not declaration.common:
                 rarely(action)
 
     def given(self, options: argparse.Namespace) -> dict[str, Any]:
         """Return what was given on the command line, by parameter."""
-        found = {name: getattr(options, name, None) for name in self._flags}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {name: getattr(options, name, None) for name in self._flags}
+        return {name: value for name, value in values.items() if value is not None}
 
     def make(self, options: argparse.Namespace, base: P | None = None, **more: Any) -> P:
         """Return the set with what was given, and with more values; the rest is as in `base`.
@@ -119,9 +122,13 @@ class OptionSet(Generic[P]):
         """Return the options that say what is not as declared."""
         words: list[str] = []
         for name in self._flags:
-            one, value = self._declared.declared()[name], getattr(values, name)
-            if value != one.default:
-                words += [self.flag(name)] if one.kind is bool else [self.flag(name), str(value)]
+            declaration, value = self._declared.declared()[name], getattr(values, name)
+            if value != declaration.default:
+                words += (
+                    [self.flag(name)]
+                    if declaration.kind is bool
+                    else [self.flag(name), str(value)]
+                )
         return words
 
     def refuse(self, options: argparse.Namespace, problem: str, *names: str) -> None:
@@ -134,19 +141,21 @@ class OptionSet(Generic[P]):
                 raise ParameterError(self.flag(name), '', problem)
 
 
-def _help(one: Parameter, default: Any, of: str) -> str:
+def _help(declaration: Parameter, default: Any, of: str) -> str:
     """Return the meaning of a declaration, its range, unit and default."""
-    meaning = one.doc.rstrip('.').replace('%', '%%')
+    meaning = declaration.doc.rstrip('.').replace('%', '%%')
     if meaning[1:2].islower():
         meaning = meaning[0].lower() + meaning[1:]
-    if one.kind is bool:
+    if declaration.kind is bool:
         return meaning
     bounds = []
-    if one.minimum is not None:
-        bounds.append(f'{">" if one.minimum_excluded else ">="} {one.minimum:.10g}')
-    if one.maximum is not None:
-        bounds.append(f'<= {one.maximum:.10g}')
-    unit = '' if one.unit == '1' else one.unit
+    if declaration.minimum is not None:
+        bounds.append(
+            f'{">" if declaration.minimum_excluded else ">="} {declaration.minimum:.10g}'
+        )
+    if declaration.maximum is not None:
+        bounds.append(f'<= {declaration.maximum:.10g}')
+    unit = '' if declaration.unit == '1' else declaration.unit
     details = [' '.join(filter(None, (' and '.join(bounds), unit)))]
     if default not in (None, '', ()):
         details.append(f'default{":" if of else ""} {of}{_shown(default)}')
@@ -161,21 +170,23 @@ def _shown(value: Any) -> str:
     return f'{value:g}' if isinstance(value, float) else str(value)
 
 
-def _metavar(one: Parameter) -> str:
-    if one.unit.isalpha():
-        return one.unit.upper()
-    return {tuple: 'LIST', int: 'N', float: 'X'}.get(one.kind, 'NAME')
+def _metavar(declaration: Parameter) -> str:
+    if declaration.unit.isalpha():
+        return declaration.unit.upper()
+    return {tuple: 'LIST', int: 'N', float: 'X'}.get(declaration.kind, 'NAME')
 
 
-def _parser(one: Parameter) -> Callable[[str], Any]:
+def _parser(declaration: Parameter) -> Callable[[str], Any]:
     """Return an argparse type that takes what the declaration allows."""
 
     def parse(text: str) -> Any:
         try:
-            value: Any = int(text) if one.kind is int else text
-            return one.parse(text.split(',') if one.kind is tuple else value, '', '')
+            value: Any = int(text) if declaration.kind is int else text
+            return declaration.parse(
+                text.split(',') if declaration.kind is tuple else value, '', ''
+            )
         except (ValueError, ParameterError):
-            raise argparse.ArgumentTypeError(f'{text!r} must be {one.allowed()}') from None
+            raise argparse.ArgumentTypeError(f'{text!r} must be {declaration.allowed()}') from None
 
     return parse
 
@@ -211,19 +222,19 @@ def add_study_options(parser: argparse.ArgumentParser, *, of: str = '') -> None:
 def study_options(options: argparse.Namespace, base: StudyOptions | None = None) -> StudyOptions:
     """Return what the options say, in place of what `base` or else the declaration says."""
     base = base or StudyOptions()
-    made = STUDY.make(
+    merged = STUDY.make(
         options,
         base,
         metric=METRIC.make(options, base.metric),
         uncertainty=UNCERTAINTY.make(options, base.uncertainty),
     )
-    return made.given([*STUDY.given(options), *METRIC.given(options)])
+    return merged.given([*STUDY.given(options), *METRIC.given(options)])
 
 
-def study_words(given: StudyOptions) -> list[str]:
+def study_words(options: StudyOptions) -> list[str]:
     """Return the options that say what is not as declared, parts included."""
-    parts = METRIC.words(given.metric), UNCERTAINTY.words(given.uncertainty)
-    return [*STUDY.words(given), *parts[0], *parts[1]]
+    parts = METRIC.words(options.metric), UNCERTAINTY.words(options.uncertainty)
+    return [*STUDY.words(options), *parts[0], *parts[1]]
 
 
 def command_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
@@ -241,6 +252,6 @@ def command_words(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         elif action.nargs == 0:
             words.append(option if value else action.option_strings[-1])
         else:
-            for one in value if isinstance(value, list) else [value]:
-                words += [option, str(one)]
+            for item in value if isinstance(value, list) else [value]:
+                words += [option, str(item)]
     return ['--out', 'result', *words, *last]

@@ -66,9 +66,9 @@ def attempted_in_steps(
     failures: list[str] = []
     with progress_bar(len(items) * steps, what) as advance:
         for item in items:
-            left = itertools.count(steps, -1)
+            steps_left = itertools.count(steps, -1)
 
-            def step(left: itertools.count[int] = left) -> None:
+            def step(left: itertools.count[int] = steps_left) -> None:
                 next(left)
                 advance()
 
@@ -77,7 +77,7 @@ def attempted_in_steps(
             except Sim2RealError as error:
                 failures.append(str(error))
             # One that is broken takes all its steps along.
-            for _ in range(next(left)):
+            for _ in range(next(steps_left)):
                 advance()
     return results, failures
 
@@ -142,10 +142,10 @@ def print_signals(
         return
     if answer:
         print(f'\n{answer}')
-    said = 1 if answer else 0
-    if others := doubts(comparison)[said : said + MOST_FINDINGS]:
+    skipped = 1 if answer else 0
+    if more_doubts := doubts(comparison)[skipped : skipped + MOST_FINDINGS]:
         print('\nAlso:' if answer else '\nPlease note:')
-    for finding in others:
+    for finding in more_doubts:
         print(wrapped(str(finding), '- '))
     if comparison.notes:
         print(f'\nAll {len(comparison.notes)} findings: {Path(folder) / FINDINGS}')

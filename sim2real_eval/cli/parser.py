@@ -147,10 +147,14 @@ class CommandParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the help; where options are left out it says so."""
-        rest = 0 if _Formatter.all_options else sum(not is_common(one) for one in self._actions)
+        hidden_options = (
+            0 if _Formatter.all_options else sum(not is_common(one) for one in self._actions)
+        )
         epilog = self.epilog
-        if rest:
-            self.epilog = f'{rest} more options: {self.prog} --help-all\n\n{epilog or ""}'
+        if hidden_options:
+            self.epilog = (
+                f'{hidden_options} more options: {self.prog} --help-all\n\n{epilog or ""}'
+            )
         try:
             return super().format_help()
         finally:
@@ -159,11 +163,11 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Complain of a line, with the nearest option there is, and exit with status 2."""
         # A mistyped option may also leave a required one missing.
-        known = self._known()
+        options = self._known()
         for word in self.given:
             option = word.partition('=')[0]
-            if option.startswith('--') and not any(one.startswith(option) for one in known):
-                near = did_you_mean(option, known)
+            if option.startswith('--') and not any(one.startswith(option) for one in options):
+                near = did_you_mean(option, options)
                 message = f'{message}{near}' if option in message else f'{option}{near}: {message}'
                 break
         complain(f'{message} (see {self._of_verb().prog} --help)')
@@ -171,8 +175,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def _known(self) -> list[str]:
         """Return the options of this command, and of the verb that is given."""
-        own = self._option_string_actions
-        return sorted({*own, *self._of_verb()._option_string_actions})
+        options = self._option_string_actions
+        return sorted({*options, *self._of_verb()._option_string_actions})
 
     def _of_verb(self) -> argparse.ArgumentParser:
         """Return the parser of the verb that is given, or this one."""
@@ -246,12 +250,12 @@ def build_parser(verb: str | None = None) -> CommandParser:
 
 def _overview(summaries: Mapping[str, str]) -> str:
     """Return the purpose of the command, and the verbs by group."""
-    others = {name: text for name, text in summaries.items() if name not in _HELP}
+    other_verbs = {name: text for name, text in summaries.items() if name not in _HELP}
     lines = [
         'Find out how far simulated GPS and IMU are from the real ones,',
         'for the estimator that uses them.',
     ]
-    for title, verbs in {**GROUPS, _OTHERS: others}.items():
+    for title, verbs in {**GROUPS, _OTHERS: other_verbs}.items():
         listed = [f'  {name:<14}{text}' for name, text in verbs.items() if name in summaries]
         lines += ['', f'{title}:', *listed] if listed else []
     return '\n'.join(lines)

@@ -79,21 +79,21 @@ def run(options: argparse.Namespace) -> int:
     judge = SmootherJudge.load(chosen.config)
     parameters = dataclasses.replace(judge.parameters, output_frequency=chosen.rate)
     judge = dataclasses.replace(judge, parameters=parameters)
-    found = sources(options.recordings, options.topic)
+    recordings = sources(options.recordings, options.topic)
     if (transforms := transforms_of(options)) is not None:
-        found = [dataclasses.replace(source, transforms=transforms) for source in found]
-    written, failures = attempted(found, lambda one: _written(one, judge, chosen, options))
+        recordings = [dataclasses.replace(source, transforms=transforms) for source in recordings]
+    written, failures = attempted(recordings, lambda one: _written(one, judge, chosen, options))
 
     def tell() -> None:
-        for one in written:
-            print(f'{one["out"]}: {one["estimates"]} poses over {one["seconds"]:.1f} s')
-            deviation = one['deviation']
+        for record in written:
+            print(f'{record["out"]}: {record["estimates"]} poses over {record["seconds"]:.1f} s')
+            deviation = record['deviation']
             print(
                 f'  median deviation: position {deviation["position_m"]:.3g} m, '
                 f'height {deviation["height_m"]:.3g} m, speed {deviation["speed_m_s"]:.3g} m/s, '
                 f'heading {math.degrees(deviation["heading_rad"]):.3g} deg'
             )
-            print_notes(from_records(one['notes']))
+            print_notes(from_records(record['notes']))
 
     return conclude(options, written, tell, failures=failures)
 
@@ -114,21 +114,21 @@ def _written(
     if target.exists():
         raise Sim2RealError(f'{target}: exists already; choose another --out')
     heading = chosen.start_heading
-    made = make_reference(
+    reference = make_reference(
         recording,
         judge,
         start_heading=None if heading is None else math.radians(heading),
         replace_truth=chosen.replace_truth,
     )
-    label = made.recording.reference
+    label = reference.recording.reference
     assert label is not None
     title = f'{recording.name}: reference by {label.made_by}; not independent of the sensors'
 
     def draw(folder: Path) -> None:
-        save_png(reference_figure(made.judged, title), folder / 'reference.png')
+        save_png(reference_figure(reference.judged, title), folder / 'reference.png')
 
-    write_recording(made.recording, target, storage=options.storage, beside=draw)
-    stamps = made.judged.stamp_ns
+    write_recording(reference.recording, target, storage=options.storage, beside=draw)
+    stamps = reference.judged.stamp_ns
     return {
         'recording': source.path,
         'out': str(target),
@@ -137,5 +137,5 @@ def _written(
         'seconds': float(stamps[-1] - stamps[0]) * 1e-9,
         'deviation': dict(label.deviation),
         'figure': str(target / 'reference.png'),
-        'notes': to_records([*recording.notes, *made.judged.notes]),
+        'notes': to_records([*recording.notes, *reference.judged.notes]),
     }

@@ -35,11 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'folder', metavar='DIR', help='folder that `sim2real study`, `vepd` or `demo` wrote'
     )
-    about = (
+    meaning = (
         'page to write, with tables.md and tables.tex beside it (default: report.html in DIR, '
         'where an older one is replaced)'
     )
-    add_out(parser, about, metavar='FILE')
+    add_out(parser, meaning, metavar='FILE')
     parser.add_argument(
         '--mcap',
         metavar='BAGS',
@@ -64,8 +64,8 @@ def _trusted(outcome: StudyOutcome, run_metrics: bool) -> StudyOutcome:
         return outcome
     for name in in_files:
         complain(f'left out: metric {name}, whose code would run (--run-metrics includes it)')
-    kept = [name for name in named if name not in in_files]
-    return dataclasses.replace(outcome, record={**outcome.record, 'more_metrics': kept})
+    trusted = [name for name in named if name not in in_files]
+    return dataclasses.replace(outcome, record={**outcome.record, 'more_metrics': trusted})
 
 
 def run(options: argparse.Namespace) -> int:

@@ -84,16 +84,16 @@ def _show(study: ScenarioStudy) -> None:
     print_table(state_table(study))
     print()
     print_table(covariance_table(study))
-    found = study.agreement
+    agreement = study.agreement
     verdict = (
         'as one and the same would'
-        if found.probability >= 0.01
+        if agreement.probability >= 0.01
         else 'which one and the same would hardly do'
     )
     print(
         f'The covariances, predicted and of {study.setup.runs} runs, differ by a statistic of '
-        f'{found.statistic:.1f} for {found.freedom} degrees of freedom, {verdict} '
-        f'(p = {found.probability:.2g}).'
+        f'{agreement.statistic:.1f} for {agreement.freedom} degrees of freedom, {verdict} '
+        f'(p = {agreement.probability:.2g}).'
     )
 
 
@@ -148,8 +148,8 @@ def _motion(options: argparse.Namespace, duration: float) -> tuple[Motion, str]:
     if options.table is not None:
         if options.set:
             raise ParameterError('--set', '', 'goes with --motion only')
-        made = DiscreteScenario.from_csv(options.table, as_upstream=options.as_upstream)
-        return made, Path(options.table).stem
+        table = DiscreteScenario.from_csv(options.table, as_upstream=options.as_upstream)
+        return table, Path(options.table).stem
     if options.as_upstream:
         raise ParameterError('--as-upstream', '', 'goes with --table only')
     parameters = motion_parameters(options.set)

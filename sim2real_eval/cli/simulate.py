@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     if chosen.gps == _NONE and chosen.imu == REAL_SENSOR:
         raise ParameterError('--imu', '', "'real' does not go with --gps none; must be a model")
     variants = twins(REAL_SENSOR if chosen.gps == _NONE else chosen.gps, chosen.imu)
-    origin, world, others = arguments.surroundings(options)
+    origin, world, other_models = arguments.surroundings(options)
     if len(variants) > 1:
         raise ParameterError('--gps, --imu', '', 'name several models; must name one each')
     if chosen.motion and REAL_SENSOR in (chosen.gps, chosen.imu):
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
     out = Path(options.out)
     # Keys of sensors have a dot, those of motions have none.
     settings = [text for text in options.set if '.' in text.partition('=')[0]]
-    twin = dataclasses.replace(variants[0], others=others)
+    twin = dataclasses.replace(variants[0], others=other_models)
     if chosen.gps == _NONE and any(text.startswith('gps.') for text in settings):
         raise ParameterError('--set', '', 'gps is not simulated; must be another kind')
     (twin,) = arguments.set_parameters([twin], settings)
@@ -137,23 +137,23 @@ def run(options: argparse.Namespace) -> int:
     written, failures = attempted(groups, attempt)
 
     def tell() -> None:
-        for one in written:
-            print(one['path'])
-            print_notes(from_records(one['notes']))
+        for record in written:
+            print(record['path'])
+            print_notes(from_records(record['notes']))
 
     return conclude(options, written, tell, failures=failures)
 
 
-def _is_same(recording: Recording, there: Path, storage: Storage) -> bool:
+def _is_same(recording: Recording, target: Path, storage: Storage) -> bool:
     """Say whether a recording that is there is this one: equal recordings give equal bytes."""
     from sim2real_eval.common.locks import Scratch
     from sim2real_eval.recording.metadata import recording_digest
     from sim2real_eval.recording.writing import write_recording
 
-    with Scratch(there.parent, f'.{there.name}.') as folder:
-        again = folder / there.name
+    with Scratch(target.parent, f'.{target.name}.') as folder:
+        again = folder / target.name
         write_recording(recording, again, storage=storage)
-        return recording_digest(again) == recording_digest(there)
+        return recording_digest(again) == recording_digest(target)
 
 
 def _motion(
@@ -207,15 +207,15 @@ def _twins(
 
     @functools.lru_cache(maxsize=1)
     def maker(place: int) -> TwinMaker:
-        given = sources[place].read()
-        given = dataclasses.replace(given, notes=remarks(given, given.notes))
-        return TwinMaker(given, seed=options.seed, purpose='recording', origin=origin, world=world)
+        truth = sources[place].read()
+        truth = dataclasses.replace(truth, notes=remarks(truth, truth.notes))
+        return TwinMaker(truth, seed=options.seed, purpose='recording', origin=origin, world=world)
 
     def recording(place: int, number: int) -> Recording:
-        made = maker(place).make(twin, number)
+        twin_recording = maker(place).make(twin, number)
         if chosen.runs == 1:
-            return made
-        return dataclasses.replace(made, name=f'{made.name}_{number}')
+            return twin_recording
+        return dataclasses.replace(twin_recording, name=f'{twin_recording.name}_{number}')
 
     return [
         functools.partial(recording, place, number)

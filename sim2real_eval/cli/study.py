@@ -167,9 +167,9 @@ def carry_out(
     try:
         outcome, report = _judged(plan, options, workers, beside)
     except (KeyboardInterrupt, SystemExit) as end:
-        kept = f'runs that were finished are in {options.out}, and the same command continues'
-        there = Path(options.out, 'study.json').exists()
-        complain(f'interrupted; {kept if there else "no run was finished"}')
+        finished = f'runs that were finished are in {options.out}, and the same command continues'
+        has_record = Path(options.out, 'study.json').exists()
+        complain(f'interrupted; {finished if has_record else "no run was finished"}')
         # Of Ctrl-C, or of SIGTERM.
         return 130 if isinstance(end, KeyboardInterrupt) else 143
     from sim2real_eval.study.secondary_results import uncertainty_records
@@ -209,9 +209,11 @@ def _judged(
     advance: list[Callable[[], None]] = []
     with contextlib.ExitStack() as stack:
 
-        def begin(runs: int, known: int, units: int) -> Callable[[], None]:
-            if known:
-                print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
+        def begin(runs: int, finished: int, units: int) -> Callable[[], None]:
+            if finished:
+                print(
+                    f'{options.out}: {finished} of {runs} runs were there already', file=sys.stderr
+                )
             bar = progress_bar(units + 1, 'judging, statistics and report', quiet=options.quiet)
             advance.append(stack.enter_context(bar))
             return advance[0]

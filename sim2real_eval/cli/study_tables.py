@@ -46,8 +46,8 @@ def print_study(
     if synthetic:
         print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
         print('good a sensor model is.')
-    if told := adapted_text(outcome.record):
-        print(wrapped(told))
+    if adapted := adapted_text(outcome.record):
+        print(wrapped(adapted))
     print()
     if verbose:
         _show_all(outcome, report, folder, published=published)
@@ -55,44 +55,47 @@ def print_study(
         judge = report.answer.view.judge
         # The printed numbers stand beside the judge that they belong to, whoever answers.
         shown_judges = (judge, PAPER_PROFILE) if published else (judge,)
-        mine = [one for one in report.standings if one.judge in shown_judges]
-        for one in mine[:_MOST_TABLES]:
-            _show_ranking(outcome, one, published=published)
+        standings = [one for one in report.standings if one.judge in shown_judges]
+        for standing in standings[:_MOST_TABLES]:
+            _show_ranking(outcome, standing, published=published)
     print(answer_text(report.answer, report.unseen))
     if explained:
         print('\n' + wrapped(meaning(report.answer)))
-    shown = report.answer.doubts[1 : 1 + MOST_FINDINGS]
-    rest = len(report.findings) - len(shown) - (report.answer.doubt is not None)
-    if shown:
+    doubts = report.answer.doubts[1 : 1 + MOST_FINDINGS]
+    more_findings = len(report.findings) - len(doubts) - (report.answer.doubt is not None)
+    if doubts:
         print('\nAlso decisive:')
-    for finding in shown:
+    for finding in doubts:
         print(wrapped(str(finding), '- '))
     print()
-    if rest > 0:
-        print(f'{rest} more finding{"" if rest == 1 else "s"}: {folder / FINDINGS}')
+    if more_findings > 0:
+        print(
+            f'{more_findings} more finding{"" if more_findings == 1 else "s"}: {folder / FINDINGS}'
+        )
     print(f'Report: {folder / PAGE}' + ('' if verbose else '; more tables: -v'))
 
 
-def _show_ranking(outcome: StudyOutcome, one: Standing, *, published: bool) -> None:
+def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool) -> None:
     """Print how far the models are from the real sensors, under one judge in one group."""
     from sim2real_eval.metrics.distances import POOLED
     from sim2real_eval.metrics.published import published_vepd
     from sim2real_eval.report.ranking_tables import ranking_table
 
     component = str(outcome.record['component'])
-    means = {component: outcome.mean_rmse(one.judge, one.group, 'rmse')}
-    means['forward'] = outcome.mean_rmse(one.judge, one.group)
+    means = {component: outcome.mean_rmse(standing.judge, standing.group, 'rmse')}
+    means['forward'] = outcome.mean_rmse(standing.judge, standing.group)
     print_table(
         ranking_table(
-            one.known,
+            standing.known,
             {
                 name: {model: value for (model, place), value in found.items() if place == POOLED}
                 for name, found in means.items()
             },
-            title=f'VEPD of {component} speed {one.where}, judge {one.label}: smaller is closer',
+            title=f'VEPD of {component} speed {standing.where}, judge {standing.label}: '
+            'smaller is closer',
             real='stand-in' if outcome.record['synthetic'] else 'real sensors',
-            published={model: published_vepd(model, one.whole) for model in outcome.models}
-            if published and one.judge == PAPER_PROFILE
+            published={model: published_vepd(model, standing.whole) for model in outcome.models}
+            if published and standing.judge == PAPER_PROFILE
             else None,
         )
     )
@@ -106,20 +109,22 @@ def _show_all(
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.ranking_tables import uncertainty_table
 
-    for one in report.standings:
-        _show_ranking(outcome, one, published=published)
-        rows = shown(one.rows)
-        if len(one.scenarios) > 1:
+    for standing in report.standings:
+        _show_ranking(outcome, standing, published=published)
+        rows = shown(standing.rows)
+        if len(standing.scenarios) > 1:
             print_table(
                 vepd_console_table(
                     rows,
-                    forward_rmse=outcome.mean_rmse(one.judge, one.group),
-                    title=f'By scenario, judge {one.label}',
-                    published=published and one.judge == PAPER_PROFILE,
+                    forward_rmse=outcome.mean_rmse(standing.judge, standing.group),
+                    title=f'By scenario, judge {standing.label}',
+                    published=published and standing.judge == PAPER_PROFILE,
                 )
             )
             print()
-        print_table(uncertainty_table({name: one.uncertainty[name] for name in one.scenarios}))
+        print_table(
+            uncertainty_table({name: standing.uncertainty[name] for name in standing.scenarios})
+        )
         print()
     _show_secondary(outcome, folder)
 
@@ -148,15 +153,15 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     from sim2real_eval.study.secondary_results import side_results
 
     results = side_results(outcome)
-    found = results.overall_metrics
-    for lines in map(metric_lines, found[:MOST_DRAWN]):
+    metrics = results.overall_metrics
+    for lines in map(metric_lines, metrics[:MOST_DRAWN]):
         print_table(ranks_table(lines))
         print('  * significant; tau: agreement of the ranking with that by VEPD')
         for note in lines.notes:
             print(f'  {note}')
         print()
-    if len(found) > MOST_DRAWN:
-        print(f'{len(found) - MOST_DRAWN} more such tables: {folder / "metrics.csv"}\n')
+    if len(metrics) > MOST_DRAWN:
+        print(f'{len(metrics) - MOST_DRAWN} more such tables: {folder / "metrics.csv"}\n')
     if results.poses:
         print_table(console_table(pose_difference_table(results.poses)))
         print()

@@ -133,10 +133,10 @@ def _compare(options: argparse.Namespace, workers: Workers) -> int:
 def comparison_title(recordings: Sequence[Source], models: Sequence[Twin]) -> str:
     """Say what is compared, such as `7 models against 9 recordings, drive_1 to drive_9`."""
     names = [recording.own_name() for recording in recordings]
-    said = f'{len(models)} models' if len(models) > 1 else models[0].label
+    subject = f'{len(models)} models' if len(models) > 1 else models[0].label
     if len(names) == 1:
-        return f'{said} against {names[0]}'
-    return f'{said} against {len(names)} recordings, {names[0]} to {names[-1]}'
+        return f'{subject} against {names[0]}'
+    return f'{subject} against {len(names)} recordings, {names[0]} to {names[-1]}'
 
 
 def _command(options: argparse.Namespace) -> tuple[str, ...]:
@@ -164,25 +164,25 @@ def _recompute(options: argparse.Namespace) -> int:
     from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
     from sim2real_eval.study.answer import answer_of
 
-    given = study_options(options)
-    result = vepd_from_series(options.series, given.metric)
-    known = assessment.series_uncertainty(result, given.uncertainty, seed=given.seed)
+    study = study_options(options)
+    result = vepd_from_series(options.series, study.metric)
+    uncertainty = assessment.series_uncertainty(result, study.uncertainty, seed=study.seed)
     if options.out:
         from sim2real_eval.common.results import fresh_files
         from sim2real_eval.report.run_plots import density_figure
         from sim2real_eval.report.style import save_png
 
         target = Path(options.out)
-        rows = [assessment.uncertainty_fields(row, known) for row in result.rows]
+        rows = [assessment.uncertainty_fields(row, uncertainty) for row in result.rows]
         files = 'vepd.csv', 'density.png'
         with fresh_files(target, files, overwrite=options.overwrite) as folder:
             write_csv(folder / files[0], assessment.UNCERTAINTY_COLUMNS, rows)
             models = result.by_source()
             save_png(density_figure(models.pop(REAL), models), folder / files[1])
-    answer = answer_of({('', ''): known[POOLED]}, result.notes, rmse=result.mean_rmse())
+    answer = answer_of({('', ''): uncertainty[POOLED]}, result.notes, rmse=result.mean_rmse())
     record = {
         'vepd': [dataclasses.asdict(row) for row in result.rows],
-        'uncertainty': {name: one.to_mapping() for name, one in known.items()},
+        'uncertainty': {name: one.to_mapping() for name, one in uncertainty.items()},
         'notes': to_records(result.notes),
         'answer': answer.to_mapping(),
     }
@@ -193,11 +193,11 @@ def _recompute(options: argparse.Namespace) -> int:
             scenarios = list(dict.fromkeys(row.scenario for row in rows))
             print_table(vepd_console_table(rows, published=options.published))
             print()
-            print_table(uncertainty_table({name: known[name] for name in scenarios}))
+            print_table(uncertainty_table({name: uncertainty[name] for name in scenarios}))
             print()
-            told = assessment.uncertainty_notes(known, list(known)[:-1])
-            told += pair_lines(known[scenarios[-1]], scenarios[-1])
-            print_notes([*result.notes, *told])
+            notes = assessment.uncertainty_notes(uncertainty, list(uncertainty)[:-1])
+            notes += pair_lines(uncertainty[scenarios[-1]], scenarios[-1])
+            print_notes([*result.notes, *notes])
         print(answer_text(answer))
 
     return conclude(options, record, tell)

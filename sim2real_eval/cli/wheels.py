@@ -113,8 +113,8 @@ def run(options: argparse.Namespace) -> int:
     def attempt(drive: Callable[[], RecordedMotion], step: Callable[[], None]) -> Driven:
         return drive_variants(setup, drive(), step)
 
-    each = setup.runs * (len(setup.variants) + 1)
-    driven, failures = output.attempted_in_steps(drives, attempt, 'runs', each)
+    runs_per_drive = setup.runs * (len(setup.variants) + 1)
+    driven, failures = output.attempted_in_steps(drives, attempt, 'runs', runs_per_drive)
     output.report_failures(failures, of=len(drives))
     study = study_of(setup, driven)
     if options.out:
@@ -131,14 +131,14 @@ def _show(study: WheelStudy) -> None:
     output.print_table(wheel_table(study))
     first = next(iter(study.setup.variants))
     print(f'VEPD: distance from runs of {first} that stand for the real robot.')
-    frames, in_view, poses, taken = (
+    frames, in_view, poses, accepted = (
         sum(getattr(each, name) for each in study.driven)
         for name in ('frames', 'in_view', 'poses', 'taken')
     )
     blind = max(each.longest_blind for each in study.driven)
     print(
         f'Camera: a tag in view in {in_view} of {frames} frames; {poses:.0f} poses passed its '
-        f'gate, the judge took {taken:.0f}; none for {blind:.1f} s at most.'
+        f'gate, the judge took {accepted:.0f}; none for {blind:.1f} s at most.'
     )
     output.print_notes(study.notes())
 
@@ -182,8 +182,8 @@ def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]
             )
         return drive
 
-    found = sources(options.truth, options.topic)
-    return [functools.partial(read, source) for source in found]
+    recordings = sources(options.truth, options.topic)
+    return [functools.partial(read, source) for source in recordings]
 
 
 def _variants(models: str) -> dict[str, WheelOdometryModel]:

@@ -56,8 +56,8 @@ class WorldOptions(Parameters):
 
     def _check(self) -> None:
         if len(self.area) not in (0, 4):
-            given = ','.join(f'{edge:g}' for edge in self.area)
-            problem = f'{given!r} must be 4 numbers, separated by commas'
+            area = ','.join(f'{edge:g}' for edge in self.area)
+            problem = f'{area!r} must be 4 numbers, separated by commas'
             raise ParameterError('', 'area', problem)
 
 
@@ -71,8 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'world', metavar='WORLD', help='world, which `sim2real models` lists, or file'
     )
-    about = 'picture of the map to write, FILE.png'
-    add_out(parser, about, 'overwrite', 'json', metavar='FILE')
+    meaning = 'picture of the map to write, FILE.png'
+    add_out(parser, meaning, 'overwrite', 'json', metavar='FILE')
     _WORLD.add(parser)
 
 
@@ -88,13 +88,13 @@ def run(options: argparse.Namespace) -> int:
     if chosen.year is not None:
         world = _at(world, chosen.year)
     name = Path(options.world).stem
-    found = world_map(world, chosen.area or None, chosen.height)
-    record = world_record(found, name)
+    map_data = world_map(world, chosen.area or None, chosen.height)
+    record = world_record(map_data, name)
     if options.out is not None:
         from sim2real_eval.report.style import save_picture
         from sim2real_eval.report.world import world_figure
 
-        save_picture(world_figure(found, name), options.out, overwrite=options.overwrite)
+        save_picture(world_figure(map_data, name), options.out, overwrite=options.overwrite)
 
     def tell() -> None:
         from sim2real_eval.report.world import world_table

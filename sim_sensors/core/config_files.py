@@ -89,8 +89,8 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
     where = str(path)
     content = read_yaml(path)
     if not isinstance(content, dict):
-        found = 'nothing' if content is None else f'a {type(content).__name__}'
-        raise ParameterError(where, '', f'holds {found}; must be a mapping of parameters')
+        content_type = 'nothing' if content is None else f'a {type(content).__name__}'
+        raise ParameterError(where, '', f'holds {content_type}; must be a mapping of parameters')
     return content
 
 
@@ -129,12 +129,12 @@ def merge_base(
                 str(current), 'base', f'{name!r} is not allowed; must be a preset or a YAML file'
             )
         try:
-            found = find_file(name)
+            base_file = find_file(name)
         except UnknownNameError as error:
             raise ParameterError(str(current), 'base', error.problem) from None
-        if found is None:
+        if base_file is None:
             break
-        current = current.parent / found
+        current = current.parent / base_file
         if current.resolve() in chain:
             cycle = ' -> '.join(file.name for file in [*chain, current])
             raise ParameterError(str(path), 'base', f'{cycle} is a cycle; remove one base')
@@ -190,16 +190,15 @@ class _StrictLoader(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        seen: dict[str, int] = {}
+        lines_by_key: dict[str, int] = {}
         for key_node, _ in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 continue
-            if key_node.value in seen:
-                problem = (
-                    f'key {key_node.value!r} was already given on line {seen[key_node.value]}'
-                )
+            if key_node.value in lines_by_key:
+                line = lines_by_key[key_node.value]
+                problem = f'key {key_node.value!r} was already given on line {line}'
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
-            seen[key_node.value] = key_node.start_mark.line + 1
+            lines_by_key[key_node.value] = key_node.start_mark.line + 1
         return node
 
     def compose_document(self) -> yaml.Node | None:
@@ -214,17 +213,17 @@ class _StrictLoader(yaml.SafeLoader):
             problem = f'a number of more than {_LONGEST_NUMBER} characters'
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         try:
-            made = super().construct_object(node, deep)
+            constructed = super().construct_object(node, deep)
         except (yaml.YAMLError, RecursionError):
             raise
         except Exception:
             # PyYAML lets whatever happens to its conversions pass.
             problem = f'{str(node.value)!r} is no {kind}'
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
-        if isinstance(made, int) and not -(2**63) <= made < 2**63:
+        if isinstance(constructed, int) and not -(2**63) <= constructed < 2**63:
             problem = f'{node.value!r} has more than 64 bits'
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-        return made
+        return constructed
 
 
 def _check_size(root: yaml.Node) -> None:
@@ -233,9 +232,9 @@ def _check_size(root: yaml.Node) -> None:
     inside: set[int] = set()
 
     def size(node: yaml.Node) -> int:
-        known = sizes.get(id(node))
-        if known is not None:
-            return known
+        known_size = sizes.get(id(node))
+        if known_size is not None:
+            return known_size
         if id(node) in inside:
             raise yaml.composer.ComposerError(None, None, 'refers to itself', node.start_mark)
         inside.add(id(node))

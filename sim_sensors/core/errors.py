@@ -84,9 +84,9 @@ class Remark(str):
 
     def __new__(cls, template: str, **numbers: float) -> Remark:
         """Put numbers into a template for `str.format`."""
-        made = super().__new__(cls, template.format(**numbers))
-        made.template, made.numbers = template, numbers
-        return made
+        remark = super().__new__(cls, template.format(**numbers))
+        remark.template, remark.numbers = template, numbers
+        return remark
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, float]]:
         # A copy is made of the template again: the sentence may have braces of its own.

@@ -24,9 +24,9 @@ def lazily(
     def get(name: str) -> object:
         if name in shown:
             for module in modules:
-                found = importlib.import_module(f'{package}.{module}')
-                if name in vars(found):
-                    value: object = vars(found)[name]
+                imported = importlib.import_module(f'{package}.{module}')
+                if name in vars(imported):
+                    value: object = vars(imported)[name]
                     setattr(sys.modules[package], name, value)
                     return value
         raise AttributeError(f'module {package!r} has no attribute {name!r}')

@@ -226,11 +226,13 @@ class Parameters:
 
     def __post_init__(self) -> None:
         kind = type(self)
-        own = [name for name, one in vars(kind).items() if isinstance(one, dataclasses.Field)]
-        if own:
+        undeclared = [
+            name for name, one in vars(kind).items() if isinstance(one, dataclasses.Field)
+        ]
+        if undeclared:
             # A dataclass has taken them away: they would be neither read nor used.
             raise ParameterError(
-                kind.__name__, ', '.join(own),
+                kind.__name__, ', '.join(undeclared),
                 'without @dataclasses.dataclass(frozen=True) above the class; must have it',
             )  # fmt: skip
         for name, declaration in self.declared().items():
@@ -348,8 +350,8 @@ def from_variant(
     key = f'{path}.model' if path else 'model'
     name = mapping.get('model')
     if not isinstance(name, str):
-        found = f'{name!r} is not allowed' if 'model' in mapping else 'is missing'
-        raise ParameterError(where, key, not_among(found, '', known.names()))
+        problem = f'{name!r} is not allowed' if 'model' in mapping else 'is missing'
+        raise ParameterError(where, key, not_among(problem, '', known.names()))
     folder = Path(where).parent if Path(where).is_file() else None
     try:
         variant = known.get(name, where=where, key=key, folder=folder)
@@ -360,8 +362,8 @@ def from_variant(
         raise ParameterError(
             where, key, f'{name!r} is a class whose kind is {variant.kind!r}; must be equal'
         )
-    rest = {name: value for name, value in mapping.items() if name != 'model'}
-    return variant.from_mapping(rest, where, path)
+    parameters = {name: value for name, value in mapping.items() if name != 'model'}
+    return variant.from_mapping(parameters, where, path)
 
 
 def to_variant(parameters: Parameters) -> dict[str, Any]:
@@ -425,8 +427,8 @@ def set_parameter(
             key = '.'.join([prefix, *parents[: depth + 1]])
             problem = f'has no parameter {".".join([*parents[depth + 1 :], name])!r}'
             if parent not in part:
-                known = [one for one in part if one != 'model']
-                problem = not_among('unknown parameter', parent, known)
+                allowed = [one for one in part if one != 'model']
+                problem = not_among('unknown parameter', parent, allowed)
             raise ParameterError(where, key, problem)
         part = part[parent]
     changes: dict[str, Any] = {name: value}
@@ -458,5 +460,5 @@ class VariedParameters(Parameters):
 
     def to_mapping(self) -> dict[str, Any]:
         """Return a plain mapping that `from_mapping` reads back to an equal set."""
-        own = {name: to_variant(getattr(self, name)) for name in self.varied}
-        return {**super().to_mapping(), **own}
+        parts = {name: to_variant(getattr(self, name)) for name in self.varied}
+        return {**super().to_mapping(), **parts}

@@ -98,8 +98,10 @@ class Registry(Generic[T]):
         ours = dict.fromkeys([*self._places, *self._found()])
         if not installed:
             return list(ours)
-        others = {name for name in self._installed() if not self._is_shared or self._is_mine(name)}
-        return [*ours, *sorted((others | self._registered.keys()) - ours.keys())]
+        installed_names = {
+            name for name in self._installed() if not self._is_shared or self._is_mine(name)
+        }
+        return [*ours, *sorted((installed_names | self._registered.keys()) - ours.keys())]
 
     def get(self, name: str, *, where: str = '', key: str = '', folder: Path | None = None) -> T:
         """Return the thing of a name, or of a file: `my_file.py:MyClass`.
@@ -145,8 +147,8 @@ class Registry(Generic[T]):
         if not self._is_one(thing):
             needs = f'; must have {self._needs}' if self._needs else ''
             raise ParameterError(where, key, f'{name!r} is not {self.what}{needs}')
-        found: T = thing
-        return found
+        checked: T = thing
+        return checked
 
     def _found(self) -> dict[str, T]:
         """Return the classes in the packages by name; they are imported once."""
@@ -215,9 +217,9 @@ def load_from_file(text: str, *, where: str, key: str = '', folder: Path | None 
         # The user's code, which may raise anything.
         raise ParameterError(where, key, f'{path}: cannot be imported: {_short(error)}') from error
     if not hasattr(module, match['name']):
-        known = [name for name in vars(module) if not name.startswith('_')]
+        names = [name for name in vars(module) if not name.startswith('_')]
         raise ParameterError(
-            where, key, f'{path}: holds no {match["name"]!r}{did_you_mean(match["name"], known)}'
+            where, key, f'{path}: holds no {match["name"]!r}{did_you_mean(match["name"], names)}'
         )
     return getattr(module, match['name'])
 
@@ -238,8 +240,8 @@ def raised_at(error: BaseException, thing: type) -> str:
     import traceback
 
     lines = traceback.extract_tb(error.__traceback__)
-    own = [line for line in lines if line.filename == inspect.getsourcefile(thing)]
-    line = (own or lines)[-1]
+    own_lines = [line for line in lines if line.filename == inspect.getsourcefile(thing)]
+    line = (own_lines or lines)[-1]
     return f'{Path(line.filename).name}:{line.lineno}'
 
 
@@ -270,8 +272,8 @@ sys.meta_path.append(_Files())  # type: ignore[arg-type]
 
 def _import(place: str) -> object:
     module, _, attribute = place.partition(':')
-    found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    imported = importlib.import_module(module)
+    return getattr(imported, attribute) if attribute else imported
 
 
 def _classes_in(package: str) -> list[Any]:

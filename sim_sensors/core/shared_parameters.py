@@ -61,8 +61,8 @@ Axes = tuple[float, float, float]
 
 def axes(unit: str, doc: str, default: float | Axes = 0.0, **bounds: Any) -> Any:
     """Declare one number for each of the axes x, y, z; `bounds` as of `parameter`."""
-    each = default if isinstance(default, tuple) else (default, default, default)
-    return parameter(each, unit, doc, **bounds)
+    values = default if isinstance(default, tuple) else (default, default, default)
+    return parameter(values, unit, doc, **bounds)
 
 
 def share(default: float, doc: str) -> Any:

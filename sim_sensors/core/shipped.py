@@ -83,17 +83,17 @@ def _candidates(module: Path) -> list[Path]:
     The nearest comes first so that code and configuration are of one version when a checkout, a
     virtual environment and a ROS overlay are all in reach.
     """
-    found: list[Path] = []
+    folders: list[Path] = []
     # Editable and --symlink-install builds import through a link into the checkout.
     packages = dict.fromkeys([module.absolute().parents[1], module.resolve().parents[1]])
     # A checkout is recognised by package.xml: a bare site-packages/config would be a stranger's.
-    found += [p.parent / 'config' for p in packages if (p.parent / 'package.xml').is_file()]
+    folders += [p.parent / 'config' for p in packages if (p.parent / 'package.xml').is_file()]
     # pip, Debian and ament put packages in PREFIX/lib/python3.x/site-packages, PREFIX/lib64/... or
     # PREFIX/local/lib/python3.x/dist-packages; pip --target puts them in PREFIX itself.
-    found += [prefix / _SHARE for p in packages for prefix in p.parents[:5]]
+    folders += [prefix / _SHARE for p in packages for prefix in p.parents[:5]]
     # Layouts with the code elsewhere (Windows, patched distributions): the data path of Python.
-    found.append(Path(sysconfig.get_path('data')) / _SHARE)
+    folders.append(Path(sysconfig.get_path('data')) / _SHARE)
     # A ROS overlay. ament_index_python reads this same variable; core code does not need it.
     overlays = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
-    found += [Path(prefix) / _SHARE for prefix in overlays if prefix]
-    return list(dict.fromkeys(found))
+    folders += [Path(prefix) / _SHARE for prefix in overlays if prefix]
+    return list(dict.fromkeys(folders))
