@@ -187,7 +187,7 @@ def test_every_source_states_its_licence_and_stays_readable(repository: Path) ->
     for path in paths:
         lines = path.read_text('utf-8').splitlines()
         assert lines[0] == '# SPDX-License-Identifier: Apache-2.0', path
-        assert len(lines) <= 400, path
+        assert len(lines) <= 600, path
     text = (repository / 'LICENSE').read_text('utf-8')
     assert 'Apache License' in text
     assert 'END OF TERMS AND CONDITIONS' in text

@@ -126,6 +126,6 @@ def _notes(results: list[RecordingResult], again: Reidentified | None) -> list[F
         note.of(result.name) if several else note for result in results for note in result.notes
     ]
     if again is not None and again.lost:
-        lost = ', '.join(f'{one.axis} {one.coefficient}' for one in again.lost)
+        lost = ', '.join(f'{term.axis} {term.coefficient}' for term in again.lost)
         notes.append(NOT_RECOVERED(terms=lost))
     return notes

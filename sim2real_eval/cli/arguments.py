@@ -197,7 +197,7 @@ def _topics(texts: Sequence[str]) -> dict[str, str]:
 
 def given_once(paths: Sequence[str]) -> None:
     """Refuse a recording that is named twice: it would count as two that agree."""
-    places = [Path(one).resolve() for one in paths]
+    places = [Path(path).resolve() for path in paths]
     for path, place in zip(paths, places, strict=True):
         if places.count(place) > 1:
             raise ParameterError('recordings', path, 'is given twice; must be given once')
@@ -213,9 +213,9 @@ def sources(
 ) -> list[Source]:
     """Return one source per path; where last folders are alike, the folder above goes before.
 
-    A label depends on its own path and on which labels are alike, never on the order. Where long
-    work follows, `option` names the option that the paths are of, and one that is not there is
-    refused; else whoever reads it finds out, and may go on with the others.
+    Labels do not depend on the order of the paths. With `option`, the option that gave the paths,
+    a path that does not exist is refused at once. Without it, reading the source fails later, and
+    other sources can still be read.
     """
     from sim2real_eval.recording.reading import Source
     from sim2real_eval.recording.roles import run_name
@@ -246,7 +246,7 @@ def sources(
 def _folder_above(path: Path, label: str) -> str:
     """Name of the folder above the part of a path that gave the label."""
     whole = path.resolve()
-    named = next((one for one in (whole, *whole.parents) if one.stem == label), whole)
+    named = next((folder for folder in (whole, *whole.parents) if folder.stem == label), whole)
     return named.parent.name
 
 

@@ -36,7 +36,7 @@ examples:
 
 @dataclasses.dataclass(frozen=True)
 class CovarianceOptions(Parameters):
-    """What the covariances of a GPS state."""
+    """Relation of the covariances of a GPS to its HDOP."""
 
     k: float = parameter(
         0.02,
@@ -104,11 +104,11 @@ def run(options: argparse.Namespace) -> int:
         output.complain(f'not characterised: {problem}')
     record = report.calibration_record(calibration)
     notes = [
-        one
+        note
         for recording in recordings
-        for one in remarks(recording, (), base_frame=options.base_frame)
+        for note in remarks(recording, (), base_frame=options.base_frame)
         # What units an IMU at rest has is found, and can be given, here.
-        if one.code not in _OF_UNITS
+        if note.code not in _OF_UNITS
     ]
     if options.out:
         report.write_calibration(options.out, calibration, record, overwrite=options.overwrite)
@@ -135,9 +135,9 @@ def _print(calibration: Calibration, recording_notes: Sequence[Finding]) -> None
         output.print_table(gps_noise.gps_statistics_table(calibration.simulated_statistics))
         notes += [note.of('GPS') for note in calibration.gps.notes]
         notes += [
-            GPS_NOT_RECOVERED(axis, name=name, given=given, found=again).of('GPS')
-            for axis, name, given, again, is_recovered in calibration.recovered_parameters
-            if not is_recovered
+            GPS_NOT_RECOVERED(axis, name=name, given=true_value, found=identified).of('GPS')
+            for axis, name, true_value, identified, is_ok in calibration.recovered_parameters
+            if not is_ok
         ]
     if calibration.imu is not None:
         from sim2real_eval.report.allan import allan_console_table, units_legend
@@ -153,8 +153,8 @@ def _print(calibration: Calibration, recording_notes: Sequence[Finding]) -> None
             output.print_table(pose_table(imu.poses))
         notes += [note.of('IMU') for note in imu.notes]
         notes += [
-            NOT_RECOVERED(terms=f'{one.axis} {one.coefficient}').of('IMU')
-            for one in imu.again.lost
+            NOT_RECOVERED(terms=f'{term.axis} {term.coefficient}').of('IMU')
+            for term in imu.again.lost
         ]
     output.print_notes(notes)
 

@@ -72,13 +72,13 @@ def run(options: argparse.Namespace) -> int:
     measured = sources(options.recordings, options.topic)
     runs, failures = attempted(measured, attempt, 'checks')
     of_speed = [] if speed is None else speed.findings
-    values = {run.path: tuple(one.measure.value for one in run.outcomes) for run in runs}
-    # Of little that is measured much is equal by chance: lengths, counts, nothing.
-    values = {path: found for path, found in values.items() if len({*found}) >= _ENOUGH}
+    values = {run.path: tuple(outcome.measure.value for outcome in run.outcomes) for run in runs}
+    # Runs with few different values agree by chance.
+    values = {path: row for path, row in values.items() if len({*row}) >= _ENOUGH}
     of_all = [*of_speed, *find_copies(values), *(enough(len(runs)) if len(runs) > 1 else [])]
     findings = by_severity([*merged(runs), *of_all])
-    failed = sum(one.severity is Severity.DECISIVE for one in of_all)
-    fails = failed > 0 or any(one.status == FAIL for one in runs)
+    failed = sum(finding.severity is Severity.DECISIVE for finding in of_all)
+    fails = failed > 0 or any(finding.status == FAIL for finding in runs)
     if options.plot:
         from sim2real_eval.report.preflight import preflight_figure
         from sim2real_eval.report.style import save_picture
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         record: dict[str, Any] = {
             'status': FAIL if fails or failures else PASS,
-            'recordings': [one.to_record() for one in runs],
+            'recordings': [run.to_record() for run in runs],
             'findings': to_records(findings),
             'failures': failures,
         }
@@ -100,8 +100,8 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.report.preflight import preflight_lines, preflight_table
 
     if options.verbose:
-        for one in runs:
-            print_table(preflight_table([one], title=one.recording, by_subject=True))
+        for run in runs:
+            print_table(preflight_table([run], title=run.recording, by_subject=True))
             print()
     else:
         print_table(preflight_table(runs, title=_title(runs)))
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         print(f'{speed}\n')
     for line in preflight_lines(findings, runs):
         print(line)
-    counts = [one.status for one in lines(runs)]
+    counts = [line.status for line in lines(runs)]
     warned = len(of_all) - failed + counts.count(WARN)
     failed += counts.count(FAIL)
     print(f'{counts.count(PASS)} checks pass, {warned} warn, {failed} fail')

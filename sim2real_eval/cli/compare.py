@@ -37,7 +37,7 @@ examples:
 
 @dataclasses.dataclass(frozen=True)
 class ComparedModels(Parameters):
-    """What is simulated on the real truth and compared."""
+    """Models that are simulated on the true motion and compared."""
 
     gps: str = parameter(
         '',
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     method = parser.add_argument_group('method')
     names = ('rate', 'trend_window', 'align', 'max_lag', 'yaw', 'gravity', 'base_frame')
     _METHOD.add(method, *names)
-    # What the declaration has 0 and -1 for.
+    # The declaration has 0 and -1 for these words.
     method.add_argument(
         '--nperseg',
         type=_segment,

@@ -51,7 +51,7 @@ examples:
 
 @dataclasses.dataclass(frozen=True)
 class DemoOptions(Parameters):
-    """What the demo makes."""
+    """Size and folder of the demo."""
 
     out: str = parameter('sim2real_demo', '', 'Folder to write; an older demo in it is replaced.')
     runs: int = parameter(5, '1', 'Recordings per manoeuvre.', minimum=1)
@@ -98,7 +98,9 @@ def _demonstrate(options: argparse.Namespace, workers: Workers) -> int:
         place = folder / 'recordings'
         place.mkdir(exist_ok=True)
         # Each appears when it is complete, and stays if the demo is interrupted.
-        missing = [one for one in plan.recordings if not (place / one.name).exists()]
+        missing = [
+            recording for recording in plan.recordings if not (place / recording.name).exists()
+        ]
         wait = workers.begin_map(functools.partial(_write, folder=place), missing)
         yield
         wait()
@@ -151,7 +153,9 @@ def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
             title='Demo: the GPS models of the paper against a stand-in for real sensors' + where,
             # Its IMU has no orientation.
             options=StudyOptions(seed=seed, start_heading=True),
-            recordings=tuple(StudyRecording(one.run, '', StandIn(one, sensors)) for one in drives),
+            recordings=tuple(
+                StudyRecording(drive.run, '', StandIn(drive, sensors)) for drive in drives
+            ),
             twins=twins('paper', 'chrono'),
             judges=tuple(
                 StudyJudge(Path(name).stem, 'embedded', JudgeSetup.load(name)) for name in judges

@@ -47,7 +47,7 @@ examples:
 
 @dataclasses.dataclass(frozen=True)
 class FollowOptions(Parameters):
-    """What is followed, by whom, and what measures it."""
+    """Path, controllers and sensors of a simulated robot."""
 
     controllers: str = parameter('all', '', 'Controllers by comma, see below.')
     waypoints: str = parameter(
@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
         check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     names: list[str] = []
 
-    def attempt(source: Source) -> tuple[_Given, FollowedRun]:
+    def attempt(source: Source) -> tuple[_RunInput, FollowedRun]:
         run_input = _waypoints(source, options, DEFAULT_ORIGIN if world is None else world.frame)
         if run_input.name in names:
             raise MotionError(
@@ -154,9 +154,9 @@ def run(options: argparse.Namespace) -> int:
         return run_input, followed
 
     done, failures = attempted(arguments.sources(options.source, options.topic), attempt, 'runs')
-    followed, runs = [one for one, _ in done], [run for _, run in done]
+    followed, runs = [run_input for run_input, _ in done], [run for _, run in done]
     notes = merge_findings(
-        ('followed', benches.waypoint_findings(one.waypoints)) for one in followed
+        ('followed', benches.waypoint_findings(run_input.waypoints)) for run_input in followed
     )
     record = report.following_record(runs, settings, seed=options.seed, notes=notes)
     recordings: dict[str, list[Recording]] = {}
@@ -169,7 +169,7 @@ def run(options: argparse.Namespace) -> int:
                 twin,
                 world,
                 seed=options.seed,
-                scenarios={one.name: one.scenario for one in followed},
+                scenarios={run_input.name: run_input.scenario for run_input in followed},
                 storage=options.storage,
                 overwrite=options.overwrite,
                 advance=advance,
@@ -190,8 +190,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Given:
-    """What there is to follow; the recording is kept where it is compared with."""
+class _RunInput:
+    """Waypoints of one source; the recording is None unless it is compared."""
 
     name: str
     scenario: str
@@ -202,7 +202,7 @@ class _Given:
 
 
 def _comparison(
-    followed: Sequence[_Given],
+    followed: Sequence[_RunInput],
     recordings: Mapping[str, Sequence[Recording]],
     options: argparse.Namespace,
 ) -> tuple[SignalComparison, dict[str, Any]]:
@@ -212,7 +212,7 @@ def _comparison(
     from sim2real_eval.signals.comparison import compare_signals
     from sim2real_eval.signals.options import SignalOptions
 
-    real = [one.recording for one in followed if one.recording is not None]
+    real = [run_input.recording for run_input in followed if run_input.recording is not None]
     comparison = compare_signals(real, recordings, SignalOptions(seed=options.seed))
     record = comparison_record(comparison)
     write_signals(Path(options.out) / 'compare', comparison, record)
@@ -251,7 +251,7 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
     return settings
 
 
-def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame) -> _Given:
+def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame) -> _RunInput:
     """Return the waypoints of a source; `unknown`: where they lie if it does not say."""
     from sim2real_eval.benches.following import place_of, waypoints_of
     from sim2real_eval.recording.roles import scenario_of
@@ -284,4 +284,4 @@ def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame)
     if recording is not None:
         origin = place_of(recording, waypoints, options.waypoints, unknown=unknown)
     compared = recording if options.compare else None
-    return _Given(name, scenario, waypoints, start_ns, origin, compared)
+    return _RunInput(name, scenario, waypoints, start_ns, origin, compared)

@@ -133,15 +133,15 @@ def run(options: argparse.Namespace) -> int:
         return {**summary, 'notes': to_records(notes)}
 
     summaries, failures = attempted(sources, attempt)
-    for told in diverged:
-        complain(told)
+    for line in diverged:
+        complain(line)
     if len(checks) > 1:
         together = [summary['recording'] for summary in summaries]
-        about = (
+        heading_line = (
             f'Consistency of {len(checks)} runs: NIS of all, NEES summed over runs at equal times'
         )
         squares = over_runs([run.squares for run in checks])
-        rows = _show_consistency(squares, about, quiet=options.json)
+        rows = _show_consistency(squares, heading_line, quiet=options.json)
         summaries.append({'recordings': together, 'consistency': rows})
     if options.json:
         print_json(summaries)
@@ -151,7 +151,8 @@ def run(options: argparse.Namespace) -> int:
 def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -> float | None:
     """Return the yaw that the filter starts with, radians from east; None for its own.
 
-    Where nothing is wanted, that of the truth if there is one and the IMU has no orientation.
+    Without a choice, it is the true yaw if the recording has a truth and the IMU has no
+    orientation.
     """
     from sim2real_eval.simulation.twin_maker import TwinMaker
     from sim2real_eval.study.adapting import lacks_heading, true_heading
@@ -194,7 +195,7 @@ def _show_consistency(
     from sim2real_eval.metrics.consistency import consistency
     from sim2real_eval.report.consistency import consistency_table
 
-    rows = [consistency(each) for each in squares]
+    rows = [consistency(square) for square in squares]
     if not quiet:
         print_table(consistency_table(rows, title))
     return [row.summary() for row in rows]
@@ -205,5 +206,5 @@ def _save_consistency(squares: Sequence[Squares], path: Path, title: str) -> Non
     from sim2real_eval.report.consistency import consistency_figure
     from sim2real_eval.report.style import save_png
 
-    if any(len(each) for each in squares):
+    if any(len(square) for square in squares):
         save_png(consistency_figure(squares, title=title), path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that say who judges and how, and the judge that they stand for."""
+"""Options that choose a judge, and the judge that they describe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class JudgeOptions(Parameters):
-    """Who judges beside the parameter files; all but the first are of nodes."""
+    """Choice of the judge; all options but the first belong to robot_localization."""
 
     judge_kind: str = parameter(
         'embedded',
@@ -122,7 +122,7 @@ def judge_options(options: argparse.Namespace) -> Options:
     seconds: dict[str, float] = {}
     for text in options.latency:
         topic, equals, value = text.rpartition('=')
-        if equals and topic.strip('/') in (known.strip('/') for known in seconds):
+        if equals and topic.strip('/') in (other.strip('/') for other in seconds):
             raise ParameterError('--latency', '', f'{topic} is given twice; must be given once')
         delay = number_of(value)
         if not equals or delay is None:
@@ -179,7 +179,7 @@ def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
     for config in options.config or [default]:
         setup = judge_setup(argparse.Namespace(**{**vars(options), 'config': config}))
         label = Entry(options.config_option, '', judge_label(kind, config)).label()
-        if any(label == one.label for one in study_judges):
+        if any(label == judge.label for judge in study_judges):
             raise ParameterError(
                 options.config_option, '', f'{label!r} is the label of several judges'
             )

@@ -66,10 +66,10 @@ def run(options: argparse.Namespace) -> int:
     classes = {title: _meanings(registry) for title, registry in registries.items()}
     models = {
         kind: {
-            name: None if isinstance(one, ParameterError) else one.to_mapping()
-            for name, one in found.items()
+            name: None if isinstance(model, ParameterError) else model.to_mapping()
+            for name, model in listed.items()
         }
-        for kind, found in sensors.items()
+        for kind, listed in sensors.items()
     }
 
     def tell() -> None:
@@ -121,8 +121,9 @@ def _page(name: str) -> str:
             problem = problem or error
             continue
         rows = [
-            f'  {key} = {getattr(model, key)!r}{one.unit and f"  [{one.unit}]"}  {one.doc}'
-            for key, one in model.declared().items()
+            f'  {key} = {getattr(model, key)!r}'
+            f'{declaration.unit and f"  [{declaration.unit}]"}  {declaration.doc}'
+            for key, declaration in model.declared().items()
         ]
         return '\n'.join([f'{name}: {kind.noun} model', inspect.getdoc(model) or '', *rows])
     assert problem is not None
@@ -159,7 +160,7 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
             labels = [label for label in (gps_label, imu_label) if label != REAL_SENSOR]
             phrased = ['gps', 'imu']
             if len(imu_names) == 1 and gps_name != REAL_SENSOR:
-                # What all variants share need not be said in each.
+                # A model that all variants share is not part of their labels.
                 labels, phrased = labels[:1], ['gps']
             named = {'gps': gps_name, 'imu': imu_name}
             twin = _twin('+'.join(labels), named, phrased)
@@ -183,8 +184,8 @@ def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple
     }
     if not any(named.values()):
         raise ParameterError('models', '', 'all sensors stay real: nothing to compare')
-    labels = {kind: _labels(found) for kind, found in named.items()}
-    everything = [label for found in labels.values() for label in found]
+    labels = {kind: _labels(model_names) for kind, model_names in named.items()}
+    everything = [label for kind_labels in labels.values() for label in kind_labels]
     result = []
     for kind, model_names in named.items():
         for name, own in zip(model_names, labels[kind], strict=True):
@@ -261,7 +262,7 @@ def _labels(models: Sequence[str]) -> list[str]:
         elif path.suffix not in ('.yaml', '.yml'):
             labels.append(stem.replace(':', '_'))
         elif stem in ('imu', 'gps') and folder not in ('', REAL_SENSOR):
-            # What `allan` and `characterize` write is always called so.
+            # `allan` and `characterize` always write files of these names.
             labels.append(folder)
         else:
             labels.append(f'{folder}_{stem}' if stems.count(stem) > 1 else stem)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verbs print: results on standard output, everything else on standard error."""
+"""Output of the verbs: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def attempted(
     """Return what each attempt gives, in the order of the items, so that one that is broken spoils
     no other; and why these failed, each by a `Sim2RealError`, which has been reported.
 
-    The progress bar has the title `what`. That none is left is an error.
+    `what` is the title of the progress bar. Raises Sim2RealError when all attempts fail.
     """
     results, failures = attempted_in_steps(items, lambda item, _: attempt(item), what, 1)
     report_failures(failures, of=len(items))
@@ -91,8 +91,8 @@ def conclude(
 ) -> int:
     """Print a result, and return the exit status: 1 when there are failures.
 
-    With --json that is the record; else it is what `tell` prints for people and, where --out was
-    given, what is there.
+    --json prints the record. Otherwise `tell` prints the result for people, and the content of
+    --out is named.
     """
     if options.json:
         print_json(record)

@@ -115,7 +115,9 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     def add_usage(
         self, usage: str | None, actions: Iterable[argparse.Action], *more: Any, **named: Any
     ) -> None:
-        super().add_usage(usage, [one for one in actions if self._shows(one)], *more, **named)
+        super().add_usage(
+            usage, [action for action in actions if self._shows(action)], *more, **named
+        )
 
     def add_argument(self, action: argparse.Action) -> None:
         if self._shows(action):
@@ -148,7 +150,7 @@ class CommandParser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """Return the help; where options are left out it says so."""
         hidden_options = (
-            0 if _Formatter.all_options else sum(not is_common(one) for one in self._actions)
+            0 if _Formatter.all_options else sum(not is_common(action) for action in self._actions)
         )
         epilog = self.epilog
         if hidden_options:
@@ -166,7 +168,9 @@ class CommandParser(argparse.ArgumentParser):
         options = self._known()
         for word in self.given:
             option = word.partition('=')[0]
-            if option.startswith('--') and not any(one.startswith(option) for one in options):
+            if option.startswith('--') and not any(
+                option_string.startswith(option) for option_string in options
+            ):
                 near = did_you_mean(option, options)
                 message = f'{message}{near}' if option in message else f'{option}{near}: {message}'
                 break

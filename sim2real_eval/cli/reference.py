@@ -82,7 +82,9 @@ def run(options: argparse.Namespace) -> int:
     recordings = sources(options.recordings, options.topic)
     if (transforms := transforms_of(options)) is not None:
         recordings = [dataclasses.replace(source, transforms=transforms) for source in recordings]
-    written, failures = attempted(recordings, lambda one: _written(one, judge, chosen, options))
+    written, failures = attempted(
+        recordings, lambda source: _written(source, judge, chosen, options)
+    )
 
     def tell() -> None:
         for record in written:

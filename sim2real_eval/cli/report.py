@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     report = study_report(outcome, options.folder)
     names, overwrite = (page.name, *TABLES), options.overwrite or options.out is None
     with fresh_files(page.parent, names, overwrite=overwrite) as folder:
-        files = [page.with_name(one.name) for one in write_report(report, folder / page.name)]
+        files = [page.with_name(file.name) for file in write_report(report, folder / page.name)]
         if options.mcap is not None:
             with progress_bar(len(outcome.runs), 'bags') as advance:
                 write_bags(outcome, options.mcap, overwrite=options.overwrite, progress=advance)

@@ -54,7 +54,7 @@ _NONE = 'none'
 
 @dataclasses.dataclass(frozen=True)
 class SimulateOptions(Parameters):
-    """What is simulated."""
+    """Motion, number of runs and models of a simulation."""
 
     motion: str | None = optional_text('Motion to simulate, see below.')
     duration: float = parameter(20.0, 's', 'Of a motion.', above=0.0)
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
             raise Sim2RealError(f'{foreign[0]}: is another recording; no more are made beside it')
         recording = make()
         if chosen.gps == _NONE:
-            # Of the sensors that a reference may be made from, none is left then.
+            # A reference cannot be made without the recorded sensors.
             recording = dataclasses.replace(recording.with_messages('gps', None), reference=None)
         target = out / recording.name
         remove_unfinished(target)

@@ -57,7 +57,7 @@ def EPILOG() -> str:  # noqa: N802 - one of the names that a verb may have
 
 @dataclasses.dataclass(frozen=True)
 class InPlaceOptions(Parameters):
-    """What is in place of what the study file says."""
+    """Options that replace entries of the study file."""
 
     runs: int | None = parameter(
         None, '1', 'Stand-in recordings per scenario, in place of those of the study file.',
@@ -170,7 +170,7 @@ def carry_out(
         finished = f'runs that were finished are in {options.out}, and the same command continues'
         has_record = Path(options.out, 'study.json').exists()
         complain(f'interrupted; {finished if has_record else "no run was finished"}')
-        # Of Ctrl-C, or of SIGTERM.
+        # Exit statuses of Ctrl-C and SIGTERM.
         return 130 if isinstance(end, KeyboardInterrupt) else 143
     from sim2real_eval.study.secondary_results import uncertainty_records
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study prints: ranking, answer and, where they are asked for, all tables."""
+"""Printed tables of a study: its ranking, its answer and, with -v, everything else."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def print_study(
 ) -> None:
     """Print the ranking of a study, the answer below it, and where the rest is.
 
-    With `verbose` every table comes before the answer; with `quiet` there is the answer alone;
-    `explained`, there is what it means in place of the ranking.
+    `verbose` prints every table before the answer, and `quiet` the answer alone. `explained`
+    prints the meaning of the answer in place of the ranking.
     """
     from sim2real_eval.report.answer import adapted_text, answer_text, meaning, wrapped
     from sim2real_eval.report.study_report import PAGE
@@ -55,7 +55,7 @@ def print_study(
         judge = report.answer.view.judge
         # The printed numbers stand beside the judge that they belong to, whoever answers.
         shown_judges = (judge, PAPER_PROFILE) if published else (judge,)
-        standings = [one for one in report.standings if one.judge in shown_judges]
+        standings = [standing for standing in report.standings if standing.judge in shown_judges]
         for standing in standings[:_MOST_TABLES]:
             _show_ranking(outcome, standing, published=published)
     print(answer_text(report.answer, report.unseen))
@@ -88,8 +88,12 @@ def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool)
         ranking_table(
             standing.known,
             {
-                name: {model: value for (model, place), value in found.items() if place == POOLED}
-                for name, found in means.items()
+                name: {
+                    model: value
+                    for (model, place), value in means_by_model.items()
+                    if place == POOLED
+                }
+                for name, means_by_model in means.items()
             },
             title=f'VEPD of {component} speed {standing.where}, judge {standing.label}: '
             'smaller is closer',
@@ -138,7 +142,7 @@ def shown(rows: Sequence[VepdRow]) -> list[VepdRow]:
 def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     """Print metrics, their options' weight and rankings; `folder` has more of them.
 
-    Of every judge and group the row over all scenarios is shown; the files have the others.
+    Only the rows over all scenarios are printed; the files have the others.
     """
     from sim2real_eval.metrics.distances import POOLED
     from sim2real_eval.report.console import console_table

@@ -182,7 +182,7 @@ def _recompute(options: argparse.Namespace) -> int:
     answer = answer_of({('', ''): uncertainty[POOLED]}, result.notes, rmse=result.mean_rmse())
     record = {
         'vepd': [dataclasses.asdict(row) for row in result.rows],
-        'uncertainty': {name: one.to_mapping() for name, one in uncertainty.items()},
+        'uncertainty': {name: estimate.to_mapping() for name, estimate in uncertainty.items()},
         'notes': to_records(result.notes),
         'answer': answer.to_mapping(),
     }

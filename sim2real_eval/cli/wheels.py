@@ -46,7 +46,7 @@ examples:
 
 @dataclasses.dataclass(frozen=True)
 class WheelOptions(Parameters):
-    """What drives, and what measures it."""
+    """Motion, sensors and statistics of a comparison of wheel models."""
 
     models: str = parameter(
         'swerve,swerve@100,frc_swerve,frc_swerve@100',
@@ -132,10 +132,10 @@ def _show(study: WheelStudy) -> None:
     first = next(iter(study.setup.variants))
     print(f'VEPD: distance from runs of {first} that stand for the real robot.')
     frames, in_view, poses, accepted = (
-        sum(getattr(each, name) for each in study.driven)
+        sum(getattr(drive, name) for drive in study.driven)
         for name in ('frames', 'in_view', 'poses', 'taken')
     )
-    blind = max(each.longest_blind for each in study.driven)
+    blind = max(drive.longest_blind for drive in study.driven)
     print(
         f'Camera: a tag in view in {in_view} of {frames} frames; {poses:.0f} poses passed its '
         f'gate, the judge took {accepted:.0f}; none for {blind:.1f} s at most.'

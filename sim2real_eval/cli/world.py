@@ -31,7 +31,7 @@ examples:
 
 @dataclasses.dataclass(frozen=True)
 class WorldOptions(Parameters):
-    """What is looked at of a world."""
+    """Part of a world that the map shows."""
 
     height: float | None = parameter(
         None,

@@ -105,7 +105,7 @@ def merge_base(
     Parameters
     ----------
     mapping : mapping
-        Content of the file. Without the key `base` it is returned as it is.
+        Content of the file, returned unchanged if it has no key `base`.
     path : Path
         The file. Relative paths of bases are relative to its folder.
     find_file : callable
@@ -257,7 +257,7 @@ def read_columns(
 ) -> dict[str, FloatArray]:
     """Return the columns of a CSV table of motion by their names, `(n,)` each; others are left.
 
-    The header may begin with #. With `finite` false a number may be infinite or none.
+    The header may begin with #. Numbers may be infinite or NaN if `finite` is false.
 
     Raises MotionError, naming file, line, value and what is allowed.
     """

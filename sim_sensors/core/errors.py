@@ -31,7 +31,10 @@ def one_line(text: str) -> str:
     'imu.yaml: rate: \\x1b[31m is not allowed'
     """
     words = [_shortened(word, _LONGEST_WORD) for word in text.split()]
-    line = ''.join(one if one.isprintable() else repr(one)[1:-1] for one in ' '.join(words))
+    line = ''.join(
+        character if character.isprintable() else repr(character)[1:-1]
+        for character in ' '.join(words)
+    )
     return _shortened(line, _LONGEST_LINE)
 
 

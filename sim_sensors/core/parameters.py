@@ -227,7 +227,9 @@ class Parameters:
     def __post_init__(self) -> None:
         kind = type(self)
         undeclared = [
-            name for name, one in vars(kind).items() if isinstance(one, dataclasses.Field)
+            name
+            for name, attribute in vars(kind).items()
+            if isinstance(attribute, dataclasses.Field)
         ]
         if undeclared:
             # A dataclass has taken them away: they would be neither read nor used.
@@ -324,10 +326,14 @@ def variants(what: str, *bases: Any) -> Registry[Any]:
     return Registry(
         'sim2real_sensors.sensor_models',
         what,
-        lambda one: isinstance(one, type) and issubclass(one, bases) and not isabstract(one),
+        lambda candidate: (
+            isinstance(candidate, type)
+            and issubclass(candidate, bases)
+            and not isabstract(candidate)
+        ),
         # A module of another package may be in no folder.
         packages=tuple(filter(None, [bases[0].__module__.rpartition('.')[0]])),
-        name_of=lambda one: str(vars(one).get('kind', '')),
+        name_of=lambda candidate: str(vars(candidate).get('kind', '')),
         is_shared=True,
     )
 
@@ -427,7 +433,7 @@ def set_parameter(
             key = '.'.join([prefix, *parents[: depth + 1]])
             problem = f'has no parameter {".".join([*parents[depth + 1 :], name])!r}'
             if parent not in part:
-                allowed = [one for one in part if one != 'model']
+                allowed = [name for name in part if name != 'model']
                 problem = not_among('unknown parameter', parent, allowed)
             raise ParameterError(where, key, problem)
         part = part[parent]

@@ -91,7 +91,7 @@ class Registry(Generic[T]):
     def names(self, *, installed: bool = True) -> list[str]:
         """Return all names: built-in ones in their order, then the others, sorted.
 
-        With `installed` false those of other packages, and of this process, are left out.
+        `installed=False` leaves out names of other packages and of `register`.
         An entry point with the name of a built-in one does not replace it. One that cannot be
         imported is named by `get`.
         """
@@ -153,9 +153,13 @@ class Registry(Generic[T]):
     def _found(self) -> dict[str, T]:
         """Return the classes in the packages by name; they are imported once."""
         if self._searched is None:
-            classes = [one for package in self._packages for one in _classes_in(package)]
+            classes = [
+                candidate for package in self._packages for candidate in _classes_in(package)
+            ]
             self._searched = {
-                name: one for one in classes if self._is_one(one) and (name := self._name_of(one))
+                name: candidate
+                for candidate in classes
+                if self._is_one(candidate) and (name := self._name_of(candidate))
             }
         return self._searched
 
@@ -267,7 +271,7 @@ class _Files:
         return importlib.util.spec_from_file_location(fullname, place)
 
 
-sys.meta_path.append(_Files())  # type: ignore[arg-type]
+sys.meta_path.append(_Files())
 
 
 def _import(place: str) -> object:
@@ -281,7 +285,7 @@ def _classes_in(package: str) -> list[Any]:
     import pkgutil
 
     folder = importlib.import_module(package).__path__
-    names = sorted(found.name for found in pkgutil.iter_modules(folder))
+    names = sorted(module.name for module in pkgutil.iter_modules(folder))
     modules = [importlib.import_module(f'{package}.{name}') for name in names]
     return [
         thing

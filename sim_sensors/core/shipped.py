@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where configuration files are: shipped ones, however the package was installed, and given ones.
+"""Paths of configuration files: shipped ones, however the package was installed, and others.
 
 Nothing heavy is imported here: help and completion of the command read it.
 """
