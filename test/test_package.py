@@ -34,6 +34,7 @@ LIBRARIES: dict[str, tuple[str, str | None]] = {
     'jinja2': ('Jinja2', 'python3-jinja2'),
     # The escaped text that Jinja2 is made of.
     'markupsafe': ('Jinja2', 'python3-jinja2'),
+    'filelock': ('filelock', 'python3-filelock'),
     'matplotlib': ('matplotlib', 'python3-matplotlib'),
     # The builder of numba's machine code, which numba brings along.
     'llvmlite': ('numba', 'python3-numba'),
