@@ -63,8 +63,6 @@ def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
         line = ' '.join(outcome.out.split())
         for said in ('--rate 15', '--warmup 0', '--no-match-rates', '--no-start-heading'):
             assert f'(to refuse: {said})' in line
-        for said in ('4 Hz of the truth', 'orientation is absent'):
-            assert said in (tmp_path / str(jobs) / 'result/findings.txt').read_text('utf-8')
         assert 'ch_rw_airsim' in outcome.out
     one, two = (contents(tmp_path / str(jobs) / 'result') for jobs in (1, 2))
     assert one.keys() == two.keys()

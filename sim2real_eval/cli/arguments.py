@@ -213,9 +213,9 @@ def sources(
 ) -> list[Source]:
     """Return one source per path; where last folders are alike, the folder above goes before.
 
-    Labels do not depend on the order of the paths. With `option`, the option that gave the paths,
-    a path that does not exist is refused at once. Without it, reading the source fails later, and
-    other sources can still be read.
+    Labels do not depend on the order of the paths. `option` is the option that gave the paths: if
+    it is given, a path that does not exist is refused at once. Otherwise reading that source fails
+    later, and other sources can still be read.
     """
     from sim2real_eval.recording.reading import Source
     from sim2real_eval.recording.roles import run_name

@@ -177,7 +177,7 @@ def _on_springs(road: str) -> AckermannVehicle:
 def _is_another(folder: Path, plan: StudyPlan) -> bool:
     """Whether a folder holds another demo, to be replaced; a part of the same one is continued.
 
-    That it holds something else is an error.
+    Raises Sim2RealError when it holds something else.
     """
     from sim2real_eval.study.outcome import MARK
     from sim2real_eval.study.plan import describe_change

@@ -151,8 +151,7 @@ def run(options: argparse.Namespace) -> int:
 def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -> float | None:
     """Return the yaw that the filter starts with, radians from east; None for its own.
 
-    Without a choice, it is the true yaw if the recording has a truth and the IMU has no
-    orientation.
+    The default is the true yaw if the recording has a truth and the IMU has no orientation.
     """
     from sim2real_eval.simulation.twin_maker import TwinMaker
     from sim2real_eval.study.adapting import lacks_heading, true_heading

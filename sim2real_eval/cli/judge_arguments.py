@@ -190,8 +190,9 @@ def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
 def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
     """Return the judge that --judge, the parameter files and the options ask for.
 
-    The case.yaml `case` counts when --case names none; options count more than either. That ROS or
-    robot_localization is needed and not installed is an error.
+    The case.yaml `case` counts when --case names none; options replace either.
+
+    Raises Sim2RealError when ROS or robot_localization is needed and not installed.
     """
     from sim2real_eval.judge.protocol import JudgeRequest, load_judge, takes_inputs
 

@@ -172,8 +172,8 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
 def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple[Twin, ...]:
     """Return a variant per IMU, GPS, magnetometer and camera model, each with that sensor alone.
 
-    For signals, which depend on the model of their own sensor only; see `twins`. Where models of
-    two kinds share a name, the kind of sensor goes behind it.
+    For signals, which depend on the model of their own sensor only; see `twins`. The label of
+    a name that two kinds share ends with the kind.
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR
 
@@ -188,9 +188,9 @@ def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple
     everything = [label for kind_labels in labels.values() for label in kind_labels]
     result = []
     for kind, model_names in named.items():
-        for name, own in zip(model_names, labels[kind], strict=True):
-            alone = everything.count(own) == labels[kind].count(own)
-            result.append(_twin(own if alone else f'{own}_{kind}', {kind: name}))
+        for name, model_label in zip(model_names, labels[kind], strict=True):
+            alone = everything.count(model_label) == labels[kind].count(model_label)
+            result.append(_twin(model_label if alone else f'{model_label}_{kind}', {kind: name}))
     return _distinct(result)
 
 

@@ -136,7 +136,7 @@ def overrides(options: argparse.Namespace) -> Overrides:
         options.runs,
         options.simulate_on,
         chosen,
-        lambda given: study_options(options, given),
+        lambda base: study_options(options, base),
         tuple(command_words(options.parser, options)),
     )
 

@@ -145,12 +145,12 @@ def merge_base(
 
 
 def check_keys(
-    tree: Mapping[str, object], known: Sequence[str], where: str, prefix: str = ''
+    tree: Mapping[str, object], allowed: Sequence[str], where: str, prefix: str = ''
 ) -> None:
     """Refuse keys of a mapping that are unknown; `prefix` is what they have in messages."""
     for key in tree:
-        if key not in known:
-            raise ParameterError(where, f'{prefix}{key}', not_among('unknown key', key, known))
+        if key not in allowed:
+            raise ParameterError(where, f'{prefix}{key}', not_among('unknown key', key, allowed))
 
 
 def branch(tree: Mapping[str, Any], key: str, where: str, full: str = '') -> Mapping[str, Any]:

@@ -96,7 +96,7 @@ class Remark(str):
         return (self.template,), self.numbers
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, allowed: Iterable[str]) -> str:
     """Return ` (did you mean X?)` with the name nearest to one that is unknown; else nothing.
 
     Examples
@@ -104,11 +104,11 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     >>> did_you_mean('gass', ['gauss', 'walk'])
     ' (did you mean gauss?)'
     """
-    near = difflib.get_close_matches(str(name), list(known), n=1)
+    near = difflib.get_close_matches(str(name), list(allowed), n=1)
     return f' (did you mean {near[0]}?)' if near else ''
 
 
-def not_among(problem: str, name: object, known: Iterable[str]) -> str:
+def not_among(problem: str, name: object, allowed: Iterable[str]) -> str:
     """Return the problem with the nearest name and all that are allowed.
 
     Examples
@@ -116,8 +116,8 @@ def not_among(problem: str, name: object, known: Iterable[str]) -> str:
     >>> not_among('unknown key', 'rat', ['rate', 'seed'])
     'unknown key (did you mean rate?); must be one of rate, seed'
     """
-    known = list(known)
-    return f'{problem}{did_you_mean(name, known)}; must be one of {", ".join(known)}'
+    allowed = list(allowed)
+    return f'{problem}{did_you_mean(name, allowed)}; must be one of {", ".join(allowed)}'
 
 
 def whole_number(where: str, key: str, value: object, least: int) -> None:

@@ -13,16 +13,16 @@ from collections.abc import Callable, Sequence
 
 
 def lazily(
-    package: str, shown: Sequence[str], *modules: str
+    package: str, names: Sequence[str], *modules: str
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package that loads its names late.
 
-    `package` is its `__name__` and `shown` its `__all__`. The first of the modules, in it or
+    `package` is its `__name__` and `names` its `__all__`. The first of the modules, in it or
     below it, that has a name gives it.
     """
 
     def get(name: str) -> object:
-        if name in shown:
+        if name in names:
             for module in modules:
                 imported = importlib.import_module(f'{package}.{module}')
                 if name in vars(imported):
@@ -31,4 +31,4 @@ def lazily(
                     return value
         raise AttributeError(f'module {package!r} has no attribute {name!r}')
 
-    return get, lambda: list(shown)
+    return get, lambda: list(names)

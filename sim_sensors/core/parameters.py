@@ -339,7 +339,7 @@ def variants(what: str, *bases: Any) -> Registry[Any]:
 
 
 def from_variant(
-    known: Registry[type[Varied]], mapping: object, where: str, path: str = ''
+    models: Registry[type[Varied]], mapping: object, where: str, path: str = ''
 ) -> Varied:
     """Build the parameter set that `mapping['model']` names from the rest of `mapping`.
 
@@ -357,10 +357,10 @@ def from_variant(
     name = mapping.get('model')
     if not isinstance(name, str):
         problem = f'{name!r} is not allowed' if 'model' in mapping else 'is missing'
-        raise ParameterError(where, key, not_among(problem, '', known.names()))
+        raise ParameterError(where, key, not_among(problem, '', models.names()))
     folder = Path(where).parent if Path(where).is_file() else None
     try:
-        variant = known.get(name, where=where, key=key, folder=folder)
+        variant = models.get(name, where=where, key=key, folder=folder)
     except UnknownNameError as error:
         # It stands in a file: no name that whoever named the file could mend.
         raise ParameterError(error.where, error.key, error.problem) from None
@@ -455,12 +455,12 @@ class VariedParameters(Parameters):
         """Build from a plain mapping in which the fields of `varied` each name their `model`."""
         if not isinstance(mapping, Mapping):
             return super().from_mapping(mapping, where, path)
-        rest = {name: value for name, value in mapping.items() if name not in cls.varied}
-        built = super().from_mapping(rest, where, path)
-        for name, known in cls.varied.items():
+        fixed = {name: value for name, value in mapping.items() if name not in cls.varied}
+        built = super().from_mapping(fixed, where, path)
+        for name, models in cls.varied.items():
             if name in mapping:
                 key = f'{path}.{name}' if path else name
-                chosen = from_variant(known, mapping[name], where, key)
+                chosen = from_variant(models, mapping[name], where, key)
                 built = dataclasses.replace(built, **{name: chosen})
         return built
 

@@ -53,19 +53,19 @@ def is_yaml(text: str | Path) -> bool:
 
 
 def named_file(
-    given: str | Path, kind: str, known: Sequence[str], what: str, hint: str = ''
+    name: str | Path, kind: str, names: Sequence[str], what: str, hint: str = ''
 ) -> Path:
     """Return the path of a YAML file that is given, or of a shipped one by its name.
 
-    UnknownNameError when nothing is shipped under a name; `known` are the names of the kind.
+    UnknownNameError when nothing is shipped under a name; `names` are the names of the kind.
     """
-    path = Path(given)
+    path = Path(name)
     if is_yaml(path) or len(path.parts) != 1:
         return path
-    if str(given) not in known:
-        problem = not_among(f'{str(given)!r} is unknown', given, known)
+    if str(name) not in names:
+        problem = not_among(f'{str(name)!r} is unknown', name, names)
         raise UnknownNameError(what, '', f'{problem}, or a path of a YAML file{hint}')
-    return config_path(kind, f'{given}.yaml')
+    return config_path(kind, f'{name}.yaml')
 
 
 def _config_root() -> Path:
