@@ -14,6 +14,7 @@ from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments, output
 from .allan import ALLAN, TABLE, UNITS
 from .options import OptionSet
+from .parser import complain
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.calibration import Calibration
@@ -101,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
             held=_POSES.make(options),
         )
     for problem in calibration.problems:
-        output.complain(f'not characterised: {problem}')
+        complain(f'not characterised: {problem}')
     record = report.calibration_record(calibration)
     notes = [
         note

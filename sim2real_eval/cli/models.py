@@ -202,7 +202,9 @@ def _twin(label: str, names: Mapping[str, str], phrased: Collection[str] = ()) -
     from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
     from sim_sensors.sensor.catalogue import KINDS
 
-    models = {k: KINDS.get(k).load(name) for k, name in names.items() if name != REAL_SENSOR}
+    models: dict[str, Any] = {
+        k: KINDS.get(k).load(name) for k, name in names.items() if name != REAL_SENSOR
+    }
     phrases = [
         KINDS.get(k).phrase(name)
         for k, name in names.items()

@@ -97,7 +97,7 @@ def _combine(models: Entry, folder: Path) -> list[Twin]:
 
 
 def _make_twin(owner: Entry, label: str, entries: Mapping[str, Entry], folder: Path) -> Twin:
-    models = {
+    models: dict[str, Any] = {
         kind: read_model(KINDS.get(kind), entry, folder)
         for kind, entry in entries.items()
         if entry.value != REAL_SENSOR
