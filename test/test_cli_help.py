@@ -154,3 +154,17 @@ def test_version_names_what_shapes_results(capsys: Capture) -> None:
     assert outcome.status == 0
     names = [line.split()[0] for line in outcome.out.splitlines()]
     assert names[:3] == ['python', 'sim2real_sensors', 'numpy']
+
+
+def test_help_imports_at_most_twelve_modules_of_ours() -> None:
+    code = (
+        'import contextlib, sys\n'
+        'from sim2real_eval.cli.main import main\n'
+        'with contextlib.suppress(SystemExit): main(["--help"])\n'
+        'ours = [m for m in sys.modules if m.startswith(("sim_sensors", "sim2real_eval"))]\n'
+        'print(len(ours), file=sys.stderr)\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True, env=environment(), check=True
+    )
+    assert int(done.stderr) <= 12

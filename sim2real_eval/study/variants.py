@@ -146,7 +146,8 @@ def read_model(kind: type[P], entry: Entry, folder: Path) -> P:
     if 'base' in entry.value:
         base = _load_model(kind, entry.field('base'), folder)
         values = override(to_variant(base), values)
-    return from_variant(kind.models, values, entry.where, entry.key)
+    model: P = from_variant(kind.models, values, entry.where, entry.key)
+    return model
 
 
 def _load_model(kind: type[P], entry: Entry, folder: Path) -> P:
