@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything at once, with no input: a car drives, sensors measure it, the judge estimates.
+"""Demonstration without input: a car drives, sensors measure it, and the judge estimates.
 
 Examples
 --------
@@ -24,15 +24,15 @@ from sim2real_eval.ros_launch.arguments import (
     profile_file,
 )
 from sim2real_eval.ros_launch.nodes import (
-    ended_badly,
+    fail_on_error,
     include,
-    note_mounting,
-    note_noise_free,
+    set_noise_free_imu,
+    set_transforms_file,
     static_transform,
     trajectory_node,
     typed,
 )
-from sim2real_eval.ros_launch.sensors import Mounting
+from sim2real_eval.ros_launch.sensors import SensorTransform
 from sim_sensors.core.shipped import config_path
 
 SENSORS = ('imu_node', 'gps_node')
@@ -51,8 +51,8 @@ def generate_launch_description() -> LaunchDescription:
             *declare(navsat_params_file=profile_file(NAVSAT)),
             *declare('view', 'namespace', 'log_level', use_sim_time='true'),
             check_packages(),
-            note_mounting(),
-            note_noise_free(),
+            set_transforms_file(),
+            set_noise_free_imu(),
             include('sensors.launch.py', 'sensors_params_file'),
             # The sensors publish their transforms.
             include('judge.launch.py', 'judge_params_file', sensor_transforms='false'),
@@ -63,56 +63,56 @@ def generate_launch_description() -> LaunchDescription:
                         [*(f'ground_truth/odometry:{name}' for name in SENSORS), *PUBLISHED]
                     ),
                 },
-                on_exit=ended,
+                on_exit=on_motion_end,
             ),
             *viewers(),
         ]
     )
 
 
-def ended(event: ProcessExited, context: LaunchContext) -> list:
-    """With a viewer the picture stays until that is closed."""
-    return ended_badly(event, context) or [
-        Shutdown(reason='the motion has ended', condition=viewing('none'))
+def on_motion_end(event: ProcessExited, context: LaunchContext) -> list:
+    """End the launch after the motion; a viewer stays open until it is closed."""
+    return fail_on_error(event, context) or [
+        Shutdown(reason='the motion has ended', condition=has_view('none'))
     ]
 
 
-def viewing(view: str) -> IfCondition:
+def has_view(view: str) -> IfCondition:
     return IfCondition(EqualsSubstitution(LaunchConfiguration('view'), view))
 
 
 def viewers() -> list:
-    looking = UnlessCondition(EqualsSubstitution(LaunchConfiguration('view'), 'none'))
+    with_viewer = UnlessCondition(EqualsSubstitution(LaunchConfiguration('view'), 'none'))
     clock = {'use_sim_time': typed('use_sim_time', bool)}
     layouts = {name: str(config_path('layouts', name)) for name in LAYOUTS}
     return [
-        # Truth is in map and the estimate in odom; drawn over each other from a common start.
+        # The truth is in map and the estimate in odom; both are drawn from a common start.
         static_transform(
-            Mounting('odom', 'odom', (0.0, 0.0, 0.0)), parent='map', condition=looking
+            SensorTransform('odom', 'odom', (0.0, 0.0, 0.0)), parent='map', condition=with_viewer
         ),
         Node(
             package='rviz2',
             executable='rviz2',
             arguments=['-d', layouts['sim2real.rviz']],
             parameters=[clock],
-            condition=viewing('rviz'),
+            condition=has_view('rviz'),
             on_exit=[Shutdown(reason='rviz2 was closed')],
         ),
         Node(
             package='plotjuggler',
             executable='plotjuggler',
             arguments=['--layout', layouts['plotjuggler.xml']],
-            condition=viewing('plotjuggler'),
+            condition=has_view('plotjuggler'),
             on_exit=[Shutdown(reason='plotjuggler was closed')],
         ),
         Node(
             package='foxglove_bridge',
             executable='foxglove_bridge',
             parameters=[clock],
-            condition=viewing('foxglove'),
+            condition=has_view('foxglove'),
         ),
         LogInfo(
             msg=f'open ws://localhost:8765 in Foxglove and import {layouts["foxglove.json"]}',
-            condition=viewing('foxglove'),
+            condition=has_view('foxglove'),
         ),
     ]

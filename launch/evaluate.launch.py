@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real bags in, VEPD out: each is replayed beside simulated sensors, and both sides are judged.
+"""VEPD of real bags: each is replayed beside simulated sensors, and both sides are judged.
 
-Ends by itself, with exit status 1 when evaluation_node failed.
+The launch ends by itself, with exit status 1 if evaluation_node failed.
 
 Examples
 --------
@@ -48,35 +48,35 @@ def generate_launch_description() -> LaunchDescription:
             *declare(imu=ComparedSensors.declared()['imu'], judge='judge_node'),
             *declare('profile', judge_params_file='', navsat_params_file=''),
             *declare('case_file', 'overwrite', 'seed', 'repetitions'),
-            # None: as the recordings demand.
+            # Empty: derived from the recordings.
             *declare(match_rates='', start_heading='', off_ticks=''),
             *declare('adapt', 'component', 'topics', 'label', 'rate_factor'),
             *declare('params_file', 'namespace', 'log_level'),
-            OpaqueFunction(function=evaluation),
+            OpaqueFunction(function=start_evaluation),
         ]
     )
 
 
-def evaluation(context: LaunchContext) -> list:
-    def words(name: str) -> list[str]:
+def start_evaluation(context: LaunchContext) -> list:
+    def split_argument(name: str) -> list[str]:
         return shlex.split(LaunchConfiguration(name).perform(context))
 
     lists = {
-        'real': [path for word in words('real') for path in matches(word)],
-        'topics': words('topics'),
+        'real': [path for pattern in split_argument('real') for path in expand_pattern(pattern)],
+        'topics': split_argument('topics'),
     }
     parameters: dict[str, Any] = {
         **{name: typed(name, str) for name in TEXTS},
         **{name: typed(name, kind) for name, kind in NUMBERS.items()},
-        # What is given to the node does not follow from the recordings.
-        **{name: typed(name, bool) for name in SWITCHES if words(name)},
+        # A parameter that is set is not derived from the recordings.
+        **{name: typed(name, bool) for name in SWITCHES if split_argument(name)},
         'params_file': typed('judge_params_file', str),
         'scenario': typed('label', str),
-        # An empty list has no type; as a text, a folder called 12 stays one.
+        # An empty list has no type. As JSON text, a folder named 12 stays a text.
         **{
-            name: ParameterValue(TextSubstitution(text=json.dumps(value)), value_type=list[str])
-            for name, value in lists.items()
-            if value
+            name: ParameterValue(TextSubstitution(text=json.dumps(texts)), value_type=list[str])
+            for name, texts in lists.items()
+            if texts
         },
     }
     file = LaunchConfiguration('params_file').perform(context)
@@ -85,19 +85,20 @@ def evaluation(context: LaunchContext) -> list:
             'evaluation_node',
             clock=None,
             parameters=[parameters, *([file] if file else [])],
-            on_exit=ended,
-            # When interrupted it writes what is complete.
+            on_exit=on_end,
+            # After an interrupt, the node writes the complete recordings.
             sigterm_timeout='30',
         )
     ]
 
 
-def matches(pattern: str) -> list[str]:
-    # One that matches nothing stays, so that the node names it. Path.glob takes no absolute ones.
+def expand_pattern(pattern: str) -> list[str]:
+    # A pattern without a match stays, so that the node reports it. Path.glob takes no absolute
+    # patterns.
     return sorted(glob.glob(pattern)) or [pattern]  # noqa: PTH207
 
 
-def ended(event: ProcessExited, context: LaunchContext) -> list:
+def on_end(event: ProcessExited, context: LaunchContext) -> list:
     if event.returncode == 0 or context.is_shutdown:
         return [Shutdown(reason='the evaluation is done')]
     return [failure(f'evaluation_node ended with exit status {event.returncode}')]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one after another, each recorded: a motion, sensors that measure it, a judge beside them.
+"""Consecutive recorded runs of a motion, the sensors that measure it, and a judge.
 
-A run has the labels of `sim2real simulate --motion SCENARIO`, so it draws the same random numbers,
-and its bag is a recording for `sim2real judge` and `sim2real vepd --real`.
+A run has the labels of `sim2real simulate --motion SCENARIO`, so it draws the same random numbers.
+Its bag is a recording for `sim2real judge` and `sim2real vepd --real`.
 
 Examples
 --------
@@ -30,26 +30,31 @@ from sim2real_eval.ros_launch.arguments import (
     profile_file,
 )
 from sim2real_eval.ros_launch.nodes import (
-    Run,
-    Runs,
+    LaunchRun,
+    LaunchRuns,
     include,
-    note_mounting,
-    note_noise_free,
+    set_noise_free_imu,
+    set_transforms_file,
     trajectory_node,
     typed,
 )
-from sim2real_eval.ros_launch.sensors import miscount, profiles_file, published, space_of
+from sim2real_eval.ros_launch.sensors import (
+    find_missing_messages,
+    name_prefix,
+    read_published_count,
+    write_recorder_qos,
+)
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import run_label
-from sim_sensors.gps.gps import GpsModel
-from sim_sensors.imu.imu import ImuModel
+from sim_sensors.gps.gps import GPS
+from sim_sensors.imu.imu import IMU
 
 TRUTH = 'ground_truth/odometry'
-# What a recording is made of, to the last message: the default sensors of sensors.launch.py.
-SENSORS = {kind.node: kind.topic for kind in (ImuModel, GpsModel)}
+# Sensors of a recording, without a lost message: the default sensors of sensors.launch.py.
+SENSORS = {kind.node: kind.topic for kind in (IMU, GPS)}
 RECORDED = (TRUTH, *SENSORS.values())
-# What the judge said meanwhile.
-JUDGED = 'odometry/filtered'
+# Estimate of the judge.
+ESTIMATE = 'odometry/filtered'
 RECORDER = '/rosbag2_recorder'
 
 
@@ -64,49 +69,48 @@ def generate_launch_description() -> LaunchDescription:
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('namespace', 'log_level', use_sim_time='true'),
             check_packages(),
-            note_mounting(),
-            note_noise_free(),
-            OpaqueFunction(function=experiment),
+            set_transforms_file(),
+            set_noise_free_imu(),
+            OpaqueFunction(function=start_experiment),
         ]
     )
 
 
-def experiment(context: LaunchContext) -> list:
+def start_experiment(context: LaunchContext) -> list:
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
 
     first, runs = int(value('first_run')), int(value('runs'))
     folder = Path(value('out'), Path(value('gps')).stem)
-    # Of a class in a file, my_motion.py:MyMotion, the class.
+    # my_motion.py:MyMotion is labelled by the class.
     scenario = value('scenario').rpartition(':')[2].removeprefix('drive_')
     bags = {number: folder / f'{scenario}_{number}' for number in range(first, first + runs)}
     for bag in bags.values():
         if bag.exists():
             raise ParameterError('experiment', 'out', f'{bag} exists already; choose another')
     folder.mkdir(parents=True, exist_ok=True)
-    return Runs(
-        lambda number: run(bags[number], scenario, value('judge'), value('namespace')),
+    return LaunchRuns(
+        lambda number: describe_run(bags[number], scenario, value('judge'), value('namespace')),
         bags,
         float(value('settle')),
     ).actions()
 
 
-def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
-    """Return everything that makes one recording; it lasts as long as the motion."""
-    space = space_of(namespace)
-    topics = [space + topic for topic in RECORDED]
-    said = [*SENSORS.values(), *([] if judge == NO_JUDGE else [JUDGED])]
+def describe_run(bag: Path, scenario: str, judge: str, namespace: str) -> LaunchRun:
+    """Return the processes of one recording, which ends with the motion."""
+    prefix = name_prefix(namespace)
+    topics = [prefix + topic for topic in RECORDED]
+    outputs = [*SENSORS.values(), *([] if judge == NO_JUDGE else [ESTIMATE])]
     awaited = [
         *(f'{TRUTH}:{name}' for name in SENSORS),
-        *(f'{topic}:{RECORDER}' for topic in (TRUTH, *said)),
-        *said,
+        *(f'{topic}:{RECORDER}' for topic in (TRUTH, *outputs)),
+        *outputs,
     ]
     motion = trajectory_node(
         {
             'run': bag.name,
             'awaited': ' '.join(awaited),
-            # That the publisher knows its readers does not mean that these know it: on a busy
-            # machine they find it seconds later.
+            # A publisher may know its subscribers seconds before these know it.
             'delay': typed('delay', float),
         }
     )
@@ -115,11 +119,11 @@ def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
             *('ros2', 'bag', 'record', '--output', str(bag)),
             *('--storage', LaunchConfiguration('storage'), '--use-sim-time'),
             *('--disable-keyboard-controls', '--custom-data', f'scenario={scenario}'),
-            *('--qos-profile-overrides-path', str(profiles_file(topics))),
-            *('--topics', *topics, space + JUDGED, '/tf_static'),
+            *('--qos-profile-overrides-path', str(write_recorder_qos(topics))),
+            *('--topics', *topics, prefix + ESTIMATE, '/tf_static'),
         ],
         output='screen',
-        # What is still in its cache has to reach the disk.
+        # Time to write the cache to the disk.
         sigterm_timeout='30',
     )
     sensors = include(
@@ -128,38 +132,39 @@ def run(bag: Path, scenario: str, judge: str, namespace: str) -> Run:
         run=run_label('recording', 1, bag.name),
         lossless='true',
     )
-    judge_of_it = include(
+    judge_launch = include(
         'judge.launch.py',
         'judge_params_file',
-        # The sensors publish theirs.
+        # The sensors publish their transforms.
         sensor_transforms='false',
         condition=IfCondition(NotEqualsSubstitution(LaunchConfiguration('judge'), NO_JUDGE)),
     )
-    # The sensors hold back what more odometry could change, until they know that none is coming.
-    last = {
+    # The sensors hold back their last measurements until they know that no odometry follows.
+    finish_calls = {
         topic: ExecuteProcess(
-            cmd=['ros2', 'service', 'call', f'{space}{name}/finish', 'std_srvs/srv/Trigger'],
+            cmd=['ros2', 'service', 'call', f'{prefix}{name}/finish', 'std_srvs/srv/Trigger'],
             output='log',
         )
         for name, topic in SENSORS.items()
     }
 
-    def check(wrote: Callable[[ExecuteProcess], str]) -> str:
-        """Compare the bag with what was published."""
+    def check(output_of: Callable[[ExecuteProcess], str]) -> str:
+        """Compare the bag with the published messages."""
         expected = {}
-        for topic, process in {TRUTH: motion, **last}.items():
-            number = published(wrote(process))
+        for topic, process in {TRUTH: motion, **finish_calls}.items():
+            output = output_of(process)
+            number = read_published_count(output)
             if number is None:
-                return f'{bag}: nobody says how much there is of {topic}: {wrote(process).strip()}'
-            expected[space + topic] = number
-        problem = miscount(bag, expected)
+                return f'{bag}: the number of messages on {topic} is unknown: {output.strip()}'
+            expected[prefix + topic] = number
+        problem = find_missing_messages(bag, expected)
         return f'{problem}; try a longer delay or a smaller factor' if problem else ''
 
-    return Run(
+    return LaunchRun(
         motion,
-        # The recorder late: what is wrong with the others would leave it behind.
-        [LogInfo(msg=f'run {bag}'), sensors, judge_of_it, recorder, motion],
-        list(last.values()),
+        # The recorder starts late: it would outlive a failure of the actions before it.
+        [LogInfo(msg=f'run {bag}'), sensors, judge_launch, recorder, motion],
+        list(finish_calls.values()),
         recorder,
         check,
     )

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gazebo with a robot, its bridge, sensors that measure the robot, a judge and a recording.
+"""Gazebo with a robot, the bridge, sensors that measure the robot, a judge and a recording.
 
-Without a window; the launch ends with Gazebo. Fortress (`ign`) or Harmonic and later (`gz`).
+Gazebo is Fortress (`ign`), or Harmonic and later (`gz`), and runs without a window by default. The
+launch ends with it.
 
 Examples
 --------
@@ -31,8 +32,14 @@ from sim2real_eval.ros_launch.arguments import (
     declare,
     profile_file,
 )
-from sim2real_eval.ros_launch.nodes import PACKAGE, ended_badly, include, node, note_mounting
-from sim2real_eval.ros_launch.sensors import scratch_file
+from sim2real_eval.ros_launch.nodes import (
+    PACKAGE,
+    fail_on_error,
+    include,
+    node,
+    set_transforms_file,
+)
+from sim2real_eval.ros_launch.sensors import write_temporary_file
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter
 
@@ -48,10 +55,10 @@ def generate_launch_description() -> LaunchDescription:
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge=JUDGE_OR_NONE, judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),
-            *declare(out=Parameter('', '', 'Folder of the bag; none: nothing is recorded.')),
+            *declare(out=Parameter('', '', 'Folder of the bag. Empty: nothing is recorded.')),
             *declare('storage', 'namespace', 'log_level', use_sim_time='true'),
             check_packages(),
-            note_mounting(),
+            set_transforms_file(),
             include('sensors.launch.py', 'sensors_params_file'),
             # The sensors publish their transforms.
             include(
@@ -62,12 +69,12 @@ def generate_launch_description() -> LaunchDescription:
                     NotEqualsSubstitution(LaunchConfiguration('judge'), NO_JUDGE)
                 ),
             ),
-            OpaqueFunction(function=gazebo),
+            OpaqueFunction(function=start_gazebo),
         ]
     )
 
 
-def gazebo(context: LaunchContext) -> list:
+def start_gazebo(context: LaunchContext) -> list:
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
 
@@ -75,14 +82,14 @@ def gazebo(context: LaunchContext) -> list:
     if command is None:
         raise ParameterError('launch', 'world_file', 'Gazebo (gz or ign) is not installed')
     shipped = Path(get_package_share_directory(PACKAGE), 'gazebo_ws_plugins')
-    given = value('robot_file')
+    robot_file = value('robot_file')
     fortress = command[0] == 'ign'
-    world = value('world_file') or field(shipped, car=not given, fortress=fortress)
-    # Gazebo last of all: it takes longest to start.
+    world = value('world_file') or world_file(shipped, has_car=not robot_file, fortress=fortress)
+    # Gazebo starts last, since it takes longest.
     return [
         bridge(value('bridge_file') or str(shipped / 'config' / 'bridge.yaml')),
         *recorder(value('out'), value('storage')),
-        *robot(given, fortress=fortress),
+        *robot(robot_file, fortress=fortress),
         ExecuteProcess(
             cmd=[
                 *command,
@@ -92,13 +99,13 @@ def gazebo(context: LaunchContext) -> list:
             ],
             name='gazebo',
             output='screen',
-            on_exit=ended,
+            on_exit=on_gazebo_end,
         ),
     ]
 
 
-def ended(event: ProcessExited, context: LaunchContext) -> list:
-    return ended_badly(event, context) or [Shutdown(reason='Gazebo has ended')]
+def on_gazebo_end(event: ProcessExited, context: LaunchContext) -> list:
+    return fail_on_error(event, context) or [Shutdown(reason='Gazebo has ended')]
 
 
 def bridge(file: str) -> Node:
@@ -107,59 +114,59 @@ def bridge(file: str) -> Node:
         package='ros_gz_bridge',
         name='gazebo_bridge',
         parameters=[{'config_file': file}],
-        on_exit=ended_badly,
+        on_exit=fail_on_error,
     )
 
 
-def field(shipped: Path, *, car: bool, fortress: bool) -> str:
-    """Return the shipped world, or a copy where it must differ.
+def world_file(shipped: Path, *, has_car: bool, fortress: bool) -> str:
+    """Return the shipped world, or a copy without its car or for Fortress.
 
-    The topics of its car are those of a robot too.
+    A robot replaces the car, since both use the same topics.
     """
     world = shipped / 'worlds' / 'sim2real_field.sdf'
-    if car and not fortress:
+    if has_car and not fortress:
         return str(world)
     text = world.read_text('utf-8')
-    if not car:
+    if not has_car:
         text = re.sub('<model name="car">.*?</model>', '', text, flags=re.DOTALL)
-    return str(scratch_file(world.stem, '.sdf', of_fortress(text) if fortress else text))
+    return str(write_temporary_file(world.stem, '.sdf', of_fortress(text) if fortress else text))
 
 
 def of_fortress(text: str) -> str:
-    """Return SDF or URDF with the names of systems that all releases of Fortress know.
+    """Return SDF or URDF with system names that all releases of Fortress know.
 
-    Those of the later Gazebo it knows only since 6.18.
+    Only Fortress 6.18 and later know the names of newer Gazebo versions.
     """
     return text.replace('gz-sim-', 'ignition-gazebo-').replace('gz::sim', 'ignition::gazebo')
 
 
 def robot(file: str, *, fortress: bool) -> list[Node]:
-    """Return what puts a robot of URDF or SDF into the world."""
+    """Return the node that puts a robot of URDF or SDF into the world."""
     if not file:
         return []
     if fortress:
         path = Path(file)
         try:
-            given = path.read_text('utf-8')
+            original = path.read_text('utf-8')
         except UnicodeDecodeError:
             raise ParameterError('launch', 'robot_file', f'{file} is not UTF-8 text') from None
-        # A copy has other files beside it: only where it must be.
-        if (text := of_fortress(given)) != given:
-            file = str(scratch_file(path.stem, path.suffix, text))
+        # Relative paths break in a copy, so it is made only if necessary.
+        if (text := of_fortress(original)) != original:
+            file = str(write_temporary_file(path.stem, path.suffix, text))
     return [
         node(
             'create',
             package='ros_gz_sim',
             name='gazebo_robot',
-            # At rest on the ground; from above it would fall.
+            # The robot starts on the ground, at rest.
             arguments=['-file', file, '-z', '0'],
-            on_exit=ended_badly,
+            on_exit=fail_on_error,
         )
     ]
 
 
 def recorder(out: str, storage: str) -> list[ExecuteProcess]:
-    """Return what records all topics; it needs a while to write what it has."""
+    """Return the recorder of all topics, which needs time to write its cache."""
     if not out:
         return []
     return [

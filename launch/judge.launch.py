@@ -31,8 +31,8 @@ from sim2real_eval.ros_launch.arguments import (
     declare,
     profile_file,
 )
-from sim2real_eval.ros_launch.nodes import ended_badly, node, static_transform, typed
-from sim2real_eval.ros_launch.sensors import Mounting, transforms_file
+from sim2real_eval.ros_launch.nodes import fail_on_error, node, static_transform, typed
+from sim2real_eval.ros_launch.sensors import SensorTransform, write_transforms_file
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -50,38 +50,38 @@ def generate_launch_description() -> LaunchDescription:
             *declare('imu_x', 'imu_y', 'imu_z', 'imu_roll', 'imu_pitch', 'imu_yaw'),
             *declare('gps_x', 'gps_y', 'gps_z'),
             check_packages(),
-            OpaqueFunction(function=transforms),
-            *originals(),
-            stand_in(),
+            OpaqueFunction(function=publish_transforms),
+            *robot_localization_nodes(),
+            judge_node(),
         ]
     )
 
 
-def originals() -> list[Node]:
-    chosen = EqualsSubstitution(LaunchConfiguration('judge'), 'robot_localization')
+def robot_localization_nodes() -> list[Node]:
+    is_chosen = EqualsSubstitution(LaunchConfiguration('judge'), 'robot_localization')
     return [
         node(
             'ekf_node',
             package='robot_localization',
             name='ekf_filter_node',
-            condition=IfCondition(chosen),
+            condition=IfCondition(is_chosen),
             parameters=[LaunchConfiguration('params_file')],
-            on_exit=ended_badly,
+            on_exit=fail_on_error,
         ),
         node(
             'navsat_transform_node',
             package='robot_localization',
             name='navsat_transform_node',
-            condition=IfCondition(AndSubstitution(chosen, LaunchConfiguration('navsat'))),
+            condition=IfCondition(AndSubstitution(is_chosen, LaunchConfiguration('navsat'))),
             parameters=[LaunchConfiguration('navsat_params_file')],
-            # gps/fix, odometry/gps and odometry/filtered are its own names already.
+            # gps/fix, odometry/gps and odometry/filtered are its default names.
             remappings=[('imu', 'imu/data')],
-            on_exit=ended_badly,
+            on_exit=fail_on_error,
         ),
     ]
 
 
-def stand_in() -> Node:
+def judge_node() -> Node:
     navsat_file = IfElseSubstitution(
         LaunchConfiguration('navsat'), LaunchConfiguration('navsat_params_file'), ''
     )
@@ -98,20 +98,23 @@ def stand_in() -> Node:
             },
         ],
         remappings=[('imu', 'imu/data')],
-        on_exit=ended_badly,
+        on_exit=fail_on_error,
     )
 
 
-def transforms(context: LaunchContext) -> list[Node]:
-    """Tell TF where the sensors are, and judge_node in a file."""
-    given = context.launch_configurations
-    if given['sensor_transforms'] != 'true':
+def publish_transforms(context: LaunchContext) -> list[Node]:
+    """Publish the sensor transforms, and write them to a file for judge_node."""
+    arguments = context.launch_configurations
+    if arguments['sensor_transforms'] != 'true':
         return []
-    rpy = tuple(float(given[f'imu_{angle}']) for angle in ('roll', 'pitch', 'yaw'))
+    rpy = tuple(float(arguments[f'imu_{angle}']) for angle in ('roll', 'pitch', 'yaw'))
     imu, gps = (
-        tuple(float(given[f'{sensor}_{axis}']) for axis in 'xyz') for sensor in ('imu', 'gps')
+        tuple(float(arguments[f'{sensor}_{axis}']) for axis in 'xyz') for sensor in ('imu', 'gps')
     )
-    found = [Mounting('imu', 'imu_link', imu, rpy), Mounting('gps', 'gps_link', gps)]
-    if not given['static_transforms_file']:
-        given['static_transforms_file'] = str(transforms_file(found))
-    return [static_transform(mounting) for mounting in found]
+    sensor_transforms = [
+        SensorTransform('imu', 'imu_link', imu, rpy),
+        SensorTransform('gps', 'gps_link', gps),
+    ]
+    if not arguments['static_transforms_file']:
+        arguments['static_transforms_file'] = str(write_transforms_file(sensor_transforms))
+    return [static_transform(transform) for transform in sensor_transforms]

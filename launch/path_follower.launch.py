@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A robot of any simulator follows a path, and simulated sensors measure it.
 
-The simulator takes cmd_vel and publishes the true odometry. The controller sees that, or, as on a
-real robot, what a judge makes of the sensors.
+The simulator takes cmd_vel and publishes the true odometry. The controller gets that odometry, or,
+as on a real robot, the estimate of a judge.
 
 Examples
 --------
@@ -19,7 +19,7 @@ from launch.substitutions import EqualsSubstitution, IfElseSubstitution, LaunchC
 from launch_ros.actions import Node
 
 from sim2real_eval.ros_launch.arguments import NAVSAT, check_packages, declare, profile_file
-from sim2real_eval.ros_launch.nodes import ended_badly, include, node, note_mounting, typed
+from sim2real_eval.ros_launch.nodes import fail_on_error, include, node, set_transforms_file, typed
 from sim_sensors.core.parameters import Parameter
 
 
@@ -31,7 +31,7 @@ def generate_launch_description() -> LaunchDescription:
                 params_file=Parameter(
                     '',
                     '',
-                    'Parameter file of path_follower_node; it wins over the other arguments.',
+                    'Parameter file of path_follower_node; it overrides the other arguments.',
                 )
             ),
             *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file'),
@@ -40,26 +40,28 @@ def generate_launch_description() -> LaunchDescription:
             *declare(navsat_params_file=profile_file(NAVSAT)),
             *declare('namespace', 'use_sim_time', 'log_level'),
             check_packages(),
-            note_mounting(),
+            set_transforms_file(),
             include('sensors.launch.py', 'sensors_params_file'),
             # The sensors publish their transforms.
             include(
                 'judge.launch.py',
                 'judge_params_file',
                 sensor_transforms='false',
-                condition=IfCondition(judged()),
+                condition=IfCondition(uses_judge()),
             ),
-            OpaqueFunction(function=follower),
+            OpaqueFunction(function=start_follower),
         ]
     )
 
 
-def judged() -> EqualsSubstitution:
+def uses_judge() -> EqualsSubstitution:
     return EqualsSubstitution(LaunchConfiguration('feedback'), 'judge')
 
 
-def follower(context: LaunchContext) -> list[Node]:
-    heard = IfElseSubstitution(judged(), 'odometry/filtered', LaunchConfiguration('ground_truth'))
+def start_follower(context: LaunchContext) -> list[Node]:
+    odometry = IfElseSubstitution(
+        uses_judge(), 'odometry/filtered', LaunchConfiguration('ground_truth')
+    )
     file = LaunchConfiguration('params_file').perform(context)
     return [
         node(
@@ -73,7 +75,7 @@ def follower(context: LaunchContext) -> list[Node]:
                 },
                 *([file] if file else []),
             ],
-            remappings=[('ground_truth/odometry', heard)],
-            on_exit=ended_badly,
+            remappings=[('ground_truth/odometry', odometry)],
+            on_exit=fail_on_error,
         )
     ]

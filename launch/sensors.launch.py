@@ -18,7 +18,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 
 from sim2real_eval.ros_launch.arguments import check_packages, declare
-from sim2real_eval.ros_launch.nodes import ended_badly, node, static_transform
+from sim2real_eval.ros_launch.nodes import fail_on_error, node, static_transform
 from sim2real_eval.ros_launch.sensors import odometry_qos, of_models, world_configuration
 from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.shipped import config_path
@@ -43,22 +43,22 @@ def generate_launch_description() -> LaunchDescription:
                 'log_level',
             ),
             check_packages(),
-            OpaqueFunction(function=sensors),
+            OpaqueFunction(function=start_sensors),
         ]
     )
 
 
-def sensors(context: LaunchContext) -> list[Node]:
+def start_sensors(context: LaunchContext) -> list[Node]:
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
 
     names = [str(name) for name in parse_yaml(value('sensors'), 'sensors')]
-    # Before the node, which would be left alone by what is wrong here.
-    transforms = publishers(names, value) if value('sensor_transforms') == 'true' else []
+    # Evaluated before the node starts, which would outlive an error here.
+    transforms = transform_publishers(names, value) if value('sensor_transforms') == 'true' else []
     context.launch_configurations.update(world_configuration(value('world')))
     files = [str(config_path('ros', 'sensors.yaml'))]
-    if own := value('params_file'):
-        files.append(own)
+    if file := value('params_file'):
+        files.append(file)
     parameters: dict[str, Any] = {
         'sensors': ParameterValue(LaunchConfiguration('sensors'), value_type=list[str])
     }
@@ -69,14 +69,14 @@ def sensors(context: LaunchContext) -> list[Node]:
             'sensors_node',
             parameters=[*(ParameterFile(file, allow_substs=True) for file in files), parameters],
             remappings=[('ground_truth/odometry', LaunchConfiguration('ground_truth'))],
-            on_exit=ended_badly,
+            on_exit=fail_on_error,
         ),
         *transforms,
     ]
 
 
-def publishers(names: list[str], value: Callable[[str], str]) -> list[Node]:
-    """Say where the models are mounted; what they measure follows from the same numbers."""
+def transform_publishers(names: list[str], value: Callable[[str], str]) -> list[Node]:
+    """Return publishers of the transforms that follow from the mountings of the models."""
     present = {name.rpartition('/')[2] for name in names}
     models = {kind: value(kind) for kind in KINDS.names() if kind in present}
-    return [static_transform(mounting) for mounting in of_models(models)]
+    return [static_transform(transform) for transform in of_models(models)]

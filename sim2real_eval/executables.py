@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executables of the nodes, which say in one line what to do where ROS is not there."""
+"""Executables of the nodes, which report a missing ROS in one line."""
 
 from __future__ import annotations
 

@@ -1,44 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executables of the nodes, which say in one line what to do where ROS is not there.
+"""Executables of the nodes, which report a missing ROS in one line.
 
-A node's module imports rclpy and messages, so it cannot say so itself.
+The module of a node imports rclpy and messages, so it cannot report that itself.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
 from functools import partial
 
 
 def run_node(module: str, *arguments: str, name: str = '') -> int:
-    """Run the `main` of a node's module; return its exit status, 2 where ROS is missing.
+    """Run the `main` of a node's module; return its exit status, 2 if ROS is missing.
 
-    `arguments` are for `main`, such as the kind of sensor; `name` is that of the executable, by
-    default the last part of the module's.
+    `arguments` are for `main`, such as the kind of sensor. `name` is the executable in messages;
+    by default the last part of the module.
     """
     try:
-        return _run(module, arguments, name or module.split('.')[-1])
+        try:
+            main = importlib.import_module(module).main
+        except ModuleNotFoundError as error:
+            missing = (error.name or '').split('.')[0]
+            if missing in ('', 'sim2real_eval', 'sim_sensors', module.split('.')[0]):
+                raise
+            print(
+                f'{name or module.split(".")[-1]}: error: {missing} is not installed; source a '
+                "ROS 2 workspace, or install ROS 2 Jazzy's from PyPI: "
+                "pip install 'sim2real_sensors[ros]'",
+                file=sys.stderr,
+            )
+            return 2
+        return int(main(*arguments))
     except KeyboardInterrupt:
-        # Ctrl-C while libraries still load, or once more while the node ends.
+        # Ctrl-C while libraries are loaded, or a second time while the node ends.
         return 0
-
-
-def _run(module: str, arguments: Sequence[str], name: str) -> int:
-    try:
-        main = importlib.import_module(module).main
-    except ModuleNotFoundError as error:
-        missing = (error.name or '').split('.')[0]
-        if missing in ('', *(ours.split('.')[0] for ours in (module, __spec__.name))):
-            raise
-        print(
-            f'{name}: error: {missing} is not installed; source a ROS 2 '
-            "workspace, or install ROS 2 Jazzy's from PyPI: pip install 'sim2real_sensors[ros]'",
-            file=sys.stderr,
-        )
-        return 2
-    return int(main(*arguments))
 
 
 _SENSOR = 'sim_sensors.ros.sensor_node'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of fits share: candidates whose scores follow a known law instead of a judge's."""
+"""Helpers of tests of fits: candidates whose scores follow a known law instead of a judge's."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ import numpy as np
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.fitting.evaluations import Evaluations, RealRuns
-from sim2real_eval.study.fitting.fit import deal_folds
-from sim2real_eval.study.fitting.objective import METRICS
-from sim2real_eval.study.fitting.search import search
-from sim2real_eval.study.fitting.tuned import ParameterTarget, Tuned
-from sim2real_eval.study.fitting.validation import Identified, Validation, identify, validate
+from sim2real_eval.study.fitting.assessment import (
+    FitValidation,
+    ParameterEstimate,
+    estimate_parameters,
+    validate_fit,
+)
+from sim2real_eval.study.fitting.fit import CandidateScores, RealRuns
+from sim2real_eval.study.fitting.model_parameters import ModelParameter, ParameterTarget
+from sim2real_eval.study.fitting.surface import METRICS, search_surface
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.run_plan import Judging
+from sim2real_eval.study.search.validation import deal_folds
 
 Law = Callable[[np.ndarray], np.ndarray]
 SPREAD = 0.15
 
 
-def tuned(name: str, *, start: float, low: float = 0.01, high: float = 1.0) -> Tuned:
-    return Tuned((ParameterTarget('gps', ('noise', name)),), low, high, True, 'm', start)
+def gps_noise(name: str, *, start: float, low: float = 0.01, high: float = 1.0) -> ModelParameter:
+    return ModelParameter((ParameterTarget('gps', ('noise', name)),), low, high, True, 'm', start)
 
 
-class DrawnEvaluations(Evaluations):
+class DrawnScores(CandidateScores):
     """Candidates with RMSE = law(parameters) times a lognormal factor, one per run and draw.
 
     The factors are those of all candidates, as with common random numbers. The entropy falls with
@@ -38,7 +42,7 @@ class DrawnEvaluations(Evaluations):
         self,
         law: Law,
         truth: Sequence[float],
-        parameters: tuple[Tuned, ...],
+        parameters: tuple[ModelParameter, ...],
         *,
         recordings: int,
         repetitions: int,
@@ -54,18 +58,15 @@ class DrawnEvaluations(Evaluations):
         options = Judging(JudgeSetup.load('clean'), StudyOptions(repetitions=repetitions))
         super().__init__(real, Twin('drawn', None, None), parameters, options)
 
-    def tasks(self, candidates: int) -> int:
-        return candidates
-
     def twin(self, values: np.ndarray) -> Twin:
         return Twin('drawn', None, None)
 
-    def _judge(self, twins: Sequence[Twin], values: np.ndarray, progress: object) -> None:
-        self.values = np.concatenate([self.values, values])
-        units = [[t.coordinate(v) for t, v in zip(self.tuned, row, strict=True)] for row in values]
-        self.units = np.concatenate([self.units, np.array(units)])
-        self.tells = np.ones(len(self.values), dtype=bool)
-        self.scores = np.concatenate([self.scores, _scores(self._law(values), self._factors)])
+    def begin(self, coordinates: np.ndarray) -> None:
+        super().begin(coordinates)
+        self.is_informative[:] = True
+
+    def _judge(self, twins: Sequence[Twin], values: np.ndarray) -> None:
+        self.extend(values, _scores(self._law(values), self._factors))
 
 
 def _scores(sigma: np.ndarray, factors: np.ndarray) -> np.ndarray:
@@ -77,7 +78,7 @@ def _scores(sigma: np.ndarray, factors: np.ndarray) -> np.ndarray:
 def drawn_fit(
     law: Law,
     truth: Sequence[float],
-    parameters: tuple[Tuned, ...],
+    parameters: tuple[ModelParameter, ...],
     *,
     recordings: int = 10,
     repetitions: int = 2,
@@ -85,30 +86,29 @@ def drawn_fit(
     budget: int = 20,
     seed: int = 0,
     resamples: int = 1000,
-) -> tuple[Validation, tuple[Identified, ...]]:
+) -> tuple[FitValidation, tuple[ParameterEstimate, ...]]:
     """Fit to drawn runs; the truth is `law(truth)`."""
-    evaluations = DrawnEvaluations(
+    candidates = DrawnScores(
         law, truth, parameters, recordings=recordings, repetitions=repetitions, seed=seed
     )
-    real = evaluations.real
-    objective = METRICS['vepd']
-    held = deal_folds(real.scenarios, folds, 0)
-    everything = np.arange(recordings)
-    surface, error = search(
-        evaluations,
-        objective,
-        [everything, *(np.setdiff1d(everything, one) for one in held)],
+    real = candidates.real
+    folds_held_out = deal_folds(real.scenarios, folds, 0)
+    all_recordings = np.arange(recordings)
+    surface, error = search_surface(
+        candidates,
+        METRICS['vepd'],
+        [all_recordings, *(np.setdiff1d(all_recordings, held) for held in folds_held_out)],
         budget=budget,
     )
-    validation = validate(
-        evaluations, 'vepd', held, options=UncertaintyOptions(resamples=resamples)
+    validation = validate_fit(
+        candidates, 'vepd', folds_held_out, options=UncertaintyOptions(resamples=resamples)
     )
-    found = identify(
+    estimates = estimate_parameters(
         surface,
         parameters,
-        evaluations.units[validation.fitted],
+        candidates.coordinates[validation.fitted],
         real.scenarios,
         repetitions=repetitions,
         error=error,
     )
-    return validation, found
+    return validation, estimates

@@ -33,8 +33,8 @@ from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.poses import read_trajectory
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import study_report
-from sim2real_eval.study.gate import GatedResult, judge_result
-from sim2real_eval.study.gate import GateOptions
+from sim2real_eval.study.gate.result import GatedResult, judge_result
+from sim2real_eval.study.gate.verdict import GateOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors import motion_of
@@ -49,12 +49,11 @@ from sim_sensors.core.measurements import (
 from sim_sensors.core.shipped import config_path
 from sim_sensors.live import LiveOdometry, LiveSensor
 from sim_sensors.motion.waypoints import read_waypoints
-from sim_sensors.sensor.catalogue import KINDS, kinds
-from sim_sensors.sensor.sensor import SensorModel
+from sim_sensors.sensor.catalogue import KINDS, SensorKind, kinds
 from sim_sensors.world.world import load_world
 
 TAKEN = ('/imu/data', '/gps/fix', '/pose', '/cmd_vel')
-"""What a live judge takes: measurements, and poses and commands that anybody may send."""
+"""Topics that a live judge subscribes to: measurements, poses and commands."""
 TRUTH = '/ground_truth/odometry'
 
 
@@ -133,7 +132,7 @@ def targets(folder: Path) -> list[Target]:
         Target('estimator', files['estimator.yaml'], RosStack.from_file),
         Target('signals', files['signals.csv'], read_signals),
         Target('series', [folder / 'series.csv'], read_series),
-        Target('result', [study_record(folder)], told),
+        Target('result', [study_record(folder)], gate_and_report),
         Target(
             'message to a judge',
             [wired[topic] for topic in TAKEN],
@@ -159,7 +158,7 @@ def judged(path: Path) -> None:
     run_judge(recording)
 
 
-def measured(kind: type[SensorModel[Any]], path: Path, motion: Any) -> None:
+def measured(kind: SensorKind[Any, Any], path: Path, motion: Any) -> None:
     """Load a model and measure with it: what is accepted has to give finite numbers."""
     model = kind.load(path)
     if getattr(model, 'rate', 1.0) > 2000.0:
@@ -167,10 +166,10 @@ def measured(kind: type[SensorModel[Any]], path: Path, motion: Any) -> None:
     world = 'tag_ring' if kind.name == 'vision' else 'default'
     sees = kind.name in ('mag', 'camera', 'vision')
     surroundings = {'world': load_world(world)} if sees else {}
-    found = kind.simulate(model, motion, seed=1, run='1', **surroundings)
-    if isinstance(found, MessageArray):
-        for field in dataclasses.fields(found):
-            values = getattr(found, field.name)
+    messages = kind.simulate(model, motion, seed=1, run='1', **surroundings)
+    if isinstance(messages, MessageArray):
+        for field in dataclasses.fields(messages):
+            values = getattr(messages, field.name)
             if isinstance(values, np.ndarray) and values.dtype.kind == 'f':
                 assert not np.isinf(values).any(), f'{field.name} is infinite'
 
@@ -189,7 +188,7 @@ def study_record(folder: Path) -> Path:
     return out / 'study.json'
 
 
-def told(path: Path) -> None:
+def gate_and_report(path: Path) -> None:
     """Read the record of a study, hold it against a limit, and make its page."""
     judge_result(GatedResult.read(path), GateOptions(max_vepd=0.5))
     study_report(StudyOutcome.read(path), path.parent)
@@ -197,12 +196,12 @@ def told(path: Path) -> None:
 
 def serialised(recording: Recording, folder: Path) -> dict[str, Path]:
     """Write a message of each kind that nodes take, as it comes over the wire, by its topic."""
-    found = {}
+    files = {}
     for topic in (*TAKEN, TRUTH):
         array = recording.messages[topic]
-        found[topic] = folder / f'{topic.strip("/").replace("/", "_")}.cdr'
-        found[topic].write_bytes(encode(wire_type(array), array.take([1]), topic)[0])
-    return found
+        files[topic] = folder / f'{topic.strip("/").replace("/", "_")}.cdr'
+        files[topic].write_bytes(encode(wire_type(array), array.take([1]), topic)[0])
+    return files
 
 
 def wire_type(array: MessageArray) -> MessageType:
@@ -218,7 +217,7 @@ def received(path: Path, kind: MessageType, now_ns: int) -> MessageArray:
     return array
 
 
-def taken(live: LiveJudge, topic: str, array: MessageArray, now_ns: int) -> None:
+def send_message(live: LiveJudge, topic: str, array: MessageArray, now_ns: int) -> None:
     """Let a judge have a message, as its node does."""
     if isinstance(array, FixArray):
         live.receive_fix(array)
@@ -243,11 +242,11 @@ def heard(path: Path, recording: Recording, judge: LiveJudge) -> None:
             array = recording.messages[name]
             now_ns = int(recording.messages[TAKEN[0]].stamp_ns[number])
             if (array.stamp_ns == now_ns).any():
-                taken(judge, name, array.take(array.stamp_ns == now_ns), now_ns)
+                send_message(judge, name, array.take(array.stamp_ns == now_ns), now_ns)
         if number == 6:
             try:
                 kind = wire_type(recording.messages[topic])
-                taken(judge, topic, received(path, kind, now_ns), now_ns)
+                send_message(judge, topic, received(path, kind, now_ns), now_ns)
             except Sim2RealError as error:
                 refused = error
         judge.navsat_tick()
@@ -274,7 +273,7 @@ def sensed(path: Path, truth: OdometryArray) -> None:
             except Sim2RealError as error:
                 refused = error
         for stamp_ns, measured in sensor.measure():
-            found = measured.messages(stamp_ns, 'imu_link')
-            assert np.isfinite(found.linear_acceleration).all()
+            messages = measured.messages(stamp_ns, 'imu_link')
+            assert np.isfinite(messages.linear_acceleration).all()
     if refused is not None:
         raise refused

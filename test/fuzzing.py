@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes inputs at random and holds every reader to its promise; `make fuzz` runs it for a time.
+"""Fuzzing of every reader with randomly changed inputs; `make fuzz` runs it for a time.
 
-A reader may take what it is given, or refuse it with a `Sim2RealError` of one printable line. It
-may not raise anything else, warn, or take longer than 10 s of processor time, which other load on
-the machine does not use up; nor may the process grow by 1 GB. What breaks that is kept in the
-folder `fuzz_found/`.
+A reader may accept its input, or refuse it with a `Sim2RealError` of one printable line. It may
+not raise another exception, warn, or take longer than 10 s of processor time. The process may not
+grow by 1 GB. Inputs that break a rule are saved in the folder `fuzz_found/`.
 
     python test/fuzzing.py --seconds 60 --seed 1
 """
@@ -64,8 +63,8 @@ def changed(data: bytes, rng: random.Random) -> bytes:
                 data = data[:at] + rng.choice(_WORDS) + data[at:]
             case 3:
                 lines = data.split(b'\n')
-                one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-                lines.insert(one, lines[other])
+                first_line, second_line = rng.randrange(len(lines)), rng.randrange(len(lines))
+                lines.insert(first_line, lines[second_line])
                 data = b'\n'.join(lines)
             case 4:
                 lines = data.split(b'\n')
@@ -103,7 +102,7 @@ def run(target: Target, rng: random.Random, scratch: Path) -> tuple[str, Path]:
     place = scratch / seed.name
     if seed.is_dir():
         shutil.copytree(seed, place)
-        file = rng.choice([one for one in sorted(place.rglob('*')) if one.is_file()])
+        file = rng.choice([path for path in sorted(place.rglob('*')) if path.is_file()])
         file.write_bytes(changed(file.read_bytes(), rng))
     else:
         place.write_bytes(changed(seed.read_bytes(), rng))
@@ -140,7 +139,7 @@ def fuzz(
     seconds: float,
     seed: int,
     keep: Path | None = None,
-    progress: Callable[[str], None] = lambda told: None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> tuple[Counter[str], list[str]]:
     """Change inputs for a time; return how many of each kind, and what was wrong, each once.
 
@@ -150,19 +149,19 @@ def fuzz(
     counts, problems = Counter[str](), dict[str, str]()
     before = signal.signal(signal.SIGVTALRM, _on_alarm)
     try:
-        with prepared() as known:
-            for one in known:
-                # What is compiled and imported at the first call is no reader's time.
-                one.read(one.seeds[0])
-            shown = time.monotonic()
-            deadline = shown + seconds
+        with prepared() as targets:
+            for target_state in targets:
+                # The first call compiles and imports, so it is not timed.
+                target_state.read(target_state.seeds[0])
+            last_report = time.monotonic()
+            deadline = last_report + seconds
             # A sequence for each: which comes next depends on time.
-            rngs = {one.name: random.Random(f'{seed} {one.name}') for one in known}
-            spent = dict.fromkeys([one.name for one in known], 0.0)
-            parent = known[0].seeds[0].parent
+            rngs = {target.name: random.Random(f'{seed} {target.name}') for target in targets}
+            spent = dict.fromkeys([one.name for one in targets], 0.0)
+            parent = targets[0].seeds[0].parent
             while (began := time.monotonic()) < deadline:
                 # All have the same time: what is read fast is changed more often.
-                target = min(known, key=lambda one: spent[one.name])
+                target = min(targets, key=lambda candidate: spent[candidate.name])
                 with tempfile.TemporaryDirectory(dir=parent) as scratch:
                     problem, place = run(target, rngs[target.name], Path(scratch))
                     counts[target.name] += 1
@@ -177,8 +176,8 @@ def fuzz(
                             _keep(place, keep / mark)
                 ended = time.monotonic()
                 spent[target.name] += ended - began
-                if ended > shown + _HEARTBEAT_S:
-                    shown = ended
+                if ended > last_report + _HEARTBEAT_S:
+                    last_report = ended
                     progress(
                         f'{sum(counts.values()):,} cases, {len(problems)} defects, '
                         f'{max(deadline - ended, 0.0):.0f} s to go'
@@ -206,7 +205,7 @@ def main() -> int:
         options.seconds,
         options.seed,
         Path('fuzz_found'),
-        lambda told: print(told, file=sys.stderr, flush=True),
+        lambda text: print(text, file=sys.stderr, flush=True),
     )
     for problem in problems:
         print(f'{problem}\n')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of GPS models share: receivers at rest, and many of them."""
+"""Receivers at rest, shared by the tests of GPS models."""
 
 from __future__ import annotations
 

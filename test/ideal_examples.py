@@ -80,7 +80,9 @@ def noise_free_imu(motion: Motion, rate: float = 1000.0, **placed: object) -> Im
 
 def simulated(recording: Recording, **models: object) -> Recording:
     """Return the twin of a recording with models of sensors."""
-    own = {'gps': None, 'imu': None, **models}
-    others = {name: one for name, one in own.items() if name not in ('gps', 'imu')}
-    twin = Twin('own', own['gps'], own['imu'], others)  # type: ignore[arg-type]
+    all_models = {'gps': None, 'imu': None, **models}
+    other_models = {
+        name: model for name, model in all_models.items() if name not in ('gps', 'imu')
+    }
+    twin = Twin('own', all_models['gps'], all_models['imu'], other_models)  # type: ignore[arg-type]
     return TwinMaker(recording, seed=3, world=load_world('dipole_room')).make(twin)

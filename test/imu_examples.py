@@ -44,7 +44,7 @@ def many(model, truth, runs):
 
 
 def bound(n):
-    """Of the deviation of n independent normals, relative."""
+    """Return the relative standard error of the deviation of n independent normals."""
     return SIGMAS * math.sqrt(0.5 / n)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the inertial judges share: measurements of a motion with noise as stated."""
+"""Helpers of the tests of the inertial judges: measurements of a motion with noise as stated."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def measured(
 ) -> tuple[InertialInputs, FloatArray, FloatArray]:
     """Return inputs, and the biases of gyroscope and accelerometer at the IMU's stamps.
 
-    Without `rng` there is no noise but the given biases; with it, noise and walks as stated.
+    If `rng` is None, there is no noise but the given biases; with it, noise and walks as stated.
     """
     imu_ns, fix_ns = stamps(rate, motion.end), stamps(fix_rate, motion.end)
     n, m = len(imu_ns), len(fix_ns)

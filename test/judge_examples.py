@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the judge share: parameter files, simple recordings, traces, oracles."""
+"""Helpers of the tests of the judge: parameter files, simple recordings, traces, oracles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 import yaml
 
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
-from sim2real_eval.judge.robot_localization.state import Dynamics, N, padded
+from sim2real_eval.judge.robot_localization.filter import build_dynamics
+from sim2real_eval.judge.robot_localization.state import Dynamics, N
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import (
     FixArray,
@@ -64,22 +65,8 @@ def navsat_config(folder: Path, **parameters: Any) -> NavsatConfig:
     return NavsatConfig.from_file(path)
 
 
-def dynamics(
-    Q: np.ndarray | None = None,
-    *,
-    dynamic: bool = False,
-    control_mask: np.ndarray | None = None,
-    control_limits: np.ndarray | None = None,
-    control_timeout_ns: int = 0,
-) -> Dynamics:
-    return Dynamics(
-        padded(np.zeros((N, N)) if Q is None else Q),
-        dynamic,
-        np.zeros(6) if control_mask is None else control_mask,
-        np.zeros((4, 6)) if control_limits is None else control_limits,
-        control_timeout_ns,
-        None,
-    )
+def dynamics(Q: np.ndarray | None = None, **settings: Any) -> Dynamics:
+    return build_dynamics(np.zeros((N, N)) if Q is None else Q, **settings)
 
 
 def stamps(rate: float, duration: float, start_ns: int = START_NS) -> np.ndarray:

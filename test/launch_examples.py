@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What launch files say, read without ROS; and what they do, with it."""
+"""Content of the launch files, read without ROS; and what they do, with it."""
 
 from __future__ import annotations
 
@@ -34,46 +34,23 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 def declared(file: str) -> list[str]:
     """Names in the order of their declaration."""
-    found: list[str] = []
+    names: list[str] = []
     for call in calls(tree(file), 'declare'):
-        found += [ast.literal_eval(word) for word in call.args]
-        found += [word.arg for word in call.keywords if word.arg]
-    return found
-
-
-def mentioned(file: str) -> set[str]:
-    """Texts that are not just names in a declaration."""
-    module = tree(file)
-    declarations = {id(word) for call in calls(module, 'declare') for word in call.args}
-    return {
-        node.value
-        for node in ast.walk(module)
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and id(node) not in declarations
-    }
-
-
-def used(file: str) -> set[str]:
-    """Arguments that are named where their values are taken."""
-    takers = calls(tree(file), 'LaunchConfiguration', 'typed', 'boolean', 'value', 'words')
-    return {
-        call.args[0].value
-        for call in takers
-        if isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
-    }
+        names += [ast.literal_eval(word) for word in call.args]
+        names += [word.arg for word in call.keywords if word.arg]
+    return names
 
 
 def executables(module: ast.Module) -> set[tuple[str, str]]:
     """Package and executable of every node."""
-    found = set()
+    nodes = set()
     for call in calls(module, 'node', 'Node'):
         package = keyword(call, 'package')
         name = call.args[0] if call.args else keyword(call, 'executable')
         if isinstance(name, ast.Constant):
             owner = package.value if isinstance(package, ast.Constant) else 'sim2real_sensors'
-            found.add((owner, name.value))
-    return found
+            nodes.add((owner, name.value))
+    return nodes
 
 
 @dataclasses.dataclass
@@ -88,7 +65,7 @@ class Started:
 
     @property
     def own(self) -> dict[str, Any]:
-        """Those of a process that is one node."""
+        """Parameters of a process with one node."""
         return {key: value for node in self.parameters.values() for key, value in node.items()}
 
 
@@ -102,28 +79,28 @@ def description(file: str) -> Any:
     return module.generate_launch_description()
 
 
-def started(file: str, *, found: list[Started] | None = None, **arguments: str) -> list[Started]:
-    """What a launch file starts at once, with everything but the starting done for real.
+def started(file: str, *, into: list[Started] | None = None, **arguments: str) -> list[Started]:
+    """Processes that a launch file starts at once; all but the start itself is real.
 
-    `found` has what was started up to an error.
+    `into` collects the processes up to an error.
     """
     from launch import LaunchContext
 
     context = LaunchContext()
     context.launch_configurations.update(arguments)
-    found = [] if found is None else found
-    _visit(description(file), context, found)
-    return found
+    processes = [] if into is None else into
+    _visit(description(file), context, processes)
+    return processes
 
 
-def _visit(entity: Any, context: Any, found: list[Started]) -> None:
+def _visit(entity: Any, context: Any, processes: list[Started]) -> None:
     from launch.actions import ExecuteProcess
     from launch.utilities import perform_substitutions
     from launch_ros.actions import Node
 
     if not isinstance(entity, ExecuteProcess):
         for inner in entity.visit(context) or []:
-            _visit(inner, context, found)
+            _visit(inner, context, processes)
         return
     if entity.condition is not None and not entity.condition.evaluate(context):
         return
@@ -142,4 +119,4 @@ def _visit(entity: Any, context: Any, found: list[Started]) -> None:
         if flag == '--params-file':
             for node, content in yaml.safe_load(Path(file).read_text(encoding='utf-8')).items():
                 parameters.setdefault(node, {}).update(content['ros__parameters'])
-    found.append(Started(package, executable, words, parameters))
+    processes.append(Started(package, executable, words, parameters))

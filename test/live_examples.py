@@ -63,7 +63,7 @@ def curve(seconds: float = 4.0, transforms: tuple[StaticTransform, ...] = MOUNTE
 
 def everything(folder: Path, **more: object) -> FilterConfig:
     """Wheel speed, fixes through navsat_transform, attitude, rates, acceleration, commands."""
-    given = {'odom1_pose_rejection_threshold': 3.0, **more}
+    parameters = {'odom1_pose_rejection_threshold': 3.0, **more}
     return filter_config(
         folder,
         frequency=35.0,
@@ -78,13 +78,13 @@ def everything(folder: Path, **more: object) -> FilterConfig:
         acceleration_gains=[1.0] * 6,
         control_config=[True, False, False, False, False, True],
         control_timeout=0.5,
-        **given,
+        **parameters,
     )
 
 
 @dataclasses.dataclass
 class Published:
-    """What a live judge published, in order."""
+    """Messages of a live judge, in order."""
 
     filtered: list[OdometryArray] = dataclasses.field(default_factory=list)
     gps: list[OdometryArray] = dataclasses.field(default_factory=list)

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.checks import check_messages
-from sim2real_eval.recording.corrections import CORRECTIONS, corrected
+from sim2real_eval.recording.corrections import CORRECTIONS, correct_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
@@ -32,8 +32,8 @@ def good(number: int = 1, motion: str = 'figure_eight', gps: str = 'zed_f9p_rtk'
     sensors, run = Twin('own', load_gps(gps), imu), f'good_{number}'
     size = {'speed': 4.0, 'heading': 0.5, 'rest_time': 1.0}
     size |= {'length': 60.0, 'width': 30.0} if motion == 'figure_eight' else {}
-    given = {} if motion in ('swaying', 'standstill') else size
-    driven = motion_of(motion, seed=1, run=run, duration=40.0, parameters=given)
+    parameters = {} if motion in ('swaying', 'standstill') else size
+    driven = motion_of(motion, seed=1, run=run, duration=40.0, parameters=parameters)
     return synthetic_recording(driven, sensors, seed=1, run=run, scenario=motion)
 
 
@@ -58,8 +58,8 @@ def scaled(role: str, field: str, factor: float) -> Change:
     return altered(role, **{field: lambda values: values * factor})
 
 
-def turned(roll: float, pitch: float, yaw: float) -> Change:
-    """Mount the IMU so, without a word in its frame."""
+def rotated_imu(roll: float, pitch: float, yaw: float) -> Change:
+    """Rotate the IMU by roll, pitch and yaw, deg, without a transform that states it."""
 
     def change(recording: Recording) -> Recording:
         imu, turn = recording.imu, Rotation.from_euler('xyz', (roll, pitch, yaw), degrees=True)
@@ -79,8 +79,8 @@ def late(role: str, seconds: float) -> Change:
     return altered(role, stamp_ns=lambda t: t + shift, arrival_ns=lambda t: t + shift)
 
 
-def kept(role: str, choose: Callable[[np.ndarray], np.ndarray]) -> Change:
-    """Keep the messages at some times, s since the first."""
+def selected_messages(role: str, choose: Callable[[np.ndarray], np.ndarray]) -> Change:
+    """Keep the messages whose times, s since the first, are selected."""
 
     def change(recording: Recording) -> Recording:
         array = recording.require(role)
@@ -91,29 +91,31 @@ def kept(role: str, choose: Callable[[np.ndarray], np.ndarray]) -> Change:
 
 
 def with_ideal_imu(choose: Callable[[np.ndarray], np.ndarray]) -> Change:
-    """Return what adds a noise-free IMU with the messages of the IMU that are chosen by time."""
+    """Add a noise-free IMU with the IMU messages whose times are selected."""
 
     def change(recording: Recording) -> Recording:
-        return recording.with_messages('ideal_imu', kept('imu', choose)(recording).imu)
+        return recording.with_messages(
+            'ideal_imu', selected_messages('imu', choose)(recording).imu
+        )
 
     return change
 
 
-def every(step: int) -> Callable[[np.ndarray], np.ndarray]:
+def every_nth(step: int) -> Callable[[np.ndarray], np.ndarray]:
     return lambda time: np.arange(len(time)) % step == 0
 
 
 def correction(role: str, **values: object) -> Change:
-    """Apply a correction to what needs none, without a word: the inverse fault."""
+    """Apply a correction to a good recording without noting it: the inverse fault."""
 
     def change(recording: Recording) -> Recording:
-        wrong = corrected(recording, {role: CORRECTIONS[role](**values)})
+        wrong = correct_recording(recording, {role: CORRECTIONS[role](**values)})
         return dataclasses.replace(wrong, corrections={})
 
     return change
 
 
-def held(role: str, *fields: str) -> Change:
+def frozen_fields(role: str, *fields: str) -> Change:
     """Repeat one measurement from 10 to 16 s."""
 
     def hold(values: np.ndarray) -> np.ndarray:
@@ -175,8 +177,8 @@ def of_camera(recording: Recording) -> Recording:
     turn = axes * Rotation.from_quat(truth.orientation) * axes.inv()
     fields = ('position', 'linear_velocity', 'angular_velocity')
     vectors = {name: axes.apply(getattr(truth, name)) for name in fields}
-    made = dataclasses.replace(truth, orientation=turn.as_quat(), **vectors)
-    return recording.with_messages('truth', made)
+    rotated_truth = dataclasses.replace(truth, orientation=turn.as_quat(), **vectors)
+    return recording.with_messages('truth', rotated_truth)
 
 
 def of_status(share: float) -> Change:
@@ -221,12 +223,12 @@ FAULTS: dict[str, tuple[str, Change]] = {
     ),
     'accelerometer 20 % off': ('gravity_scale_large', scaled('imu', 'linear_acceleration', 1.2)),
     'accelerometer reversed': ('force_reversed', scaled('imu', 'linear_acceleration', -1.0)),
-    'on its side': ('imu_tilted_large', turned(90.0, 0.0, 0.0)),
-    'on its nose': ('imu_tilted_large', turned(0.0, 90.0, 0.0)),
-    'upside down': ('imu_tilted_large', turned(180.0, 0.0, 0.0)),
-    'tilted by 12 degrees': ('imu_tilted', turned(0.0, 12.0, 0.0)),
-    'turned by 90 degrees': ('imu_yaw_large', turned(0.0, 0.0, 90.0)),
-    'turned by 180 degrees': ('imu_yaw_large', turned(0.0, 0.0, 180.0)),
+    'on its side': ('imu_tilted_large', rotated_imu(90.0, 0.0, 0.0)),
+    'on its nose': ('imu_tilted_large', rotated_imu(0.0, 90.0, 0.0)),
+    'upside down': ('imu_tilted_large', rotated_imu(180.0, 0.0, 0.0)),
+    'tilted by 12 degrees': ('imu_tilted', rotated_imu(0.0, 12.0, 0.0)),
+    'turned by 90 degrees': ('imu_yaw_large', rotated_imu(0.0, 0.0, 90.0)),
+    'turned by 180 degrees': ('imu_yaw_large', rotated_imu(0.0, 0.0, 180.0)),
     'rates in deg/s': ('rate_unit', correction('imu', rate_scale=57.29578)),
     'rates reversed': ('rate_reversed', scaled('imu', 'angular_velocity', -1.0)),
     'rates 30 % off': ('rate_scale_large', scaled('imu', 'angular_velocity', 1.3)),
@@ -235,17 +237,17 @@ FAULTS: dict[str, tuple[str, Change]] = {
     ),
     'IMU late': ('imu_late_large', late('imu', 0.4)),
     'IMU early': ('imu_late_large', late('imu', -0.4)),
-    'IMU slow': ('slow', kept('imu', every(10))),
-    'IMU gap': ('gap_large', kept('imu', lambda t: (t < 12.0) | (t > 14.0))),
-    'noise-free IMU slow': ('slow', with_ideal_imu(every(2))),
+    'IMU slow': ('slow', selected_messages('imu', every_nth(10))),
+    'IMU gap': ('gap_large', selected_messages('imu', lambda t: (t < 12.0) | (t > 14.0))),
+    'noise-free IMU slow': ('slow', with_ideal_imu(every_nth(2))),
     'noise-free IMU gap': ('noise_free_gap', with_ideal_imu(lambda t: (t < 12.0) | (t > 12.3))),
-    'IMU frozen': ('frozen', held('imu', 'angular_velocity', 'linear_acceleration')),
+    'IMU frozen': ('frozen', frozen_fields('imu', 'angular_velocity', 'linear_acceleration')),
     'IMU saturated': ('saturated', altered('imu', angular_velocity=clipped)),
     'IMU without orientation': (
         'no_orientation', altered('imu', orientation_covariance=lambda c: c * 0.0 - 1.0)
     ),
     'stamps in bursts': ('uneven_stamps', altered('imu', stamp_ns=in_bursts)),
-    'stamps out of order': ('stamp_back', reread('imu', stamp_ns=swapped_stamps)),
+    'stamps out of order': ('stamp_order', reread('imu', stamp_ns=swapped_stamps)),
     'stamps zero': ('stamp_zero', reread('imu', stamp_ns=zeroed)),
     'rate covariance zero': ('no_covariance', altered('imu', angular_velocity_covariance=zeroed)),
     'force covariance 10^6 too small': (
@@ -271,9 +273,9 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'fix covariance zero': ('no_covariance', altered('gps', position_covariance=zeroed)),
     'latitude and longitude exchanged': ('fixes_swapped', correction('gps', swapped=True)),
     'fixes jump': ('fix_jumps', stepped('gps', 'latitude', 60, 2e-4)),
-    'fixes frozen': ('frozen', held('gps', 'latitude', 'longitude')),
+    'fixes frozen': ('frozen', frozen_fields('gps', 'latitude', 'longitude')),
     'fixes lost': ('no_fix_large', of_status(0.6)),
-    'fix gap': ('gap_large', kept('gps', lambda t: (t < 12.0) | (t > 24.0))),
+    'fix gap': ('gap_large', selected_messages('gps', lambda t: (t < 12.0) | (t > 24.0))),
     'kinds of fix': (
         'fix_kinds', altered('gps', status=lambda s: np.where(np.arange(len(s)) % 3, 2, 0))
     ),
@@ -297,15 +299,15 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'truth jumps': ('truth_jumps', stepped('truth', 'position', 1500, 4.0)),
     'truth frozen': (
         'frozen',
-        held('truth', 'position', 'orientation', 'linear_velocity', 'angular_velocity'),
+        frozen_fields('truth', 'position', 'orientation', 'linear_velocity', 'angular_velocity'),
     ),
-    'truth gap': ('gap_large', kept('truth', lambda t: (t < 12.0) | (t > 17.0))),
-    'truth slow': ('slow', kept('truth', every(100))),
+    'truth gap': ('gap_large', selected_messages('truth', lambda t: (t < 12.0) | (t > 17.0))),
+    'truth slow': ('slow', selected_messages('truth', every_nth(100))),
     'no truth': ('missing', lambda recording: recording.with_messages('truth', None)),
     'short': (
         'short',
         lambda r: functools.reduce(
-            lambda one, role: kept(role, lambda t: t < 8.0)(one), r.roles, r
+            lambda one, role: selected_messages(role, lambda t: t < 8.0)(one), r.roles, r
         ),
     ),
 }  # fmt: skip

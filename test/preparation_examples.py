@@ -10,9 +10,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.filter import select
+from sim2real_eval.judge.robot_localization.filter import select_states
 from sim2real_eval.judge.robot_localization.inputs import build_inputs
-from sim2real_eval.judge.robot_localization.parts import new_part_state
+from sim2real_eval.judge.robot_localization.parts import new_memory
 from sim2real_eval.judge.robot_localization.preparation import prepare
 from sim2real_eval.judge.robot_localization.queue import new_queue
 from sim2real_eval.judge.robot_localization.state import N
@@ -42,9 +42,9 @@ def prepared(
     frames = FrameTree(transforms, assume_identity=not transforms)
     sources = {config.sources[0].name: array}
     inputs = build_inputs(config, None, sources, None, None, None, frames, correct)
-    (messages,), queue = inputs.arrivals, new_queue(1)
-    memory = new_part_state(len(inputs.names))
-    memory.rates[1] = acceleration
+    (messages,), measurement = inputs.arrivals, new_queue(1).slots[0]
+    memory = new_memory(len(inputs.names))
+    memory.node.rates[1] = acceleration
     index, z, R = np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N))
     state = np.zeros(N) if x is None else x
     result = []
@@ -52,10 +52,10 @@ def prepared(
         covariance = messages.covariances[messages.covariance[k]]
         p = int(messages.part[k])
         if prepare(
-            inputs.parts, memory, state, p, int(messages.stamp_ns[k]), messages.value[k],
-            covariance, messages.has_attitude[k] == 1, queue, 0,
+            inputs.parts[p], memory.parts[p], memory.node, state, int(messages.stamp_ns[k]),
+            messages.value[k], covariance, messages.has_attitude[k] == 1, measurement,
         ):  # fmt: skip
-            m = select(inputs.parts, queue, 0, initialised, index, z, R)
+            m = select_states(inputs.parts[p], measurement, initialised, index, z, R)
             name = inputs.names[p].kind
             result.append(Measurement(name, index[:m].tolist(), z[:m].copy(), R[:m, :m].copy()))
     return result

@@ -36,7 +36,7 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.ros.evaluation.tally import Stop
 from sim2real_eval.ros.evaluation_node import EvaluationNode
-from sim2real_eval.study.runner import hold_study
+from sim2real_eval.study.folder import held
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.shipped import config_path
 from sim_sensors.ros.trajectory_node import TrajectoryNode
@@ -79,14 +79,14 @@ class Recorder:
             self._graph.node.destroy_subscription(subscription)
 
     def take(self) -> dict[str, MessageArray]:
-        """Return what was heard since the last call; each message arrives at its stamp."""
-        found = {}
+        """Return the messages since the last call; each message arrives at its stamp."""
+        arrays = {}
         for topic, rows in self.rows.items():
             kind = MESSAGE_TYPES[_TOPICS[topic][1]]
             array = decode(kind, rows, np.zeros(len(rows), dtype=np.int64), topic).array
-            found[topic] = dataclasses.replace(array, arrival_ns=array.stamp_ns)
+            arrays[topic] = dataclasses.replace(array, arrival_ns=array.stamp_ns)
             rows.clear()
-        return found
+        return arrays
 
 
 def start_judge(graph: Graph) -> subprocess.Popen[str]:
@@ -122,15 +122,15 @@ def record(
         assert answer.success, answer.message
         published = json.loads(answer.message)['published']
         graph.wait(lambda t=topic, n=published: len(recorder.rows[t]) == n, f'all of {topic}')
-    found = recorder.take()
+    arrays = recorder.take()
     for node in ('imu_node', 'gps_node', 'ekf_filter_node'):
         assert graph.call(Trigger, f'{node}/reset', Trigger.Request()).success
-    return found
+    return arrays
 
 
-def write_bag(folder: Path, name: str, found: dict[str, MessageArray]) -> Path:
-    """Write what was recorded as a bag; also what the judge said, as who records a robot does."""
-    topics = {f'/{topic}': array for topic, array in found.items()}
+def write_bag(folder: Path, name: str, arrays: dict[str, MessageArray]) -> Path:
+    """Write the recorded messages as a bag, with the estimates of the judge, as on a robot."""
+    topics = {f'/{topic}': array for topic, array in arrays.items()}
     recording = Recording(
         name=name,
         scenario=name.rpartition('_')[0],
@@ -171,11 +171,11 @@ class Everything:
     navsat: Path
 
 
-def everything(folder: Path, found: dict[str, MessageArray]) -> Everything:
+def everything(folder: Path, arrays: dict[str, MessageArray]) -> Everything:
     """Make it from what was recorded."""
-    end = found['ground_truth/odometry'].stamp_ns[0] + 1_200_000_000
+    end = arrays['ground_truth/odometry'].stamp_ns[0] + 1_200_000_000
     truth, inertial, fixes = (
-        found[topic].take(found[topic].stamp_ns <= end)
+        arrays[topic].take(arrays[topic].stamp_ns <= end)
         for topic in ('ground_truth/odometry', 'imu/data', 'gps/fix')
     )
     assert isinstance(truth, OdometryArray)
@@ -204,7 +204,7 @@ def everything(folder: Path, found: dict[str, MessageArray]) -> Everything:
         ),
     )
     write_recording(recording, folder / 'odd_7')
-    made = Everything(
+    everything_node = Everything(
         bag=folder / 'odd_7',
         gps=folder / 'receiver.yaml',
         imu=folder / 'inertial.yaml',
@@ -217,18 +217,18 @@ def everything(folder: Path, found: dict[str, MessageArray]) -> Everything:
         config_path('judge', 'clean_navsat.yaml').read_text(),
     )
     assert count == 1
-    made.navsat.write_text(slow)
+    everything_node.navsat.write_text(slow)
     receiver = config_path('gps', 'ch_rw.yaml').read_text().replace('rate: 10.0', 'rate: 7.3')
-    made.gps.write_text(f'{receiver}latency: 0.13\n{_UNSTEADY}')
+    everything_node.gps.write_text(f'{receiver}latency: 0.13\n{_UNSTEADY}')
     inertial_text = config_path('imu', 'chrono_ahrs.yaml').read_text()
-    made.imu.write_text(f'{inertial_text}latency: 0.0213\n{_UNSTEADY}')
+    everything_node.imu.write_text(f'{inertial_text}latency: 0.0213\n{_UNSTEADY}')
     listens = [False] * 15
     listens[6] = True
-    made.params.write_text(
+    everything_node.params.write_text(
         config_path('judge', 'clean.yaml').read_text()
         + f'    odom1: wheel/odom\n    odom1_config: {str(listens).lower()}\n'
     )
-    return made
+    return everything_node
 
 
 class Evaluation:
@@ -262,7 +262,7 @@ def node_of(graph: Graph, *parameters: str) -> Iterator[EvaluationNode]:
     """Give evaluation_node in this process, on the graph."""
     words = [word for parameter in parameters for word in ('-p', parameter)]
     node = EvaluationNode(Stop(), context=graph.context, cli_args=['--ros-args', *words])
-    with hold_study(node.folder, node.study.plan):
+    with held(node.folder, node.study.plan):
         yield node
     node.destroy_node()
     ours = {'evaluation_node', 'replay_node'}
@@ -286,7 +286,7 @@ def wait(graph: Graph, condition: Callable[[], Any], what: str) -> None:
         graph.executor.spin_once(timeout_sec=0.02)
 
 
-def told(
+def wait_for_values(
     graph: Graph, reached: Callable[[dict[str, str]], bool], timeout_s: float = PATIENCE_S
 ) -> dict[str, str]:
     """Wait for diagnostics of the evaluation, and return their values."""
@@ -306,11 +306,11 @@ def bags_parameter(bags: list[Path]) -> str:
     return f'real:=[{", ".join(str(bag) for bag in bags)}]'
 
 
-def latched(graph: Graph, topic: str, heard: list[dict[str, Any]]) -> None:
+def latched(graph: Graph, topic: str, received: list[dict[str, Any]]) -> None:
     """Subscribe to a topic whose last message is kept for whoever comes later."""
     qos = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     graph.node.create_subscription(
-        String, topic, lambda message: heard.append(json.loads(message.data)), qos
+        String, topic, lambda message: received.append(json.loads(message.data)), qos
     )
 
 
@@ -323,7 +323,7 @@ def until(condition: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S
 
 def processes_on(domain: str) -> dict[int, str]:
     """Numbers and commands of the processes that were started on a ROS domain, but this one."""
-    found = {}
+    arrays = {}
     for entry in Path('/proc').iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
@@ -331,8 +331,8 @@ def processes_on(domain: str) -> dict[int, str]:
                 if f'ROS_DOMAIN_ID={domain}'.encode() in environment:
                     command = (entry / 'cmdline').read_bytes().replace(b'\0', b' ')
                     if command:
-                        found[int(entry.name)] = command.decode()
-    return found
+                        arrays[int(entry.name)] = command.decode()
+    return arrays
 
 
 def nodes_on(domain: str) -> list[int]:

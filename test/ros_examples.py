@@ -52,7 +52,7 @@ from sim_sensors.sensor.catalogue import kinds
 TIMEOUT = 180.0
 # Long enough for a busy machine to answer the first time.
 _AGAIN_S = 3.0
-# Of the latest graphs. They stay held for a while, as DDS takes what was killed for alive so long.
+# The latest graphs. They stay held for a while, as DDS takes what was killed for alive so long.
 _DOMAINS: collections.deque[contextlib.ExitStack] = collections.deque()
 _STAY_HELD = 10
 
@@ -102,22 +102,21 @@ def signals_left_alone() -> Iterator[None]:
 def refused(
     capsys: pytest.CaptureFixture[str], name: str, *parameters: str, file: Path | None = None
 ) -> list[str]:
-    """Run an executable in this process with what it refuses; return the lines that it says.
+    """Run an executable in this process with wrong arguments; return its lines on stderr.
 
-    Those are its own: what ROS logs and what DDS finds of the dead, which both write past Python,
-    are none of it.
+    Lines of the ROS log and of DDS, which bypass Python, are not included.
     """
     words = _words('', parameters, file)
     capsys.readouterr()
-    # What is taken by mistake would run for ever.
+    # A wrong match would run for ever.
     end = threading.Timer(TIMEOUT, rclpy.try_shutdown)
     end.start()
     with signals_left_alone():
         status = getattr(executables, name)(['--ros-args', *words])
     end.cancel()
-    said = capsys.readouterr()
-    assert status == 2, said.err
-    return said.err.splitlines()
+    output = capsys.readouterr()
+    assert status == 2, output.err
+    return output.err.splitlines()
 
 
 _OTHERS: dict[str, Any] = {
@@ -141,8 +140,8 @@ def nodes_of(name: str, *words: str, context: Context) -> list[Node]:
 class Graph:
     """A node that plays the world, and the nodes under test.
 
-    Those are in this process, spun by the executor of the world: a process of its own costs two
-    seconds of loading each. `launch` starts one where the process is what is tested.
+    The nodes are in this process, spun by the executor of the world, since a process takes two
+    seconds to load. `launch` starts a node as a process.
     """
 
     def __init__(self, context: Context) -> None:
@@ -231,21 +230,24 @@ class Graph:
         And on the topics of their errors that this listens to, which they publish only then.
         Either side finds the other in its own time, so the sensors are asked too.
         """
-        known = len(self.received['/diagnostics'])
+        count = len(self.received['/diagnostics'])
         truth = [topic for topic in self._subscriptions if '/truth/' in topic]
 
         def ready() -> bool:
             newest: dict[str, dict[str, str]] = {}
-            for array in self.received['/diagnostics'][known:]:
+            for array in self.received['/diagnostics'][count:]:
                 for status in array.status:
                     newest[status.name] = {pair.key: pair.value for pair in status.values}
             return (
                 self.odometry.get_subscription_count() == sensors
                 and all(map(self._publishers_of, (*topics, *truth)))
                 and len(newest) == sensors
-                and all(int(seen['odometry publishers']) == publishers for seen in newest.values())
-                and sum(int(seen['subscriptions']) for seen in newest.values()) == len(topics)
-                and sum(int(seen['truth subscriptions']) for seen in newest.values()) == len(truth)
+                and all(
+                    int(values['odometry publishers']) == publishers for values in newest.values()
+                )
+                and sum(int(values['subscriptions']) for values in newest.values()) == len(topics)
+                and sum(int(values['truth subscriptions']) for values in newest.values())
+                == len(truth)
             )
 
         self.wait(ready, f'{sensors} sensors on {topics}')
@@ -264,8 +266,8 @@ class Graph:
             return (
                 all(map(self._publishers_of, topics))
                 and len(newest) == sensors
-                and all(int(seen['odometry publishers']) == 1 for seen in newest.values())
-                and sum(int(seen['subscriptions']) for seen in newest.values()) == len(topics)
+                and all(int(values['odometry publishers']) == 1 for values in newest.values())
+                and sum(int(values['subscriptions']) for values in newest.values()) == len(topics)
             )
 
         self.wait(ready, f'{sensors} sensors on {topics}')
@@ -297,13 +299,13 @@ class Graph:
         client = self._clients[name]
         self.wait(client.service_is_ready, name)
         futures: list[Any] = []
-        asked = -math.inf
+        requested = -math.inf
 
         def answered() -> bool:
-            nonlocal asked
-            if time.monotonic() > asked + _AGAIN_S:
+            nonlocal requested
+            if time.monotonic() > requested + _AGAIN_S:
                 futures.append(client.call_async(request))
-                asked = time.monotonic()
+                requested = time.monotonic()
             return any(future.done() for future in futures)
 
         self.wait(answered, f'an answer of {name}')
@@ -389,10 +391,10 @@ def fix_bits(messages: Sequence[Any]) -> bytes:
 
 
 def batch_bits(truth: OdometryArray) -> bytes:
-    """What imu_node publishes with its defaults; the last waits for odometry that never comes."""
+    """Messages of imu_node with its defaults; the last waits for odometry that never comes."""
     origin = int(truth.stamp_ns[0])
     motion = OdometryMotion(truth, origin_ns=origin, velocity='twist')
-    made = imu.simulate(
+    measured = imu.simulate(
         load_imu('chrono'), motion, seed=0, run='recording/1/run_1', origin_ns=origin
     )
-    return imu_bits(list(messages_of(made.take(slice(0, len(final_stamps(truth, 100.0)))))))
+    return imu_bits(list(messages_of(measured.take(slice(0, len(final_stamps(truth, 100.0)))))))

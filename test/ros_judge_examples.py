@@ -24,7 +24,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
-from sim2real_eval.judge.external.side import Side
+from sim2real_eval.judge.external.connections import Side
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.replay_options import Grids
 from sim2real_eval.recording.cdr import decode, encode
@@ -50,23 +50,28 @@ Script = list[tuple[str, Any]]
 """What happens, in order: ('clock', ns), or what takes a message and the message."""
 
 
-_START = Side._start
+_START_PROCESS = Side._start_process
 
 
-def start_here(side: Side, name: str, command: Sequence[str]) -> None:
-    """In place of `Side._start`: the judge_node of a command, in this process.
+def start_judge_node_here(side: Side, command: Sequence[str], *folders: Path) -> None:
+    """Replace `Side._start_process`: judge_node runs in this process, other nodes do not."""
+    if 'sim2real_eval.ros.judge_node' in command:
+        start_in_this_process(side, command)
+    else:
+        _START_PROCESS(side, command, *folders)
 
-    Whoever waits for it spins it, so that its libraries are loaded once and not for each run.
+
+def start_in_this_process(side: Side, command: Sequence[str], *folders: Path) -> None:
+    """Run a judge_node with the arguments of a command in this process.
+
+    Its libraries are then loaded once and not for each run.
     """
-    if 'sim2real_eval.ros.judge_node' not in command:
-        _START(side, name, command)
-        return
     words = list(command[command.index('--ros-args') :])
     executor = side._node.executor
     judge = JudgeNode(context=side._node.context, use_global_arguments=False, cli_args=words)
-    side._stack.callback(judge.destroy_node)
+    side._closing.callback(judge.destroy_node)
     executor.add_node(judge)
-    side._stack.callback(executor.remove_node, judge)
+    side._closing.callback(executor.remove_node, judge)
 
 
 def command(*arguments: str) -> list[str]:
@@ -74,7 +79,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def play(live: LiveJudge, script: Script) -> Published:
-    """What a judge publishes that does with the script what the node is to do, in this process."""
+    """Output of a judge in this process that follows the script of the node."""
     out, timers = Published(), None
     for taker, what in script:
         if taker != 'clock':
@@ -97,7 +102,7 @@ def play(live: LiveJudge, script: Script) -> Published:
 
 @dataclasses.dataclass
 class Heard:
-    """Serialised messages of one topic, nav_msgs/Odometry if nothing else is said."""
+    """Serialised messages of one topic, nav_msgs/Odometry by default."""
 
     data: list[bytes] = dataclasses.field(default_factory=list)
     ros_type: str = 'nav_msgs/msg/Odometry'
@@ -105,7 +110,7 @@ class Heard:
     @property
     def array(self) -> MessageArray:
         arrival = np.zeros(len(self.data), dtype=np.int64)
-        decoded = decode(MESSAGE_TYPES[self.ros_type], self.data, arrival, 'heard')
+        decoded = decode(MESSAGE_TYPES[self.ros_type], self.data, arrival, 'inbox')
         assert not decoded.other_frames
         return decoded.array
 
@@ -134,23 +139,23 @@ class Graph:
         self.reset_client = self.node.create_client(Trigger, '/ekf_filter_node/reset')
         self.filtered, self.gps = Heard(), Heard()
         self.back = Heard(ros_type='sensor_msgs/msg/NavSatFix')
-        self._hear('/odometry/filtered', self.filtered)
-        self._hear('/odometry/gps', self.gps)
-        self._hear('/gps/filtered', self.back, NavSatFix)
+        self._subscribe('/odometry/filtered', self.filtered)
+        self._subscribe('/odometry/gps', self.gps)
+        self._subscribe('/gps/filtered', self.back, NavSatFix)
         self.sent: dict[str, int] = {}
         self.log = (folder / 'judge_node.log').open('ab')
         self.arguments = arguments
         self.start()
 
-    def _hear(self, topic: str, heard: Heard, kind: Any = Odometry) -> None:
-        self.node.create_subscription(kind, topic, heard.data.append, 1000, raw=True)
+    def _subscribe(self, topic: str, inbox: Heard, kind: Any = Odometry) -> None:
+        self.node.create_subscription(kind, topic, inbox.data.append, 1000, raw=True)
 
     def listen(self, topic: str) -> Heard:
         """Subscribe, and wait until the node knows."""
-        heard, before = Heard(), self.status()['subscribers'][topic]
-        self._hear(topic, heard)
+        inbox, before = Heard(), self.status()['subscribers'][topic]
+        self._subscribe(topic, inbox)
         self.until_status(lambda status: status['subscribers'][topic] > before)
-        return heard
+        return inbox
 
     def start(self) -> None:
         """Start the node and wait until both sides know of each other, on every topic."""
@@ -174,7 +179,7 @@ class Graph:
         """Return who subscribes to each topic."""
         look = self.node.get_subscriptions_info_by_topic
         topics = [publisher.topic_name for publisher in self.publishers.values()]
-        return [{bytes(one.endpoint_gid) for one in look(topic)} for topic in topics]
+        return [{bytes(info.endpoint_gid) for info in look(topic)} for topic in topics]
 
     def _heard_beside(self, before: Sequence[set[bytes]]) -> bool:
         """Whether somebody new subscribes to each topic, and publishers know all who do."""
@@ -207,12 +212,12 @@ class Graph:
     def call(self, client: Any) -> str:
         """Ask, and ask again: a request or answer is lost where one side is not yet matched."""
         future = client.call_async(Trigger.Request())
-        asked = time.monotonic()
+        requested = time.monotonic()
 
         def answered() -> bool:
-            nonlocal future, asked
-            if not future.done() and time.monotonic() > asked + _AGAIN_S:
-                future, asked = client.call_async(Trigger.Request()), time.monotonic()
+            nonlocal future, requested
+            if not future.done() and time.monotonic() > requested + _AGAIN_S:
+                future, requested = client.call_async(Trigger.Request()), time.monotonic()
             return bool(future.done())
 
         self.until(answered)
@@ -223,14 +228,14 @@ class Graph:
         return dict(json.loads(self.call(self.status_client)))
 
     def until_status(self, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        status: dict[str, Any] = {}
 
         def condition() -> bool:
-            found.update(self.status())
-            return reached(found)
+            status.update(self.status())
+            return reached(status)
 
         self.until(condition)
-        return found
+        return status
 
     def set_clock(self, now_ns: int) -> None:
         message = Clock()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of scenarios and their runner share: the page's example, random ones, GTSAM."""
+"""Example, random and GTSAM scenarios, shared by the tests of scenarios and their runner."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def random_scenario(number: int) -> RigidScenario:
     """Constant twists and accelerations in turn, at up to 0.9 rad/s and some m/s^2."""
     rng = np.random.default_rng(number)
     kind = (ConstantTwist, Accelerating)[number % 2]
-    given = {
+    params = {
         'duration': 5.0,
         'position': tuple(rng.normal(0.0, 5.0, 3)),
         'rpy': tuple(rng.uniform(-1.4, 1.4, 3)),
@@ -54,8 +54,8 @@ def random_scenario(number: int) -> RigidScenario:
         'velocity': tuple(rng.normal(0.0, 3.0, 3)),
     }
     if kind is Accelerating:
-        given['acceleration'] = tuple(rng.normal(0.0, 2.0, 3))
-    return kind(**given)
+        params['acceleration'] = tuple(rng.normal(0.0, 2.0, 3))
+    return kind(**params)
 
 
 def gtsam_scenario(gtsam: Any, scenario: RigidScenario) -> Any:
@@ -70,20 +70,20 @@ def gtsam_scenario(gtsam: Any, scenario: RigidScenario) -> Any:
     )
 
 
-def gtsam_params(gtsam: Any, given: PreintegrationParams) -> Any:
-    combined = isinstance(given, PreintegrationCombinedParams)
+def gtsam_params(gtsam: Any, params: PreintegrationParams) -> Any:
+    combined = isinstance(params, PreintegrationCombinedParams)
     kind = gtsam.PreintegrationCombinedParams if combined else gtsam.PreintegrationParams
-    up = given.n_gravity[2] < 0.0
-    made = (kind.MakeSharedU if up else kind.MakeSharedD)(abs(given.n_gravity[2]))
-    made.setAccelerometerCovariance(given.accelerometer_covariance)
-    made.setGyroscopeCovariance(given.gyroscope_covariance)
-    made.setIntegrationCovariance(given.integration_covariance)
-    if isinstance(given, PreintegrationCombinedParams):
-        made.setBiasAccCovariance(given.bias_acc_covariance)
-        made.setBiasOmegaCovariance(given.bias_omega_covariance)
-    if not np.array_equal(given.body_p_sensor, np.eye(4)):
-        made.setBodyPSensor(gtsam.Pose3(given.body_p_sensor))
-    return made
+    up = params.n_gravity[2] < 0.0
+    gtsam_parameters = (kind.MakeSharedU if up else kind.MakeSharedD)(abs(params.n_gravity[2]))
+    gtsam_parameters.setAccelerometerCovariance(params.accelerometer_covariance)
+    gtsam_parameters.setGyroscopeCovariance(params.gyroscope_covariance)
+    gtsam_parameters.setIntegrationCovariance(params.integration_covariance)
+    if isinstance(params, PreintegrationCombinedParams):
+        gtsam_parameters.setBiasAccCovariance(params.bias_acc_covariance)
+        gtsam_parameters.setBiasOmegaCovariance(params.bias_omega_covariance)
+    if not np.array_equal(params.body_p_sensor, np.eye(4)):
+        gtsam_parameters.setBodyPSensor(gtsam.Pose3(params.body_p_sensor))
+    return gtsam_parameters
 
 
 def gtsam_bias(gtsam: Any, bias: ConstantBias) -> Any:
@@ -94,10 +94,12 @@ def gtsam_state(gtsam: Any, state: NavState) -> Any:
     return gtsam.NavState(gtsam.Rot3(state.rotation), state.position, state.velocity)
 
 
-def assert_states_alike(mine: NavState, theirs: Any, atol: float) -> None:
-    np.testing.assert_allclose(mine.rotation, theirs.attitude().matrix(), rtol=0.0, atol=atol)
-    np.testing.assert_allclose(mine.position, theirs.position(), rtol=0.0, atol=atol)
-    np.testing.assert_allclose(mine.velocity, theirs.velocity(), rtol=0.0, atol=atol)
+def assert_states_alike(state: NavState, gtsam_state: Any, atol: float) -> None:
+    np.testing.assert_allclose(
+        state.rotation, gtsam_state.attitude().matrix(), rtol=0.0, atol=atol
+    )
+    np.testing.assert_allclose(state.position, gtsam_state.position(), rtol=0.0, atol=atol)
+    np.testing.assert_allclose(state.velocity, gtsam_state.velocity(), rtol=0.0, atol=atol)
 
 
 def mounting() -> FloatArray:

@@ -88,12 +88,12 @@ def drive(
         start.accelerometer_bias_deviation,
     )
     mounting = (0.0, 0.0, np.sin(0.3), np.cos(0.3)) if arms else (0.0, 0.0, 0.0, 1.0)
-    turned = np.tile(mounting, (n, 1))
+    mountings = np.tile(mounting, (n, 1))
     absent = np.zeros((n, 3, 3))
     absent[:, 0, 0] = -1.0
     imu = ImuArray(
         stamp_ns, stamp_ns, 'imu_link', np.tile([0.0, 0.0, 0.0, 1.0], (n, 1)),
-        rotations.rotate_back(turned, rate), rotations.rotate_back(turned, force),
+        rotations.rotate_back(mountings, rate), rotations.rotate_back(mountings, force),
         absent, np.zeros((n, 3, 3)), np.zeros((n, 3, 3)),
     )  # fmt: skip
     fix_time = np.arange(0.0, motion.end - 1.0 / RATE, 1.0 / fix_rate)

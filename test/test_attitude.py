@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.benches.attitude.estimate import (
-    AttitudeEstimate,
-    attitude_errors,
-    estimate_events,
-)
-from sim2real_eval.benches.attitude.events import AttitudeInput, events_of, without_zero_rate
+from sim2real_eval.benches.attitude.estimate import attitude_errors
 from sim2real_eval.benches.attitude.filter import (
     ACCELEROMETER,
     CAMERA,
     MAGNETOMETER,
     AttitudeError,
+    AttitudeEstimate,
+    AttitudeInput,
+    estimate_events,
+    events_of,
+    without_zero_rate,
     xi_matrices,
 )
 from sim2real_eval.benches.attitude.study import (
@@ -41,7 +41,8 @@ from sim_sensors.core.measurements import FloatArray, PoseArray
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.spatial_scenarios import Swaying
-from sim_sensors.world.world import Dipoles, World, load_world
+from sim_sensors.world.scene import Dipoles
+from sim_sensors.world.world import World, load_world
 
 DURATION = 4.0
 TIMES = (1.0, 2.5, 4.0)
@@ -49,7 +50,7 @@ RUNS = 200
 
 
 def estimate_attitude(
-    given: AttitudeInput,
+    inputs: AttitudeInput,
     first: ArrayLike,
     *,
     gravity: float,
@@ -58,7 +59,7 @@ def estimate_attitude(
 ) -> AttitudeEstimate:
     settings = settings or AttitudeSettings()
     return estimate_events(
-        events_of(given, settings),
+        events_of(inputs, settings),
         first,
         gravity=gravity,
         field=field,
@@ -108,14 +109,14 @@ def test_the_filter_is_filterpys_with_derivatives_by_differences(
     record_property: Callable[[str, object], None],
 ) -> None:
     """Prediction by scipy's exponential; F by differences of it, H by differences of q v q*."""
-    setup, given = measured()
+    setup, inputs = measured()
     settings = AttitudeSettings()
     first = swaying(1.0).at([0.0]).orientation[0]
     field, gravity = setup.world.undisturbed_field, setup.world.gravity
-    ours = estimate_attitude(given, first, gravity=gravity, field=field)
-    events = events_of(given, settings)
+    ours = estimate_attitude(inputs, first, gravity=gravity, field=field)
+    events = events_of(inputs, settings)
     assert set(events.kind) == {ACCELEROMETER, MAGNETOMETER, CAMERA}
-    theirs = {3: ExtendedKalmanFilter(4, 3), 4: ExtendedKalmanFilter(4, 4)}
+    reference_filters = {3: ExtendedKalmanFilter(4, 3), 4: ExtendedKalmanFilter(4, 4)}
     x = Rotation.from_quat(first).inv().as_quat()
     P = settings.initial_std**2 * 0.25 * (np.eye(4) - np.outer(x, x))
     states, covariances = [], []
@@ -136,7 +137,7 @@ def test_the_filter_is_filterpys_with_derivatives_by_differences(
             G = np.stack([(shaken(d, x) - shaken(-d, x)) / 2e-6 for d in 1e-6 * np.eye(3)], axis=1)
             P = F @ P @ F.T + dt * G @ events.density @ G.T
         n = 4 if events.kind[i] == CAMERA else 3
-        ekf = theirs[n]
+        ekf = reference_filters[n]
         ekf.x, ekf.P, ekf.R = x[:, None].copy(), P, events.covariance[i, :n, :n]
         z = events.values[i, :n]
         if n == 4:
@@ -178,19 +179,19 @@ def test_xi_turns_rotations_into_quaternions() -> None:
 def test_without_noise_it_follows_the_truth() -> None:
     """Mean rates leave the error of the trapezoid; held ones lag by half a period."""
     exact = dataclasses.replace(right_model(), imu=load_imu('ideal'), mag=load_mag('ideal'))
-    given = measure(exact, 'run')
+    inputs = measure(exact, 'run')
     settings = AttitudeSettings(
         gyroscope_density=1e-3, accelerometer_std=0.02, magnetometer_std=5e-7
     )
     motion = exact.motion
     estimate = estimate_attitude(
-        given, motion.at([0.0]).orientation[0], gravity=exact.world.gravity,
+        inputs, motion.at([0.0]).orientation[0], gravity=exact.world.gravity,
         field=exact.world.undisturbed_field, settings=settings,
     )  # fmt: skip
     errors = attitude_errors(estimate, motion.at(estimate.stamp_ns * 1e-9).orientation)
     assert np.degrees(errors.rmse).max() < 1e-3
     held = estimate_attitude(
-        given, motion.at([0.0]).orientation[0], gravity=exact.world.gravity,
+        inputs, motion.at([0.0]).orientation[0], gravity=exact.world.gravity,
         field=exact.world.undisturbed_field, settings=dataclasses.replace(settings, rate='held'),
     )  # fmt: skip
     late = attitude_errors(held, motion.at(held.stamp_ns * 1e-9).orientation)
@@ -199,14 +200,18 @@ def test_without_noise_it_follows_the_truth() -> None:
 
 def nees_of(setup: AttitudeSetup) -> FloatArray:
     """NEES over all runs at three times, over its degrees of freedom."""
-    (squares,) = (one for one in simulated_study(setup).squares if one.name.startswith('NEES'))
+    (squares,) = (
+        squares_of_run
+        for squares_of_run in simulated_study(setup).squares
+        if squares_of_run.name.startswith('NEES')
+    )
     rows = np.searchsorted(squares.stamp_ns, np.array(TIMES) * 1e9 - 1.0)
     assert (squares.freedom == 3 * setup.runs).all()
     return squares.squares[rows] / squares.freedom[rows]
 
 
 def band(runs: int) -> FloatArray:
-    """What 95 % of such ratios are in."""
+    """Interval of 95 % of such ratios."""
     return np.asarray(chi2.ppf([0.025, 0.975], 3 * runs) / (3 * runs))
 
 
@@ -214,12 +219,12 @@ def test_nees_of_a_right_model_is_inside_its_band(
     record_property: Callable[[str, object], None],
 ) -> None:
     """Each time has a false-alarm rate of 5 %, all three 14 %; seeds are fixed."""
-    found = nees_of(right_model())
-    for ratio in found:
+    ratios = nees_of(right_model())
+    for ratio in ratios:
         record_property('ratio', ratio)
     low, high = band(RUNS)
-    assert (found > low).all()
-    assert (found < high).all()
+    assert (ratios > low).all()
+    assert (ratios < high).all()
 
 
 def biased() -> AttitudeSetup:
@@ -239,7 +244,7 @@ def disturbed() -> AttitudeSetup:
 
 @pytest.mark.parametrize('wrong', [biased, disturbed])
 def test_nees_of_a_wrong_model_is_outside_its_band(wrong) -> None:
-    """What [Ligorio2015] has the test for: a bias or a magnet that the filter does not know of."""
+    """As in [Ligorio2015]: a bias or a magnet that the filter does not model."""
     runs = RUNS // 4
     assert (nees_of(dataclasses.replace(wrong(), runs=runs)) > band(runs)[1]).all()
 
@@ -289,77 +294,77 @@ def resting(model: AttitudeSetup, bias: tuple[float, float, float]) -> AttitudeI
 
 
 def test_rest_takes_the_zero_rate_offset_off() -> None:
-    """What is left of it is the noise of a mean: 4 standard deviations, 2e-4 of false alarms."""
+    """The residual is the noise of a mean: 4 standard deviations, 2e-4 of false alarms."""
     model = right_model()
     density = np.array(model.imu.gyroscope.noise_density)  # type: ignore[attr-defined]
     (biased, right) = (resting(model, bias) for bias in ((0.3, -0.05, 0.02), (0.0, 0.0, 0.0)))
-    found = without_zero_rate(biased.imu, 4.0).angular_velocity
-    left = np.abs(found - right.imu.angular_velocity)
-    assert (left < 4.0 * density / np.sqrt(4.0)).all()
+    rates = without_zero_rate(biased.imu, 4.0).angular_velocity
+    residual = np.abs(rates - right.imu.angular_velocity)
+    assert (residual < 4.0 * density / np.sqrt(4.0)).all()
     settings = AttitudeSettings(rest=4.0)
     first = swaying().at([0.0]).orientation[0]
     where = {'gravity': model.world.gravity, 'field': model.world.undisturbed_field}
     with_bias, without = (
-        estimate_attitude(given, first, settings=settings, **where)  # type: ignore[arg-type]
-        for given in (biased, right)
+        estimate_attitude(inputs, first, settings=settings, **where)  # type: ignore[arg-type]
+        for inputs in (biased, right)
     )
     np.testing.assert_allclose(with_bias.quaternion, without.quaternion, atol=1e-9)
 
 
 def test_motion_is_not_taken_for_rest() -> None:
-    _, given = measured()
+    _, inputs = measured()
     with pytest.raises(AttitudeError, match='does not rest in its first 1 s: the mean rate'):
-        without_zero_rate(given.imu, 1.0)
+        without_zero_rate(inputs.imu, 1.0)
     with pytest.raises(AttitudeError, match='has 5 samples'):
-        without_zero_rate(given.imu, 0.05)
+        without_zero_rate(inputs.imu, 0.05)
 
 
 def test_the_sign_of_a_pose_does_not_matter() -> None:
-    setup, given = measured()
-    assert given.poses is not None
+    setup, inputs = measured()
+    assert inputs.poses is not None
     first = swaying(1.0).at([0.0]).orientation[0]
-    flipped = dataclasses.replace(given.poses, orientation=-given.poses.orientation)
+    flipped = dataclasses.replace(inputs.poses, orientation=-inputs.poses.orientation)
     results = [
         estimate_attitude(
-            dataclasses.replace(given, poses=poses), first, gravity=setup.world.gravity,
+            dataclasses.replace(inputs, poses=poses), first, gravity=setup.world.gravity,
             field=setup.world.undisturbed_field,
         ).quaternion
-        for poses in (given.poses, flipped)
+        for poses in (inputs.poses, flipped)
     ]  # fmt: skip
     np.testing.assert_array_equal(*results)
 
 
 def test_what_is_not_known_is_refused() -> None:
-    setup, given = measured()
+    setup, inputs = measured()
     first, world = [0.0, 0.0, 0.0, 1.0], setup.world
-    imu = given.imu
+    imu = inputs.imu
     silent = np.zeros_like(imu.angular_velocity_covariance)
-    poses = given.poses
+    poses = inputs.poses
     assert isinstance(poses, PoseArray)
-    assert given.mag is not None
+    assert inputs.mag is not None
     for wrong, complaint in (
-        (dataclasses.replace(given, imu=imu.take([0])), 'has 1 samples'),
+        (dataclasses.replace(inputs, imu=imu.take([0])), 'has 1 samples'),
         (
             dataclasses.replace(
-                given, imu=dataclasses.replace(imu, angular_velocity_covariance=silent)
+                inputs, imu=dataclasses.replace(imu, angular_velocity_covariance=silent)
             ),
             '--gyroscope-noise',
         ),
         (
             dataclasses.replace(
-                given, imu=dataclasses.replace(imu, linear_acceleration_covariance=silent)
+                inputs, imu=dataclasses.replace(imu, linear_acceleration_covariance=silent)
             ),
             '--accelerometer-std',
         ),
         (
             dataclasses.replace(
-                given, mag=dataclasses.replace(given.mag, magnetic_field_covariance=silent)
+                inputs, mag=dataclasses.replace(inputs.mag, magnetic_field_covariance=silent)
             ),
             '--magnetometer-std',
         ),
         (
             dataclasses.replace(
-                given,
+                inputs,
                 poses=dataclasses.replace(poses, pose_covariance=np.zeros((len(poses), 6, 6))),
             ),
             'camera state no covariance',

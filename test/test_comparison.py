@@ -12,7 +12,7 @@ from comparison_examples import RUNS, compare, compare_one, study_of, twin
 
 from sim2real_eval.metrics.distances import vepd
 from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.simulation.spans import within
+from sim2real_eval.simulation.twin import cut_to_span
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import ParameterError, Sim2RealError
@@ -45,10 +45,10 @@ def test_a_run_depends_on_its_recording_model_and_seed_alone(
 ) -> None:
     """Not on the order of the recordings nor on which others and which models run beside."""
     both = by_run(outcome)
-    turned = by_run(
+    rotated = by_run(
         compare(tmp_path / 'out', bags[::-1], study_of(twin('airsim'), twin('ch_gauss')))
     )
-    assert turned == both
+    assert rotated == both
     alone = by_run(compare(tmp_path / 'out', bags[1:2], study_of(twin('airsim'))))
     assert alone == {key: both[key] for key in alone}
     other = by_run(compare(tmp_path / 'out', bags[1:2], study_of(twin('airsim'), seed=1)))
@@ -75,9 +75,9 @@ def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path)
         (path,) = write_runs(tmp_path / folder, ('drive_line', 1))
         (path / 'recording.yaml').unlink()
     paths = [str(tmp_path / 'a/line_1'), str(tmp_path / 'b/line_1')]
-    for given in (paths, paths[::-1]):
-        recordings = [source.read() for source in numbered(given, [], None)]
-        assert sorted((one.name, one.scenario) for one in recordings) == [
+    for ordered_paths in (paths, paths[::-1]):
+        recordings = [source.read() for source in numbered(ordered_paths, [], None)]
+        assert sorted((recording.name, recording.scenario) for recording in recordings) == [
             ('a_line_1', 'line'),
             ('b_line_1', 'line'),
         ]
@@ -91,8 +91,8 @@ def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path)
 def test_a_set_has_no_distance_from_itself(outcome: StudyOutcome) -> None:
     for name in ('real', 'airsim'):
         scores = [run.score for run in outcome.of('paper_released', name)]
-        found = vepd(scores, scores[::-1])
-        assert (found.w_rmse, found.w_entropy, found.vepd) == (0.0, 0.0, 0.0)
+        distance = vepd(scores, scores[::-1])
+        assert (distance.w_rmse, distance.w_entropy, distance.vepd) == (0.0, 0.0, 0.0)
 
 
 def test_the_right_model_is_much_nearer_than_a_wrong_one(bags: list[Path], tmp_path: Path) -> None:
@@ -117,14 +117,14 @@ def test_the_very_draw_of_the_recording_has_no_distance() -> None:
     """
     recording = run_of('drive_circle', 1)
     model = twin('ch_rw', 'airsim')
-    own = TwinMaker(recording, seed=7, purpose='recording').make(model)
+    same_draw = TwinMaker(recording, seed=7, purpose='recording').make(model)
     assert recording.gps is not None
-    assert own.gps is not None
-    error = own.gps.latitude - recording.gps.latitude
+    assert same_draw.gps is not None
+    error = same_draw.gps.latitude - recording.gps.latitude
     assert np.ptp(error) < 1e-10
     assert recording.imu is not None
-    assert own.imu is not None
-    assert np.allclose(own.imu.angular_velocity, recording.imu.angular_velocity, atol=1e-3)
+    assert same_draw.imu is not None
+    assert np.allclose(same_draw.imu.angular_velocity, recording.imu.angular_velocity, atol=1e-3)
     runs = compare_one(recording, study_of(model, seed=7))
     models = [run.series.name.rpartition(' ')[2] for run in runs]
     assert models == ['(real)', '(ch_rw)']
@@ -149,9 +149,9 @@ def test_component_is_what_is_scored(bags: list[Path], component: str, tmp_path:
     truth = run_of('drive_circle', 1).truth
     x, y, z, w = truth.orientation.T
     yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-    forward, left = truth.linear_velocity[:, 0], truth.linear_velocity[:, 1]
-    east = forward * np.cos(yaw) - left * np.sin(yaw)
-    north = forward * np.sin(yaw) + left * np.cos(yaw)
+    forward, lateral = truth.linear_velocity[:, 0], truth.linear_velocity[:, 1]
+    east = forward * np.cos(yaw) - lateral * np.sin(yaw)
+    north = forward * np.sin(yaw) + lateral * np.cos(yaw)
     expected = {'horizontal': np.hypot(east, north), 'forward': forward, 'x': east, 'y': north}
     np.testing.assert_allclose(
         outcome.series(real.key).gt_vel, expected[component], rtol=0, atol=1e-9
@@ -165,12 +165,12 @@ def test_a_start_at_speed_is_told_until_the_warmup_leaves_it_out() -> None:
     judge has long started.
     """
     whole = run_of('drive_circle', 1)
-    moving = within(whole, whole.start_ns + 3_000_000_000, whole.end_ns)
-    told = compare_one(moving, study_of(twin('ch_rw')))[0].notes
-    assert sum(note.code == 'truth.moving_start' for note in told) == 1
+    moving = cut_to_span(whole, whole.start_ns + 3_000_000_000, whole.end_ns)
+    notes = compare_one(moving, study_of(twin('ch_rw')))[0].notes
+    assert sum(note.code == 'truth.moving_start' for note in notes) == 1
     left_out = MetricOptions(warmup=1.0)
-    told = compare_one(moving, study_of(twin('ch_rw'), metric=left_out))[0].notes
-    assert not any(note.code == 'truth.moving_start' for note in told)
+    notes = compare_one(moving, study_of(twin('ch_rw'), metric=left_out))[0].notes
+    assert not any(note.code == 'truth.moving_start' for note in notes)
 
 
 def test_start_heading_is_the_true_one() -> None:
@@ -181,13 +181,13 @@ def test_start_heading_is_the_true_one() -> None:
     sensors = twin('baseline', 'chrono_default')
     recording = synthetic_recording(motion, sensors, seed=0, run='line_1', scenario='line')
     metric = MetricOptions(warmup=4.0)
-    blind, told = (
+    blind, informed = (
         compare_one(
             recording, study_of(twin('airsim'), judge='clean', metric=metric, start_heading=start)
         )[0].forward.rmse
         for start in (False, True)
     )
-    assert told < 0.3 * blind
+    assert informed < 0.3 * blind
 
 
 # --- broken recordings ---------------------------------------------------------------------------

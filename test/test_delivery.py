@@ -39,19 +39,19 @@ def grid(n, rate=100.0):
 @settings(max_examples=25)
 def test_any_chunking_sends_the_same_bits(cuts):
     stamps = grid(200)
-    kept, arrival = channel(ALL, 0.1).send(stamps)
+    delivered, arrival = channel(ALL, 0.1).send(stamps)
     sender, parts = channel(ALL, 0.1), []
     for part in np.split(np.arange(200), sorted(cuts)):
         index, times = sender.send(stamps[part])
         parts.append((part[index], times))
-    np.testing.assert_array_equal(np.concatenate([k for k, _ in parts]), kept)
+    np.testing.assert_array_equal(np.concatenate([k for k, _ in parts]), delivered)
     np.testing.assert_array_equal(np.concatenate([a for _, a in parts]), arrival)
 
 
 def test_by_default_everything_arrives_after_the_latency():
     stamps = grid(100)
-    kept, arrival = channel(Delivery(), 0.05).send(stamps)
-    np.testing.assert_array_equal(kept, np.arange(100))
+    delivered, arrival = channel(Delivery(), 0.05).send(stamps)
+    np.testing.assert_array_equal(delivered, np.arange(100))
     np.testing.assert_array_equal(arrival, stamps + 50_000_000)
 
 
@@ -61,9 +61,9 @@ def test_jitter_is_exponential_and_nothing_overtakes():
     """
     n = 50_000
     stamps = grid(n, 1.0)
-    kept, arrival = channel(Delivery(jitter=0.02), 0.1).send(stamps)
+    delivered, arrival = channel(Delivery(jitter=0.02), 0.1).send(stamps)
     late = (arrival - stamps - 100_000_000) * 1e-9
-    assert len(kept) == n
+    assert len(delivered) == n
     assert late.min() >= 0.0
     assert late.mean() == pytest.approx(0.02, rel=SIGMAS / math.sqrt(n))
     assert late.std() == pytest.approx(0.02, rel=SIGMAS * math.sqrt(2.0 / n))
@@ -75,10 +75,10 @@ def test_jitter_is_exponential_and_nothing_overtakes():
 
 def test_independent_losses_have_their_share():
     n = 100_000
-    kept, _ = channel(Delivery(drop_out=0.2)).send(grid(n))
-    assert 1.0 - len(kept) / n == pytest.approx(0.2, abs=SIGMAS * math.sqrt(0.16 / n))
+    delivered, _ = channel(Delivery(drop_out=0.2)).send(grid(n))
+    assert 1.0 - len(delivered) / n == pytest.approx(0.2, abs=SIGMAS * math.sqrt(0.16 / n))
     lost = np.ones(n)
-    lost[kept] = 0.0
+    lost[delivered] = 0.0
     both = np.mean(lost[1:] * lost[:-1])
     assert both == pytest.approx(0.04, abs=SIGMAS * math.sqrt(0.04 / n))
 
@@ -90,11 +90,11 @@ def test_drop_outs_have_their_share_and_length_at_every_rate(rate):
     exact discretisation.
     """
     n = round(20_000 * rate)
-    kept, _ = channel(Delivery(drop_out=0.2, drop_out_length=2.0)).send(grid(n, rate))
+    delivered, _ = channel(Delivery(drop_out=0.2, drop_out_length=2.0)).send(grid(n, rate))
     share_error = math.sqrt(0.16 * 2.0 * 1.6 / 20_000.0)
-    assert 1.0 - len(kept) / n == pytest.approx(0.2, abs=SIGMAS * share_error)
+    assert 1.0 - len(delivered) / n == pytest.approx(0.2, abs=SIGMAS * share_error)
     lost = np.ones(n, dtype=bool)
-    lost[kept] = False
+    lost[delivered] = False
     goes_on = np.mean(lost[1:][lost[:-1]])
     memory = math.exp(-1.0 / rate / 1.6)
     expected = 0.2 + 0.8 * memory

@@ -23,7 +23,7 @@ G = 9.80665
 DRIVE = FigureEight(duration=20.0, rest_time=2.0, speed=3.0, length=30.0, width=15.0)
 
 
-def test_at_rest_the_biases_that_can_be_told_are_found() -> None:
+def test_observable_biases_are_estimated_at_rest() -> None:
     """A minute: rates about the level axes and the force along the vertical; the rate about it
     from the standstill. All keep to what is stated of them, three deviations, which six right
     ones leave once in 60 seeds.
@@ -37,18 +37,18 @@ def test_at_rest_the_biases_that_can_be_told_are_found() -> None:
         gyroscope_bias=gyroscope,
         accelerometer_bias=accelerometer,
     )
-    found = filter_inputs(inputs, QUIET, start_heading=0.0)
-    error = np.concatenate([rates[-1], forces[-1]]) - found.x[-1, 10:]
-    deviation = np.sqrt(np.diagonal(found.P[-1])[9:])
+    estimate = filter_inputs(inputs, QUIET, start_heading=0.0)
+    error = np.concatenate([rates[-1], forces[-1]]) - estimate.x[-1, 10:]
+    deviation = np.sqrt(np.diagonal(estimate.P[-1])[9:])
     assert (np.abs(error) < 3.0 * deviation).all()
     assert (deviation[:2] < 5e-4).all()
     assert deviation[2] < 1.1e-3
     assert deviation[5] < 0.01
-    speed = np.linalg.norm(found.judged.linear_velocity[-200:], axis=1)
+    speed = np.linalg.norm(estimate.judged.linear_velocity[-200:], axis=1)
     assert speed.max() < 0.2
 
 
-def test_at_long_rest_it_does_not_become_sure_of_its_heading() -> None:
+def test_heading_stays_uncertain_during_a_long_standstill() -> None:
     """Two minutes: the noise of the forces tells no heading. NEES of yaw and of the bias of its
     rate over 16 runs within 99.9 % bounds (it was 8 and 4); an unknown heading stays unknown.
     """
@@ -59,13 +59,13 @@ def test_at_long_rest_it_does_not_become_sure_of_its_heading() -> None:
         heading = rng.normal(scale=settings.start.heading_deviation)
         bias = rng.normal(scale=settings.start.gyroscope_bias_deviation, size=3)
         inputs, rates, _ = measured(motion, settings, rng, fix_deviation=0.02, gyroscope_bias=bias)
-        found = filter_inputs(inputs, settings, start_heading=heading)
-        at = np.searchsorted(inputs.imu_ns, found.judged.stamp_ns[-1]) - 1
-        truth = truth_at(motion, found.judged.stamp_ns[-1:])
-        error = turned(truth.orientation, found.x[-1:, 6:10])[0, 2]
+        estimate = filter_inputs(inputs, settings, start_heading=heading)
+        at = np.searchsorted(inputs.imu_ns, estimate.judged.stamp_ns[-1]) - 1
+        truth = truth_at(motion, estimate.judged.stamp_ns[-1:])
+        error = turned(truth.orientation, estimate.x[-1:, 6:10])[0, 2]
         squares += (
-            error**2 / found.P[-1, 8, 8],
-            ((rates[at, 2] - found.x[-1, 12]) ** 2 / found.P[-1, 11, 11]),
+            error**2 / estimate.P[-1, 8, 8],
+            ((rates[at, 2] - estimate.x[-1, 12]) ** 2 / estimate.P[-1, 11, 11]),
         )
     low, high = chi2.ppf([0.0005, 0.9995], 16)
     assert ((low < squares) & (squares < high)).all(), squares / 16
@@ -80,7 +80,7 @@ def test_at_long_rest_it_does_not_become_sure_of_its_heading() -> None:
         HalfSine(duration=20.0, length=30.0, amplitude=5.0, speed=3.0, rest_time=1.5),
     ],
 )
-def test_a_drive_is_followed_within_what_is_stated(motion: Circle | HalfSine) -> None:
+def test_errors_of_a_drive_stay_within_the_stated_covariance(motion: Circle | HalfSine) -> None:
     """Lever arms, biases and noise; the second half, when the heading has been found."""
     inputs, *_ = measured(
         motion,
@@ -105,18 +105,18 @@ def test_a_drive_is_followed_within_what_is_stated(motion: Circle | HalfSine) ->
     stated = np.sqrt(
         np.diagonal(np.concatenate([pose, twist]), axis1=1, axis2=2).reshape(2, -1, 6)
     )
-    found = np.abs(np.stack([
+    magnitudes = np.abs(np.stack([
         np.hstack([errors['position'], errors['attitude']]),
         np.hstack([errors['velocity'], errors['rate']]),
     ]))  # fmt: skip
-    assert (np.mean(found < 3.0 * stated, axis=1) > 0.9).all()
+    assert (np.mean(magnitudes < 3.0 * stated, axis=1) > 0.9).all()
     bounds = {'position': 0.06, 'attitude': 0.05, 'velocity': 0.1, 'rate': 0.012}
     for name, error in errors.items():
         rms = np.sqrt(np.mean(np.square(error), axis=0))
         assert (rms < bounds[name]).all(), (name, rms)
 
 
-def test_without_noise_the_rate_does_not_matter() -> None:
+def test_estimate_without_noise_does_not_depend_on_the_rate() -> None:
     """50, 100, 200 Hz, lever arms: the error of the integration falls by four at each."""
     worst = []
     for rate in (50.0, 100.0, 200.0):
@@ -157,34 +157,34 @@ def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, f
         antenna=(0.5, 0.2, 1.5),
     )
     heading = _heading() + rng.normal(scale=start.heading_deviation)
-    found = filter_inputs(inputs, QUIET, start_heading=heading)
-    truth = truth_at(DRIVE, found.judged.stamp_ns[-1:])
-    at = np.searchsorted(inputs.imu_ns, found.judged.stamp_ns[-1]) - 1
+    estimate = filter_inputs(inputs, QUIET, start_heading=heading)
+    truth = truth_at(DRIVE, estimate.judged.stamp_ns[-1:])
+    at = np.searchsorted(inputs.imu_ns, estimate.judged.stamp_ns[-1]) - 1
     at_imu = truth.at_lever_arm(np.array([0.3, -0.2, 0.4]))
     state = np.concatenate([
         at_imu.position[0], at_imu.velocity[0], truth.orientation[0], rates[at], forces[at]
     ])  # fmt: skip
-    run = found.judged
+    run = estimate.judged
     pose = np.concatenate([
         truth.position[0] - run.position[-1], turned(truth.orientation, run.orientation[-1:])[0]
     ])  # fmt: skip
     body = Rotation.from_quat(truth.orientation[0])
     velocity = body.inv().apply(truth.velocity[0]) - run.linear_velocity[-1]
     return (
-        _square(error_of(state, found.x[-1]), found.P[-1]),
+        _square(error_of(state, estimate.x[-1]), estimate.P[-1]),
         _square(pose, run.pose_covariance[-1]),
         _square(velocity, run.twist_covariance[-1, :3, :3]),
         float(run.corrections.nis[5:].sum()),
     )
 
 
-def test_errors_are_as_large_as_the_filter_says(
+def test_errors_match_the_stated_covariance(
     record_property: Callable[[str, object], None],
 ) -> None:
     """40 runs, model and truth alike: mean NEES of the 15 states, of pose and velocity of
     base_link, and mean NIS of 94 fixes each, within 99.9 % chi-square bounds, which a right filter
     leaves once in 250 seeds. The NIS of the start, whose velocity has a wide prior, is left out.
-    With a gyroscope bias ten times as large as stated the NEES is outside.
+    The NEES is outside for a gyroscope bias ten times as large as stated.
     """
     squares = np.sum([_normalised(seed) for seed in range(40)], axis=0)
     for name, total, freedom in zip(
@@ -197,7 +197,7 @@ def test_errors_are_as_large_as_the_filter_says(
     assert biased[0] > chi2.ppf(0.9995, 150)
 
 
-def test_setting_out_under_coarse_fixes_is_no_standstill() -> None:
+def test_start_under_coarse_fixes_is_not_a_standstill() -> None:
     """A line with 2.5 m/s^2 from the first moment: fixes of 0.3 m hardly show it within the
     second in which the filter is levelled, 0.25 rad off. It has to know: NEES of pose and velocity
     over 20 runs of 3 degrees of freedom each stay below 3 (1 is right; the start is not Gaussian).
@@ -222,8 +222,8 @@ def test_the_gate_refuses_an_outlier_and_counts_it() -> None:
     fix[40] += [3.0, 0.0, 0.0]
     spoiled = dataclasses.replace(inputs, fix=fix)
     clean, gated, open_ = (
-        filter_inputs(given, settings, start_heading=_heading()).judged
-        for given, settings in (
+        filter_inputs(filter_input, settings, start_heading=_heading()).judged
+        for filter_input, settings in (
             (inputs, QUIET),
             (spoiled, QUIET),
             (spoiled, dataclasses.replace(QUIET, gate=0.0)),
@@ -237,7 +237,7 @@ def test_the_gate_refuses_an_outlier_and_counts_it() -> None:
     assert apart < 0.05 < np.abs(open_.position - clean.position).max()
 
 
-def test_a_lost_filter_comes_back_after_its_patience() -> None:
+def test_a_diverged_filter_recovers_after_the_gate_timeout() -> None:
     """The fixes jump by 100 m for good: refused for 5 s, then followed."""
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(5))
     fix = inputs.fix.copy()
@@ -253,7 +253,7 @@ def test_a_lost_filter_comes_back_after_its_patience() -> None:
 
 
 def test_a_held_vehicle_has_no_lateral_and_vertical_speed() -> None:
-    """With coarse fixes the hold keeps base_link's speeds at their 0, at the lever arm too."""
+    """The velocity hold keeps speeds of base_link at 0 despite coarse fixes and a lever arm."""
     inputs, *_ = measured(
         DRIVE, QUIET, np.random.default_rng(6), fix_deviation=2.0, imu_arm=(1.0, 0.5, 0.3)
     )
@@ -274,7 +274,9 @@ def test_stamps_may_be_shifted_and_runs_repeated_without_changing_a_bit() -> Non
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(7))
     shift = 86_400_000_000_123
     later = dataclasses.replace(inputs, imu_ns=inputs.imu_ns + shift, fix_ns=inputs.fix_ns + shift)
-    first, again, moved_ = (filter_inputs(given, QUIET) for given in (inputs, inputs, later))
+    first, again, moved_ = (
+        filter_inputs(filter_input, QUIET) for filter_input in (inputs, inputs, later)
+    )
     for other in (again, moved_):
         assert first.x.tobytes() == other.x.tobytes()
         assert first.P.tobytes() == other.P.tobytes()
@@ -303,7 +305,8 @@ def test_a_gap_of_the_imu_makes_the_filter_less_sure() -> None:
         imu_yaw=inputs.imu_yaw[keep], imu_yaw_variance=inputs.imu_yaw_variance[keep],
     )  # fmt: skip
     whole, torn = (
-        filter_inputs(given, QUIET, start_heading=_heading()).judged for given in (inputs, cut)
+        filter_inputs(filter_input, QUIET, start_heading=_heading()).judged
+        for filter_input in (inputs, cut)
     )
     at = np.searchsorted(whole.stamp_ns, START_NS + 9_500_000_000)
     assert torn.pose_covariance[at, 0, 0] > 4.0 * whole.pose_covariance[at, 0, 0]

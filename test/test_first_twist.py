@@ -33,12 +33,12 @@ def first_twists(rate: float, first: float, *, speed: float = 0.0) -> OdometryAr
 
 
 def test_the_first_twist_of_gazebo_is_left_out() -> None:
-    for rate, first, left in ((1000.0, 0.001, 9), (100.0, 0.009, 1), (100.0, 0.01, 0)):
+    for rate, first, wrong_count in ((1000.0, 0.001, 9), (100.0, 0.009, 1), (100.0, 0.01, 0)):
         array = first_twists(rate, first)
-        kept, notes = check_messages('here', '/truth', array, is_truth=True)
-        assert len(kept) == 60 - left
-        assert not kept.linear_velocity.any()
-        assert [note.code for note in notes] == ['recording.first_twist'] * bool(left)
+        remaining, notes = check_messages('here', '/truth', array, is_truth=True)
+        assert len(remaining) == 60 - wrong_count
+        assert not remaining.linear_velocity.any()
+        assert [note.code for note in notes] == ['recording.first_twist'] * bool(wrong_count)
         # Odometry that is no truth stays as it is.
         assert len(check_messages('here', '/odom', array)[0]) == 60
 
@@ -49,6 +49,6 @@ def test_a_twist_that_is_wrong_throughout_or_a_fast_start_stay() -> None:
     late = np.zeros((60, 3))
     late[5] = 50.0
     for array in (fast, scaled, dataclasses.replace(fast, angular_velocity=late)):
-        kept, notes = check_messages('here', '/truth', array, is_truth=True)
-        assert len(kept) == 60
+        remaining, notes = check_messages('here', '/truth', array, is_truth=True)
+        assert len(remaining) == 60
         assert not notes

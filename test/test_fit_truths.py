@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fit says of runs whose law is known: intervals, false alarms, what cannot be told."""
+"""Fits of runs whose law is known: intervals, false alarms, parameters without influence."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from fit_examples import drawn_fit, tuned
+from fit_examples import drawn_fit, gps_noise
 from scipy.stats import energy_distance, wasserstein_distance
 
-from sim2real_eval.study.fitting.fit import deal_folds
-from sim2real_eval.study.fitting.objective import METRICS, prediction_scores, sign_flip_p_value
+from sim2real_eval.study.fitting.surface import METRICS, prediction_scores
+from sim2real_eval.study.search.validation import deal_folds, sign_flip_p_value
 
 TRUTH = 0.2
 
 
-def alone(values: np.ndarray) -> np.ndarray:
+def first_parameter(values: np.ndarray) -> np.ndarray:
     return values[:, 0]
 
 
@@ -24,12 +24,12 @@ def test_wasserstein_distances_are_those_of_scipy() -> None:
     rng = np.random.default_rng(0)
     real, simulated = rng.random((7, 2)), rng.random((3, 7, 4, 2))
     for index, name in enumerate(('rmse', 'entropy')):
-        wanted = [
-            wasserstein_distance(real[:, index], one[..., index].ravel()) for one in simulated
+        expected = [
+            wasserstein_distance(real[:, index], runs[..., index].ravel()) for runs in simulated
         ]
-        assert METRICS[name](real, simulated) == pytest.approx(wanted, rel=1e-12)
-    both = (METRICS['rmse'](real, simulated) + METRICS['entropy'](real, simulated)) / 2
-    assert METRICS['vepd'](real, simulated) == pytest.approx(both, rel=1e-12)
+        assert METRICS[name](real, simulated) == pytest.approx(expected, rel=1e-12), 'scipy, 1e-12'
+    mean = (METRICS['rmse'](real, simulated) + METRICS['entropy'](real, simulated)) / 2
+    assert METRICS['vepd'](real, simulated) == pytest.approx(mean, rel=1e-12)
 
 
 def test_energy_distance_of_one_coordinate_is_that_of_scipy() -> None:
@@ -37,8 +37,9 @@ def test_energy_distance_of_one_coordinate_is_that_of_scipy() -> None:
     real, simulated = rng.random((6, 2)), rng.random((1, 6, 3, 2))
     real[:, 1] = simulated[..., 1] = 0.5
     scale = real[:, 0].std()
-    wanted = energy_distance(real[:, 0] / scale, simulated[0, ..., 0].ravel() / scale)
-    assert METRICS['energy'](real, simulated)[0] == pytest.approx(wanted, rel=1e-9)
+    expected = energy_distance(real[:, 0] / scale, simulated[0, ..., 0].ravel() / scale)
+    distance = METRICS['energy'](real, simulated)[0]
+    assert distance == pytest.approx(expected, rel=1e-9), 'scipy, 1e-9'
 
 
 def test_every_recording_is_held_out_once_and_scenarios_are_spread() -> None:
@@ -76,71 +77,78 @@ def test_intervals_hold_the_truth(record_property: Callable[[str, object], None]
     """
     held = 0
     for seed in range(12):
-        _, (one,) = drawn_fit(
-            alone, [TRUTH], (tuned('std', start=0.05),), seed=seed, folds=0, resamples=100
+        _, (estimate,) = drawn_fit(
+            first_parameter,
+            [TRUTH],
+            (gps_noise('std', start=0.05),),
+            seed=seed,
+            folds=0,
+            resamples=100,
         )
-        assert one.identifiable
-        held += one.low <= TRUTH <= one.high
+        assert estimate.is_identifiable
+        held += estimate.low <= TRUTH <= estimate.high
     record_property('share', f'{held}/12')
     assert held >= 9
 
 
-def test_a_bad_start_becomes_better_and_a_true_one_does_not() -> None:
+def test_a_bad_start_becomes_better_and_a_true_start_does_not() -> None:
     """`better` from a true start is a false alarm: none in 60 fits, 2 of 6 at most by 5 % each."""
 
     def verdict(start: float, seed: int) -> str:
-        parameters = (tuned('std', start=start),)
-        return drawn_fit(alone, [TRUTH], parameters, seed=seed, resamples=100)[0].verdict
+        parameters = (gps_noise('std', start=start),)
+        return drawn_fit(first_parameter, [TRUTH], parameters, seed=seed, resamples=100)[0].verdict
 
     verdicts = {start: [verdict(start, seed) for seed in range(6)] for start in (0.05, TRUTH)}
     assert set(verdicts[0.05]) == {'better'}
     assert verdicts[TRUTH].count('better') <= 1
 
 
-def test_a_parameter_without_influence_is_called_not_identifiable() -> None:
-    parameters = (tuned('std', start=0.05), tuned('idle', start=0.05))
-    _, (std, idle) = drawn_fit(alone, [TRUTH, 0.1], parameters, budget=40, resamples=100)
+def test_a_parameter_without_influence_is_not_identifiable() -> None:
+    parameters = (gps_noise('std', start=0.05), gps_noise('idle', start=0.05))
+    _, (std, idle) = drawn_fit(first_parameter, [TRUTH, 0.1], parameters, budget=40, resamples=100)
     assert std.verdict == 'identified'
-    assert not idle.identifiable
-    assert 'not identifiable' in idle.verdict
+    assert not idle.is_identifiable
 
 
-def test_parameters_that_make_up_for_each_other_are_named() -> None:
+def test_parameters_that_compensate_each_other_are_named() -> None:
     """The RMSE has the product of both, and a little of the first one alone in its spread."""
 
     def law(values: np.ndarray) -> np.ndarray:
         return values[:, 0] * values[:, 1]
 
     parameters = (
-        tuned('one', start=0.3, low=0.2, high=0.8),
-        tuned('other', start=0.3, low=0.02, high=5.0),
+        gps_noise('first', start=0.3, low=0.2, high=0.8),
+        gps_noise('second', start=0.3, low=0.02, high=5.0),
     )
-    _, (one, other) = drawn_fit(law, [0.4, 0.4], parameters, budget=40, resamples=100)
-    assert not one.identifiable
-    assert other.trades_with == 'gps.noise.one'
-    # What the other can be is what the bounds of the first leave of it.
-    assert other.low == pytest.approx(0.16 / 0.8, rel=0.35)
-    assert other.high == pytest.approx(0.16 / 0.2, rel=0.35)
+    _, (first, second) = drawn_fit(law, [0.4, 0.4], parameters, budget=40, resamples=100)
+    assert not first.is_identifiable
+    assert second.trades_with == 'gps.noise.first'
+    # The product is 0.16, so the bounds of the first limit the second.
+    assert second.low == pytest.approx(0.16 / 0.8, rel=0.35)
+    assert second.high == pytest.approx(0.16 / 0.2, rel=0.35)
 
 
-def test_a_value_beyond_the_bounds_is_said_to_be() -> None:
-    _, (one,) = drawn_fit(
-        alone, [TRUTH], (tuned('std', start=0.05, high=0.12),), folds=0, resamples=100
+def test_a_best_value_beyond_the_bounds_is_reported() -> None:
+    _, (estimate,) = drawn_fit(
+        first_parameter,
+        [TRUTH],
+        (gps_noise('std', start=0.05, high=0.12),),
+        folds=0,
+        resamples=100,
     )
-    assert one.at_bound
-    assert 'bounded from below' in one.verdict
-    assert 'at a bound' in one.verdict
+    assert estimate.at_bound
+    assert estimate.high_open
 
 
 def test_noise_alone_on_two_recordings_is_never_called_better() -> None:
     """Two recordings can prove nothing: the least p-value of two signs is 1/4."""
 
-    def nothing(values: np.ndarray) -> np.ndarray:
+    def noise_only(values: np.ndarray) -> np.ndarray:
         return TRUTH * (1.0 + 0.1 * np.sin(37.0 * values[:, 0]) * np.cos(91.0 * values[:, 1]))
 
-    parameters = (tuned('one', start=0.1), tuned('other', start=0.1))
+    parameters = (gps_noise('first', start=0.1), gps_noise('second', start=0.1))
     verdicts = [
-        drawn_fit(nothing, [0.1, 0.1], parameters, recordings=2, budget=30, seed=seed,
+        drawn_fit(noise_only, [0.1, 0.1], parameters, recordings=2, budget=30, seed=seed,
                   resamples=100)[0].verdict
         for seed in range(5)
     ]  # fmt: skip

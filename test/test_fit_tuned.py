@@ -1,49 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What --tune says, and what it refuses."""
+"""Parameters that --tune accepts and refuses."""
 
 from __future__ import annotations
 
 import pytest
 
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.fitting.tuned import model_yaml, parse_tuned, set_values, tunable
+from sim2real_eval.study.fitting.model_parameters import (
+    list_numbers,
+    model_yaml,
+    parse_parameters,
+    set_values,
+)
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.sensor.catalogue import preset_names
+from sim_sensors.sensor.catalogue import names
 
 BOTH = Twin('start', load_gps('ch_gauss'), load_imu('chrono'))
 GPS = Twin('start', load_gps('ch_gauss'), None)
 
 
-def test_a_value_reaches_the_axes_that_are_meant() -> None:
-    tuned = parse_tuned(['noise.std.xy=0.01:1,noise.std.z=0.1:2:lin'], GPS)
-    model = set_values(GPS, tuned, (0.5, 1.5)).gps
+def test_a_value_is_set_on_the_named_axes_only() -> None:
+    parameters = parse_parameters(['noise.std.xy=0.01:1,noise.std.z=0.1:2:lin'], GPS)
+    model = set_values(GPS, parameters, (0.5, 1.5)).gps
     assert model is not None
     assert model.noise.std == (0.5, 0.5, 1.5)
-    assert [one.log for one in tuned] == [True, False]
-    assert [one.start for one in tuned] == [0.03, 0.03]
+    assert [parameter.log for parameter in parameters] == [True, False]
+    assert [parameter.start for parameter in parameters] == [0.03, 0.03]
 
 
-def test_two_parameters_can_have_one_value() -> None:
+def test_two_parameters_can_share_a_value() -> None:
     twin = Twin('start', load_gps('ch_gauss_airsim'), load_imu('chrono'))
-    (tuned,) = parse_tuned(['imu.gyroscope.drift+imu.accelerometer.drift=0.001:0.1'], twin)
-    imu = set_values(twin, (tuned,), (0.02,)).imu.to_mapping()
+    (parameter,) = parse_parameters(
+        ['imu.gyroscope.drift+imu.accelerometer.drift=0.001:0.1'], twin
+    )
+    imu = set_values(twin, (parameter,), (0.02,)).imu.to_mapping()
     assert imu['gyroscope']['drift'] == imu['accelerometer']['drift'] == 0.02
 
 
 def test_bounds_are_a_decade_to_either_side_unless_given() -> None:
-    (tuned,) = parse_tuned(['gps.noise.std'], BOTH)
-    assert (tuned.low, tuned.high, tuned.log) == (0.003, 0.3, True)
+    (parameter,) = parse_parameters(['gps.noise.std'], BOTH)
+    assert (parameter.low, parameter.high, parameter.log) == (0.003, 0.3, True)
 
 
 def test_values_have_four_digits_and_stay_inside_the_bounds() -> None:
-    (tuned,) = parse_tuned(['gps.noise.std=0.0123456:0.9876543'], BOTH)
-    assert tuned.value(0.0) == 0.01235
+    (parameter,) = parse_parameters(['gps.noise.std=0.0123456:0.9876543'], BOTH)
+    assert parameter.value(0.0) == 0.01235
     # Rounded up it would be beyond the bound.
-    assert tuned.value(1.0) == tuned.high
-    assert tuned.value(0.5) == float(f'{(tuned.low * tuned.high) ** 0.5:.4g}')
-    assert tuned.coordinate(tuned.value(0.3)) == pytest.approx(0.3, abs=1e-3)
+    assert parameter.value(1.0) == parameter.high
+    assert parameter.value(0.5) == float(f'{(parameter.low * parameter.high) ** 0.5:.4g}')
+    assert parameter.coordinate(parameter.value(0.3)) == pytest.approx(0.3, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +74,7 @@ def test_values_have_four_digits_and_stay_inside_the_bounds() -> None:
 )
 def test_wrong_texts_are_refused_in_one_line(text: str, complaint: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        parse_tuned([text], BOTH)
+        parse_parameters([text], BOTH)
     assert complaint in str(caught.value)
     assert '\n' not in str(caught.value)
 
@@ -75,9 +82,9 @@ def test_wrong_texts_are_refused_in_one_line(text: str, complaint: str) -> None:
 @pytest.mark.parametrize('kind', ['gps', 'imu'])
 def test_every_preset_survives_its_own_file_and_names_numbers(kind: str, tmp_path) -> None:
     load = {'gps': load_gps, 'imu': load_imu}[kind]
-    for name in preset_names(kind):
+    for name in names(kind):
         model = load(name)
         path = tmp_path / f'{name}.yaml'
-        path.write_text(model_yaml(model, ['About it.'], {}), encoding='utf-8')
+        path.write_text(model_yaml(model, ['A comment.'], {}), encoding='utf-8')
         assert load(path) == model
-        assert tunable(Twin(name, **{'gps': None, 'imu': None, kind: model}))
+        assert list_numbers(Twin(name, **{'gps': None, 'imu': None, kind: model}))

@@ -33,7 +33,7 @@ from sim_sensors.following.tracking import (
 from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import Pose, advance, heading_of, relative, twist_between, wrap
-from sim_sensors.motion.waypoints import Waypoints, repaired_waypoints
+from sim_sensors.motion.waypoints import Waypoints, repair_waypoints
 
 PERFECT = DifferentialDrive(wheel_lag=0.0)
 SIZES = st.floats(0.01, 2.0)
@@ -44,13 +44,13 @@ def circle(radius: float, speed: float, duration: float, rate: float = 5.0) -> W
     t = np.arange(0.0, duration + 1e-9, 1.0 / rate)
     angle = speed * t / radius
     x, y = radius * np.sin(angle), radius * (1.0 - np.cos(angle))
-    return repaired_waypoints(t, x, y, angle)
+    return repair_waypoints(t, x, y, angle)
 
 
 def line(speed: float, duration: float, heading: float = 0.0) -> Waypoints:
     t = np.arange(0.0, duration + 1e-9, 0.2)
     way = speed * t
-    return repaired_waypoints(
+    return repair_waypoints(
         t, way * math.cos(heading), way * math.sin(heading), np.full(len(t), heading)
     )
 
@@ -86,10 +86,12 @@ def test_poses_advance_by_the_exponential_of_se2(
         [math.cos(heading), -math.sin(heading), 1.0],
         [math.sin(heading), math.cos(heading), -2.0],
     ]
-    wanted = frame @ expm(twist)
+    expected = frame @ expm(twist)
     got = advance(start, forward, left, turn)
-    assert got[:2] == pytest.approx(wanted[:2, 2], abs=1e-9)
-    assert wrap(got.heading - math.atan2(wanted[1, 0], wanted[0, 0])) == pytest.approx(0, abs=1e-9)
+    assert got[:2] == pytest.approx(expected[:2, 2], abs=1e-9)
+    assert wrap(got.heading - math.atan2(expected[1, 0], expected[0, 0])) == pytest.approx(
+        0, abs=1e-9
+    )
     assert twist_between(start, got) == pytest.approx((forward, left, turn), abs=1e-8)
 
 
@@ -147,8 +149,8 @@ def test_many_poses_of_the_reference_are_those_of_each_time() -> None:
     times = np.linspace(-1.0, 21.0, 45)
     for interpolation in ('spline', 'twist'):
         reference = ReferenceMotion(circle(2.0, 1.0, 20.0), interpolation)
-        wanted = np.array([reference.at(time).pose for time in times.tolist()])
-        assert reference.poses(times) == pytest.approx(wanted, abs=1e-12)
+        expected = np.array([reference.at(time).pose for time in times.tolist()])
+        assert reference.poses(times) == pytest.approx(expected, abs=1e-12)
         assert reference.at(-1.0).speed == reference.at(21.0).yaw_rate == 0.0
         # Speed and yaw rate are the derivatives of the pose, to the error of the difference.
         before, here, after = (reference.at(9.9 + h) for h in (-1e-4, 0.0, 1e-4))
@@ -184,7 +186,7 @@ def test_differences_as_the_thesis_has_them_fall_short_of_an_arc_by_its_chord() 
 
 def test_the_yaw_pid_follows_its_formula_by_hand() -> None:
     """Robot at rest, reference at rest with heading 0: only the correction is left."""
-    reference = ReferenceMotion(repaired_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
+    reference = ReferenceMotion(repair_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
     model = YawPid(yaw=Pid(kp=2.0, ki=0.5, kd=3.0))
     tracker = model.start(reference, PERFECT, 0.1)
     # e = -0.2: E = -0.2, d = -0.2, |2 e + 0.5 E + 3 d| = 1.1, to the right.
@@ -197,13 +199,13 @@ def test_the_yaw_pid_follows_its_formula_by_hand() -> None:
     assert tracker.command(0.3, Pose(0, 0, 0.0)) == pytest.approx((-0.4, 0.4))
     # 350 degrees to the left are 10 to the right.
     error = math.radians(-10.0)
-    wanted = abs(2.0 * error + 0.5 * (-0.2 + error) + 3.0 * error)
+    expected = abs(2.0 * error + 0.5 * (-0.2 + error) + 3.0 * error)
     got = tracker.command(0.4, Pose(0, 0, -math.radians(350.0)))
-    assert got == pytest.approx((wanted, -wanted))
+    assert got == pytest.approx((expected, -expected))
 
 
-def test_the_distance_pid_comes_after_it_and_turns_to_the_bearing() -> None:
-    reference = ReferenceMotion(repaired_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
+def test_the_distance_pid_turns_towards_the_bearing() -> None:
+    reference = ReferenceMotion(repair_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
     model = YawDistancePid(yaw=Pid(kp=0.0), distance=DistancePid(kp=1.0, ki=0.5, kd=2.0))
     tracker = model.start(reference, PERFECT, 0.1)
     # The reference is 5 m away, to the left of a robot at (3, -4): E = 5, d = 5, u = 17.5.
@@ -220,7 +222,7 @@ def test_the_nonlinear_tracker_converges_from_an_offset_forward_and_backward(
     """Its Lyapunov function never grows by more than the hold of the command, and ends at 0."""
     t = np.arange(0.0, 40.0, 0.2)
     angle = 0.25 * t
-    waypoints = repaired_waypoints(
+    waypoints = repair_waypoints(
         t, way * 4.0 * np.sin(angle), way * 4.0 * (1.0 - np.cos(angle)), angle
     )
     reference = ReferenceMotion(waypoints, 'twist')
@@ -234,10 +236,10 @@ def test_the_nonlinear_tracker_converges_from_an_offset_forward_and_backward(
 
 
 @pytest.mark.parametrize('way', [-1, 1])
-def test_the_regulator_comes_back_at_a_lower_cost_than_the_nonlinear_tracker(way: int) -> None:
-    """Of small errors its sum of squares is the least that any controller reaches."""
+def test_the_regulator_returns_at_a_lower_cost_than_the_nonlinear_tracker(way: int) -> None:
+    """For small errors no controller reaches a smaller sum of squares."""
     t = np.arange(0.0, 20.0, 0.2)
-    waypoints = repaired_waypoints(t, way * 0.8 * t, np.zeros(100), np.zeros(100))
+    waypoints = repair_waypoints(t, way * 0.8 * t, np.zeros(100), np.zeros(100))
     reference = ReferenceMotion(waypoints, 'twist')
     setting = FollowSettings(interpolation='twist', robot=PERFECT)
     weights = LqrTracker()
@@ -258,8 +260,8 @@ def test_the_regulator_comes_back_at_a_lower_cost_than_the_nonlinear_tracker(way
     assert costs['lqr'] < 0.95 * costs['nonlinear']
 
 
-def test_the_regulator_turns_at_rest_and_leaves_what_it_cannot_reach() -> None:
-    waypoints = repaired_waypoints([0.0, 10.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+def test_the_regulator_turns_at_rest_and_ignores_lateral_errors() -> None:
+    waypoints = repair_waypoints([0.0, 10.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
     reference = ReferenceMotion(waypoints, 'twist')
     setting = FollowSettings(interpolation='twist', robot=PERFECT)
     drive = drive_along(reference, setting, 'lqr', offset=(0.3, 0.2, 0.5))
@@ -267,13 +269,13 @@ def test_the_regulator_turns_at_rest_and_leaves_what_it_cannot_reach() -> None:
     assert abs(drive.errors.along[-20]) < 1e-2
 
 
-def test_feedback_makes_up_for_what_the_open_loop_cannot_know() -> None:
+def test_feedback_removes_errors_of_the_open_loop() -> None:
     """A wheel 1 % larger turns the open loop away; each feedback holds what it looks at."""
     reference = ReferenceMotion(circle(5.0, 1.0, 40.0))
     setting = FollowSettings(robot=DifferentialDrive(radius_difference=0.01, slip=0.02))
-    found = {name: drive_along(reference, setting, name).errors for name in TRACKERS}
-    yaw = {name: np.sqrt(np.mean(errors.yaw**2)) for name, errors in found.items()}
-    distance = {name: errors.distance.mean() for name, errors in found.items()}
+    errors_by_tracker = {name: drive_along(reference, setting, name).errors for name in TRACKERS}
+    yaw = {name: np.sqrt(np.mean(errors.yaw**2)) for name, errors in errors_by_tracker.items()}
+    distance = {name: errors.distance.mean() for name, errors in errors_by_tracker.items()}
     assert distance['open_loop'] > 1.0
     assert yaw['yaw_pid'] < 0.1 * yaw['open_loop']
     assert distance['yaw_distance_pid'] < 0.8 * distance['yaw_pid']
@@ -281,7 +283,7 @@ def test_feedback_makes_up_for_what_the_open_loop_cannot_know() -> None:
     assert distance['lqr'] < 0.1 * distance['open_loop']
 
 
-def test_the_pose_of_the_controller_has_noise_and_age_and_equal_seeds_equal_bits() -> None:
+def test_pose_noise_and_delay_reach_the_controller_and_seeds_repeat_them() -> None:
     reference = ReferenceMotion(circle(5.0, 1.0, 20.0))
     rough = FollowSettings(pose=PoseSensor(position_std=0.05, yaw_std=0.02, latency=0.1))
     a, b = (drive_along(reference, rough, 'nonlinear', seed=3) for _ in range(2))
@@ -307,7 +309,7 @@ def test_a_jump_of_the_stamps_to_another_clock_takes_no_longer_than_any_message(
     assert follower.push(epoch + 51_000_000, pose) is not None
 
 
-def test_errors_by_hand() -> None:
+def test_tracking_errors_equal_hand_computed_ones() -> None:
     """The reference looks north; the robot is 3 m behind and 4 m to its right, turned right."""
     error = tracking_error(Pose(0, 0, math.pi / 2), Pose(4, -3, math.pi / 2 - 0.1))
     assert (error.along, error.across, error.yaw) == pytest.approx((-3.0, -4.0, 0.1))
@@ -318,8 +320,8 @@ def test_errors_by_hand() -> None:
 @given(st.floats(-3, 3), st.floats(-100, 100))
 def test_yaw_errors_are_wrapped(error: float, turns: float) -> None:
     whole = 2.0 * math.pi * round(turns)
-    seen = tracking_error(Pose(0, 0, whole + error), Pose(0, 0, 0))
-    assert seen.yaw == pytest.approx(error, abs=1e-9)
+    offset = tracking_error(Pose(0, 0, whole + error), Pose(0, 0, 0))
+    assert offset.yaw == pytest.approx(error, abs=1e-9)
 
 
 def test_the_truth_of_a_drive_is_a_motion_whose_parts_agree() -> None:
@@ -343,11 +345,11 @@ def test_heading_is_the_yaw_of_any_quaternion(
 
 
 def test_relative_undoes_itself() -> None:
-    seen = relative(Pose(1, 2, 0.3), Pose(1, 2, 0.3 + 8 * math.pi))
-    assert seen == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
+    offset = relative(Pose(1, 2, 0.3), Pose(1, 2, 0.3 + 8 * math.pi))
+    assert offset == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
 
 
-def test_settings_refuse_what_is_wrong_by_name() -> None:
+def test_wrong_settings_are_named() -> None:
     with pytest.raises(ParameterError, match=r'yaw_pid\.yaw\.kp: -1 is not allowed'):
         FollowSettings.from_mapping({'yaw_pid': {'yaw': {'kp': -1}}}, 'follow')
     with pytest.raises(MotionError, match="interpolation 'step' is not allowed"):

@@ -18,8 +18,7 @@ from sim_sensors.core.measurements import MessageArray
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry, Verdict
-from sim_sensors.live.sensor import LiveSensor
+from sim_sensors.live.sensor import LiveNoiseFree, LiveOdometry, LiveSensor, Verdict
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.ideal import Mounting
@@ -78,7 +77,7 @@ def test_live_it_is_the_batch_to_the_bit(seed: int) -> None:
     live.finish()
     take()
     for name in ('stamp_ns', 'angular_velocity', 'linear_acceleration', 'orientation'):
-        joined = np.concatenate([getattr(one, name) for one in got])
+        joined = np.concatenate([getattr(array, name) for array in got])
         assert np.array_equal(joined, getattr(batch, name)), name
 
 
@@ -97,7 +96,7 @@ def test_the_nodes_listen_to_the_noise_free_sensors() -> None:
         'mag': magnetometer.simulate(load_mag('ideal'), motion, world=world, **EXACT),
     }
     models = {'imu': 'airsim', 'gps': 'zed_f9p_rtk', 'mag': 'xsens_mtx'}
-    recording = recorded(motion, {f'ideal_{name}': one for name, one in ideal.items()}, 50.0)
+    recording = recorded(motion, {f'ideal_{name}': array for name, array in ideal.items()}, 50.0)
     truth = recording.truth
     assert truth is not None
     moved = OdometryMotion(truth, origin_ns=0)
@@ -107,10 +106,10 @@ def test_the_nodes_listen_to_the_noise_free_sensors() -> None:
         kind = KINDS.get(name)
         around = kind.surroundings(world)
         measured = kind.ideal(moved, stream, origin_ns=0, **around)
-        made = kind.simulate(kind.load(models[name]), measured, seed=3, run='here', **around)
+        expected = kind.simulate(kind.load(models[name]), measured, seed=3, run='here', **around)
         # Final is what lies before the last but one sample of both.
-        end = min(one.stamp_ns[-SAMPLES_AHEAD] for one in (truth, stream))
-        batch[name] = made.take(made.stamp_ns < end)
+        end = min(array.stamp_ns[-SAMPLES_AHEAD] for array in (truth, stream))
+        batch[name] = expected.take(expected.stamp_ns < end)
     with graph_of_its_own() as graph:
         senders = {'truth': graph.odometry}
         for name in ideal:
@@ -132,7 +131,7 @@ def test_the_nodes_listen_to_the_noise_free_sensors() -> None:
                 graph.executor.spin_once(timeout_sec=0.02)
         got = {name: graph.received[KINDS.get(name).topic] for name in ideal}
         graph.wait(
-            lambda: all(len(got[name]) == len(one) for name, one in batch.items()),
+            lambda: all(len(got[name]) == len(array) for name, array in batch.items()),
             'all measurements that are final',
         )
     for name in ideal:
@@ -142,7 +141,7 @@ def test_the_nodes_listen_to_the_noise_free_sensors() -> None:
 
 
 def test_a_stream_that_stalls_costs_no_time_and_little_memory() -> None:
-    """What waits is kept to the bound, and each message is looked at once."""
+    """Waiting messages are limited, and each message is examined once."""
     motion = motion_of('circle', duration=2.0)
     ideal = noise_free_imu(motion)
     stream = LiveNoiseFree(lambda moving, messages, origin_ns: moving, ('angular_velocity',))

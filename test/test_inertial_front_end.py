@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the inertial judges take from a recording: frames, covariances, level, heading."""
+"""Inputs of the inertial judges from a recording: frames, covariances, level, heading."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ def test_rate_and_force_are_turned_into_the_body() -> None:
             StaticTransform('base_link', 'gps_link', (1.0, 0.0, 2.0)),
         ),
     )
-    found = inertial_inputs(run, SETTINGS)
-    np.testing.assert_allclose(found.rate, np.tile(truth_rate, (n, 1)), atol=1e-14)
-    np.testing.assert_allclose(found.force, np.tile(truth_force, (n, 1)), atol=1e-14)
-    np.testing.assert_array_equal(found.imu_arm, [0.1, 0.2, 0.3])
-    np.testing.assert_array_equal(found.antenna, [1.0, 0.0, 2.0])
+    inputs = inertial_inputs(run, SETTINGS)
+    np.testing.assert_allclose(inputs.rate, np.tile(truth_rate, (n, 1)), atol=1e-14)
+    np.testing.assert_allclose(inputs.force, np.tile(truth_force, (n, 1)), atol=1e-14)
+    np.testing.assert_array_equal(inputs.imu_arm, [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(inputs.antenna, [1.0, 0.0, 2.0])
 
 
 def test_a_frame_that_nothing_connects_is_refused_by_name() -> None:
@@ -118,11 +118,11 @@ def test_fixes_are_metres_about_the_first_valid_one() -> None:
     run = recording(
         {'imu': imu(stamps(100.0, 1.0)), 'gps': dataclasses.replace(good, status=status)}
     )
-    found = inertial_inputs(run, SETTINGS)
+    inputs = inertial_inputs(run, SETTINGS)
     # The tangent planes of two points 4 m apart differ by 1e-6 rad.
-    np.testing.assert_allclose(found.fix, enu[1:] - enu[1], atol=1e-4)
-    assert found.fixes_received == 10
-    assert any(one.code == 'inertial.messages_without_fix' for one in found.notes)
+    np.testing.assert_allclose(inputs.fix, enu[1:] - enu[1], atol=1e-4)
+    assert inputs.fixes_received == 10
+    assert any(note.code == 'inertial.messages_without_fix' for note in inputs.notes)
 
 
 def test_a_covariance_is_replaced_raised_or_lowered_where_it_is_of_no_use() -> None:
@@ -134,28 +134,28 @@ def test_a_covariance_is_replaced_raised_or_lowered_where_it_is_of_no_use() -> N
     covariance[3] = np.diag([1e-6, 4.0, 0.0])
     covariance[4, 0, 1] = covariance[4, 1, 0] = 7.0
     covariance[5, 0, 1] = covariance[5, 1, 0] = 3.0
-    given = dataclasses.replace(placed(sky, np.zeros((7, 3))), position_covariance=covariance)
-    found = inertial_inputs(recording({'imu': imu(stamps(100.0, 1.0)), 'gps': given}), SETTINGS)
+    stated = dataclasses.replace(placed(sky, np.zeros((7, 3))), position_covariance=covariance)
+    inputs = inertial_inputs(recording({'imu': imu(stamps(100.0, 1.0)), 'gps': stated}), SETTINGS)
     expected = np.tile(np.diag([4.0, 9.0, 16.0]), (7, 1, 1))
     expected[6] *= 1e12 / 16.0
     expected[1] = expected[2] = np.diag([1.0, 1.0, 4.0])
     expected[3] = np.diag([1e-4, 4.0, 4.0])
     expected[5, 0, 1] = expected[5, 1, 0] = 3.0
-    np.testing.assert_allclose(found.fix_covariance, expected, rtol=1e-12)
-    assert any('2 of 7 fixes have no covariance' in str(note) for note in found.notes)
-    assert any('1 of 7 fixes state a deviation below' in str(note) for note in found.notes)
-    assert any('1 of 7 fixes state a deviation over 1e+06 m' in str(note) for note in found.notes)
+    np.testing.assert_allclose(inputs.fix_covariance, expected, rtol=1e-12)
+    assert any('2 of 7 fixes have no covariance' in str(note) for note in inputs.notes)
+    assert any('1 of 7 fixes state a deviation below' in str(note) for note in inputs.notes)
+    assert any('1 of 7 fixes state a deviation over 1e+06 m' in str(note) for note in inputs.notes)
 
 
 def test_gaps_and_repeated_stamps_of_the_imu_are_told() -> None:
     clock = stamps(100.0, 2.0)
     clock = np.concatenate([clock[:80], clock[79:80], clock[130:]])
     run = recording({'imu': imu(clock), 'gps': fixes(stamps(10.0, 2.0))})
-    found = inertial_inputs(run, SETTINGS)
-    assert (np.diff(found.imu_ns) > 0).all()
-    assert any('1 IMU messages repeat a stamp' in str(note) for note in found.notes)
+    inputs = inertial_inputs(run, SETTINGS)
+    assert (np.diff(inputs.imu_ns) > 0).all()
+    assert any('1 IMU messages repeat a stamp' in str(note) for note in inputs.notes)
     assert any(
-        'gaps of up to 0.51 s between IMU messages (1x)' in str(note) for note in found.notes
+        'gaps of up to 0.51 s between IMU messages (1x)' in str(note) for note in inputs.notes
     )
 
 
@@ -183,10 +183,10 @@ def test_a_tilt_at_rest_is_levelled_whatever_the_heading(heading: float) -> None
     roll, pitch = 0.2, -0.3
     attitude = Rotation.from_euler('xyz', [roll, pitch, heading])
     force = np.tile(attitude.inv().apply([0.0, 0.0, G]), (400, 1))
-    found = first_attitude(driving(0.0, 0.0, force=force), SETTINGS, heading)
-    assert found.still
-    assert (Rotation.from_quat(found.orientation).inv() * attitude).magnitude() < 1e-12
-    assert math.sqrt(found.covariance[2, 2]) == pytest.approx(0.1, rel=0.01)
+    estimate = first_attitude(driving(0.0, 0.0, force=force), SETTINGS, heading)
+    assert estimate.still
+    assert (Rotation.from_quat(estimate.orientation).inv() * attitude).magnitude() < 1e-12
+    assert math.sqrt(estimate.covariance[2, 2]) == pytest.approx(0.1, rel=0.01)
 
 
 def test_the_error_of_levelling_is_that_which_an_accelerometer_bias_makes() -> None:
@@ -196,18 +196,18 @@ def test_the_error_of_levelling_is_that_which_an_accelerometer_bias_makes() -> N
         bias = np.zeros(3)
         bias[axis] = 1e-4
         force = np.tile(attitude.inv().apply([0.0, 0.0, G]) + bias, (400, 1))
-        found = first_attitude(driving(0.0, 0.0, force=force), SETTINGS, 0.8)
-        error = (attitude * Rotation.from_quat(found.orientation).inv()).as_rotvec()
-        np.testing.assert_allclose(error[:2], (found.bias_coupling @ bias)[:2], atol=1e-9)
+        estimate = first_attitude(driving(0.0, 0.0, force=force), SETTINGS, 0.8)
+        error = (attitude * Rotation.from_quat(estimate.orientation).inv()).as_rotvec()
+        np.testing.assert_allclose(error[:2], (estimate.bias_coupling @ bias)[:2], atol=1e-9)
 
 
 @pytest.mark.parametrize('heading', [0.0, 2.0, 3.1, -1.2])
 def test_the_course_gives_the_heading_of_a_drive(heading: float) -> None:
-    found = first_attitude(driving(heading, 5.0), SETTINGS)
-    yaw = Rotation.from_quat(found.orientation).as_euler('xyz')[2]
+    estimate = first_attitude(driving(heading, 5.0), SETTINGS)
+    yaw = Rotation.from_quat(estimate.orientation).as_euler('xyz')[2]
     assert abs(math.remainder(yaw - heading, 2.0 * math.pi)) < 1e-4
-    assert not found.still
-    assert found.notes[1].code == 'inertial.heading_by_course'
+    assert not estimate.still
+    assert estimate.notes[1].code == 'inertial.heading_by_course'
 
 
 def test_a_course_in_a_turn_is_turned_back_by_the_gyroscope() -> None:
@@ -217,8 +217,8 @@ def test_a_course_in_a_turn_is_turned_back_by_the_gyroscope() -> None:
     enu = 10.0 * np.column_stack([np.cos(angle), np.sin(angle), 0.0 * angle])
     rate = np.tile([0.0, 0.0, 0.5], (len(clock), 1))
     run = recording({'imu': imu(clock, rate=rate, attitude=False), 'gps': placed(sky, enu)})
-    found = first_attitude(inertial_inputs(run, SETTINGS), SETTINGS)
-    yaw = Rotation.from_quat(found.orientation).as_euler('xyz')[2]
+    estimate = first_attitude(inertial_inputs(run, SETTINGS), SETTINGS)
+    yaw = Rotation.from_quat(estimate.orientation).as_euler('xyz')[2]
     assert yaw == pytest.approx(0.5 * math.pi, abs=1e-4)
 
 
@@ -230,15 +230,15 @@ def test_coarse_fixes_of_a_slow_vehicle_tell_the_heading_by_a_longer_way() -> No
     rng = np.random.default_rng(11)
     angle = (sky - START_NS) * 1e-9 / 20.0
     enu = 20.0 * np.column_stack([np.cos(angle), np.sin(angle), 0.0 * angle])
-    seen = placed(sky, enu + rng.normal(scale=0.5, size=enu.shape))
-    seen = dataclasses.replace(
-        seen, position_covariance=np.tile(0.25 * np.eye(3), (len(sky), 1, 1))
+    noisy_fixes = placed(sky, enu + rng.normal(scale=0.5, size=enu.shape))
+    noisy_fixes = dataclasses.replace(
+        noisy_fixes, position_covariance=np.tile(0.25 * np.eye(3), (len(sky), 1, 1))
     )
     rate = np.tile([0.0, 0.0, 0.05 + 0.005], (len(clock), 1))
-    run = recording({'imu': imu(clock, rate=rate, attitude=False), 'gps': seen})
-    found = first_attitude(inertial_inputs(run, SETTINGS), SETTINGS)
-    yaw = Rotation.from_quat(found.orientation).as_euler('xyz')[2]
-    deviation = math.sqrt(found.covariance[2, 2])
+    run = recording({'imu': imu(clock, rate=rate, attitude=False), 'gps': noisy_fixes})
+    estimate = first_attitude(inertial_inputs(run, SETTINGS), SETTINGS)
+    yaw = Rotation.from_quat(estimate.orientation).as_euler('xyz')[2]
+    deviation = math.sqrt(estimate.covariance[2, 2])
     assert deviation < 0.3
     assert abs(yaw - 0.5 * math.pi) < 3.0 * deviation
 
@@ -247,9 +247,9 @@ def test_sources_of_the_heading_in_their_order() -> None:
     """Given before the IMU's orientation before the course; at rest without any it is unknown."""
     moving = driving(1.0, 5.0, attitude=True, yaw=0.7)
 
-    def yaw(inputs: InertialInputs, settings: InertialSettings, given: float | None) -> float:
-        found = first_attitude(inputs, settings, given)
-        return float(Rotation.from_quat(found.orientation).as_euler('xyz')[2])
+    def yaw(inputs: InertialInputs, settings: InertialSettings, start: float | None) -> float:
+        estimate = first_attitude(inputs, settings, start)
+        return float(Rotation.from_quat(estimate.orientation).as_euler('xyz')[2])
 
     assert yaw(moving, SETTINGS, 0.3) == pytest.approx(0.3)
     assert yaw(moving, SETTINGS, None) == pytest.approx(0.7)

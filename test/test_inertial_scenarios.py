@@ -63,5 +63,5 @@ def test_where_and_how_the_sensors_are_mounted_does_not_matter() -> None:
         recording = TwinMaker(bare, seed=1).make(twin)
         runs.append(ErrorStateJudge.load().judge(recording, start_heading=_heading(CIRCLE)))
     for name in ('linear_velocity', 'angular_velocity'):
-        one, other = (getattr(run, name)[175:] for run in runs)
-        assert np.abs(one - other).max() < 0.02
+        first, second = (getattr(run, name)[175:] for run in runs)
+        assert np.abs(first - second).max() < 0.02

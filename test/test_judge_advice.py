@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user is told about a judged run."""
+"""Findings about a judged run."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_orientation_that_is_configured_but_absent_is_told(tmp_path: Path) -> No
 
 def test_a_true_start_heading_of_zero_is_no_doubt() -> None:
     drive = simulate(motion_of('line', duration=3.0), gps='baseline', imu='chrono')
-    told = [
+    note_codes = [
         {note.code for note in JudgeSetup.load('clean').judge(drive, start_heading=start).notes}
         for start in (None, 0.0)
     ]
-    assert ['rl.no_start_heading' in codes for codes in told] == [True, False]
+    assert ['rl.no_start_heading' in codes for codes in note_codes] == [True, False]
 
 
 def test_fixes_on_both_sides_of_ticks_are_told() -> None:
@@ -61,15 +61,15 @@ def test_fixes_on_both_sides_of_ticks_are_told() -> None:
     timing = prepare(drive, setup.filter, setup.navsat, ReplayOptions()).timing
     ticks = timing.navsat_origin + 20 * timing.navsat_period * np.arange(40)
     sides = np.where(np.arange(40) % 2, 64, -64)
-    (told,) = tick_advice(setup.navsat, ticks + sides, timing)
-    assert told.code == 'rl.fixes_on_ticks'
-    assert told.numbers == {'share': 1.0, 'period': 5.0}
+    (notes,) = tick_advice(setup.navsat, ticks + sides, timing)
+    assert notes.code == 'rl.fixes_on_ticks'
+    assert notes.numbers == {'share': 1.0, 'period': 5.0}
     for one_side in (64, 0, -64, -10_000 + sides, 1_000_000):
         assert not tick_advice(setup.navsat, ticks + one_side, timing)
 
 
 def test_noise_free_sensors_alone_are_no_input_of_a_judge() -> None:
-    """Of fixes, or of an IMU where there are fixes; the remedy says what makes some."""
+    """Latency of fixes, or of an IMU with fixes; the remedy says what makes some."""
     drive = simulate(motion_of('line', duration=3.0), gps='baseline', imu='ideal')
     imu, gps = drive.require('imu'), drive.require('gps')
     bare = drive.with_messages('imu', None).with_messages('ideal_imu', imu)
@@ -109,23 +109,23 @@ def test_heading_of_navsat_transform_from_an_absent_orientation_is_told(tmp_path
 
 
 @pytest.mark.parametrize(
-    ('fused', 'rejected', 'told'), [(50, 50, False), (49, 51, True), (0, 9, True)]
+    ('fused', 'rejected', 'reported'), [(50, 50, False), (49, 51, True), (0, 9, True)]
 )
-def test_a_gate_that_refuses_most_is_told(fused: int, rejected: int, told: bool) -> None:
+def test_a_gate_that_refuses_most_is_told(fused: int, rejected: int, reported: bool) -> None:
     part = PartCount('imu0 twist', 'imu', fused + rejected, 0, 0, fused, rejected)
     notes = part_advice([part])
-    assert len(notes) == int(told)
-    if told:
+    assert len(notes) == int(reported)
+    if reported:
         assert (notes[0].code, notes[0].subject) == ('rl.gated', 'imu0 twist (imu)')
         assert notes[0].numbers == {'refused': rejected, 'judged': fused + rejected}
 
 
 def test_an_input_without_a_message_is_told() -> None:
-    """Of an IMU whose rates arrive, the skipped orientation is no silence."""
+    """An IMU whose rates arrive is not silent although its orientation is skipped."""
     silent = PartCount('odom0 twist', 'wheel/odom', 0, 0, 0, 0, 0)
     skipped = PartCount('imu0 pose', 'imu', 0, 0, 0, 0, 0)
-    heard = PartCount('imu0 twist', 'imu', 9, 0, 0, 9, 0)
-    (note,) = part_advice([silent, skipped, heard])
+    notes = PartCount('imu0 twist', 'imu', 9, 0, 0, 9, 0)
+    (note,) = part_advice([silent, skipped, notes])
     assert (note.code, note.subject) == ('rl.no_message', 'odom0 (wheel/odom)')
 
 
@@ -167,6 +167,6 @@ def test_a_recording_without_imu_is_not_asked_for_the_topic_of_one() -> None:
     drive = simulate(motion_of('line', duration=2.0), gps='baseline', imu='ideal')
     with pytest.raises(
         JudgeError, match='none is an IMU, without which this judge cannot'
-    ) as told:
+    ) as message:
         run_judge(drive.with_messages('imu', None), 'clean')
-    assert '--topic' not in str(told.value)
+    assert '--topic' not in str(message.value)

@@ -105,14 +105,14 @@ def test_options_replace_those_of_the_case_and_settings_are_plain_and_ordered(
         'sha256': hashlib.sha256(mounting.encode()).hexdigest(),
     }
     assert Options().over(case) == case
-    told = Options(
+    settings = Options(
         unscented=False,
         correct=frozenset(),
         latency_ns={'imu': 0, 'odom': 5},
         front_end='navsat_transform',
     ).over(case)
-    assert not told.unscented
-    assert not told.correct
-    assert told.latency_ns == {'gps/fix': 1_000_000_000, 'imu': 0, 'odom': 5}
-    assert told.transforms == case.transforms
-    assert told.front_end == 'navsat_transform'
+    assert not settings.unscented
+    assert not settings.correct
+    assert settings.latency_ns == {'gps/fix': 1_000_000_000, 'imu': 0, 'odom': 5}
+    assert settings.transforms == case.transforms
+    assert settings.front_end == 'navsat_transform'

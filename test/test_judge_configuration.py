@@ -147,8 +147,8 @@ def test_covariance_is_given_by_its_diagonal_or_in_full(tmp_path: Path) -> None:
     long = read(tmp_path, process_noise_covariance=full.ravel().tolist())
     assert short.process_noise.tolist() == long.process_noise.tolist() == full.tolist()
     full[0, 3] = 0.5
-    found = read(tmp_path, process_noise_covariance=full.ravel().tolist()).process_noise
-    assert (found[3, 0], found[0, 3]) == (0.5, 0.0)
+    covariance = read(tmp_path, process_noise_covariance=full.ravel().tolist()).process_noise
+    assert (covariance[3, 0], covariance[0, 3]) == (0.5, 0.0)
 
 
 def test_control_of_a_measured_acceleration_is_switched_off(tmp_path: Path) -> None:
@@ -191,17 +191,17 @@ def test_thresholds_have_the_names_of_their_kind(tmp_path: Path) -> None:
             },
         )
     )
-    found = {
+    source = {
         s.name: (s.pose_threshold, s.twist_threshold, s.acceleration_threshold)
         for s in config.sources
     }
-    assert found == {
+    assert source == {
         'odom0': (6.0, 7.0, math.inf),
         'pose0': (4.0, math.inf, math.inf),
         'twist0': (math.inf, 5.0, math.inf),
         'imu0': (1.0, 2.0, 3.0),
     }
-    assert list(found) == ['odom0', 'pose0', 'twist0', 'imu0']
+    assert list(source) == ['odom0', 'pose0', 'twist0', 'imu0']
 
 
 def test_navsat_defaults_and_refusals(tmp_path: Path) -> None:

@@ -14,7 +14,12 @@ from judge_examples import read_rows
 from recording_examples import REFERENCE
 
 from sim2real_eval.judge.robot_localization.configuration import DEFAULT_PROCESS_NOISE
-from sim2real_eval.judge.robot_localization.filter import advance, process, sigma_weights
+from sim2real_eval.judge.robot_localization.filter import (
+    advance,
+    build_dynamics,
+    process,
+    sigma_weights,
+)
 from sim2real_eval.judge.robot_localization.state import (
     CONTROL_NS,
     INITIALISED,
@@ -22,7 +27,6 @@ from sim2real_eval.judge.robot_localization.state import (
     Dynamics,
     N,
     new_filter,
-    padded,
 )
 
 VISIBLE = ('control', 'dynamic_3d', 'gating_angles', 'late_gaps_ticks', 'masks_fullcov')
@@ -47,8 +51,8 @@ def read_dynamics(config: dict[str, Any], weights: np.ndarray | None) -> Dynamic
         names = ('acceleration_limits', 'acceleration_gains')
         names += ('deceleration_limits', 'deceleration_gains')
         limits = np.array([control[name] for name in names], dtype=float)
-    return Dynamics(
-        Q=padded(matrix(config['process_noise_covariance'], np.diag(DEFAULT_PROCESS_NOISE))),
+    return build_dynamics(
+        matrix(config['process_noise_covariance'], np.diag(DEFAULT_PROCESS_NOISE)),
         dynamic=bool(config['dynamic_process_noise_covariance']),
         control_mask=np.array([float(c) for c in control['mask']]) if control else np.zeros(6),
         control_limits=limits,
@@ -58,12 +62,12 @@ def read_dynamics(config: dict[str, Any], weights: np.ndarray | None) -> Dynamic
 
 
 class Rounding:
-    """What rounding may make of a filter, event by event, from the conditioning of its covariance.
+    """Bounds of rounding errors of a filter, event by event, from its conditioning.
 
     An event adds up N products, each rounded to eps of what it is: of states that turns and steps
     of at most a second mix, eps times the largest so far; of covariances, eps D_i D_j with D the
     largest standard deviations so far, as one that measurements have shrunk keeps the rounding of
-    what it was. That makes a gain wrong by eps (D / d)^2, with d the deviation now, and so the
+    what it was. The gain is then wrong by eps (D / d)^2, with d the deviation now, and so the
     state, which an innovation of d moves, by eps D^2 / d. After k events it is at most k times as
     much. The bounds do not depend on what rounding a trace happened to have; of those here the
     worst is at a seventh.
@@ -97,7 +101,7 @@ def follow(
     assert len(events) == len(expected) > 100
     dyn = read_dynamics(config, weights)
     flt = new_filter(np.zeros(N), matrix(config['initial_estimate_covariance'], 1e-9 * np.eye(N)))
-    seen = set()
+    event_kinds = set()
     for number, (row, after) in enumerate(zip(events, expected, strict=True)):
         event, stamp_ns = row[0], int(row[1])
         assert stamp_ns == int(after[1])
@@ -121,11 +125,11 @@ def follow(
             flt.command[:] = numbers(row[19:25])
             flt.times[CONTROL_NS] = stamp_ns
         assert after[0] == happened
-        seen.add(happened)
+        event_kinds.add(happened)
         values = numbers(after[2 : 2 + N + N * N])
         where = f'{folder.name}, event {number} ({happened} at {stamp_ns})'
-        yield where, flt.state, values[:N], flt.covariance, values[N:].reshape(N, N)
-    assert 'meas' in seen
+        yield where, flt.x[:N], values[:N], flt.P[:N, :N], values[N:].reshape(N, N)
+    assert 'meas' in event_kinds
 
 
 def core(reference_dir: Path, case: str, kind: str) -> Path:
@@ -160,9 +164,9 @@ def test_the_unscented_filter_follows_the_core_after_every_event(
     """
     folder, rounding = core(reference_dir, case, 'ukf'), Rounding()
     config = yaml.safe_load((folder / 'config.yaml').read_text(encoding='utf-8'))
-    told = config['filters']['ukf']
-    least = told['rounding_sensitivity']
-    weights = sigma_weights(told['alpha'], told['kappa'], told['beta'])
+    distinct = config['filters']['ukf']
+    least = distinct['rounding_sensitivity']
+    weights = sigma_weights(distinct['alpha'], distinct['kappa'], distinct['beta'])
     worst = 0.0
     for where, x, expected_x, P, expected_P in follow(folder, 'ukf', weights):
         state, covariance = rounding.after(expected_x, expected_P)

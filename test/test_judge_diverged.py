@@ -33,11 +33,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An unscented filter whose first covariance has no root: no estimate is a number."""
     path = tmp_path_factory.mktemp('config') / 'ukf.yaml'
-    wanted = np.zeros(15, dtype=bool)
-    wanted[[5, 11]] = True
+    rows = np.zeros(15, dtype=bool)
+    rows[[5, 11]] = True
     parameters = {
         'imu0': 'imu/data',
-        'imu0_config': wanted.tolist(),
+        'imu0_config': rows.tolist(),
         'initial_estimate_covariance': [1.0, 1.0, -1.0, *[1.0] * 12],
     }
     path.write_text(yaml.safe_dump({'ukf_filter_node': {'ros__parameters': parameters}}))
@@ -106,11 +106,14 @@ def test_a_judge_without_innovations_says_why_there_is_no_nis(run: Path) -> None
     setup, recording = JudgeSetup.load('clean'), read_recording(run)
     judged = setup.judge(recording)
     silent = dataclasses.replace(judged, corrections=Corrections.none())
-    told = [check_consistency(setup, recording, one).notes for one in (judged, silent)]
-    assert [any(one.code == 'consistency.no_innovations' for one in notes) for notes in told] == [
-        False,
-        True,
+    reported = [
+        any(
+            note.code == 'consistency.no_innovations'
+            for note in check_consistency(setup, recording, estimate).notes
+        )
+        for estimate in (judged, silent)
     ]
+    assert reported == [False, True]
 
 
 def test_positions_too_far_for_a_square_leak_no_warning() -> None:

@@ -146,9 +146,9 @@ def test_it_agrees_with_navsat_transform_near_the_origin(
     by_timer, plain = judge(run, config, navsat), judge(run, config, navsat, ENU)
     assert len(by_timer.gps_position) > 90
     same = np.isin(plain.gps_stamp_ns, by_timer.gps_stamp_ns)
-    ours, theirs = plain.gps_position[same], by_timer.gps_position
+    ours, navsat_run = plain.gps_position[same], by_timer.gps_position
     # navsat_transform puts its first fix where the filter was at that tick.
-    apart = (ours - ours[0]) - (theirs - theirs[0])
+    apart = (ours - ours[0]) - (navsat_run - navsat_run[0])
     assert np.abs(apart[:, :2]).max() < scale * 86.0
     np.testing.assert_allclose(plain.gps_position, path, atol=2e-8)
 
@@ -192,13 +192,13 @@ def test_what_cannot_be_is_said(tmp_path: Path) -> None:
         recording({**only_imu, 'fix': fixes(stamps(10.0, 1.0), status=-1)}), config, None, ENU
     )
     assert len(none.gps_position) == 0
-    for said in ('no valid fix', 'have no fix', 'configured to measure velocity'):
-        assert any(said in str(note) for note in none.notes), said
+    for codes in ('no valid fix', 'have no fix', 'configured to measure velocity'):
+        assert any(codes in str(note) for note in none.notes), codes
 
 
 @pytest.mark.parametrize('differential', [False, True])
 def test_live_is_batch_to_the_bit(tmp_path: Path, differential: bool) -> None:
-    """With every input, mounted sensors, a gate, and fixes that come 0.15 s late."""
+    """Every input is used, with mounted sensors, a gate, and fixes that come 0.15 s late."""
     run, config = curve(), everything(tmp_path, odom1_differential=differential)
     late = dataclasses.replace(run.gps, arrival_ns=run.gps.stamp_ns + 150_000_000)
     run = dataclasses.replace(run, messages={**run.messages, '/gps/fix': late})

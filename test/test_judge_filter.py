@@ -71,13 +71,13 @@ def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], Non
         R = 0.01 * (np.eye(m) + 0.2)
         oracle.update(z, lambda x, H=H: H, lambda x, index=index: x[index], R=R)
         assert process(flt, dyn, step * 10_000_000, index, m, z, R.copy(), math.inf)
-        worst_x = max(worst_x, np.abs(flt.state - oracle.x).max())
-        worst_P = max(worst_P, relative(flt.covariance, oracle.P))
+        worst_x = max(worst_x, np.abs(flt.x[:N] - oracle.x).max())
+        worst_P = max(worst_P, relative(flt.P[:N, :N], oracle.P))
     record_property('state', worst_x)
     record_property('covariance', worst_P)
     assert worst_x < 1e-10
     assert worst_P < 1e-10
-    assert abs(flt.state[X] - 20.0) < 0.2
+    assert abs(flt.x[X] - 20.0) < 0.2
 
 
 @given(seeds)
@@ -98,15 +98,15 @@ def test_covariance_stays_symmetric_and_positive(seed: int) -> None:
         index = np.sort(rng.choice(N, m, replace=False))
         R = loosened(random_covariance(rng, m, 1.0)) if rng.random() < 0.7 else np.zeros((m, m))
         advance(flt, dyn, step * 20_000_000)
-        largest = np.maximum(largest, np.sqrt(np.diag(flt.covariance)))
+        largest = np.maximum(largest, np.sqrt(np.diag(flt.P[:N, :N])))
         z = x[index] + rng.normal(size=m) * 0.1
         process(flt, dyn, step * 20_000_000, index, m, z, R, math.inf)
-        assert np.isfinite(flt.covariance).all()
-        assert (np.diag(flt.covariance) > 0).all()
-        scaled = flt.covariance / np.outer(largest, largest)
+        assert np.isfinite(flt.P[:N, :N]).all()
+        assert (np.diag(flt.P[:N, :N]) > 0).all()
+        scaled = flt.P[:N, :N] / np.outer(largest, largest)
         assert np.abs(scaled - scaled.T).max() < 1e-11
         assert np.linalg.eigvalsh(0.5 * (scaled + scaled.T)).min() > -1e-12
-        assert (np.abs(flt.state[ANGLES]) <= math.pi).all()
+        assert (np.abs(flt.x[ANGLES]) <= math.pi).all()
 
 
 def test_covariance_stays_positive_over_many_steps_of_extreme_measurements() -> None:
@@ -133,10 +133,10 @@ def test_covariance_stays_positive_over_many_steps_of_extreme_measurements() -> 
     choices = rng.integers(0, len(pool), size=len(steps_ns)).tolist()
     for step, stamp_ns in enumerate(np.cumsum(steps_ns).tolist()):
         index, m, R, noise = pool[choices[step]]
-        flt.state[:] = motion
+        flt.x[:N][:] = motion
         process(flt, dyn, stamp_ns, index, m, motion[index] + noise, R.copy(), math.inf)
         if step % 500 == 0:
-            P = flt.covariance
+            P = flt.P[:N, :N]
             deviation = np.sqrt(np.diag(P))
             assert (P == P.T).all()
             assert (deviation > 0.0).all()
@@ -153,10 +153,10 @@ def test_first_measurement_is_copied_with_its_raw_covariance() -> None:
     assert flt.times[:2].tolist() == [1, 123]
     expected = initial.copy()
     expected[index] = z
-    assert flt.state.tolist() == expected.tolist()
+    assert flt.x[:N].tolist() == expected.tolist()
     P = 7.0 * np.eye(N)
     P[np.ix_(index, index)] = [[0.0, 0.5], [0.25, -3.0]]
-    assert flt.covariance.tolist() == P.tolist()
+    assert flt.P[:N, :N].tolist() == P.tolist()
 
 
 def test_late_measurement_corrects_without_moving_time() -> None:
@@ -169,8 +169,8 @@ def test_late_measurement_corrects_without_moving_time() -> None:
             flt, dynamics(np.eye(N)), stamp_ns, np.array([VX]), 1, np.zeros(1), np.eye(1), math.inf
         )
         assert flt.times[LAST_NS] == 1_000_000_000
-        assert flt.state[X] == 0.0
-        assert flt.state[VX] == 1.0
+        assert flt.x[X] == 0.0
+        assert flt.x[VX] == 1.0
 
 
 def test_newer_measurement_predicts_first() -> None:
@@ -181,7 +181,7 @@ def test_newer_measurement_predicts_first() -> None:
         flt, dynamics(), 1_500_000_000, np.array([VX + 1]), 1, np.zeros(1), np.eye(1), math.inf
     )
     assert flt.times[LAST_NS] == 1_500_000_000
-    assert flt.state[X] == 1.0
+    assert flt.x[X] == 1.0
 
 
 def test_a_step_of_more_than_a_day_counts_as_a_hundredth_of_a_second() -> None:
@@ -191,7 +191,7 @@ def test_a_step_of_more_than_a_day_counts_as_a_hundredth_of_a_second() -> None:
         x[VX] = 1.0
         flt = filter_at(x, np.eye(N))
         advance(flt, dynamics(), seconds * 1_000_000_000)
-        assert flt.state[X] == pytest.approx(moved, rel=1e-12)
+        assert flt.x[X] == pytest.approx(moved, rel=1e-12)
         assert flt.times[LAST_NS] == seconds * 1_000_000_000
 
 

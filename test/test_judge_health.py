@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What judge_node tells about itself."""
+"""Diagnostics of judge_node."""
 
 from __future__ import annotations
 

@@ -101,8 +101,8 @@ def test_every_measurement_that_is_taken_again_leaves_its_distance(
     run = drive(START_NS + 5_000_000)
     judged = judge(run, gated, None, late(odom=seconds))
     part = next(k for k, part in enumerate(judged.parts) if part.topic == 'odom')
-    found = judged.corrections
-    distances = set(found.stamp_ns[found.part == part].tolist())
+    corrections = judged.corrections
+    distances = set(corrections.stamp_ns[corrections.part == part].tolist())
     assert len(distances) == judged.parts[part].fused + judged.parts[part].rejected
     assert judged.parts[part].rejected > 3
     assert judged.parts[part].singular == 0
@@ -153,26 +153,26 @@ def test_odometry_gps_takes_its_time_to_the_filter(
     )
     delays = {'odometry/gps': 330_000_000, 'fix': fix_ns}
     case = ReplayOptions(latency_ns=delays, front_end=front_end)
-    made = judge(run, listener, navsat_config(tmp_path, zero_altitude=True), case)
-    n = len(made.gps_stamp_ns)
+    published = judge(run, listener, navsat_config(tmp_path, zero_altitude=True), case)
+    n = len(published.gps_stamp_ns)
     assert n > 30
     positions = dataclasses.replace(
-        odometry(made.gps_stamp_ns, position=made.gps_position, child_frame=''),
-        arrival_ns=made.gps_stamp_ns + made_ns + 330_000_000,
-        pose_covariance=made.gps_covariance,
+        odometry(published.gps_stamp_ns, position=published.gps_position, child_frame=''),
+        arrival_ns=published.gps_stamp_ns + made_ns + 330_000_000,
+        pose_covariance=published.gps_covariance,
         twist_covariance=np.zeros((n, 6, 6)),
     )
-    heard = recording({'odometry/gps': positions, 'imu': heading})
+    corrections = recording({'odometry/gps': positions, 'imu': heading})
     end = ReplayOptions(Clock(run_on_ns=400_000_000))
-    recorded = judge(heard, listener, None, end)
-    m = min(len(made), len(recorded))
-    assert abs(len(made) - len(recorded)) < 5
-    assert made.tick_ns[:m].tobytes() == recorded.tick_ns[:m].tobytes()
-    np.testing.assert_allclose(made.position[:m], recorded.position[:m], atol=1e-12)
-    assert made.parts == recorded.parts
+    recorded = judge(corrections, listener, None, end)
+    m = min(len(published), len(recorded))
+    assert abs(len(published) - len(recorded)) < 5
+    assert published.tick_ns[:m].tobytes() == recorded.tick_ns[:m].tobytes()
+    np.testing.assert_allclose(published.position[:m], recorded.position[:m], atol=1e-12)
+    assert published.parts == recorded.parts
     on_time = ReplayOptions(front_end=front_end)
     undelayed = judge(run, listener, navsat_config(tmp_path, zero_altitude=True), on_time)
-    assert np.abs(undelayed.position[:m, 0] - made.position[:m, 0]).max() > 0.1
+    assert np.abs(undelayed.position[:m, 0] - published.position[:m, 0]).max() > 0.1
 
 
 def test_latency_is_added_to_a_recorded_arrival(tmp_path: Path) -> None:
@@ -180,28 +180,28 @@ def test_latency_is_added_to_a_recorded_arrival(tmp_path: Path) -> None:
     travelled = dataclasses.replace(imu(clock), arrival_ns=clock + 30_000_000)
     later = dataclasses.replace(imu(clock), arrival_ns=clock + 80_000_000)
     case = ReplayOptions(Clock(start_ns=START_NS), latency_ns={'imu': 50_000_000})
-    found = judge(recording({'imu': travelled}), simple(tmp_path), None, case)
+    arrival_ns = judge(recording({'imu': travelled}), simple(tmp_path), None, case)
     expected = judge(
         recording({'imu': later}), simple(tmp_path), None, ReplayOptions(Clock(start_ns=START_NS))
     )
-    assert found.tick_ns.tobytes() == expected.tick_ns.tobytes()
-    assert found.position.tobytes() == expected.position.tobytes()
+    assert arrival_ns.tick_ns.tobytes() == expected.tick_ns.tobytes()
+    assert arrival_ns.position.tobytes() == expected.position.tobytes()
 
 
 def test_a_topic_may_be_named_as_the_filter_names_it(tmp_path: Path) -> None:
-    """Where the recording's IMU stands in for one that it has not."""
-    wanted = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('yaw', 'vyaw'))
+    """The recording's IMU stands in for a missing one."""
+    expected = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('yaw', 'vyaw'))
     run = recording({'imu': imu(stamps(100.0, 1.0))})
     ticks = [
-        judge(run, wanted, None, ReplayOptions(latency_ns={topic: 10**9})).tick_ns.tobytes()
+        judge(run, expected, None, ReplayOptions(latency_ns={topic: 10**9})).tick_ns.tobytes()
         for topic in ('imu', 'imu/data')
     ]
     assert ticks[0] == ticks[1]
 
 
 def test_a_topic_that_is_not_heard_is_refused_by_name(tmp_path: Path) -> None:
-    run, given = drive(), config(tmp_path, smooth=False)
-    with pytest.raises(JudgeError, match=r'topic gps/fix is not heard.*must be one of imu, odom'):
-        judge(run, given, None, ReplayOptions(latency_ns={'gps/fix': 1}))
-    with pytest.raises(JudgeError, match='topic odometry/gps is not heard'):
-        judge(run, given, None, ReplayOptions(latency_ns={'odometry/gps': 1}))
+    run, filter_parameters = drive(), config(tmp_path, smooth=False)
+    with pytest.raises(JudgeError, match=r'gps/fix.*must be one of imu, odom'):
+        judge(run, filter_parameters, None, ReplayOptions(latency_ns={'gps/fix': 1}))
+    with pytest.raises(JudgeError, match='topic odometry/gps is not one'):
+        judge(run, filter_parameters, None, ReplayOptions(latency_ns={'odometry/gps': 1}))

@@ -19,8 +19,8 @@ ANTENNA = (0.8, 0.3, 0.5)
 TOPIC = '/ground_truth/odometry'
 
 
-def recorded(antenna: tuple[float, float, float], told: bool) -> Recording:
-    """Return a circle of 5 m measured without noise; `told`: the recording states the antenna."""
+def recorded(antenna: tuple[float, float, float], stated_arm: bool) -> Recording:
+    """Return a noise-free circle of 5 m; `stated_arm`: the recording states the antenna."""
     motion = SCENARIOS.get('circle').from_mapping(
         {'radius': 5.0, 'speed': 2.0, 'duration': 20.0}, ''
     )
@@ -33,7 +33,7 @@ def recorded(antenna: tuple[float, float, float], told: bool) -> Recording:
         load_gps('baseline'), covariance=ConstantCovariance(std=(0.01, 0.01, 0.02))
     )
     measured = TwinMaker(bare, seed=0).make(Twin('ideal', gps, load_imu('ideal')))
-    if told:
+    if stated_arm:
         return measured
     return dataclasses.replace(
         measured, transforms=(frames[0], StaticTransform('base_link', 'gps_link'))
@@ -57,9 +57,9 @@ def position_error(recording: Recording) -> float:
 
 def test_an_antenna_off_the_axis_leaves_the_track_where_it_was() -> None:
     """Same circle, antenna 0.85 m off: the track is that of base_link, not of the antenna."""
-    centred = position_error(recorded((0.0, 0.0, 0.0), told=True))
-    told = position_error(recorded(ANTENNA, told=True))
-    ignored = position_error(recorded(ANTENNA, told=False))
+    centred = position_error(recorded((0.0, 0.0, 0.0), stated_arm=True))
+    corrected = position_error(recorded(ANTENNA, stated_arm=True))
+    ignored = position_error(recorded(ANTENNA, stated_arm=False))
     assert centred < 0.1
-    assert told < centred + 0.05
+    assert corrected < centred + 0.05
     assert ignored > 0.5

@@ -55,7 +55,7 @@ TRACES = (
 
 
 def first_half(run: Recording) -> Recording:
-    """What is different at all is so from the first seconds on."""
+    """Any difference would show in the first seconds."""
     middle = (run.start_ns + run.end_ns) // 2
     messages = {
         topic: array.take(array.arrival_ns <= middle) for topic, array in run.messages.items()
@@ -107,13 +107,13 @@ def test_live_is_batch_to_the_bit_with_all_that_can_be_mended(
         config = FilterConfig.from_file(tmp_path / 'params.yaml', unscented=True)
     navsat = with_front_end(navsat_config(tmp_path, use_odometry_yaw=True), front_end)
     names = {'gravity', 'differential', *(['unscented'] if unscented else [])}
-    found = set()
+    estimates = set()
     for correct in (frozenset[str](), *(frozenset({name}) for name in names), frozenset(names)):
         judged = judge(run, config, navsat, ReplayOptions(correct=correct, front_end=front_end))
         live = live_judge(run, config, navsat, correct)
         assert step_through(live, run).bits() == batch_bits(judged)
-        found.add(batch_bits(judged))
-    assert len(found) == len(names) + 2
+        estimates.add(batch_bits(judged))
+    assert len(estimates) == len(names) + 2
 
 
 def test_a_live_judge_takes_increments_for_unoriented_until_one_is(tmp_path: Path) -> None:
@@ -178,9 +178,7 @@ def test_a_reset_judge_repeats_itself_to_the_bit(tmp_path: Path) -> None:
 def test_a_queue_and_a_history_that_grow_change_no_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With room for one measurement at the start, and fixes that come 0.3 s late and are put in
-    their place.
-    """
+    """The queue has room for one measurement at first, and fixes come 0.3 s late."""
     run = curve(5.0)
     late = dataclasses.replace(run.gps, arrival_ns=run.gps.stamp_ns + 300_000_000)
     run = dataclasses.replace(run, messages={**run.messages, '/gps/fix': late})
@@ -204,13 +202,13 @@ def test_a_grown_queue_gives_back_everything_in_the_same_order() -> None:
             queue.stamp_ns[slot], queue.part[slot] = stamp, number
             push(queue, slot)
         if number % 3 == 0:
-            for queue, found in ((small, order), (large, expected)):
+            for queue, estimates in ((small, order), (large, expected)):
                 slot = pop(queue)
-                found.append((int(queue.stamp_ns[slot]), int(queue.part[slot])))
+                estimates.append((int(queue.stamp_ns[slot]), int(queue.part[slot])))
     while small.size[0]:
-        for queue, found in ((small, order), (large, expected)):
+        for queue, estimates in ((small, order), (large, expected)):
             slot = pop(queue)
-            found.append((int(queue.stamp_ns[slot]), int(queue.part[slot])))
+            estimates.append((int(queue.stamp_ns[slot]), int(queue.part[slot])))
     assert order == expected
     assert sorted(part for _, part in order) == list(range(40))
 
@@ -250,21 +248,21 @@ def test_what_is_no_pose_is_refused_and_changes_nothing(
     tmp_path: Path, field: str, value: Any, words: str
 ) -> None:
     config = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('vyaw'), two_d_mode=True)
-    live, other = (LiveJudge(config, None, FrameTree(MOUNTED)) for _ in range(2))
+    live, second_judge = (LiveJudge(config, None, FrameTree(MOUNTED)) for _ in range(2))
     now = START_NS + 110_000_000
     pose = PoseArray(
         stamp_ns=[now], arrival_ns=[now], frame='odom', position=[[2.0, 0.0, 0.0]],
         orientation=[[0.0, 0.0, 0.0, 1.0]], pose_covariance=np.eye(6)[None],
     )  # fmt: skip
-    for one in (live, other):
-        one.receive('imu0', imu(stamps(100, 0.3)).take(slice(0, 10)))
+    for either_judge in (live, second_judge):
+        either_judge.receive('imu0', imu(stamps(100, 0.3)).take(slice(0, 10)))
     with pytest.raises(JudgeError, match=words):
         live.set_pose(dataclasses.replace(pose, **{field: value}), now)
-    found, expected = live.tick(now), other.tick(now)
-    assert found is not None
+    estimates, expected = live.tick(now), second_judge.tick(now)
+    assert estimates is not None
     assert expected is not None
-    np.testing.assert_array_equal(found.pose_covariance, expected.pose_covariance)
-    np.testing.assert_array_equal(found.position, expected.position)
+    np.testing.assert_array_equal(estimates.pose_covariance, expected.pose_covariance)
+    np.testing.assert_array_equal(estimates.position, expected.position)
 
 
 def test_set_pose_moves_the_estimate_and_refuses_what_is_older(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def drive(seed: int) -> Recording:
 
 
 def bits(run: JudgedRun) -> list[bytes]:
-    found = [dataclasses.asdict(run.corrections)['nis'], *vars(run).values()]
-    return [array.tobytes() for array in found if isinstance(array, np.ndarray)]
+    judged = [dataclasses.asdict(run.corrections)['nis'], *vars(run).values()]
+    return [array.tobytes() for array in judged if isinstance(array, np.ndarray)]
 
 
 def test_threads_give_the_bits_and_the_order_of_one_after_another(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ attitudes = st.tuples(angle, st.floats(-1.5, 1.5), angle)
 
 @pytest.fixture(scope='module')
 def gravity_configs(tmp_path_factory: pytest.TempPathFactory) -> list[FilterConfig]:
-    """Without and with `relative`."""
+    """Both values of `relative`."""
     return [
         filter_config(
             tmp_path_factory.mktemp('gravity'),
@@ -60,26 +60,32 @@ def gravity_configs(tmp_path_factory: pytest.TempPathFactory) -> list[FilterConf
     ]
 
 
-@given(body=attitudes, mounting=attitudes, told=st.booleans(), relative=st.booleans(), north=angle)
+@given(
+    body=attitudes,
+    mounting=attitudes,
+    with_attitude=st.booleans(),
+    relative=st.booleans(),
+    north=angle,
+)
 def test_nothing_is_left_at_rest_in_any_attitude_and_mounting(
     gravity_configs: list[FilterConfig],
     body: tuple[float, float, float],
     mounting: tuple[float, float, float],
-    told: bool,
+    with_attitude: bool,
     relative: bool,
     north: float,
 ) -> None:
-    """With the message's own attitude, whatever its heading refers to; else with the filter's."""
+    """The message's own attitude is used, whatever its heading refers to; else the filter's."""
     sensor = Rotation.from_euler('xyz', body) * Rotation.from_euler('xyz', mounting)
     message = dataclasses.replace(
-        imu(stamps(1.0, 1.0), force=sensor.inv().apply([[0.0, 0.0, G]]), attitude=told),
+        imu(stamps(1.0, 1.0), force=sensor.inv().apply([[0.0, 0.0, G]]), attitude=with_attitude),
         orientation=(Rotation.from_euler('z', north) * sensor).as_quat()[None],
     )
     x = np.zeros(N)
-    x[ROLL : ROLL + 3] = (0.1, -0.2, 0.3) if told else body
+    x[ROLL : ROLL + 3] = (0.1, -0.2, 0.3) if with_attitude else body
     config = gravity_configs[relative]
-    (found,) = prepared(config, message, mounted(mounting), x=x, correct=GRAVITY.correct)
-    assert np.abs(found.z).max() < 1e-12 * G
+    (accelerations,) = prepared(config, message, mounted(mounting), x=x, correct=GRAVITY.correct)
+    assert np.abs(accelerations.z).max() < 1e-12 * G
 
 
 def test_what_a_tilted_imu_feels_beside_gravity_stays(gravity_configs: list[FilterConfig]) -> None:
@@ -92,10 +98,10 @@ def test_what_a_tilted_imu_feels_beside_gravity_stays(gravity_configs: list[Filt
         imu(stamps(1.0, 1.0), force=force), orientation=sensor.as_quat()[None]
     )
     place = mounted(mounting)
-    (found,) = prepared(gravity_configs[0], message, place, correct=GRAVITY.correct)
-    np.testing.assert_allclose(found.z, [1.5, 0.0, 0.0], atol=1e-13)
+    (measurements,) = prepared(gravity_configs[0], message, place, correct=GRAVITY.correct)
+    np.testing.assert_allclose(measurements.z, [1.5, 0.0, 0.0], atol=1e-13)
     (upstream,) = prepared(gravity_configs[0], message, place)
-    assert np.abs(upstream.z - found.z).max() > 1.0
+    assert np.abs(upstream.z - measurements.z).max() > 1.0
 
 
 def test_the_user_hears_of_gravity_left_in_and_of_the_option(tmp_path: Path) -> None:
@@ -145,9 +151,9 @@ def test_increments_of_whole_poses_have_the_covariance_that_they_say(tmp_path: P
     poses, truth = random_pairs(1500, seed=1)
 
     def mean_square(correct: frozenset[str]) -> float:
-        found = prepared(config, poses, correct=correct)[::2]
-        error = np.array([m.z for m in found]) - truth
-        R = np.array([m.R for m in found])
+        errors = prepared(config, poses, correct=correct)[::2]
+        error = np.array([m.z for m in errors]) - truth
+        R = np.array([m.R for m in errors])
         return float(
             np.einsum('ni,ni->n', error, np.linalg.solve(R, error[..., None])[..., 0]).mean()
         )
@@ -176,11 +182,13 @@ def test_increments_without_orientation_are_seen_with_the_filters(tmp_path: Path
     link = StaticTransform('odom', 'marker', (1, 2, 3), tuple(frame.as_quat().tolist()))
     x = np.zeros(N)
     x[ROLL : ROLL + 3] = angles
-    (found,) = prepared(config, array, (link,), x=x, correct=DIFFERENTIAL.correct)
+    (measurements,) = prepared(config, array, (link,), x=x, correct=DIFFERENTIAL.correct)
     turn = (Rotation.from_euler('xyz', angles).inv() * frame).as_matrix()
-    assert found.states == [6, 7, 8]
-    np.testing.assert_allclose(found.z, turn @ [2.0, 4.0, -1.0], atol=1e-13)
-    np.testing.assert_allclose(found.R, turn @ (3.0 * C[:3, :3] / 0.25) @ turn.T, atol=1e-12)
+    assert measurements.states == [6, 7, 8]
+    np.testing.assert_allclose(measurements.z, turn @ [2.0, 4.0, -1.0], atol=1e-13)
+    np.testing.assert_allclose(
+        measurements.R, turn @ (3.0 * C[:3, :3] / 0.25) @ turn.T, atol=1e-12
+    )
 
 
 def test_a_pose_with_an_orientation_keeps_its_own(tmp_path: Path) -> None:
@@ -195,8 +203,8 @@ def test_a_pose_with_an_orientation_keeps_its_own(tmp_path: Path) -> None:
     )
     x = np.zeros(N)
     x[ROLL + 2] = 2.0
-    (found,) = prepared(config, array, x=x, correct=DIFFERENTIAL.correct)
-    np.testing.assert_allclose(found.z, [4.0, 0.0], atol=1e-14)
+    (measurements,) = prepared(config, array, x=x, correct=DIFFERENTIAL.correct)
+    np.testing.assert_allclose(measurements.z, [4.0, 0.0], atol=1e-14)
 
 
 def test_the_pose_of_another_body_frame_is_turned_once(tmp_path: Path) -> None:
@@ -219,11 +227,11 @@ def test_the_pose_of_another_body_frame_is_turned_once(tmp_path: Path) -> None:
     x[ROLL : ROLL + 3] = angles = (0.1, -0.3, 1.2)
     x[VROLL + 2] = 0.7
     place = mounted((0.3, 0.0, 1.0), (0.4, -0.2, 0.1))
-    (found,) = prepared(config, array, place, x=x, correct=DIFFERENTIAL.correct)
+    (measurements,) = prepared(config, array, place, x=x, correct=DIFFERENTIAL.correct)
     turn = Rotation.from_euler('xyz', angles).inv().as_matrix()
     expected = turn @ [2.0, 1.0, 0.4] + np.cross((0.4, -0.2, 0.1), (0.0, 0.0, 0.7))
-    np.testing.assert_allclose(found.z, expected, atol=1e-13)
-    np.testing.assert_allclose(found.R, turn @ (8.0 * C[:3, :3]) @ turn.T, atol=1e-12)
+    np.testing.assert_allclose(measurements.z, expected, atol=1e-13)
+    np.testing.assert_allclose(measurements.R, turn @ (8.0 * C[:3, :3]) @ turn.T, atol=1e-12)
 
 
 SPEED, RATE, RADIUS = 2.0, 0.25, 8.0
@@ -293,10 +301,10 @@ def test_innovations_of_increments_are_what_their_covariance_says(
     def mean(case: ReplayOptions) -> float:
         values = []
         for seed in range(20):
-            found = circle(tmp_path, case, seed=seed).corrections
-            late = (found.part == 0) & (found.stamp_ns > START_NS + 2 * 10**9)
+            samples = circle(tmp_path, case, seed=seed).corrections
+            late = (samples.part == 0) & (samples.stamp_ns > START_NS + 2 * 10**9)
             # two_d_mode adds seven measurements of zero, which are met.
-            values.append(found.nis[late] / 2.0)
+            values.append(samples.nis[late] / 2.0)
         return float(np.concatenate(values).mean())
 
     right, upstream = mean(DIFFERENTIAL), mean(ReplayOptions())

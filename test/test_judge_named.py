@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which filter of a file is meant, and which topics its inputs hear."""
+"""Selection of a filter in a file, and of the topics of its inputs."""
 
 from __future__ import annotations
 
@@ -93,15 +93,15 @@ def test_unknown_topics_are_refused_but_for_an_imu(dual: Path, run: Path) -> Non
     recording = read_recording(run)
     imu = Options(section='ekf_filter_node_map', topics={'imu0': '/vn100/imu'})
     notes = JudgeSetup.load(dual, options=imu).judge(recording).notes
-    (told,) = [note for note in notes if 'vn100/imu' in str(note)]
-    assert told.severity == Severity.ASSUMED
+    (message,) = [note for note in notes if 'vn100/imu' in str(note)]
+    assert message.severity == Severity.ASSUMED
     odom = Options(section='ekf_filter_node_map', topics={'odom0': '/imu/date'})
     with pytest.raises(Sim2RealError, match='did you mean imu/data'):
         JudgeSetup.load(dual, options=odom).judge(recording)
 
 
 @pytest.mark.parametrize(
-    ('given', 'said'),
+    ('arguments', 'complaint'),
     [
         (['--topic', 'thruth=/odom'], 'did you mean truth'),
         (['--topic', 'imu=/a', '--topic', 'imu=/b'], 'imu is given twice'),
@@ -109,8 +109,10 @@ def test_unknown_topics_are_refused_but_for_an_imu(dual: Path, run: Path) -> Non
     ],
 )
 def test_wrong_topics_are_refused(
-    run: Path, tmp_path: Path, capsys: Capture, given: list[str], said: str
+    run: Path, tmp_path: Path, capsys: Capture, arguments: list[str], complaint: str
 ) -> None:
-    outcome = call(capsys, 'judge', run, '--config', 'clean', *given, '--out', tmp_path / 'x.csv')
+    outcome = call(
+        capsys, 'judge', run, '--config', 'clean', *arguments, '--out', tmp_path / 'x.csv'
+    )
     assert outcome.status == 2
-    assert said in outcome.complaints[0]
+    assert complaint in outcome.complaints[0]

@@ -24,8 +24,9 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
-from sim2real_eval.judge.robot_localization.fixes import to_utm
+from sim2real_eval.judge.robot_localization.fixes import new_navsat, to_utm
 from sim2real_eval.judge.robot_localization.navsat import (
     Navsat,
     NavsatState,
@@ -180,24 +181,9 @@ def ticked(node: Navsat, memory: NavsatState) -> tuple[int, list[float]]:
 
 def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, NavsatState]:
     """A node that has published fix 0, with three fixes 1 m apart to the east."""
-    zero, east = np.zeros(3), np.arange(3.0)
-    node = Navsat(
-        easting=east,
-        northing=zero,
-        altitude=zero,
-        convergence=zero,
-        covariance=np.zeros((3, 3, 3)),
-        stamp_ns=np.zeros(3, dtype=np.int64),
-        declination=0.0,
-        yaw_offset=0.0,
-        mounting=zero,
-        antenna=zero,
-        datum=np.zeros(5),
-        use_odometry_yaw=False,
-        zero_altitude=False,
-        publish_filtered_gps=publish_filtered_gps,
-        at_arrival=False,
-    )
+    config = NavsatConfig(publish_filtered_gps=publish_filtered_gps)
+    node = new_navsat(config, 3)
+    node.fixes['easting'] = np.arange(3.0)
     memory = new_navsat_state()
     receive_heading(node, memory, np.array([0.0, 0.0, 0.0, 1.0]))
     receive_fix(node, memory, 0)
@@ -293,7 +279,7 @@ def test_gps_odometry_without_navsat_parameters_is_refused(tmp_path: Path) -> No
 
 
 def test_unknown_frames_are_refused(tmp_path: Path) -> None:
-    """With transforms in the recording nothing is assumed."""
+    """No transform is assumed if the recording has some."""
     imu_only = (StaticTransform('base_link', 'imu_link'),)
     with pytest.raises(JudgeError, match=r"navsat_transform.*'gps_link' to 'base_link'"):
         run(tmp_path, transforms=imu_only)

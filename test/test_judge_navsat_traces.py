@@ -58,8 +58,9 @@ def attitude(row: Row) -> ImuArray:
 
 
 def played(folder: Path) -> tuple[list[OdometryArray], list[FixArray]]:
-    """What is published on odometry/gps and gps/filtered when the timer ticks where the node
-    showed that it had; first twice, as the tick that fixes the transform publishes nothing.
+    """Return odometry/gps and gps/filtered for timer ticks at the times of the node's own ticks.
+
+    The first tick comes twice, because the tick that fixes the transform publishes nothing.
     """
     navsat = LiveNavsat(
         NavsatConfig.from_file(folder / 'navsat_params.yaml'),
@@ -112,14 +113,14 @@ def test_navsat_transform_publishes_what_the_node_published(name: str) -> None:
     published, _ = played(folder)
     expected = rows(folder / 'expected_odometry_gps.csv')
     assert len(expected) >= 2
-    stamps = [int(found.stamp_ns[0]) for found in published]
+    stamps = [int(odometry.stamp_ns[0]) for odometry in published]
     assert stamps == [int(row['stamp_ns']) for row in expected]
-    for found, row in zip(published, expected, strict=True):
+    for odometry, row in zip(published, expected, strict=True):
         position = numbers(row, 'x', 'y', 'z')
-        np.testing.assert_allclose(found.position[0], position, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(odometry.position[0], position, rtol=0, atol=1e-6)
         names = [f'Ppose_{i}_{j}' for i in range(6) for j in range(6)]
         covariance = numbers(row, *names).reshape(6, 6)
-        assert np.abs(found.pose_covariance[0] - covariance).max() <= 1e-9 * covariance.max()
+        assert np.abs(odometry.pose_covariance[0] - covariance).max() <= 1e-9 * covariance.max()
 
 
 @pytest.mark.parametrize('name', CASES)
@@ -134,16 +135,16 @@ def test_navsat_transform_sends_the_filtered_position_back_as_the_node_did(
     expected = rows(folder / 'expected_gps_filtered.csv')
     assert len(expected) >= 2
     assert [int(fix.stamp_ns[0]) for fix in filtered] == [int(row['stamp_ns']) for row in expected]
-    for found, row in zip(filtered, expected, strict=True):
+    for fixes, row in zip(filtered, expected, strict=True):
         latitude, longitude, altitude = numbers(row, 'lat', 'lon', 'alt')
-        record_property('latitude', abs(found.latitude[0] - latitude))
-        assert found.latitude[0] == pytest.approx(latitude, rel=0, abs=1e-9)
-        assert found.longitude[0] == pytest.approx(longitude, rel=0, abs=1e-9)
-        assert found.altitude[0] == pytest.approx(altitude, rel=0, abs=1e-8)
+        record_property('latitude', abs(fixes.latitude[0] - latitude))
+        assert fixes.latitude[0] == pytest.approx(latitude, rel=0, abs=1e-9)
+        assert fixes.longitude[0] == pytest.approx(longitude, rel=0, abs=1e-9)
+        assert fixes.altitude[0] == pytest.approx(altitude, rel=0, abs=1e-8)
         covariance = numbers(row, *(f'cov{k}' for k in range(9))).reshape(3, 3)
-        np.testing.assert_allclose(found.position_covariance[0], covariance, rtol=0, atol=1e-12)
-        assert found.frame == row['frame']
-        assert (found.status[0], found.position_covariance_type[0]) == (
+        np.testing.assert_allclose(fixes.position_covariance[0], covariance, rtol=0, atol=1e-12)
+        assert fixes.frame == row['frame']
+        assert (fixes.status[0], fixes.position_covariance_type[0]) == (
             int(row['status']),
             int(row['cov_type']),
         )

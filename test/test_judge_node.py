@@ -57,21 +57,21 @@ def expected_filtered(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     )
 
 
-def covariance_error(found: np.ndarray, expected: np.ndarray) -> float:
+def covariance_error(actual: np.ndarray, expected: np.ndarray) -> float:
     """Largest error of an entry (i, j), relative to the largest deviations of i and j so far: a
     covariance that measurements have shrunk keeps the rounding of what it was.
     """
     deviation = np.sqrt(np.diagonal(expected, axis1=1, axis2=2))
     deviation = np.maximum.accumulate(deviation, axis=0)
-    return float((np.abs(found - expected) / (deviation[:, :, None] * deviation[:, None])).max())
+    return float((np.abs(actual - expected) / (deviation[:, :, None] * deviation[:, None])).max())
 
 
 @pytest.mark.parametrize('name', [*ALONE, *WITH_NAVSAT])
 def test_judge_publishes_what_the_node_published(
     reference_dir: Path, name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """Same rows at the same ticks. With navsat_transform, whose positions are differences of UTM
-    coordinates of 5e6 m, to 1e-6 (m, m/s, relative for covariances); without, to 1e-9.
+    """Same rows at the same ticks, to 1e-9 (m, m/s, relative for covariances). The tolerance is
+    1e-6 for navsat_transform, whose positions are differences of UTM coordinates of 5e6 m.
     """
     folder = trace(reference_dir, name)
     judged = run(folder)
@@ -79,13 +79,13 @@ def test_judge_publishes_what_the_node_published(
     assert judged.stamp_ns.tolist() == stamp_ns.tolist()
     assert judged.tick_ns.tolist() == tick_ns.tolist()
     tolerance = 1e-6 if name in WITH_NAVSAT else 1e-9
-    found = np.hstack([judged.position, judged.orientation])
-    np.testing.assert_allclose(found, expected[:, :7], rtol=0, atol=tolerance)
+    published = np.hstack([judged.position, judged.orientation])
+    np.testing.assert_allclose(published, expected[:, :7], rtol=0, atol=tolerance)
     velocity = np.hstack([judged.linear_velocity, judged.angular_velocity])
     np.testing.assert_allclose(velocity, expected[:, 7:13], rtol=0, atol=tolerance)
     n = len(judged)
     pose, twist = expected[:, 13:49].reshape(n, 6, 6), expected[:, 49:].reshape(n, 6, 6)
-    record_property('position', np.abs(found[:, :3] - expected[:, :3]).max())
+    record_property('position', np.abs(published[:, :3] - expected[:, :3]).max())
     record_property('velocity', np.abs(velocity - expected[:, 7:13]).max())
     errors = [
         covariance_error(judged.pose_covariance, pose),

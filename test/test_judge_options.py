@@ -50,11 +50,11 @@ def test_options_on_the_line_count_more_than_the_case_beside_the_recording(
 ) -> None:
     run = turn(tmp_path)
 
-    def estimate(*given: object, case: str = '') -> bytes:
+    def estimate(*options: object, case: str = '') -> bytes:
         (run / 'case.yaml').write_text(case or '{}')
         out = tmp_path / 'out.csv'
         configured = ('--config', tmp_path / 'params.yaml', '--out', out, '--overwrite')
-        outcome = call(capsys, 'judge', run, *configured, *given)
+        outcome = call(capsys, 'judge', run, *configured, *options)
         assert outcome.status == 0, outcome
         return out.read_bytes()
 
@@ -63,12 +63,12 @@ def test_options_on_the_line_count_more_than_the_case_beside_the_recording(
     textbook = estimate('--filter', 'ukf', '--correct', 'unscented')
     late = estimate('--latency', '/odom=0.2')
     assert len({extended, unscented, textbook, late}) == 4
-    told = 'node: ukf_node\ncorrect: [unscented]\n'
+    settings = 'node: ukf_node\ncorrect: [unscented]\n'
     assert estimate(case='node: ukf_node') == unscented
-    assert estimate(case=told) == textbook
+    assert estimate(case=settings) == textbook
     assert estimate('--correct', 'unscented', case='node: ukf_node') == textbook
-    assert estimate('--correct', 'none', case=told) == unscented
-    assert estimate('--filter', 'ekf', '--correct', 'none', case=told) == extended
+    assert estimate('--correct', 'none', case=settings) == unscented
+    assert estimate('--filter', 'ekf', '--correct', 'none', case=settings) == extended
     assert estimate(case='latency: {odom: 0.2}') == late
     assert estimate('--latency', 'odom=0', case='latency: {odom: 0.2}') == extended
 
@@ -112,7 +112,7 @@ def test_the_textbooks_unscented_filter_is_near_the_extended_one(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ('given', 'complaint'),
+    ('arguments', 'complaint'),
     [
         (('--correct', 'gravy'), "--correct: 'gravy' is not allowed (did you mean gravity?)"),
         (('--correct', ''), "--correct: '' is not allowed"),
@@ -120,16 +120,16 @@ def test_the_textbooks_unscented_filter_is_near_the_extended_one(tmp_path: Path)
         (('--latency', 'odom'), "--latency: 'odom' is not allowed; must be a topic, = and sec"),
         (('--latency', 'odom=-1'), '--latency: odom: -1.0 is not allowed; must be a number from'),
         (('--latency', '=1'), "--latency: '' is not allowed; must be a topic"),
-        (('--latency', '/gps=1'), 'latency: topic gps is not heard by the judge; must be one of'),
+        (('--latency', '/gps=1'), 'latency: topic gps is not one that'),
         (('--transforms', 'gone.yaml'), 'gone.yaml: cannot be read'),
         (('--transforms', ''), 'cannot be read'),
     ],
 )
 def test_what_is_not_allowed_is_said_in_a_line(
-    tmp_path: Path, capsys: Capture, given: tuple[str, ...], complaint: str
+    tmp_path: Path, capsys: Capture, arguments: tuple[str, ...], complaint: str
 ) -> None:
     configured = ('--config', tmp_path / 'params.yaml', '--out', tmp_path / 'out.csv')
-    outcome = call(capsys, 'judge', turn(tmp_path), *configured, *given)
+    outcome = call(capsys, 'judge', turn(tmp_path), *configured, *arguments)
     assert outcome.status in (1, 2)
     assert any(complaint in line for line in outcome.complaints), outcome
     assert not (tmp_path / 'out.csv').exists()

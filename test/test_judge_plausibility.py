@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no vehicle does is told, first of all, and what vehicles do is not."""
+"""Implausible motions are reported, plausible motions are not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def odometry(frame: str, child: str) -> OdometryArray:
 
 
 @pytest.mark.parametrize(
-    ('frame', 'child', 'told'),
+    ('frame', 'child', 'reported'),
     [
         ('odom', 'base_link', False),
         ('odom', 'wheel', False),
@@ -40,25 +40,25 @@ def odometry(frame: str, child: str) -> OdometryArray:
         ('odom', 'map', True),
     ],
 )
-def test_velocity_in_a_world_frame(frame: str, child: str, told: bool) -> None:
+def test_velocity_in_a_world_frame(frame: str, child: str, reported: bool) -> None:
     source: SourceConfig = dataclasses.replace(
         CLEAN.sources[0], name='odom1', topic='wheel', mask=np.arange(15) == 6.0
     )
     config = dataclasses.replace(CLEAN, sources=(source,))
     notes = twist_advice(config, {'odom1': odometry(frame, child)}, turned=False)
-    assert len(notes) == int(told)
+    assert len(notes) == int(reported)
 
 
-@pytest.mark.parametrize(('latitude', 'told'), [(43.0, False), (43.8, False), (44.0, True)])
-def test_datum_far_from_the_first_fix(latitude: float, told: bool) -> None:
+@pytest.mark.parametrize(('latitude', 'reported'), [(43.0, False), (43.8, False), (44.0, True)])
+def test_datum_far_from_the_first_fix(latitude: float, reported: bool) -> None:
     """A degree of latitude is 111 km."""
     navsat = dataclasses.replace(NAVSAT, datum=(latitude, -89.0, 0.0))
-    one, zero = np.ones(4), np.zeros(4)
+    ones, zero = np.ones(4), np.zeros(4)
     fixes = FixArray(
-        STAMPS, STAMPS, 'gps', 43.0 * one, -89.0 * one, zero,
+        STAMPS, STAMPS, 'gps', 43.0 * ones, -89.0 * ones, zero,
         np.zeros(4, dtype=np.int64), np.zeros((4, 3, 3)), np.zeros(4, dtype=np.int64),
     )  # fmt: skip
-    assert len(datum_advice(navsat, fixes)) == int(told)
+    assert len(datum_advice(navsat, fixes)) == int(reported)
 
 
 def test_speed_and_jumps() -> None:

@@ -30,9 +30,9 @@ def at_rest(rpy: tuple[float, float, float], *, attitude: bool = True):
 
 def test_one_message_gives_pose_twist_and_acceleration_in_this_order(tmp_path: Path) -> None:
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw', 'vyaw', 'ax'))
-    found = prepared(config, imu(stamps(10.0, 0.2)))
-    assert [m.part for m in found] == ['pose', 'twist', 'acceleration'] * 2
-    assert [m.states for m in found[:3]] == [[5], [11], [12]]
+    measurements = prepared(config, imu(stamps(10.0, 0.2)))
+    assert [m.part for m in measurements] == ['pose', 'twist', 'acceleration'] * 2
+    assert [m.states for m in measurements[:3]] == [[5], [11], [12]]
 
 
 def test_absent_quantities_are_left_out(tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ def test_twist_is_turned_and_moved_to_base_link(tmp_path: Path) -> None:
     )
     x = np.zeros(N)
     x[VROLL + 2] = 2.0
-    (found,) = prepared(config, array, mounted((0, 0, math.pi / 2), (1, 0, 0)), x=x)
-    assert found.states == [6, 7, 8, 9, 10, 11]
-    np.testing.assert_allclose(found.z, [0.0, 3.0 - 2.0, 0.5, -0.2, 0.1, 0.3], atol=1e-14)
-    np.testing.assert_allclose(np.diag(found.R), [2.0, 1.0, 3.0, 5.0, 4.0, 6.0], atol=1e-14)
+    (twist,) = prepared(config, array, mounted((0, 0, math.pi / 2), (1, 0, 0)), x=x)
+    assert twist.states == [6, 7, 8, 9, 10, 11]
+    np.testing.assert_allclose(twist.z, [0.0, 3.0 - 2.0, 0.5, -0.2, 0.1, 0.3], atol=1e-14)
+    np.testing.assert_allclose(np.diag(twist.R), [2.0, 1.0, 3.0, 5.0, 4.0, 6.0], atol=1e-14)
 
 
 def test_covariance_turns_as_a_matrix(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_covariance_turns_as_a_matrix(tmp_path: Path) -> None:
     C = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 3.0]])
     message = dataclasses.replace(imu(stamps(1.0, 1.0)), linear_acceleration_covariance=C[None])
     rpy = (0.4, -0.3, 1.0)
-    (found,) = prepared(config, message, mounted(rpy))
+    (covariance,) = prepared(config, message, mounted(rpy))
     R = Rotation.from_euler('xyz', rpy).as_matrix()
-    np.testing.assert_allclose(found.R, R @ C @ R.T, atol=1e-14)
+    np.testing.assert_allclose(covariance.R, R @ C @ R.T, atol=1e-14)
 
 
 def test_centripetal_and_tangential_acceleration_are_taken_off(tmp_path: Path) -> None:
@@ -89,10 +89,10 @@ def test_centripetal_and_tangential_acceleration_are_taken_off(tmp_path: Path) -
     message = imu(stamps(1.0, 1.0), force=np.array([[-4.0, 3.0, 0.0]]))
     x = np.zeros(N)
     x[VROLL + 2] = 2.0
-    (found,) = prepared(
+    (acceleration,) = prepared(
         config, message, mounted((0, 0, 0), (1, 0, 0)), x=x, acceleration=(0.0, 0.0, 3.0)
     )
-    np.testing.assert_allclose(found.z, [0.0, 0.0, 0.0], atol=1e-14)
+    np.testing.assert_allclose(acceleration.z, [0.0, 0.0, 0.0], atol=1e-14)
 
 
 @pytest.mark.parametrize('yaw', [0.0, 0.7, 3.0])
@@ -104,8 +104,8 @@ def test_gravity_is_removed_from_a_level_sensor(tmp_path: Path, yaw: float) -> N
         imu0_config=mask('ax', 'ay', 'az'),
         imu0_remove_gravitational_acceleration=True,
     )
-    (found,) = prepared(config, at_rest((0.0, 0.0, yaw)), mounted((0.0, 0.0, yaw)))
-    np.testing.assert_allclose(found.z, 0.0, atol=1e-14)
+    (acceleration,) = prepared(config, at_rest((0.0, 0.0, yaw)), mounted((0.0, 0.0, yaw)))
+    np.testing.assert_allclose(acceleration.z, 0.0, atol=1e-14)
 
 
 def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path) -> None:
@@ -118,10 +118,10 @@ def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path
         imu0_config=mask('ax', 'ay', 'az'),
         imu0_remove_gravitational_acceleration=True,
     )
-    (found,) = prepared(config, at_rest((0.5, 0.0, 0.0)), mounted((0.5, 0.0, 0.0)))
+    (acceleration,) = prepared(config, at_rest((0.5, 0.0, 0.0)), mounted((0.5, 0.0, 0.0)))
     expected = [0.0, -G * math.sin(0.5), G * (1.0 - math.cos(0.5))]
-    np.testing.assert_allclose(found.z, expected, atol=1e-13)
-    np.testing.assert_allclose(found.z, [0.0, -4.70, 1.20], atol=5e-3)
+    np.testing.assert_allclose(acceleration.z, expected, atol=1e-13)
+    np.testing.assert_allclose(acceleration.z, [0.0, -4.70, 1.20], atol=5e-3)
 
 
 def test_without_orientation_gravity_follows_the_filters_attitude(tmp_path: Path) -> None:
@@ -146,8 +146,8 @@ def test_mask_turns_with_the_sensor(tmp_path: Path) -> None:
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax'))
     message = imu(stamps(1.0, 1.0))
     for yaw, states in ((0.0, [12]), (math.pi / 2, [13]), (math.pi / 4, [12, 13])):
-        (found,) = prepared(config, message, mounted((0.0, 0.0, yaw)))
-        assert found.states == states
+        (measurement,) = prepared(config, message, mounted((0.0, 0.0, yaw)))
+        assert measurement.states == states
 
 
 def test_mounting_angles_are_taken_off_the_orientation(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_mounting_angles_are_taken_off_the_orientation(tmp_path: Path) -> None:
         imu(stamps(1.0, 1.0)),
         orientation=Rotation.from_euler('xyz', (0.05, 0.0, 1.5)).as_quat()[None],
     )
-    (found,) = prepared(config, message, mounted((0.0, 0.0, math.pi / 2)))
-    np.testing.assert_allclose(found.z, [0.0, 0.05, 1.5 - math.pi / 2], atol=1e-14)
+    (pose,) = prepared(config, message, mounted((0.0, 0.0, math.pi / 2)))
+    np.testing.assert_allclose(pose.z, [0.0, 0.05, 1.5 - math.pi / 2], atol=1e-14)
 
 
 def test_relative_poses_start_at_the_origin(tmp_path: Path) -> None:
@@ -188,10 +188,10 @@ def test_differential_poses_are_body_velocities(tmp_path: Path) -> None:
         yaw=np.array([math.pi / 2, math.pi / 2 + 0.3]),
         variance=0.5,
     )
-    (found,) = prepared(config, array)
-    assert found.states == [6, 7, 11]
-    np.testing.assert_allclose(found.z, [4.0, 0.0, 0.6], atol=1e-14)
-    np.testing.assert_allclose(found.R, 0.5 * np.eye(3), atol=1e-15)
+    (measurements,) = prepared(config, array)
+    assert measurements.states == [6, 7, 11]
+    np.testing.assert_allclose(measurements.z, [4.0, 0.0, 0.6], atol=1e-14)
+    np.testing.assert_allclose(measurements.R, 0.5 * np.eye(3), atol=1e-15)
 
 
 def test_poses_of_another_frame_are_turned_into_the_world(tmp_path: Path) -> None:
@@ -207,9 +207,9 @@ def test_poses_of_another_frame_are_turned_into_the_world(tmp_path: Path) -> Non
     )
     half = math.sqrt(0.5)
     link = StaticTransform('odom', 'marker', (0.0, 10.0, 0.0), (0.0, 0.0, half, half))
-    (found,) = prepared(config, array, (link,))
-    np.testing.assert_allclose(found.z, [-2.0, 11.0, math.pi / 2], atol=1e-14)
-    np.testing.assert_allclose(np.diag(found.R), [2.0, 1.0, 6.0], atol=1e-14)
+    (pose,) = prepared(config, array, (link,))
+    np.testing.assert_allclose(pose.z, [-2.0, 11.0, math.pi / 2], atol=1e-14)
+    np.testing.assert_allclose(np.diag(pose.R), [2.0, 1.0, 6.0], atol=1e-14)
 
 
 def test_two_d_mode_measures_the_plane(tmp_path: Path) -> None:
@@ -222,12 +222,12 @@ def test_two_d_mode_measures_the_plane(tmp_path: Path) -> None:
     full = np.full((6, 6), 0.1) + np.eye(6)
     array = odometry(stamps(1.0, 1.0), position=np.array([[1.0, 2.0, 3.0]]), yaw=0.4)
     array = dataclasses.replace(array, pose_covariance=full[None])
-    (found,) = prepared(config, array)
-    assert found.states == [0, 2, 3, 4, 5, 8, 9, 10, 14]
-    np.testing.assert_allclose(found.z, [1.0, 0, 0, 0, 0.4, 0, 0, 0, 0], atol=1e-14)
+    (measurement,) = prepared(config, array)
+    assert measurement.states == [0, 2, 3, 4, 5, 8, 9, 10, 14]
+    np.testing.assert_allclose(measurement.z, [1.0, 0, 0, 0, 0.4, 0, 0, 0, 0], atol=1e-14)
     expected = np.diag([1.1, 1e-6, 1e-6, 1e-6, 1.1, 1e-6, 1e-6, 1e-6, 1e-6])
     expected[0, 4] = expected[4, 0] = 0.1
-    np.testing.assert_allclose(found.R, expected, atol=1e-14)
+    np.testing.assert_allclose(measurement.R, expected, atol=1e-14)
 
 
 @pytest.mark.parametrize('bad', [math.nan, math.inf, -math.inf])
@@ -254,8 +254,8 @@ def test_two_increments_at_one_stamp_measure_nothing(tmp_path: Path) -> None:
     )
     clock = stamps(1.0, 1.0).repeat(2)
     array = odometry(clock, position=np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
-    (found,) = prepared(config, array)
-    assert found.states == []
+    (measurements,) = prepared(config, array)
+    assert measurements.states == []
 
 
 def test_type_that_does_not_fit_the_input_is_refused(tmp_path: Path) -> None:

@@ -67,24 +67,26 @@ def test_entries_leave_in_heap_order(steps: list[int | None]) -> None:
     sinks and rises by the same rules; `part` carries the arrival number.
     """
     queue, described, standard = new_queue(128), Heap(), []
-    left = 0
+    queued = 0
     for number, stamp in enumerate([*steps, *[None] * len(steps)]):
         if stamp is not None:
             slot = free_slot(queue)
-            queue.stamp_ns[slot], queue.part[slot] = stamp, number
+            queue.slots[slot].stamp_ns, queue.slots[slot].part = stamp, number
             push(queue, slot)
             described.push((stamp, number))
             heapq.heappush(standard, Stamped(stamp, number))
-            left += 1
-        elif left:
-            assert queue.stamp_ns[queue.heap[0]] == min(entry[0] for entry in described.entries)
+            queued += 1
+        elif queued:
+            assert queue.slots[queue.slots[0].heap].stamp_ns == min(
+                entry[0] for entry in described.entries
+            )
             slot = pop(queue)
-            found = (int(queue.stamp_ns[slot]), int(queue.part[slot]))
-            assert found == described.pop()
+            popped = (int(queue.slots[slot].stamp_ns), int(queue.slots[slot].part))
+            assert popped == described.pop()
             oracle = heapq.heappop(standard)
-            assert found == (oracle.stamp, oracle.number)
-            left -= 1
-        assert queue.size.tolist() == [left, 128 - left]
+            assert popped == (oracle.stamp, oracle.number)
+            queued -= 1
+        assert queue.size.tolist() == (queued, 128 - queued)
 
 
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=64))
@@ -92,10 +94,10 @@ def test_stamps_leave_sorted(values: list[int]) -> None:
     queue = new_queue(len(values))
     for value in values:
         slot = free_slot(queue)
-        queue.stamp_ns[slot] = value
+        queue.slots[slot].stamp_ns = value
         push(queue, slot)
     assert free_slot(queue) == -1
-    assert [int(queue.stamp_ns[pop(queue)]) for _ in values] == sorted(values)
+    assert [int(queue.slots[pop(queue)].stamp_ns) for _ in values] == sorted(values)
 
 
 def test_ties_do_not_leave_in_order_of_arrival() -> None:
@@ -103,24 +105,24 @@ def test_ties_do_not_leave_in_order_of_arrival() -> None:
     queue = new_queue(4)
     for number in range(4):
         slot = free_slot(queue)
-        queue.stamp_ns[slot], queue.part[slot] = 7, number
+        queue.slots[slot].stamp_ns, queue.slots[slot].part = 7, number
         push(queue, slot)
-    assert [int(queue.part[pop(queue)]) for _ in range(4)] == [0, 2, 1, 3]
+    assert [int(queue.slots[pop(queue)].part) for _ in range(4)] == [0, 2, 1, 3]
 
 
 def test_full_queue_says_so_and_keeps_what_it_holds() -> None:
     queue = new_queue(2)
     for stamp in (5, 3):
         slot = free_slot(queue)
-        queue.stamp_ns[slot] = stamp
+        queue.slots[slot].stamp_ns = stamp
         push(queue, slot)
     assert free_slot(queue) == -1
-    assert queue.stamp_ns[pop(queue)] == 3
+    assert queue.slots[pop(queue)].stamp_ns == 3
     slot = free_slot(queue)
     assert slot >= 0
-    queue.stamp_ns[slot] = 4
+    queue.slots[slot].stamp_ns = 4
     push(queue, slot)
-    assert [int(queue.stamp_ns[pop(queue)]) for _ in range(2)] == [4, 5]
+    assert [int(queue.slots[pop(queue)].stamp_ns) for _ in range(2)] == [4, 5]
 
 
 @pytest.mark.parametrize('capacity', [1, 3, 200])
@@ -142,22 +144,22 @@ def test_a_run_is_repeated_with_a_larger_queue_and_gives_the_same_bits(
         arrival_ns=clock,
     )
     run = recording({'odom': ahead, 'imu': imu(clock, yaw=0.1 * rng.normal(size=len(clock)))})
-    made: list[int] = []
+    capacities: list[int] = []
 
     def counted(size: int) -> object:
-        made.append(size)
+        capacities.append(size)
         return new_queue(size)
 
     monkeypatch.setattr(embedded, 'new_queue', counted)
     monkeypatch.setattr(embedded, '_FIRST_CAPACITY', 10_000)
     once = judge(run, config)
-    assert made == [10_000]
-    made.clear()
+    assert capacities == [10_000]
+    capacities.clear()
     monkeypatch.setattr(embedded, '_FIRST_CAPACITY', capacity)
     again = judge(run, config)
-    assert len(made) > 1
-    assert made == sorted(made)
-    assert made[-2] < 1500 < made[-1]
+    assert len(capacities) > 1
+    assert capacities == sorted(capacities)
+    assert capacities[-2] < 1500 < capacities[-1]
     for name in ('stamp_ns', 'tick_ns', 'position', 'linear_velocity', 'pose_covariance'):
         assert getattr(once, name).tobytes() == getattr(again, name).tobytes()
     assert once.parts == again.parts

@@ -149,7 +149,7 @@ FILES = (
 
 
 def refusals(path: Path) -> list[str]:
-    """What each of the three readers has against a file; other errors than ours get through."""
+    """Complaint of each of the three readers about a file; other errors than ours get through."""
     messages = []
     for read_file in (FilterConfig.from_file, NavsatConfig.from_file, ReplayOptions.from_file):
         try:
@@ -161,7 +161,7 @@ def refusals(path: Path) -> list[str]:
 
 @given(FILES)
 def test_any_tree_is_read_or_refused_in_words(tree: object) -> None:
-    """Whatever YAML can hold: a configuration, or an error meant for users; nothing else."""
+    """Any YAML value: a configuration, or an error meant for users; nothing else."""
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), yaml.safe_dump(tree, allow_unicode=True))
         assert all(message.startswith(str(path)) for message in refusals(path))

@@ -22,10 +22,10 @@ def blocks_of(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, 'BLOCK', count)
 
 
-def assert_same(found: JudgedRun, expected: JudgedRun) -> None:
-    assert batch_bits(found) == batch_bits(expected)
+def assert_same(actual: JudgedRun, expected: JudgedRun) -> None:
+    assert batch_bits(actual) == batch_bits(expected)
     for field in dataclasses.fields(expected.corrections):
-        values = (getattr(one.corrections, field.name) for one in (found, expected))
+        values = (getattr(run.corrections, field.name) for run in (actual, expected))
         np.testing.assert_array_equal(*values)
 
 
@@ -55,7 +55,7 @@ def test_a_run_in_spans_is_the_run_at_once(
 def test_a_last_span_of_a_message_or_none_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beyond: int
 ) -> None:
-    """What waited from before is corrected in it: room for its own messages is too little."""
+    """A span also corrects measurements that waited from the span before."""
     config = filter_config(tmp_path, odom0='odom', odom0_config=mask('vx', 'vyaw'))
     run = recording({'odom': odometry(stamps(100.0, (800 + beyond) / 100.0))})
     whole = judge(run, config, None)

@@ -37,13 +37,15 @@ MS = 1_000_000
 
 
 def textbook(dyn: Dynamics, alpha: float = ALPHA, beta: float = BETA) -> Dynamics:
-    return dyn._replace(weights=sigma_weights(alpha, KAPPA, beta), textbook=True)
+    settings = dyn.settings.copy()
+    settings.textbook = True
+    return Dynamics(settings, sigma_weights(alpha, KAPPA, beta))
 
 
 def test_the_option_makes_the_unscented_filter_the_textbooks(tmp_path: Path) -> None:
     config = simple(tmp_path)
-    assert not dynamics_of(config).textbook
-    assert dynamics_of(config, textbook=True).textbook
+    assert not dynamics_of(config).settings.textbook
+    assert dynamics_of(config, textbook=True).settings.textbook
 
 
 def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], None]) -> None:
@@ -69,35 +71,35 @@ def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], Non
         oracle.sigmas_f = points.sigma_points(oracle.x, oracle.P)
         oracle.update(z, R=R, hx=lambda x, index=index: x[index])
         assert process(flt, dyn, step * 20 * MS, index, len(index), z, R.copy(), math.inf)
-        worst_x = max(worst_x, np.abs(flt.state - oracle.x).max())
-        worst_P = max(worst_P, relative(flt.covariance, oracle.P))
+        worst_x = max(worst_x, np.abs(flt.x[:N] - oracle.x).max())
+        worst_P = max(worst_P, relative(flt.P[:N, :N], oracle.P))
     record_property('state', worst_x)
     record_property('covariance', worst_P)
     assert worst_x < 1e-9
     assert worst_P < 1e-9
-    assert abs(flt.state[X] - 10.0) < 0.3
+    assert abs(flt.x[X] - 10.0) < 0.3
 
 
 def test_where_motion_is_linear_it_is_the_extended_filter() -> None:
     """Attitude and rates known exactly: position, velocity and acceleration move linearly.
 
-    With alpha = 0.001, where the usual sums lose six digits more.
+    alpha = 0.001, for which the usual sums lose six more digits.
     """
     rng = np.random.default_rng(4)
     P, x = random_covariance(rng, N, 2.0), rng.normal(size=N)
-    known = np.r_[3:6, 9:12]
-    P[known], P[:, known], x[9:12] = 0.0, 0.0, 0.0
+    exact_states = np.r_[3:6, 9:12]
+    P[exact_states], P[:, exact_states], x[9:12] = 0.0, 0.0, 0.0
     extended, unscented = filter_at(x, P), filter_at(x, P)
     advance(extended, dynamics(), 100 * MS)
     advance(unscented, textbook(dynamics(), 0.001), 100 * MS)
-    assert np.abs(unscented.state - extended.state).max() < 1e-9
-    loose = np.ix_(*2 * (np.setdiff1d(np.arange(N), known),))
-    assert relative(unscented.covariance[loose], extended.covariance[loose]) < 1e-9
-    assert not unscented.covariance[known].any()
+    assert np.abs(unscented.x[:N] - extended.x[:N]).max() < 1e-9
+    loose = np.ix_(*2 * (np.setdiff1d(np.arange(N), exact_states),))
+    assert relative(unscented.P[:N, :N][loose], extended.P[:N, :N][loose]) < 1e-9
+    assert not unscented.P[:N, :N][exact_states].any()
 
 
 def test_small_deviations_move_as_in_the_extended_filter() -> None:
-    """What the filters differ by is of second order: a hundredth of P, a hundredth of it."""
+    """The filters differ in second order: a hundredth of P, a hundredth of it."""
     rng = np.random.default_rng(5)
     x, P = 0.5 * rng.normal(size=N), loosened(random_covariance(rng, N, 1.0))
     differences = []
@@ -105,8 +107,8 @@ def test_small_deviations_move_as_in_the_extended_filter() -> None:
         extended, unscented = filter_at(x, size * P), filter_at(x, size * P)
         advance(extended, dynamics(), 100 * MS)
         advance(unscented, textbook(dynamics()), 100 * MS)
-        off_x = np.abs(unscented.state - extended.state).max()
-        differences.append((off_x, relative(unscented.covariance, extended.covariance)))
+        off_x = np.abs(unscented.x[:N] - extended.x[:N]).max()
+        differences.append((off_x, relative(unscented.P[:N, :N], extended.P[:N, :N])))
     (large_x, large_P), (small_x, small_P) = differences
     assert 50.0 < large_x / small_x < 200.0
     assert 50.0 < large_P / small_P < 200.0
@@ -120,16 +122,16 @@ def test_process_noise_counts_in_the_gain_and_r_in_the_covariance() -> None:
         flt, dyn = filter_at(np.zeros(N), before * yaw), textbook(dynamics(rate * yaw))
         index = np.array([YAW])
         process(flt, dyn, 1000 * MS, index, 1, np.ones(1), np.eye(1), math.inf)
-        assert flt.state[YAW] == pytest.approx(0.5, abs=1e-12)
-        assert flt.covariance[YAW, YAW] == pytest.approx(0.5, abs=1e-12)
+        assert flt.x[YAW] == pytest.approx(0.5, abs=1e-12)
+        assert flt.P[YAW, YAW] == pytest.approx(0.5, abs=1e-12)
 
 
 def test_a_second_measurement_at_the_first_stamp_counts() -> None:
     flt, dyn = new_filter(np.zeros(N), np.eye(N)), textbook(dynamics())
     for state in (X, VX):
         process(flt, dyn, 5, np.array([state]), 1, np.array([2.0]), np.eye(1), math.inf)
-    assert flt.state[X] == 2.0
-    assert flt.state[VX] == pytest.approx(1.0, rel=1e-15)
+    assert flt.x[X] == 2.0
+    assert flt.x[VX] == pytest.approx(1.0, rel=1e-15)
 
 
 def test_headings_take_the_short_way_round() -> None:
@@ -139,8 +141,8 @@ def test_headings_take_the_short_way_round() -> None:
     P = np.diag(np.where(np.arange(N) == YAW, 0.04, 1e-6))
     flt = filter_at(x, P)
     advance(flt, textbook(dynamics()), 100 * MS)
-    assert flt.state[YAW] == pytest.approx(-math.pi + 0.01, abs=1e-6)
-    assert flt.covariance[YAW, YAW] == pytest.approx(0.04, rel=1e-5)
+    assert flt.x[YAW] == pytest.approx(-math.pi + 0.01, abs=1e-6)
+    assert flt.P[YAW, YAW] == pytest.approx(0.04, rel=1e-5)
 
 
 def test_a_command_moves_the_mean_as_in_the_extended_filter() -> None:
@@ -154,7 +156,7 @@ def test_a_command_moves_the_mean_as_in_the_extended_filter() -> None:
         flt = filter_at(np.zeros(N), 1e-12 * np.eye(N))
         flt.command[:], flt.times[CONTROL_NS] = [5.0, 0.0, 0.0, 0.0, 0.0, 4.0], 0
         advance(flt, kind, 500 * MS)
-        states.append(flt.state.copy())
+        states.append(flt.x[:N].copy())
     assert states[0][AX] == 0.8
     assert np.abs(states[1] - states[0]).max() < 1e-9
 
@@ -177,16 +179,16 @@ def test_covariance_stays_positive_over_extreme_measurements() -> None:
         m = int(rng.integers(1, 13))
         index = np.sort(rng.choice(N, m, replace=False))
         stamp_ns += int(10.0 ** rng.uniform(6.0, 8.3))
-        flt.state[:] = motion
+        flt.x[:N][:] = motion
         z = motion[index] + 0.1 * rng.normal(size=m)
         process(flt, dyn, stamp_ns, index, m, z, extreme(m), math.inf)
         if step % 100 == 0:
-            P = flt.covariance
+            P = flt.P[:N, :N]
             deviation = np.sqrt(np.diag(P))
             assert (P == P.T).all()
             assert (deviation > 0.0).all()
             assert np.linalg.eigvalsh(P / np.outer(deviation, deviation)).min() > 0.0
-            assert (np.abs(flt.state[ANGLES]) <= math.pi).all()
+            assert (np.abs(flt.x[ANGLES]) <= math.pi).all()
 
 
 def test_the_order_of_equal_stamps_does_not_matter() -> None:
@@ -196,13 +198,13 @@ def test_the_order_of_equal_stamps_does_not_matter() -> None:
     rng = np.random.default_rng(6)
     P = loosened(random_covariance(rng, N, 1.0)) / 20.0
     dyn = textbook(dynamics(np.diag(DEFAULT_PROCESS_NOISE)))
-    found = []
+    results = []
     for order in itertools.permutations(((0, 1), (YAW, 9), (AX, 13))):
         flt = filter_at(np.zeros(N), P)
         for states in order:
             z, R = np.full(2, 0.1), 0.01 * np.eye(2)
             process(flt, dyn, 50 * MS, np.array(states), 2, z, R, math.inf)
-        found.append((flt.state.copy(), flt.covariance.copy()))
-    for x, covariance in found[1:]:
-        assert np.abs(x - found[0][0]).max() < 1e-12
-        assert relative(covariance, found[0][1]) < 1e-11
+        results.append((flt.x[:N].copy(), flt.P[:N, :N].copy()))
+    for x, covariance in results[1:]:
+        assert np.abs(x - results[0][0]).max() < 1e-12
+        assert relative(covariance, results[0][1]) < 1e-11

@@ -30,14 +30,14 @@ def test_judge_publishes_what_the_node_published(
     stamp_ns, tick_ns, expected = expected_filtered(folder)
     assert judged.stamp_ns.tolist() == stamp_ns.tolist()
     assert judged.tick_ns.tolist() == tick_ns.tolist()
-    found = np.hstack(
+    published = np.hstack(
         [judged.position, judged.orientation, judged.linear_velocity, judged.angular_velocity]
     )
-    np.testing.assert_allclose(found, expected[:, :13], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(published, expected[:, :13], rtol=0, atol=1e-9)
     n = len(judged)
     pose, twist = expected[:, 13:49].reshape(n, 6, 6), expected[:, 49:].reshape(n, 6, 6)
-    record_property('position', np.abs(found[:, :3] - expected[:, :3]).max())
-    record_property('velocity', np.abs(found[:, 7:] - expected[:, 7:13]).max())
+    record_property('position', np.abs(published[:, :3] - expected[:, :3]).max())
+    record_property('velocity', np.abs(published[:, 7:] - expected[:, 7:13]).max())
     errors = [
         covariance_error(judged.pose_covariance, pose),
         covariance_error(judged.twist_covariance, twist),

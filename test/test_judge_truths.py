@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must be true of the judge whatever its numbers: physics, symmetries, time."""
+"""Properties of the judge that hold for all numbers: physics, symmetries, time."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def test_ideal_sensors_give_the_true_velocity(tmp_path: Path, motion: Scenario) 
     """World velocity within 2 cm/s at all times: UTM is 0.04 % small, the IMU 10 ms coarse."""
     run = judged(tmp_path, motion)
     error = world_velocity(run) - truth_at(run, motion)
-    kept = run.stamp_ns <= START_NS + 15_000_000_000
-    assert np.abs(error[kept]).max() < 0.02
+    settled = run.stamp_ns <= START_NS + 15_000_000_000
+    assert np.abs(error[settled]).max() < 0.02
     # It did move: the same bound fails without the motion.
     assert np.linalg.norm(truth_at(run, motion), axis=1).max() > 0.9
 
@@ -139,11 +139,11 @@ def test_a_shift_of_all_stamps_changes_no_bit(tmp_path: Path, shift_ns: int) -> 
     """Times are differences of integers; the clock starts with the first message."""
     run = sensed(HalfSine(duration=5.0))
     config, navsat = absolute(tmp_path), navsat_config(tmp_path)
-    here, there = judge(run, config, navsat), judge(shifted(run, shift_ns), config, navsat)
-    assert (there.stamp_ns - here.stamp_ns == shift_ns).all()
-    assert (there.tick_ns - here.tick_ns == shift_ns).all()
+    here, shifted_run = judge(run, config, navsat), judge(shifted(run, shift_ns), config, navsat)
+    assert (shifted_run.stamp_ns - here.stamp_ns == shift_ns).all()
+    assert (shifted_run.tick_ns - here.tick_ns == shift_ns).all()
     for field in FIELDS:
-        assert getattr(here, field).tobytes() == getattr(there, field).tobytes()
+        assert getattr(here, field).tobytes() == getattr(shifted_run, field).tobytes()
 
 
 def test_world_increments_are_fused_as_body_velocity_as_in_the_original(tmp_path: Path) -> None:
@@ -176,9 +176,9 @@ def test_commands_move_the_estimate_and_then_brake_it(tmp_path: Path) -> None:
         acceleration_limits=[5.0] * 6, acceleration_gains=[0.8] * 6,
         deceleration_limits=[5.0] * 6, deceleration_gains=[1.0] * 6,
     )  # fmt: skip
-    found = judge(run, config)
-    time = (found.stamp_ns - START_NS) * 1e-9
-    forward = found.linear_velocity[:, 0]
+    judged = judge(run, config)
+    time = (judged.stamp_ns - START_NS) * 1e-9
+    forward = judged.linear_velocity[:, 0]
     rising, braking = time < 5.0, (time > 5.5) & (time < 9.9)
     np.testing.assert_allclose(forward[rising], 1 - np.exp(-0.8 * time[rising]), atol=0.01)
     start = forward[braking][0]
@@ -244,11 +244,11 @@ def test_missing_topics_are_refused_with_those_that_exist(tmp_path: Path) -> Non
 
 def test_another_imu_topic_is_used_and_named(tmp_path: Path) -> None:
     run = recording({'/bno055/imu': imu(stamps(100.0, 1.0))})
-    found = judge(run, simple(tmp_path))
-    assert len(found)
+    notes = judge(run, simple(tmp_path))
+    assert len(notes)
     assert any(
         note.code == 'rl.other_topic' and note.words['used'] == '/bno055/imu'
-        for note in found.notes
+        for note in notes.notes
     )
 
 
@@ -263,5 +263,5 @@ def test_shipped_profiles_run_on_the_default_topics(repository: Path, name: str)
         NavsatConfig.from_file(folder / f'{name}_navsat.yaml'),
     )
     error = np.hypot(*run.linear_velocity[:, :2].T) - np.linalg.norm(truth_at(run, motion), axis=1)
-    kept = (run.stamp_ns > START_NS + 5e9) & (run.stamp_ns <= START_NS + 15e9)
-    assert np.sqrt(np.mean(error[kept] ** 2)) < 0.1
+    settled = (run.stamp_ns > START_NS + 5e9) & (run.stamp_ns <= START_NS + 15e9)
+    assert np.sqrt(np.mean(error[settled] ** 2)) < 0.1

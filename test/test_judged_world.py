@@ -52,10 +52,10 @@ def in_world(truth: OdometryArray) -> tuple[np.ndarray, np.ndarray]:
 
 def measured(truth: OdometryArray, noise: np.ndarray) -> FixArray:
     """Fixes of the antenna at every tenth stamp."""
-    seen = truth.take(slice(None, None, 10))
-    antenna = seen.position + Rotation.from_quat(seen.orientation).apply(ARM) + noise
+    observed = truth.take(slice(None, None, 10))
+    antenna = observed.position + Rotation.from_quat(observed.orientation).apply(ARM) + noise
     latitude, longitude, altitude = FRAME.to_geodetic(antenna)
-    return fixes(seen.stamp_ns, latitude, longitude, altitude=altitude)
+    return fixes(observed.stamp_ns, latitude, longitude, altitude=altitude)
 
 
 def perfect(truth: OdometryArray, noise: np.ndarray | None) -> JudgedRun:
@@ -98,10 +98,10 @@ def test_the_truth_is_turned_as_the_fixes_were_and_laid_through_them() -> None:
     np.testing.assert_array_equal(moved.linear_velocity, truth.linear_velocity)
     assert 'turned by 40.1 degrees' in str(remarks[0])
     # A receiver that has no fix yet says NaN, which tells nothing.
-    given = measured(truth, noise)
-    latitude, status = given.latitude.copy(), given.status.copy()
+    given_truth = measured(truth, noise)
+    latitude, status = given_truth.latitude.copy(), given_truth.status.copy()
     latitude[0], status[0] = np.nan, -1
-    late = dataclasses.replace(given, latitude=latitude, status=status)
+    late = dataclasses.replace(given_truth, latitude=latitude, status=status)
     same, *_ = truth_in_world(judged, truth, late, ARM)
     np.testing.assert_allclose(same.position, moved.position, atol=1.0)
 
@@ -178,15 +178,15 @@ def test_a_truth_of_another_body_frame_is_moved_to_the_base() -> None:
     # Or the transform comes from a file of the user's.
     file = TransformFile('car.yaml', '', recording.transforms)
     bare = dataclasses.replace(recording, transforms=())
-    for transforms, given in ((None, recording), (file, bare)):
+    for transforms, given_truth in ((None, recording), (file, bare)):
         judge: Any = SimpleNamespace(base_link_frame='base_link', transforms=transforms)
-        for squares in check_consistency(judge, given, perfect(truth, None)).squares:
+        for squares in check_consistency(judge, given_truth, perfect(truth, None)).squares:
             assert len(squares) == len(truth)
             np.testing.assert_allclose(squares.squares, 0.0, atol=1e-12)
 
 
 def test_a_turn_that_positions_do_not_depend_on_adds_to_their_errors() -> None:
-    """Of 400 filters with positions of inputs and the yaw of their start: NEES of 800 degrees of
+    """400 filters with positions of inputs and the yaw of their start: NEES of 800 degrees of
     freedom, 99.9 % range. Taken off the covariance, the turn would make it 1.8 times as large.
     """
     rng, truth = np.random.default_rng(4), circle().take(slice(0, 1))
@@ -239,52 +239,61 @@ def test_a_barometer_says_where_the_height_of_the_world_is() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Knowledge:
-    """What a filter that is consistent by construction knows, and is said about its world."""
+    """Inputs of a filter that is consistent by construction, and the finding about its world."""
 
     fused: tuple[str, ...]
     start: float
-    said: str
+    finding: str
 
 
 @pytest.mark.parametrize(
-    'known',
+    'knowledge',
     [
         Knowledge(('vx', 'vy', 'vyaw'), 1.0, 'tells its world in x, y, z, yaw,'),
         Knowledge(('yaw', 'vx', 'vy', 'vyaw'), 1.0, '0 positions and 150 headings'),
         Knowledge(('x', 'y', 'yaw', 'vx', 'vy', 'vyaw'), 1e-9, '150 positions and 150 headings'),
     ],
-    ids=lambda known: ' '.join(known.fused),
+    ids=lambda knowledge: ' '.join(knowledge.fused),
 )
-def test_a_consistent_filter_without_fixes_is_called_so(tmp_path: Path, known: Knowledge) -> None:
+def test_a_consistent_filter_without_fixes_is_called_so(
+    tmp_path: Path, knowledge: Knowledge
+) -> None:
     """The NEES of the last estimates of 40 independent runs, in worlds turned and shifted at
     random: chi-square with 80 degrees of freedom for the position and 40 for the yaw; each is in
     its 99.9 % range (false alarm 0.1 %, fixed seed), as is that in the middle of the runs.
 
-    What nothing measures has a variance of 1 m^2 at the start. With that in the covariance, and
-    the error of the first estimate in the truth, the NEES of positions was 0.05 to 0.12, 0.4 to
-    0.9, and 62 to 132 in place of 1.
+    Unmeasured states have a variance of 1 m^2 at the start. If that stays in the covariance, and
+    the error of the first estimate in the truth, the NEES of positions is 0.05 to 0.12, 0.4 to
+    0.9, and 62 to 132 instead of 1.
     """
     noise, start = [1e-9] * 15, [1e-9] * 15
     noise[6], noise[11] = 0.2, 1e-3
-    start[0], start[1], start[5], start[6], start[11] = known.start, known.start, 1e-4, 25.0, 1.0
+    start[0], start[1], start[5], start[6], start[11] = (
+        knowledge.start,
+        knowledge.start,
+        1e-4,
+        25.0,
+        1.0,
+    )
     config = filter_config(
-        tmp_path, frequency=10.0, two_d_mode=True, odom0='odom', odom0_config=mask(*known.fused),
+        tmp_path, frequency=10.0, two_d_mode=True, odom0='odom',
+        odom0_config=mask(*knowledge.fused),
         process_noise_covariance=noise, initial_estimate_covariance=start,
     )  # fmt: skip
     setup = dataclasses.replace(JudgeSetup.load('clean'), filter=config, navsat=None)
     rng = np.random.default_rng(1)
-    found: dict[str, list[list[float]]] = {}
+    ratios: dict[str, list[list[float]]] = {}
     for _ in range(40):
         recording = wandering(rng)
         judged = setup.judge(recording)
         checked = check_consistency(setup, recording, judged)
-        assert any(known.said in str(note) for note in checked.notes)
-        for one in checked.squares:
-            assert not one.shared
-            found.setdefault(one.name, []).append([one.squares[-60], one.squares[-1]])
+        assert any(knowledge.finding in str(note) for note in checked.notes)
+        for sample in checked.squares:
+            assert not sample.shared
+            ratios.setdefault(sample.name, []).append([sample.squares[-60], sample.squares[-1]])
     for name, freedom in (('NEES position', 2), ('NEES orientation', 1)):
         low, high = chi2.ppf([0.0005, 0.9995], 40 * freedom)
-        total = np.sum(found[name], axis=0)
+        total = np.sum(ratios[name], axis=0)
         assert np.all((low < total) & (total < high)), (name, total / 40 / freedom)
 
 
@@ -300,12 +309,12 @@ def wandering(rng: np.random.Generator) -> Recording:
     position[1:, :2] = np.cumsum(steps, axis=0)
     position[:, :2] += rng.normal(scale=10.0, size=2)
     truth = odometry(stamp_ns, position=position, yaw=yaw, velocity=velocity, rate=rate)
-    seen, turning, place = velocity.copy(), rate.copy(), position.copy()
-    seen[:, 0] += rng.normal(scale=0.3, size=n)
+    observed, turning, place = velocity.copy(), rate.copy(), position.copy()
+    observed[:, 0] += rng.normal(scale=0.3, size=n)
     turning[:, 2] += rng.normal(scale=0.02, size=n)
     place[:, :2] += rng.normal(scale=0.5, size=(n, 2))
     heading = yaw + rng.normal(scale=0.05, size=n)
-    measured = odometry(stamp_ns, position=place, yaw=heading, velocity=seen, rate=turning)
+    measured = odometry(stamp_ns, position=place, yaw=heading, velocity=observed, rate=turning)
     pose = np.diag([0.25, 0.25, 0.25, 1.0, 1.0, 0.0025])
     twist = np.diag([0.09, 1e-9, 1.0, 1.0, 1.0, 4e-4])
     measured = dataclasses.replace(

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from sim2real_eval.cli.main import main
-from sim2real_eval.ros_launch.sensors import miscount, odometry_qos, profiles_file, published
+from sim2real_eval.ros_launch.sensors import (
+    find_missing_messages,
+    odometry_qos,
+    read_published_count,
+    write_recorder_qos,
+)
 
 TRUTH, INERTIAL, FIXES = '/ground_truth/odometry', '/imu/data', '/gps/fix'
 FINISHED = '{"published": 100, "last_stamp_ns": 1700000000990000000}'
@@ -19,23 +24,23 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp('lossless')
     words = ['simulate', '--motion', 'standstill', '--duration', '1', '--out', str(folder)]
     assert main(words) == 0
-    (found,) = folder.iterdir()
-    return found
+    (parameters,) = folder.iterdir()
+    return parameters
 
 
 def test_a_bag_with_all_messages_is_complete(bag: Path) -> None:
-    assert miscount(bag, {TRUTH: 101, INERTIAL: 101, FIXES: 11}) == ''
+    assert find_missing_messages(bag, {TRUTH: 101, INERTIAL: 101, FIXES: 11}) == ''
 
 
 def test_what_is_lost_is_told_by_topic(bag: Path) -> None:
-    problem = miscount(bag, {TRUTH: 101, INERTIAL: 500, '/imu/raw': 3})
+    problem = find_missing_messages(bag, {TRUTH: 101, INERTIAL: 500, '/imu/raw': 3})
     assert problem == f'{bag} has 101 of 500 messages of /imu/data, 0 of 3 messages of /imu/raw'
 
 
 def test_a_bag_that_was_not_closed_is_told(tmp_path: Path) -> None:
-    assert 'is not complete: metadata.yaml cannot be read' in miscount(tmp_path, {})
+    assert 'is not complete: metadata.yaml cannot be read' in find_missing_messages(tmp_path, {})
     (tmp_path / 'metadata.yaml').write_text('rosbag2_bagfile_information: 3\n', 'utf-8')
-    assert 'is not complete' in miscount(tmp_path, {})
+    assert 'is not complete' in find_missing_messages(tmp_path, {})
 
 
 @pytest.mark.parametrize(
@@ -53,12 +58,12 @@ def test_a_bag_that_was_not_closed_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_the_nodes_say_how_much_they_published(said: str, number: int | None) -> None:
-    assert published(said) == number
+    assert read_published_count(said) == number
 
 
 def test_queues_are_named_by_the_topics_as_they_are_in_the_end() -> None:
-    found = odometry_qos('car', 'truth', ['imu', 'rear/gps', 'camera'])
-    depth = {name for name, value in found.items() if value == 1000}
+    parameters = odometry_qos('car', 'truth', ['imu', 'rear/gps', 'camera'])
+    depth = {name for name, value in parameters.items() if value == 1000}
     assert depth == {
         'qos_overrides./car/truth.subscription.depth',
         'qos_overrides./car/rear/truth.subscription.depth',
@@ -72,7 +77,7 @@ def test_queues_are_named_by_the_topics_as_they_are_in_the_end() -> None:
 
 
 def test_the_recorder_gets_a_profile_for_each_topic() -> None:
-    text = profiles_file([TRUTH, FIXES]).read_text('utf-8')
+    text = write_recorder_qos([TRUTH, FIXES]).read_text('utf-8')
     assert text.count('reliability: reliable') == 2
     # The recorder's reader of the file knows no anchors.
     assert '&' not in text

@@ -15,35 +15,40 @@ pytest.importorskip('launch_ros', reason='no ROS installation')
 from launch import LaunchDescription, LaunchService
 from launch.actions import ExecuteProcess
 
-from sim2real_eval.ros_launch.nodes import TOLD_TO_END, Run, Runs, ended_badly
+from sim2real_eval.ros_launch.nodes import ENDING_RUN, LaunchRun, LaunchRuns, fail_on_error
 
 
 def run_all(
-    tmp_path: Path, leader: str, other: str, last: str = 'pass', recorder: str = '', said: str = ''
+    tmp_path: Path,
+    leader: str,
+    other: str,
+    last: str = 'pass',
+    recorder: str = '',
+    output: str = '',
 ) -> tuple[int, list[str], list[int]]:
     """Three runs of three small programs; exit status, what they wrote, the numbers made."""
-    log, made = tmp_path / 'log', []
+    log, numbers = tmp_path / 'log', []
 
     def process(code: str, number: int) -> Any:
         text = f'import time\nlog = open({str(log)!r}, "a", buffering=1)\n{code}'
         return ExecuteProcess(cmd=[sys.executable, '-c', text.format(number=number)])
 
-    def make(number: int) -> Run:
-        made.append(number)
+    def make(number: int) -> LaunchRun:
+        numbers.append(number)
         first, end = process(leader, number), process(last, number)
         keeper = process(recorder, number) if recorder else None
-        others = [process(other, number), *([keeper] if keeper else [])]
+        processes = [process(other, number), *([keeper] if keeper else [])]
 
         def check(wrote: Callable[[Any], str]) -> str:
-            return '' if wrote(end).strip() == said else f'{wrote(end)} is not {said}'
+            return '' if wrote(end).strip() == output else f'{wrote(end)} is not {output}'
 
-        return Run(first, [*others, first], [end], keeper, check)
+        return LaunchRun(first, [*processes, first], [end], keeper, check)
 
     service = LaunchService(noninteractive=True)
-    runs = Runs(make, [1, 2, 3], 0.1)
+    runs = LaunchRuns(make, [1, 2, 3], 0.1)
     service.include_launch_description(LaunchDescription(runs.actions()))
     status = service.run()
-    return status, log.read_text().split() if log.exists() else [], made
+    return status, log.read_text().split() if log.exists() else [], numbers
 
 
 # Waits until it is interrupted, and says so.
@@ -62,9 +67,9 @@ log.write('{number}-moved\\n')
 
 
 def test_a_run_begins_when_all_of_the_one_before_has_ended(tmp_path: Path) -> None:
-    status, log, made = run_all(tmp_path, MOVING, WAITING, "log.write('{number}-last\\n')")
+    status, log, numbers = run_all(tmp_path, MOVING, WAITING, "log.write('{number}-last\\n')")
     assert status == 0
-    assert made == [1, 2, 3]
+    assert numbers == [1, 2, 3]
     whole = ('begun', 'moved', 'last', 'over')
     expected = [f'{k}-{what}' for k in (1, 2, 3) for what in whole]
     assert [word.replace('begun', f'{k // 4 + 1}-begun') for k, word in enumerate(log)] == expected
@@ -81,12 +86,12 @@ def test_a_run_begins_when_all_of_the_one_before_has_ended(tmp_path: Path) -> No
 def test_what_ends_out_of_turn_ends_the_launch(
     tmp_path: Path, leader: str, other: str, last: str
 ) -> None:
-    status, _, made = run_all(tmp_path, leader, other, last)
+    status, _, numbers = run_all(tmp_path, leader, other, last)
     assert status == 1
-    assert made == [1]
+    assert numbers == [1]
 
 
-# What ends when it is told to, well or not, once it has begun.
+# A process that ends on request after it has begun.
 KEEPING = """
 try:
     time.sleep(600)
@@ -99,28 +104,28 @@ except KeyboardInterrupt:
 def test_a_recorder_has_to_end_well(tmp_path: Path, status: int, ends: int) -> None:
     keeping = KEEPING.replace('{status}', str(status))
     moving = MOVING + 'time.sleep(0.5)\n'
-    found, _, made = run_all(tmp_path, moving, WAITING, recorder=keeping)
-    assert found == ends
-    assert made == ([1] if ends else [1, 2, 3])
+    status, _, numbers = run_all(tmp_path, moving, WAITING, recorder=keeping)
+    assert status == ends
+    assert numbers == ([1] if ends else [1, 2, 3])
 
 
-@pytest.mark.parametrize(('said', 'ends'), [('done', 0), ('other', 1)])
+@pytest.mark.parametrize(('output', 'ends'), [('done', 0), ('other', 1)])
 def test_a_run_with_which_something_is_wrong_is_the_last(
-    tmp_path: Path, said: str, ends: int
+    tmp_path: Path, output: str, ends: int
 ) -> None:
-    found, _, made = run_all(tmp_path, MOVING, WAITING, "print('done')", said=said)
-    assert found == ends
-    assert made == ([1] if ends else [1, 2, 3])
+    status, _, numbers = run_all(tmp_path, MOVING, WAITING, "print('done')", output=output)
+    assert status == ends
+    assert numbers == ([1] if ends else [1, 2, 3])
 
 
-@pytest.mark.parametrize(('status', 'told', 'ends'), [(0, '', 0), (2, '', 1), (2, 'true', 0)])
+@pytest.mark.parametrize(('status', 'ending', 'ends'), [(0, '', 0), (2, '', 1), (2, 'true', 0)])
 def test_a_node_that_fails_ends_the_launch_unless_told_to(
-    status: int, told: str, ends: int
+    status: int, ending: str, ends: int
 ) -> None:
     process = ExecuteProcess(
-        cmd=[sys.executable, '-c', f'raise SystemExit({status})'], on_exit=ended_badly
+        cmd=[sys.executable, '-c', f'raise SystemExit({status})'], on_exit=fail_on_error
     )
     service = LaunchService(noninteractive=True)
-    service.context.launch_configurations[TOLD_TO_END] = told
+    service.context.launch_configurations[ENDING_RUN] = ending
     service.include_launch_description(LaunchDescription([process]))
     assert service.run() == ends

@@ -18,8 +18,7 @@ from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.live.samples import LiveOdometry, Verdict
-from sim_sensors.live.sensor import LiveSensor
+from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.motions import motion_of, truth_of

@@ -24,28 +24,32 @@ from live_examples import MOUNTED, batch_bits, curve, everything
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from ros_judge_examples import start_here
+from ros_judge_examples import start_judge_node_here
 from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external import senders, waits
-from sim2real_eval.judge.external.follower import (
+from sim2real_eval.judge.external import connections
+from sim2real_eval.judge.external.connections import (
+    Senders,
+    Side,
+    publishers_of,
+    wait_for_only_publisher,
+)
+from sim2real_eval.judge.external.expected import (
+    NodeOutput,
     PendingMessage,
-    Published,
     RecordedFeed,
     node_grids,
 )
 from sim2real_eval.judge.external.graph import (
     Conductor,
-    GraphJudgeSetup,
+    NodeJudgeSetup,
     free_domain,
     private_context,
 )
-from sim2real_eval.judge.external.process import executable
-from sim2real_eval.judge.external.senders import Senders, input_topics
-from sim2real_eval.judge.external.side import Side
-from sim2real_eval.judge.external.waits import alone, publishers_of
+from sim2real_eval.judge.external.process import executable, input_topics
+from sim2real_eval.judge.external.side import FilterSide
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode_transforms
@@ -77,7 +81,7 @@ def setup_of_everything(folder: Path, **more: object) -> JudgeSetup:
 @pytest.fixture(autouse=True)
 def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our node is in this process; with processes of it there is test_lockstep_process."""
-    monkeypatch.setattr(Side, '_start', start_here)
+    monkeypatch.setattr(Side, '_start_process', start_judge_node_here)
 
 
 @pytest.fixture
@@ -108,10 +112,10 @@ class UnknownEnd:
         return last if self._until >= last else None
 
 
-def assert_same(found: JudgedRun, expected: JudgedRun) -> None:
-    assert batch_bits(found) == batch_bits(expected)
-    assert found.parts == expected.parts
-    assert found.notes == expected.notes
+def assert_same(run: JudgedRun, expected: JudgedRun) -> None:
+    assert batch_bits(run) == batch_bits(expected)
+    assert run.parts == expected.parts
+    assert run.notes == expected.notes
 
 
 @pytest.mark.parametrize(
@@ -141,10 +145,10 @@ def test_judge_node_gives_the_bits_of_the_batch_judge(
     run = curve(2.0)
     expected = setup.judge(run, start_heading=0.3)
     assert batch_bits(expected) != batch_bits(setup.judge(run))
-    found = GraphJudgeSetup.of(setup, 'judge_node').judge(run, start_heading=0.3)
-    assert len(found) > 60
-    assert len(found.gps_stamp_ns) > 10
-    assert_same(found, expected)
+    run_by_node = NodeJudgeSetup.of(setup, 'judge_node').judge(run, start_heading=0.3)
+    assert len(run_by_node) > 60
+    assert len(run_by_node.gps_stamp_ns) > 10
+    assert_same(run_by_node, expected)
 
 
 def test_two_sides_on_one_clock_do_not_meet(
@@ -159,7 +163,10 @@ def test_two_sides_on_one_clock_do_not_meet(
     setup = setup_of_everything(tmp_path).started(start_ns=start_ns)
     for long in (curve(1.0), curve(0.4)):
         steps: list[int] = []
-        with Side(node, 'real', setup, long) as real, Side(node, 'sim', setup, short) as sim:
+        with (
+            FilterSide(node, 'real', setup, long) as real,
+            FilterSide(node, 'sim', setup, short) as sim,
+        ):
             feeds = [UnknownEnd(RecordedFeed(run, setup)) for run in (long, short)]
             Conductor(
                 node, [real, sim], feeds, executor=executor, start_ns=start_ns,
@@ -187,7 +194,7 @@ def test_the_wall_clock_can_set_the_pace(
         if len(times) == 5:
             time.sleep(0.3)
 
-    with Side(node, 'real', setup, run) as side:
+    with FilterSide(node, 'real', setup, run) as side:
         Conductor(
             node, [side], [RecordedFeed(run, setup)], executor=executor, start_ns=run.start_ns,
             rate_factor=2.0, on_step=stall,
@@ -202,11 +209,11 @@ def test_a_lost_message_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str, judge: str
 ) -> None:
     """Best effort may lose a single one; the next estimate has its stamp but not its bits. When
-    no more come, the estimate bears another stamp, and none is made up.
+    no more come, the estimate bears another stamp, and no estimate is invented.
     """
     if judge == 'robot_localization' and ABSENT:
         pytest.skip(ABSENT)
-    setup = GraphJudgeSetup.of(setup_of_everything(tmp_path), judge)
+    setup = NodeJudgeSetup.of(setup_of_everything(tmp_path), judge)
     run = curve(0.8, transforms=() if judge == 'robot_localization' else MOUNTED)
     sent, dropped, send = Counter[str](), 0, Senders.send
 
@@ -226,16 +233,16 @@ def test_a_lost_message_is_an_error(
 
 def test_a_difference_is_told_with_its_first_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     estimate = JudgeSetup.load('clean').judge(curve(0.5))
-    published = Published('node')
+    published = NodeOutput('node')
     monkeypatch.setattr(published, 'run', lambda _: estimate)
-    assert batch_bits(published.same_run(estimate)) == batch_bits(estimate)
+    assert batch_bits(published.identical_run(estimate)) == batch_bits(estimate)
     other = dataclasses.replace(estimate, position=estimate.position.copy())
     other.position[7, 2] = -0.0
     with pytest.raises(JudgeError, match=rf'tick at {estimate.tick_ns[7]} ns .*\(position\)'):
-        published.same_run(other)
+        published.identical_run(other)
     other = dataclasses.replace(estimate, gps_stamp_ns=estimate.gps_stamp_ns[:-1])
     with pytest.raises(JudgeError, match=rf'fix at {estimate.gps_stamp_ns[-1]} ns'):
-        published.same_run(other)
+        published.identical_run(other)
 
 
 def test_others_that_publish_the_clock_or_estimates_are_refused(
@@ -249,7 +256,7 @@ def test_others_that_publish_the_clock_or_estimates_are_refused(
         with pytest.raises(JudgeError, match=r'^/clock: /other publishes it too; end that'):
             alone.play()
     topic = '/real/odometry/filtered'
-    with foreign(node, topic, Odometry), Side(node, 'real', setup, run) as side:
+    with foreign(node, topic, Odometry), FilterSide(node, 'real', setup, run) as side:
         feeds = [RecordedFeed(run, setup)]
         conductor = Conductor(node, [side], feeds, executor=executor, start_ns=run.start_ns)
         with pytest.raises(JudgeError, match=f'^{topic}: /other publishes it too; end that'):
@@ -257,7 +264,7 @@ def test_others_that_publish_the_clock_or_estimates_are_refused(
 
 
 def publisher(participant: int, node: str = '_NODE_NAME_UNKNOWN_') -> SimpleNamespace:
-    """What a graph says of a publisher: without a node's name while that comes or goes."""
+    """Graph information about a publisher: without a node's name while that comes or goes."""
     return SimpleNamespace(node_name=node, node_namespace='/', endpoint_gid=[participant] * 16)
 
 
@@ -266,7 +273,7 @@ NAMELESS, STRANGER = publisher(3), publisher(3, 'stranger')
 
 
 @pytest.mark.parametrize(
-    ('seen', 'refused'),
+    ('publisher_lists', 'refused'),
     [
         ([[OWN, LEFT_OVER]], ''),
         ([[LEFT_OVER], [OWN, LEFT_OVER]], ''),
@@ -278,20 +285,22 @@ NAMELESS, STRANGER = publisher(3), publisher(3, 'stranger')
     ],
 )
 def test_publishers_that_come_or_go_are_waited_for_and_those_that_stay_are_refused(
-    seen: list[list[SimpleNamespace]], refused: str, monkeypatch: pytest.MonkeyPatch
+    publisher_lists: list[list[SimpleNamespace]], refused: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No real node can be made to stay without a name."""
-    looks = iter(seen)
-    node: Any = SimpleNamespace(get_publishers_info_by_topic=lambda _: next(looks, seen[-1]))
+    looks = iter(publisher_lists)
+    node: Any = SimpleNamespace(
+        get_publishers_info_by_topic=lambda _: next(looks, publisher_lists[-1])
+    )
     # Each look takes ten seconds.
-    monkeypatch.setattr(waits, 'time', SimpleNamespace(monotonic=count(0.0, 10.0).__next__))
-    work = alone(node, '/topic', '/own', 'it must be one')
-    with pytest.raises(JudgeError) if refused else contextlib.nullcontext() as found:
+    monkeypatch.setattr(connections, 'time', SimpleNamespace(monotonic=count(0.0, 10.0).__next__))
+    work = wait_for_only_publisher(node, '/topic', '/own', 'it must be one')
+    with pytest.raises(JudgeError) if refused else contextlib.nullcontext() as run_by_node:
         for wait in work:
-            while not wait.met():
+            while not wait.is_met():
                 pass
     assert not list(looks)
-    assert not refused or str(found.value) == (
+    assert not refused or str(run_by_node.value) == (
         f'/topic: {refused} publishes it too; end that, or take another ROS_DOMAIN_ID: '
         'it must be one'
     )
@@ -360,15 +369,15 @@ def test_the_real_ekf_node_meets_its_own_traces(reference_dir: Path, name: str) 
     setup = JudgeSetup.load(
         folder / 'params.yaml', navsat if navsat.exists() else None, folder / 'case.yaml'
     )
-    found = GraphJudgeSetup.of(setup, 'robot_localization').judge(read_recording(folder))
+    run_by_node = NodeJudgeSetup.of(setup, 'robot_localization').judge(read_recording(folder))
     header, rows = read_rows(folder / 'expected_filtered.csv.gz')
-    assert found.stamp_ns.tolist() == [int(row[0]) for row in rows]
-    assert found.tick_ns.tolist() == [int(row[1]) for row in rows]
+    assert run_by_node.stamp_ns.tolist() == [int(row[0]) for row in rows]
+    assert run_by_node.tick_ns.tolist() == [int(row[1]) for row in rows]
     columns = [header.index(name) for name in ('vx', 'vy', 'vz')]
     expected = np.array([[float(row[column]) for column in columns] for row in rows])
-    error = np.abs(found.linear_velocity - expected).max()
+    error = np.abs(run_by_node.linear_velocity - expected).max()
     assert error < (1e-6 if navsat.exists() else 1e-9)
-    (note,) = (note for note in found.notes if 'robot_localization judged' in str(note))
+    (note,) = (note for note in run_by_node.notes if 'robot_localization judged' in str(note))
     assert note.numbers == {'apart': pytest.approx(0.001)}
 
 
@@ -377,22 +386,22 @@ def test_the_real_ekf_node_takes_mounted_sensors_and_commands(tmp_path: Path) ->
     pytest.importorskip('tf2_msgs')
     setup, run = setup_of_everything(tmp_path), curve(2.0)
     expected = setup.judge(run, start_heading=0.3)
-    found = GraphJudgeSetup.of(setup, 'robot_localization').judge(run, start_heading=0.3)
-    assert found.stamp_ns.tolist() == expected.stamp_ns.tolist()
-    np.testing.assert_allclose(found.linear_velocity, expected.linear_velocity, atol=1e-9)
-    np.testing.assert_allclose(found.gps_position, expected.gps_position, atol=1e-9)
-    again = GraphJudgeSetup.of(setup, 'robot_localization').judge(run, start_heading=0.3)
-    assert batch_bits(again) == batch_bits(found)
+    run_by_node = NodeJudgeSetup.of(setup, 'robot_localization').judge(run, start_heading=0.3)
+    assert run_by_node.stamp_ns.tolist() == expected.stamp_ns.tolist()
+    np.testing.assert_allclose(run_by_node.linear_velocity, expected.linear_velocity, atol=1e-9)
+    np.testing.assert_allclose(run_by_node.gps_position, expected.gps_position, atol=1e-9)
+    again = NodeJudgeSetup.of(setup, 'robot_localization').judge(run, start_heading=0.3)
+    assert batch_bits(again) == batch_bits(run_by_node)
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
 def test_transforms_that_the_real_node_did_not_get_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without its transform an input is dropped without a word."""
+    """The node silently drops an input without a transform."""
     pytest.importorskip('tf2_msgs')
-    setup = GraphJudgeSetup.of(setup_of_everything(tmp_path), 'robot_localization')
+    setup = NodeJudgeSetup.of(setup_of_everything(tmp_path), 'robot_localization')
     empty = encode_transforms((), 0)
-    monkeypatch.setattr(senders, 'encode_transforms', lambda *_: empty)
+    monkeypatch.setattr(connections, 'encode_transforms', lambda *_: empty)
     with pytest.raises(JudgeError, match='transforms not received for imu0'):
         setup.judge(curve(1.0))

@@ -11,12 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -66,13 +62,13 @@ def bag(bags: list[Path]) -> Path:
 
 
 def processes(mark: str) -> list[int]:
-    """Those that run with a variable of this value; not those that only wait to be buried."""
-    found = []
+    """Running processes with an environment variable of this value, without zombies."""
+    pids = []
     for folder in Path('/proc').glob('[0-9]*'):
         with contextlib.suppress(OSError):
             if mark.encode() in (folder / 'environ').read_bytes():
-                found.append(int(folder.name))
-    return found
+                pids.append(int(folder.name))
+    return pids
 
 
 def fake_prefix(folder: Path, script: str) -> Path:
@@ -122,51 +118,6 @@ def test_a_node_ends_with_its_block_however_it_is_left(
         until(lambda: not processes(mark), 'its end')
 
 
-@contextlib.contextmanager
-def stopped_by(number: int) -> Iterator[None]:
-    """Expect that a signal in the block ends it, by a handler that raises."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(number)
-
-    before = signal.signal(number, stop)
-    try:
-        with pytest.raises(SystemExit):
-            yield
-        assert signal.getsignal(number) is stop
-    finally:
-        signal.signal(number, before)
-
-
-@NO_PROC
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_a_node_or_its_folder_is_made_leaves_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
-    """They are there, and who is to end or remove them does not know of them yet."""
-    mark = uuid.uuid4().hex
-
-    def interrupted(kind: Any) -> Any:
-        class Interrupted(kind):  # type: ignore[misc]
-            def __init__(self, *arguments: Any, **options: Any) -> None:
-                super().__init__(*arguments, **options)
-                os.kill(os.getpid(), number)
-                time.sleep(0.1)
-
-        return Interrupted
-
-    monkeypatch.setattr(subprocess, 'Popen', interrupted(subprocess.Popen))
-    monkeypatch.setattr(process_module, 'Scratch', interrupted(process_module.Scratch))
-    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
-    sleeper = JudgeProcess('node', ['/bin/sleep', '600'], {**os.environ, 'MARK': mark})
-    with stopped_by(number), sleeper:
-        pytest.fail('not interrupted')
-    with stopped_by(number), contextlib.ExitStack() as closing:
-        process_module.node_folder(closing)
-    assert not list(tmp_path.iterdir())
-    until(lambda: not processes(mark), 'its end')
-
-
 @NO_PROC
 def test_a_node_and_its_children_die_with_a_parent_that_is_killed() -> None:
     mark = uuid.uuid4().hex
@@ -203,9 +154,9 @@ def test_domains_are_held_and_those_with_a_foreign_graph_are_left_alone() -> Non
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.bind(('', 7400 + 250 * foreign))
             with contextlib.ExitStack() as stack:
-                taken = [stack.enter_context(free_domain()) for _ in range(20)]
-                assert foreign not in taken
-                assert len({first, second, *taken}) == 22
+                domains = [stack.enter_context(free_domain()) for _ in range(20)]
+                assert foreign not in domains
+                assert len({first, second, *domains}) == 22
     with free_domain() as again:
         assert again == first
 
@@ -245,15 +196,15 @@ def test_what_is_not_installed_is_said_in_one_line(
     out = tmp_path / 'out'
     of_judge = ['judge', bag, '--config', 'clean', '--out', out, '--judge']
     of_vepd = ['vepd', '--real', bag, '--models', 'ch_rw', '--out', out, '--judge']
-    for given in (of_judge, of_vepd):
-        outcome = call(capsys, *given, 'robot_localization')
+    for arguments in (of_judge, of_vepd):
+        outcome = call(capsys, *arguments, 'robot_localization')
         assert outcome.status == 2
         assert len(outcome.err.splitlines()) == 1
         assert 'robot_localization is not found by way of AMENT_PREFIX_PATH' in outcome.err
     monkeypatch.setenv('AMENT_PREFIX_PATH', '')
     assert call(capsys, *of_judge, 'robot_localization').status == 2
-    for given in (of_judge, of_vepd):
-        outcome = call(capsys, *given, 'nobody')
+    for arguments in (of_judge, of_vepd):
+        outcome = call(capsys, *arguments, 'nobody')
         assert outcome.status == 2
         assert len(outcome.err.splitlines()) == 1
     monkeypatch.setattr(external, 'find_spec', lambda name: None)
@@ -355,12 +306,12 @@ def test_parallel_jobs_have_graphs_of_their_own(bags: list[Path], tmp_path: Path
         {name: data for name, data in contents(tmp_path / judge).items() if '.png' not in name}
         for judge in ('judge_node', 'embedded')
     )
-    of_nodes, of_embedded = (json.loads(found.pop('study.json')) for found in (nodes, embedded))
+    of_nodes, of_embedded = (json.loads(pids.pop('study.json')) for pids in (nodes, embedded))
     assert of_nodes['judges'][0].pop('judge') == 'judge_node'
     assert of_embedded['judges'][0].pop('judge') == 'embedded'
     assert of_nodes.pop('sha256') != of_embedded.pop('sha256')
     words = of_nodes.pop('command')
-    assert [one for one in words if one not in ('--judge', 'judge_node')] == of_embedded.pop(
+    assert [word for word in words if word not in ('--judge', 'judge_node')] == of_embedded.pop(
         'command'
     )
     assert of_nodes == of_embedded

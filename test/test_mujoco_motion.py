@@ -36,7 +36,7 @@ def mujoco() -> None:
     pytest.importorskip('mujoco')
 
 
-def test_a_pendulum_feels_what_mechanics_says(tmp_path: Path) -> None:
+def test_a_pendulum_has_the_specific_force_of_mechanics(tmp_path: Path) -> None:
     """Along the arm g cos(a) + l w^2, across it nothing; the arm is 2 m and the mass a ball."""
     file = tmp_path / 'pendulum.xml'
     file.write_text(PENDULUM)
@@ -61,33 +61,35 @@ def test_a_pendulum_feels_what_mechanics_says(tmp_path: Path) -> None:
         (PENDULUM, 'bod', "site 'bod' is unknown; the model has bob"),
     ],
 )
-def test_a_wrong_model_is_one_line(
+def test_a_wrong_model_is_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, site: str, problem: str
 ) -> None:
     file = tmp_path / 'model.xml'
     file.write_text(text)
-    given = ('--set', f'file={file}', '--set', f'site={site}')
-    done = call(capsys, 'simulate', '--motion', 'mjcf', *given, '--out', tmp_path / 'out')
+    arguments = ('--set', f'file={file}', '--set', f'site={site}')
+    done = call(capsys, 'simulate', '--motion', 'mjcf', *arguments, '--out', tmp_path / 'out')
     assert done.status == 2
     assert problem in done.err
     assert done.err.count('\n') == 1
 
 
 def test_roads_have_the_spectrum_of_their_class() -> None:
-    """Of 20 fields 512 lines each: the mean of 10 frequencies is within 3 % but once in 10^4."""
+    """512 lines of 20 fields: the mean of 10 frequencies is within 3 %, false alarm 1e-4."""
     power = []
     for seed in range(20):
         heights = road_heights('C', 512, 512, 0.05, np.random.default_rng(seed))
         frequency, density = welch(heights, fs=20.0, nperseg=256, axis=1)
         power.append(density.mean(axis=0))
-    asked = ROUGHNESS['C'] * (frequency[1:] / 0.1) ** -2 * 10.0 / np.hypot(frequency[1:], 10.0)
-    ratio = (np.mean(power, axis=0)[1:] / asked)[8:78].reshape(7, 10).mean(axis=1)
+    expected_density = (
+        ROUGHNESS['C'] * (frequency[1:] / 0.1) ** -2 * 10.0 / np.hypot(frequency[1:], 10.0)
+    )
+    ratio = (np.mean(power, axis=0)[1:] / expected_density)[8:78].reshape(7, 10).mean(axis=1)
     assert np.abs(ratio - 1.0).max() < 0.03
     with pytest.raises(MotionError, match="road 'E' is unknown"):
         road_heights('E', 8, 8, 0.1, np.random.default_rng(0))
 
 
-def test_a_road_is_smooth_meets_its_heights_and_repeats() -> None:
+def test_a_road_is_smooth_periodic_and_interpolates_its_heights() -> None:
     road = Road('D', np.random.default_rng(2), side=128, spacing=0.05)
     rng = np.random.default_rng(3)
     places = rng.uniform(-20.0, 20.0, (200, 2))
@@ -95,8 +97,10 @@ def test_a_road_is_smooth_meets_its_heights_and_repeats() -> None:
     slope = road.at(places)[1]
     for axis in range(2):
         aside = step * np.eye(2)[axis]
-        found = (road.at(places + aside)[0] - road.at(places - aside)[0]) / (2.0 * step)
-        np.testing.assert_allclose(found, slope[:, axis], atol=1e-8)
+        slope_by_differences = (road.at(places + aside)[0] - road.at(places - aside)[0]) / (
+            2.0 * step
+        )
+        np.testing.assert_allclose(slope_by_differences, slope[:, axis], atol=1e-8)
     cells = rng.integers(-300, 300, (50, 2))
     at_points = road.heights[cells[:, 1] % 128, cells[:, 0] % 128]
     np.testing.assert_allclose(road.at(cells * 0.05)[0], at_points, atol=1e-12)
@@ -116,7 +120,7 @@ def test_on_a_plane_the_car_is_the_kinematic_one(path: str) -> None:
 
 
 @pytest.mark.parametrize('road', ['smooth', 'C'])
-def test_it_starts_at_rest(road: str) -> None:
+def test_the_sprung_car_starts_at_rest(road: str) -> None:
     for run in '123':
         car = SprungCar(road=road)
         driven = drive_on_springs('line', seed=1, run=run, duration=0.1, car=car)
@@ -136,21 +140,21 @@ def test_it_starts_at_rest(road: str) -> None:
         ('tyre_stiffness=1e5', 'timestep: 0.002 s is not allowed; with these springs, tyres and '),
     ],
 )
-def test_a_car_that_cannot_be_is_one_line(
+def test_an_impossible_car_is_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: str, problem: str
 ) -> None:
-    given = ('--motion', 'sprung_line', '--set', setting, '--out', tmp_path / 'out')
-    done = call(capsys, 'simulate', *given)
+    arguments = ('--motion', 'sprung_line', '--set', setting, '--out', tmp_path / 'out')
+    done = call(capsys, 'simulate', *arguments)
     assert (done.status, done.err.count('\n')) == (2, 1)
     assert problem in done.err
 
 
-def test_a_recording_keeps_what_the_engine_felt(
+def test_a_recording_keeps_the_specific_force_of_the_engine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """At the rate of the physics; the simulated IMU is on it, then and when simulated anew."""
-    given = ('--motion', 'sprung_circle', '--set', 'road=C', '--duration', 3, '--imu', 'ideal')
-    done = call(capsys, 'simulate', *given, '--out', tmp_path / 'out', '--seed', 4)
+    arguments = ('--motion', 'sprung_circle', '--set', 'road=C', '--duration', 3, '--imu', 'ideal')
+    done = call(capsys, 'simulate', *arguments, '--out', tmp_path / 'out', '--seed', 4)
     assert done.status == 0, done.err
     recording = read_recording(tmp_path / 'out' / 'sprung_circle_1')
     ideal = recording.messages[recording.roles['ideal_imu']]

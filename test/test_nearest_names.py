@@ -86,7 +86,7 @@ def test_a_mistyped_key_of_a_file_is_answered_with_the_nearest(
 
 
 @pytest.mark.parametrize(
-    ('module', 'node', 'given', 'near'),
+    ('module', 'node', 'parameters', 'near'),
     [
         ('trajectory_node', 'TrajectoryNode', {'motoin': 'circle'}, 'motion'),
         (
@@ -100,7 +100,7 @@ def test_a_mistyped_key_of_a_file_is_answered_with_the_nearest(
     ],
 )
 def test_a_mistyped_parameter_of_a_node_is_answered_with_the_nearest(
-    module: str, node: str, given: dict[str, Any], near: str
+    module: str, node: str, parameters: dict[str, Any], near: str
 ) -> None:
     rclpy = pytest.importorskip('rclpy', reason='no ROS')
     import importlib
@@ -111,7 +111,7 @@ def test_a_mistyped_parameter_of_a_node_is_answered_with_the_nearest(
     context = rclpy.Context()
     rclpy.init(context=context)
     try:
-        overrides = [Parameter(name, value=value) for name, value in given.items()]
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
         with pytest.raises(Sim2RealError, match=rf'\(did you mean {near}\?\)'):
             kind(parameter_overrides=overrides, context=context)
     finally:

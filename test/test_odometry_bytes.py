@@ -25,8 +25,12 @@ TRUTH = truth_of(motion_of('drive_half_sine', seed=3, run='run_1', duration=1.0,
 def test_messages_and_arrays_turn_into_each_other_without_loss() -> None:
     back = array_of(list(messages_of(TRUTH)))
     for field in dataclasses.fields(OdometryArray):
-        one, other = getattr(back, field.name), getattr(TRUTH, field.name)
-        assert (one == other) if isinstance(one, str) else one.tobytes() == other.tobytes()
+        decoded, expected = getattr(back, field.name), getattr(TRUTH, field.name)
+        assert (
+            (decoded == expected)
+            if isinstance(decoded, str)
+            else decoded.tobytes() == expected.tobytes()
+        )
 
 
 def big_endian(row: OdometryArray) -> bytes:
@@ -61,8 +65,12 @@ def test_bytes_of_odometry_are_read_as_its_message_is(frame: str, child: str) ->
     assert len(little) == len(big)
     for read in (odometry_of_bytes(little), odometry_of_bytes(big), array_of([message])):
         for field in dataclasses.fields(OdometryArray):
-            one, other = getattr(read, field.name), getattr(row, field.name)
-            assert (one == other) if isinstance(one, str) else one.tobytes() == other.tobytes()
+            decoded, expected = getattr(read, field.name), getattr(row, field.name)
+            assert (
+                (decoded == expected)
+                if isinstance(decoded, str)
+                else decoded.tobytes() == expected.tobytes()
+            )
 
 
 def test_bytes_that_are_no_odometry_are_an_error_wherever_they_end() -> None:
@@ -70,5 +78,5 @@ def test_bytes_that_are_no_odometry_are_an_error_wherever_they_end() -> None:
     (message,) = messages_of(row)
     for data in (serialize_message(message), big_endian(row)):
         for end in range(len(data)):
-            with pytest.raises(MotionError, match=f'{end} bytes that are no nav_msgs/Odometry'):
+            with pytest.raises(MotionError, match=f'{end} bytes are no nav_msgs/Odometry'):
                 odometry_of_bytes(data[:end])

@@ -23,11 +23,11 @@ from preflight_examples import (
     altered,
     checked_beside_twins,
     correction,
-    every,
+    every_nth,
     good,
-    kept,
     reread,
-    turned,
+    rotated_imu,
+    selected_messages,
     zeroed,
 )
 from scipy.interpolate import CubicSpline
@@ -38,7 +38,7 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.checks import check_messages
-from sim2real_eval.recording.corrections import CORRECTIONS, corrected
+from sim2real_eval.recording.corrections import CORRECTIONS, correct_recording
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
@@ -55,7 +55,7 @@ def codes(recording: Recording) -> set[str]:
 
 
 def short(findings: Iterable[Finding]) -> set[str]:
-    return {one.code.partition('.')[2] for one in findings}
+    return {finding.code.partition('.')[2] for finding in findings}
 
 
 @pytest.mark.parametrize('name', FAULTS)
@@ -65,12 +65,15 @@ def test_a_planted_fault_is_told_alone_and_its_remedy_mends_it(name: str) -> Non
     findings = check(broken).findings
     assert short(findings) == {code}
     assert checked_beside_twins(broken) == findings
-    (found,) = findings
-    line = re.search(r'`(corrections: .*)` in recording', found.remedy)
-    if line and 'VALUE' not in found.remedy:
-        given = yaml.safe_load(line[1])['corrections']
-        made = {role: CORRECTIONS[role].from_mapping(one, 'here') for role, one in given.items()}
-        assert codes(corrected(broken, made)) == set()
+    (finding,) = findings
+    line = re.search(r'`(corrections: .*)` in recording', finding.remedy)
+    if line and 'VALUE' not in finding.remedy:
+        stated = yaml.safe_load(line[1])['corrections']
+        corrections = {
+            role: CORRECTIONS[role].from_mapping(parameters, 'here')
+            for role, parameters in stated.items()
+        }
+        assert codes(correct_recording(broken, corrections)) == set()
 
 
 def as_noise_free(recording: Recording) -> Recording:
@@ -93,27 +96,33 @@ def test_a_fault_of_a_noise_free_sensor_is_told_and_its_remedy_mends_it(name: st
     code = {'no_gravity': 'noise_free_no_gravity', 'gap_large': 'noise_free_gap'}.get(code, code)
     broken = as_noise_free(plant(good()))
     run = check(broken)
-    (found,) = run.findings
-    assert found.code == f'check.{code}'
-    assert found.subject.startswith('/ground_truth')
-    line = re.search(r'`(corrections: .*)` in recording', found.remedy)
+    (finding,) = run.findings
+    assert finding.code == f'check.{code}'
+    assert finding.subject.startswith('/ground_truth')
+    line = re.search(r'`(corrections: .*)` in recording', finding.remedy)
     if line:
-        given = yaml.safe_load(line[1])['corrections']
-        assert given.keys() == run.corrections.keys() <= {'ideal_imu', 'ideal_gps', 'truth'}
-        made = {role: CORRECTIONS[role].from_mapping(one, 'here') for role, one in given.items()}
-        assert codes(corrected(broken, made)) == set()
+        stated = yaml.safe_load(line[1])['corrections']
+        assert stated.keys() == run.corrections.keys() <= {'ideal_imu', 'ideal_gps', 'truth'}
+        corrections = {
+            role: CORRECTIONS[role].from_mapping(parameters, 'here')
+            for role, parameters in stated.items()
+        }
+        assert codes(correct_recording(broken, corrections)) == set()
 
 
 def test_noise_free_sensors_stand_in_for_real_ones_and_are_measured_alike() -> None:
     """No real sensor is missed, and a topic that has a role is not offered for another one."""
     real, exact = check(good()), check(as_noise_free(good()))
     assert exact.findings == ()
-    values = {(one.check, one.measure.subject): one.measure.value for one in real.outcomes}
+    values = {
+        (outcome.check, outcome.measure.subject): outcome.measure.value
+        for outcome in real.outcomes
+    }
     compared = 0
-    for one in exact.outcomes:
-        subject = one.measure.subject
+    for outcome in exact.outcomes:
+        subject = outcome.measure.subject
         if 'ideal' in subject:
-            assert one.measure.value == values[one.check, subject.replace('ideal_', '')]
+            assert outcome.measure.value == values[outcome.check, subject.replace('ideal_', '')]
             compared += 1
     assert compared > 20
     (missing,) = check(as_noise_free(good()).with_messages('ideal_gps', None)).findings
@@ -121,12 +130,12 @@ def test_noise_free_sensors_stand_in_for_real_ones_and_are_measured_alike() -> N
 
 
 def test_errors_are_held_against_a_noise_free_imu_and_no_row_is_repeated() -> None:
-    """Of a motion that is shaken by 0.77 m/s^2, faster than its odometry; 0.02 is stated."""
+    """The motion is shaken by 0.77 m/s^2, faster than its odometry; 0.02 is stated."""
     motion = Shaken(motion_of('figure_eight', duration=30.0))
     bare = recorded(motion, {'ideal_imu': noise_free_imu(motion)}, 50.0)
     run = check(simulated(bare, gps=load_gps('zed_f9p_rtk'), imu=load_imu('xsens_mtx')))
     assert short(run.findings) <= {'no_orientation', 'moving_start'}
-    rows = [(one.check, one.measure.subject) for one in run.outcomes]
+    rows = [(outcome.check, outcome.measure.subject) for outcome in run.outcomes]
     assert ('errors over stated', 'imu linear acceleration') in rows
     assert len(rows) == len(set(rows))
 
@@ -137,10 +146,12 @@ def test_slow_or_torn_streams_of_a_noise_free_magnetometer_are_told() -> None:
     field = 5e-6 * imu.linear_acceleration
     mag = MagneticFieldArray(imu.stamp_ns, imu.arrival_ns, imu.frame, field, zero)
     for choose, code in (
-        (every(20), 'slow'),
+        (every_nth(20), 'slow'),
         (lambda t: (t < 12.0) | (t > 14.0), 'noise_free_gap'),
     ):
-        assert codes(kept('ideal_mag', choose)(good().with_messages('ideal_mag', mag))) == {code}
+        assert codes(
+            selected_messages('ideal_mag', choose)(good().with_messages('ideal_mag', mag))
+        ) == {code}
 
 
 PAIRS = (
@@ -163,8 +174,8 @@ PAIRS = (
 
 @pytest.mark.parametrize(('first', 'second'), PAIRS)
 def test_two_faults_are_told_and_nothing_else(first: str, second: str) -> None:
-    (one, plant), (other, plant_too) = FAULTS[first], FAULTS[second]
-    assert codes(plant_too(plant(good()))) == {one, other}
+    (first_code, plant), (second_code, plant_too) = FAULTS[first], FAULTS[second]
+    assert codes(plant_too(plant(good()))) == {first_code, second_code}
 
 
 def test_an_imu_on_its_side_as_its_transform_says_is_right_without_truth_too() -> None:
@@ -178,14 +189,14 @@ def test_an_imu_on_its_side_as_its_transform_says_is_right_without_truth_too() -
         linear_acceleration=turn.inv().apply(imu.linear_acceleration),
     )
     bare = good().with_messages('truth', None).with_messages('imu', sideways)
-    known = StaticTransform('base_link', 'side', (0.0, 0.0, 0.0), tuple(turn.as_quat()))
-    assert codes(dataclasses.replace(bare, transforms=(known,))) == {'missing'}
+    transform = StaticTransform('base_link', 'side', (0.0, 0.0, 0.0), tuple(turn.as_quat()))
+    assert codes(dataclasses.replace(bare, transforms=(transform,))) == {'missing'}
     assert codes(bare) == {'missing', 'imu_tilted_large'}
 
 
 @pytest.mark.parametrize('number', range(18))
 def test_good_recordings_pass(number: int) -> None:
-    """Of 200 such recordings none fails; these are among them."""
+    """None of 200 such recordings fails; these are among them."""
     gps = ('zed_f9p_rtk', 'gnss_ins_sim_gps', 'px4_gz_bridge_gps')[number % 3]
     motions = ('figure_eight', 'half_sine', 'line', 'circle', 'swaying', 'standstill')
     assert check(good(number, motions[number // 3], gps)).status != 'fail'
@@ -193,19 +204,19 @@ def test_good_recordings_pass(number: int) -> None:
 
 def test_the_twelve_good_drives_pass(real_dir: Path) -> None:
     bags = sorted((real_dir / 'drive0708/segments').glob('*/bag'))
-    found = [check(read_recording(path)) for path in bags]
-    told = [{one.code for one in run.findings} for run in found]
-    assert len(told) == 12
-    assert all(run.status == 'warn' for run in found)
+    runs = [check(read_recording(path)) for path in bags]
+    codes = [{finding.code for finding in run.findings} for run in runs]
+    assert len(codes) == 12
+    assert all(run.status == 'warn' for run in runs)
     # Its truth is a spline through the fixes, read halfway between them.
-    assert set.intersection(*told) == {'check.no_orientation', 'check.truth_of_smoothed_fixes'}
-    assert set.union(*told) == set.intersection(*told) | {'check.moving_start'}
+    assert set.intersection(*codes) == {'check.no_orientation', 'check.truth_of_smoothed_fixes'}
+    assert set.union(*codes) == set.intersection(*codes) | {'check.moving_start'}
 
 
 def test_a_truth_that_was_made_of_the_fixes_is_named() -> None:
     """As fixes without any error are."""
     run = check(good(gps='baseline'))
-    assert 'check.truth_of_fixes' in {one.code for one in run.findings}
+    assert 'check.truth_of_fixes' in {finding.code for finding in run.findings}
 
 
 def moved(recording: Recording, position: np.ndarray) -> Recording:
@@ -221,8 +232,8 @@ def test_a_truth_that_follows_the_slow_errors_of_the_fixes_is_named_and_no_other
     places = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     places += truth.position[0] - places[0]
     low = sosfiltfilt(butter(2, 0.3, output='sos'), places, axis=0)
-    time, own = truth.stamp_ns * 1e-9, fixes.stamp_ns * 1e-9
-    smoothed = moved(run, CubicSpline(own - own[0], low)(time - own[0]))
+    time, fix_time = truth.stamp_ns * 1e-9, fixes.stamp_ns * 1e-9
+    smoothed = moved(run, CubicSpline(fix_time - fix_time[0], low)(time - fix_time[0]))
     assert 'truth_of_smoothed_fixes' in codes(smoothed)
     white = random.normal(0.0, 0.005, truth.position.shape)
     assert codes(moved(run, truth.position + white)) == set()
@@ -240,16 +251,18 @@ WRONG: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize(('role', 'given'), [*WRONG.items(), ('gps', {'swapped': True})])
 def test_what_is_to_be_set_counts_what_is_set_already(role: str, given: dict[str, Any]) -> None:
     """A correction that was wrong is taken back by its remedies."""
-    run = check(corrected(good(), {role: CORRECTIONS[role](**given)}))
-    lines = [re.search(r'`(corrections: .*)` in recording', one.remedy) for one in run.findings]
-    shown: dict[str, Any] = {}
+    run = check(correct_recording(good(), {role: CORRECTIONS[role](**given)}))
+    lines = [
+        re.search(r'`(corrections: .*)` in recording', finding.remedy) for finding in run.findings
+    ]
+    printed: dict[str, Any] = {}
     for line in lines:
         if line:
-            shown |= yaml.safe_load(line[1])['corrections'][role]
-    assert shown.keys() == given.keys()
+            printed |= yaml.safe_load(line[1])['corrections'][role]
+    assert printed.keys() == given.keys()
     merged = run.corrections.get(role, {})
-    for made in (shown, *([] if merged == shown else [merged])):
-        assert codes(corrected(good(), {role: CORRECTIONS[role](**made)})) == set()
+    for corrections in (printed, *([] if merged == printed else [merged])):
+        assert codes(correct_recording(good(), {role: CORRECTIONS[role](**corrections)})) == set()
 
 
 def test_two_corrections_of_an_imu_are_one() -> None:
@@ -279,13 +292,13 @@ def test_an_imu_of_north_east_down_is_put_right(frd: tuple[str, ...]) -> None:
     """Whether all of it is of forward-right-down, or the orientation alone."""
     half = (180.0, 0.0, 0.0)
     rotation = half if 'measurements' in frd else (0.0, 0.0, 0.0)
-    own = (0.0, 0.0, 0.0) if 'measurements' in frd else half
-    wrong = CORRECTIONS['imu'](axes='ned', rotation=rotation, orientation_rotation=own)
-    run = check(corrected(good(), {'imu': wrong}))
-    made = CORRECTIONS['imu'](**run.corrections.get('imu', {}))
-    put_right = made.applied(good().require('imu'))
+    orientation_rpy = (0.0, 0.0, 0.0) if 'measurements' in frd else half
+    wrong = CORRECTIONS['imu'](axes='ned', rotation=rotation, orientation_rotation=orientation_rpy)
+    run = check(correct_recording(good(), {'imu': wrong}))
+    correction = CORRECTIONS['imu'](**run.corrections.get('imu', {}))
+    put_right = correction.applied(good().require('imu'))
     assert rotations.between(put_right.orientation, good().imu.orientation).max() < math.radians(3)
-    assert 'orientation_tilt' not in codes(corrected(good(), {'imu': made}))
+    assert 'orientation_tilt' not in codes(correct_recording(good(), {'imu': correction}))
 
 
 def test_a_deviation_that_is_set_and_then_scaled_is_the_product() -> None:
@@ -300,7 +313,7 @@ def test_a_deviation_that_is_set_and_then_scaled_is_the_product() -> None:
 
 
 def test_a_factor_is_one_of_what_is_stated_too() -> None:
-    imu = corrected(good(), {'imu': CORRECTIONS['imu'](acceleration_scale=2.0)}).imu
+    imu = correct_recording(good(), {'imu': CORRECTIONS['imu'](acceleration_scale=2.0)}).imu
     np.testing.assert_allclose(
         imu.linear_acceleration_covariance, 4.0 * good().imu.linear_acceleration_covariance
     )
@@ -345,22 +358,22 @@ def at_rest_unseen(recording: Recording) -> Recording:
 @pytest.mark.parametrize(
     ('plant', 'code'),
     [
-        (without_altitude, 'recording.no_altitude_dropped'),
-        (kept('imu', every(100)), 'check.few_messages'),
-        (kept('gps', every(80)), 'check.few_messages'),
+        (without_altitude, 'recording.no_altitude'),
+        (selected_messages('imu', every_nth(100)), 'check.few_messages'),
+        (selected_messages('gps', every_nth(80)), 'check.few_messages'),
         (at_rest_unseen, 'check.frozen'),
     ],
 )
 def test_what_would_pass_unseen_is_told(plant: Change, code: str) -> None:
-    assert code in {one.code for one in check(plant(good())).findings}
+    assert code in {finding.code for finding in check(plant(good())).findings}
 
 
 def test_axes_that_the_imu_shares_are_those_of_the_robot() -> None:
     """They are named, and never put right."""
-    run = turned(0.0, 0.0, 84.0)(correction('truth', body_yaw=84.0)(good()))
-    found = check(run)
-    assert short(found.findings) == {'base_sideways'}
-    assert not found.corrections
+    run = rotated_imu(0.0, 0.0, 84.0)(correction('truth', body_yaw=84.0)(good()))
+    run_check = check(run)
+    assert short(run_check.findings) == {'base_sideways'}
+    assert not run_check.corrections
 
 
 def test_one_corrected_recording_is_read_so(tmp_path: Path) -> None:
@@ -369,7 +382,7 @@ def test_one_corrected_recording_is_read_so(tmp_path: Path) -> None:
         stream.write('corrections: {gps: {delay: 0.6}}\n')
     read = read_recording(tmp_path / 'late')
     assert read.gps.stamp_ns.tolist() == good().gps.stamp_ns.tolist()
-    assert 'recording.corrected' in {one.code for one in read.notes}
+    assert 'recording.corrected' in {finding.code for finding in read.notes}
     (tmp_path / 'late/recording.yaml').write_text('corrections: {gps: {delya: 0.6}}\n')
     with pytest.raises(RecordingError, match=r'corrections\.gps\.delya: .*did you mean delay'):
         read_recording(tmp_path / 'late')
@@ -395,6 +408,6 @@ def test_the_verb_says_what_mends_it_and_its_status_is_for_ci(
     done = call(capsys, 'check', tmp_path / 'side', '--json')
     record = json.loads(done.out)
     assert record['status'] == 'fail'
-    (worst,) = (one for one in record['recordings'][0]['checks'] if one['status'] == 'fail')
+    (worst,) = (row for row in record['recordings'][0]['checks'] if row['status'] == 'fail')
     assert worst['finding']['numbers']['tilt']['value'] == pytest.approx(90.0, abs=2.0)
     assert call(capsys, 'check', tmp_path / 'gone').status == 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `check` says names the recording, the cause and the numbers that mend it."""
+"""Findings of `check` name the recording, the cause and the numbers that correct it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 import yaml
 from cli_examples import call
-from preflight_examples import FAULTS, altered, correction, good, kept, late, world_twist
+from preflight_examples import (
+    FAULTS,
+    altered,
+    correction,
+    good,
+    late,
+    selected_messages,
+    world_twist,
+)
 from scipy.signal import butter, sosfiltfilt
 
 from sim2real_eval import simulate
@@ -22,9 +30,9 @@ from sim2real_eval.recording.corrections import (
     FixCorrection,
     ImuCorrection,
     TruthCorrection,
-    corrected,
+    correct_recording,
 )
-from sim2real_eval.recording.metadata import own_metadata
+from sim2real_eval.recording.metadata import find_own_metadata
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report.preflight import correction_line
@@ -42,10 +50,10 @@ OF_CORRECTIONS = [
 @pytest.mark.parametrize('name', OF_CORRECTIONS)
 def test_a_remedy_and_all_of_it_say_the_same_number(name: str) -> None:
     run = check(FAULTS[name][1](good()))
-    (found,) = [one for one in run.findings if 'corrections' in one.remedy]
-    said = re.search(r'`(corrections: .*)` in recording', found.remedy)
-    assert said is not None
-    assert yaml.safe_load(said[1]) == yaml.safe_load(correction_line(run.corrections))
+    (correctable,) = [finding for finding in run.findings if 'corrections' in finding.remedy]
+    stated = re.search(r'`(corrections: .*)` in recording', correctable.remedy)
+    assert stated is not None
+    assert yaml.safe_load(stated[1]) == yaml.safe_load(correction_line(run.corrections))
 
 
 def test_of_several_recordings_each_is_named_with_its_own_number(
@@ -57,14 +65,14 @@ def test_of_several_recordings_each_is_named_with_its_own_number(
         write_recording(run, tmp_path / name)
     done = call(capsys, 'check', *(tmp_path / name for name in ('good', 'late', 'later')))
     assert done.status == 1
-    told = ' '.join(done.out.split())
-    assert 'fail (2 of 3: late, later): /imu/data: stamps are +0.40 to +0.80 s off' in told
-    assert 'VALUE' not in told
-    assert re.search(r'-> later: set `corrections: \{imu: \{delay: 0\.79\d\}\}`', told)
-    own = dict(
-        re.findall(r'(late\w*)/recording.yaml: corrections: \{imu: \{delay: (\S+)\}\}', told)
+    output = ' '.join(done.out.split())
+    assert 'fail (2 of 3: late, later): /imu/data: stamps are +0.40 to +0.80 s off' in output
+    assert 'VALUE' not in output
+    assert re.search(r'-> later: set `corrections: \{imu: \{delay: 0\.79\d\}\}`', output)
+    delays = dict(
+        re.findall(r'(late\w*)/recording.yaml: corrections: \{imu: \{delay: (\S+)\}\}', output)
     )
-    assert {name: float(value) for name, value in own.items()} == pytest.approx(
+    assert {name: float(value) for name, value in delays.items()} == pytest.approx(
         {'late': 0.4, 'later': 0.8}, abs=0.02
     )
 
@@ -75,19 +83,22 @@ def test_each_file_has_metadata_of_its_own(tmp_path: Path) -> None:
     folder.mkdir()
     for file in files:
         file.touch()
-    assert own_metadata(folder) == (folder / 'recording.yaml', None)
-    assert own_metadata(files[0]) == (tmp_path / 'a.recording.yaml', None)
+    assert find_own_metadata(folder) == (folder / 'recording.yaml', None)
+    assert find_own_metadata(files[0]) == (tmp_path / 'a.recording.yaml', None)
     shared = tmp_path / 'recording.yaml'
     for place in (tmp_path / 'bag.recording.yaml', tmp_path / 'b.recording.yaml', shared):
         place.touch()
-    assert own_metadata(folder) == (tmp_path / 'bag.recording.yaml', None)
-    assert own_metadata(files[0]) == (tmp_path / 'a.recording.yaml', shared)
-    assert own_metadata(files[1]) == (tmp_path / 'b.recording.yaml', None)
+    assert find_own_metadata(folder) == (tmp_path / 'bag.recording.yaml', None)
+    assert find_own_metadata(files[0]) == (tmp_path / 'a.recording.yaml', shared)
+    assert find_own_metadata(files[1]) == (tmp_path / 'b.recording.yaml', None)
 
 
 def test_what_was_set_by_hand_is_not_rounded() -> None:
-    given = {'gps': FixCorrection(std=0.0234), 'imu': ImuCorrection(rate_bias=(0.00004, 0.0, 0.0))}
-    run = check(corrected(late('imu', 0.4)(good()), given))
+    corrections = {
+        'gps': FixCorrection(std=0.0234),
+        'imu': ImuCorrection(rate_bias=(0.00004, 0.0, 0.0)),
+    }
+    run = check(correct_recording(late('imu', 0.4)(good()), corrections))
     assert run.corrections['gps'] == {'std': 0.0234}
     assert run.corrections['imu']['rate_bias'] == [0.00004, 0.0, 0.0]
     assert run.corrections['imu']['delay'] == pytest.approx(0.4, abs=0.02)
@@ -96,7 +107,7 @@ def test_what_was_set_by_hand_is_not_rounded() -> None:
 def test_a_single_recording_is_told_which_file_to_write(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is written there as it is printed mends the recording."""
+    """The printed correction, written into that file, corrects the recording."""
     broken = FAULTS['rates in deg/s'][1](late('gps', 0.6)(good()))
     write_recording(broken, tmp_path / 'bag')
     done = call(capsys, 'check', tmp_path / 'bag')
@@ -115,23 +126,25 @@ def test_a_single_recording_is_told_which_file_to_write(
 def test_a_delay_of_some_seconds_is_told_as_it_is(role: str, seconds: float) -> None:
     """Also where the recording is cut to one time, so that its ends say nothing."""
     run = late(role, seconds)(good())
-    run = kept(role, lambda t: (t >= max(-seconds, 0.0)) & (t <= t[-1] - max(seconds, 0.0)))(run)
-    found = check(run).findings
+    run = selected_messages(
+        role, lambda t: (t >= max(-seconds, 0.0)) & (t <= t[-1] - max(seconds, 0.0))
+    )(run)
+    findings = check(run).findings
     code = 'check.imu_late_large' if role == 'imu' else 'check.fixes_late_large'
-    assert [one.code for one in found] == [code]
-    assert found[0].numbers['delay'] == pytest.approx(seconds, abs=0.1)
+    assert [finding.code for finding in findings] == [code]
+    assert findings[0].numbers['delay'] == pytest.approx(seconds, abs=0.1)
 
 
 @pytest.mark.parametrize('seconds', [-7.13, 5.25, 11.9])
 def test_a_long_delay_of_quick_motion_is_found(seconds: float) -> None:
-    """Of motion up to 3 Hz, which is another one after a tenth of a second."""
+    """The motion has frequencies up to 3 Hz, so it decorrelates in a tenth of a second."""
     time, random = np.arange(0.0, 120.0, 0.02), np.random.default_rng(1)
     motion = sosfiltfilt(butter(4, 3.0, fs=50.0, output='sos'), random.normal(size=len(time)))
-    own = np.interp(time - seconds, time, motion) + 0.1 * random.normal(size=len(time))
-    found = find_delay(
-        own, lambda delay: np.interp(time - delay, time, motion), 120.0, 1.0, longer=True
+    measured = np.interp(time - seconds, time, motion) + 0.1 * random.normal(size=len(time))
+    delay_fit = find_delay(
+        measured, lambda delay: np.interp(time - delay, time, motion), 120.0, 1.0, longer=True
     )
-    assert found.seconds == pytest.approx(seconds, abs=0.02)
+    assert delay_fit.seconds == pytest.approx(seconds, abs=0.02)
 
 
 @pytest.mark.parametrize('period', [0.5, 0.8, 1.5, 1.9, 3.0])
@@ -145,30 +158,34 @@ def test_a_delay_of_periodic_motion_is_not_that_of_another_period(period: float)
         def motion(at: np.ndarray, phase: float = phase) -> np.ndarray:
             return np.sin(2.0 * np.pi * at / period + phase)
 
-        own = motion(time - 0.1) + 0.1 * random.normal(size=len(time))
-        found = find_delay(own, lambda delay, of=motion: of(time - delay), 60.0, 0.1)
-        assert found.seconds == pytest.approx(0.1, abs=0.02)
-        assert found.gain.real > 0.9
+        measured = motion(time - 0.1) + 0.1 * random.normal(size=len(time))
+        delay_fit = find_delay(measured, lambda delay, of=motion: of(time - delay), 60.0, 0.1)
+        assert delay_fit.seconds == pytest.approx(0.1, abs=0.02)
+        assert delay_fit.gain.real > 0.9
 
 
 @pytest.mark.parametrize(('span', 'width'), [(20.0, 101), (40.0, 101), (120.0, 21)])
 def test_a_long_delay_is_not_made_of_noise(span: float, width: int) -> None:
-    """Of signals that follow nothing, smooth over 2 or 10 s, at most 1 of 60 has a delay beyond
-    the usual search; the seeds are fixed.
+    """Unrelated signals, smooth over 2 or 10 s: at most 1 of 60 has a delay beyond the usual
+    search. The seeds are fixed.
     """
     time = np.arange(0.0, span, 0.1)
-    smooth, told = np.hanning(width), 0
+    smooth, long_delays = np.hanning(width), 0
     for seed in range(60):
         random = np.random.default_rng(seed)
-        own, other = (
+        measured, other = (
             np.convolve(random.normal(size=len(time) + width), smooth, 'same')[: len(time)]
             for _ in range(2)
         )
-        found = find_delay(
-            own, lambda delay, to=other: np.interp(time - delay, time, to), span, 1.0, longer=True
+        delay_fit = find_delay(
+            measured,
+            lambda delay, to=other: np.interp(time - delay, time, to),
+            span,
+            1.0,
+            longer=True,
         )
-        told += abs(found.seconds) > 2.2 and found.explained > 0.5
-    assert told <= 1
+        long_delays += abs(delay_fit.seconds) > 2.2 and delay_fit.explained > 0.5
+    assert long_delays <= 1
 
 
 def test_a_track_in_a_mirror_is_not_one_that_is_half_a_lap_late() -> None:
@@ -176,7 +193,7 @@ def test_a_track_in_a_mirror_is_not_one_that_is_half_a_lap_late() -> None:
     lap = {'speed': 4.0, 'length': 40.0, 'width': 20.0}
     motion = motion_of('figure_eight', duration=240.0, parameters=lap)
     drive = simulate(motion, gps='ch_gauss', imu='xsens_mtx', seed=1)
-    codes = {one.code for one in check(correction('truth', axes='ned')(drive)).findings}
+    codes = {finding.code for finding in check(correction('truth', axes='ned')(drive)).findings}
     assert 'check.truth_ned' in codes
     assert not codes & {'check.fixes_late_large', 'check.truth_turned_large'}
 
@@ -186,12 +203,14 @@ def test_a_reversed_heading_of_a_straight_drive_is_no_twist_in_the_world() -> No
     line = good(1, 'line').with_messages('gps', None).with_messages('imu', None)
     east = correction('truth', turn=np.degrees(0.5))(line)
     reversed_heading = check(correction('truth', heading=180.0)(east))
-    assert [one.code for one in reversed_heading.findings] == [
+    assert [finding.code for finding in reversed_heading.findings] == [
         'check.missing', 'check.missing', 'check.truth_heading_large'
     ]  # fmt: skip
     assert abs(reversed_heading.corrections['truth']['heading']) == pytest.approx(180.0, abs=1.0)
     north = correction('truth', turn=np.degrees(0.5) - 90.0)(line)
-    assert 'check.twist_in_world' in {one.code for one in check(world_twist(north)).findings}
+    assert 'check.twist_in_world' in {
+        finding.code for finding in check(world_twist(north)).findings
+    }
 
 
 def flown(course: np.ndarray, yaw: float, twist: str, step: float = 0.05) -> Recording:
@@ -225,7 +244,7 @@ WRONG = {f'check.{name}' for name in (
 
 
 def codes_of(recording: Recording) -> set[str]:
-    return {one.code for one in check(recording).findings}
+    return {finding.code for finding in check(recording).findings}
 
 
 @pytest.mark.parametrize('rate', [1, 10, 100])
@@ -238,17 +257,17 @@ def test_noise_of_positions_is_no_twist_that_strays(rate: int, speed: float, res
         fast = speed * (time % 20.0 >= 20.0 * rests)
         course = 0.05 * time
         velocity = fast[:, None] * np.stack([np.cos(course), np.sin(course), 0.0 * time], axis=1)
-        one = flown(course, 0.0, 'world', step).truth
-        assert one is not None
+        flown_truth = flown(course, 0.0, 'world', step).truth
+        assert flown_truth is not None
         turn = rotations.from_heading(course)
         noisy = dataclasses.replace(
-            one,
+            flown_truth,
             position=np.cumsum(velocity, axis=0) * step + random.normal(0.0, 0.05, velocity.shape),
             orientation=turn,
             linear_velocity=rotations.rotate_back(turn, velocity),
         )
-        found = codes_of(Recording.of_truth(noisy, 'noisy', 'default'))
-        assert not found & WRONG, (seed, found)
+        codes = codes_of(Recording.of_truth(noisy, 'noisy', 'default'))
+        assert not codes & WRONG, (seed, codes)
 
 
 @pytest.mark.parametrize(
@@ -287,8 +306,8 @@ def test_a_robot_that_mostly_stands_beside_noise_of_its_truth_is_good(
         drive = simulate(bare, gps='zed_f9p_rtk', imu=imu, seed=seed)
         position = exact.position + random.normal(0.0, noise, exact.position.shape)
         for off, expected in ((0.0, set()), (30.0, {'check.truth_heading_large'})):
-            turned = rotations.from_heading(course + np.radians(off))
-            noisy = dataclasses.replace(exact, position=position, orientation=turned)
+            rotated = rotations.from_heading(course + np.radians(off))
+            noisy = dataclasses.replace(exact, position=position, orientation=rotated)
             assert codes_of(drive.with_messages('truth', noisy)) == expected, (seed, off)
 
 
@@ -300,20 +319,20 @@ def test_stamps_that_follow_at_once_make_no_twist_stray() -> None:
     stamps[1::10] = stamps[:-1:10][: len(stamps[1::10])] + 10_000
     position = truth.position + random.normal(0.0, 0.02, truth.position.shape)
     burst = dataclasses.replace(truth, stamp_ns=stamps, arrival_ns=stamps, position=position)
-    found = codes_of(Recording.of_truth(burst, 'burst', 'default'))
-    assert not found & WRONG
+    codes = codes_of(Recording.of_truth(burst, 'burst', 'default'))
+    assert not codes & WRONG
 
 
 def test_a_step_while_it_stands_is_no_heading() -> None:
-    """Of motion capture at 200 Hz, 1 mm off."""
+    """The truth is motion capture at 200 Hz with errors of 1 mm."""
     for seed in range(10):
         random = np.random.default_rng(seed)
-        one = flown(np.zeros(6000), 0.0, 'body', 0.005).truth
-        assert one is not None
-        place = random.normal(0.0, 0.001, one.position.shape)
+        flown_truth = flown(np.zeros(6000), 0.0, 'body', 0.005).truth
+        assert flown_truth is not None
+        place = random.normal(0.0, 0.001, flown_truth.position.shape)
         place[3000:, 0] += 0.2
-        speed = random.normal(0.0, 0.01, one.position.shape)
-        still = dataclasses.replace(one, position=place, linear_velocity=speed)
+        speed = random.normal(0.0, 0.01, flown_truth.position.shape)
+        still = dataclasses.replace(flown_truth, position=place, linear_velocity=speed)
         assert not codes_of(Recording.of_truth(still, 'still', 'default')) & WRONG
 
 
@@ -331,31 +350,31 @@ def test_a_twist_that_follows_nothing_is_told_and_may_be_made_of_positions() -> 
         )
 
     run = check(altered('truth', linear_velocity=spun)(good()))
-    (found,) = run.findings
-    assert found.code == 'check.twist_strays'
+    (finding,) = run.findings
+    assert finding.code == 'check.twist_strays'
     assert run.corrections == {'truth': {'twist': 'positions'}}
 
 
 def test_no_remedy_repeats_what_is_set() -> None:
-    """Of a twist that is in world axes, and still wrong when it is said to be."""
+    """The twist is in world axes, and still wrong after that is stated."""
     wrong = altered('truth', linear_velocity=lambda v: v[:, [1, 0, 2]])(world_twist(good()))
-    said = corrected(wrong, {'truth': TruthCorrection(twist='world')})
-    for one in check(said).findings:
-        assert 'twist: world' not in one.remedy
-    assert check(said).corrections['truth']['twist'] == 'positions'
+    corrected = correct_recording(wrong, {'truth': TruthCorrection(twist='world')})
+    for finding in check(corrected).findings:
+        assert 'twist: world' not in finding.remedy
+    assert check(corrected).corrections['truth']['twist'] == 'positions'
 
 
 def test_an_orientation_that_strays_is_not_put_right_by_positions() -> None:
     """The twist of what has wheels points ahead, so it is right."""
     run = altered('truth', orientation=lambda q: rotations.multiply(q, rotations.multiply(q, q)))
-    (found,) = check(run(good().with_messages('imu', None))).findings[1:]
-    assert found.code == 'check.twist_strays'
-    assert found.words['what'] == 'orientation'
-    assert 'positions' not in found.remedy
+    (finding,) = check(run(good().with_messages('imu', None))).findings[1:]
+    assert finding.code == 'check.twist_strays'
+    assert finding.words['what'] == 'orientation'
+    assert 'positions' not in finding.remedy
 
 
 def test_a_twist_that_was_turned_twice_is_told_to_be_turned_once() -> None:
-    run = corrected(good(), {'truth': TruthCorrection(twist='world')})
-    assert [one.remedy for one in check(run).findings] == [
+    run = correct_recording(good(), {'truth': TruthCorrection(twist='world')})
+    assert [finding.remedy for finding in check(run).findings] == [
         'remove `twist: world` from recording.yaml'
     ]

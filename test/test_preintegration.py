@@ -56,9 +56,9 @@ def samples(number: int, count: int = 150) -> tuple[FloatArray, FloatArray]:
 def integrated(
     number: int = 0, *, bias: ConstantBias = ESTIMATED_BIAS, **changes: Any
 ) -> PreintegratedImuMeasurements:
-    made = PreintegratedImuMeasurements(params(**changes), bias)
-    made.integrate_measurements(*samples(number), DT)
-    return made
+    pim = PreintegratedImuMeasurements(params(**changes), bias)
+    pim.integrate_measurements(*samples(number), DT)
+    return pim
 
 
 @pytest.mark.parametrize('form', FORMS)
@@ -69,63 +69,63 @@ def test_gtsam_has_the_same_deltas_covariance_and_prediction(
 ) -> None:
     """But for the bias Jacobians of its manifold form, which forget the mounting."""
     gtsam = load_gtsam()
-    mine = integrated(number, form=form, body_p_sensor=mounting() if mounted else np.eye(4))
+    pim = integrated(number, form=form, body_p_sensor=mounting() if mounted else np.eye(4))
     kind = getattr(gtsam, f'PreintegratedImuMeasurements{form.capitalize()}')
-    theirs = kind(gtsam_params(gtsam, mine.params), gtsam_bias(gtsam, ESTIMATED_BIAS))
+    gtsam_pim = kind(gtsam_params(gtsam, pim.params), gtsam_bias(gtsam, ESTIMATED_BIAS))
     for force, rate in zip(*samples(number), strict=True):
-        theirs.integrateMeasurement(force, rate, DT)
-    assert mine.delta_tij() == pytest.approx(theirs.deltaTij())
-    np.testing.assert_allclose(mine.delta_rij(), theirs.deltaRij().matrix(), atol=1e-13)
-    np.testing.assert_allclose(mine.delta_pij(), theirs.deltaPij(), atol=1e-12)
-    np.testing.assert_allclose(mine.delta_vij(), theirs.deltaVij(), atol=1e-12)
-    scale = np.abs(theirs.preintMeasCov()).max()
+        gtsam_pim.integrateMeasurement(force, rate, DT)
+    assert pim.delta_tij() == pytest.approx(gtsam_pim.deltaTij())
+    np.testing.assert_allclose(pim.delta_rij(), gtsam_pim.deltaRij().matrix(), atol=1e-13)
+    np.testing.assert_allclose(pim.delta_pij(), gtsam_pim.deltaPij(), atol=1e-12)
+    np.testing.assert_allclose(pim.delta_vij(), gtsam_pim.deltaVij(), atol=1e-12)
+    scale = np.abs(gtsam_pim.preintMeasCov()).max()
     np.testing.assert_allclose(
-        mine.prediction_covariance(), theirs.residualCovariance(), rtol=0.0, atol=1e-12 * scale
+        pim.prediction_covariance(), gtsam_pim.residualCovariance(), rtol=0.0, atol=1e-12 * scale
     )
-    error = np.abs(mine.prediction_covariance() - theirs.residualCovariance()).max() / scale
+    error = np.abs(pim.prediction_covariance() - gtsam_pim.residualCovariance()).max() / scale
     record_property('covariance', error)
-    record_property('position', np.abs(mine.delta_pij() - theirs.deltaPij()).max())
+    record_property('position', np.abs(pim.delta_pij() - gtsam_pim.deltaPij()).max())
     # In the manifold form GTSAM 4.3 keeps it in local coordinates.
-    covariance = mine.preint_meas_cov() if form == 'tangent' else mine.prediction_covariance()
-    np.testing.assert_allclose(covariance, theirs.preintMeasCov(), rtol=0.0, atol=1e-12 * scale)
+    covariance = pim.preint_meas_cov() if form == 'tangent' else pim.prediction_covariance()
+    np.testing.assert_allclose(covariance, gtsam_pim.preintMeasCov(), rtol=0.0, atol=1e-12 * scale)
     start = random_scenario(number).nav_state(1.0)
     bias = ESTIMATED_BIAS if mounted and form == 'manifold' else TRUE_BIAS
-    theirs_at = theirs.predict(gtsam_state(gtsam, start), gtsam_bias(gtsam, bias))
-    assert_states_alike(mine.predict(start, bias), theirs_at, 1e-11)
+    theirs_at = gtsam_pim.predict(gtsam_state(gtsam, start), gtsam_bias(gtsam, bias))
+    assert_states_alike(pim.predict(start, bias), theirs_at, 1e-11)
 
 
 def test_for_a_mounted_sensor_gtsam_corrects_the_manifold_form_for_another_bias_wrongly() -> None:
     """By 3 cm after 1.5 s, beside a new integration with that bias; ours by 0.1 mm."""
     gtsam = load_gtsam()
     changes = {'form': 'manifold', 'body_p_sensor': mounting()}
-    mine = integrated(**changes)
-    theirs = gtsam.PreintegratedImuMeasurementsManifold(
-        gtsam_params(gtsam, mine.params), gtsam_bias(gtsam, ESTIMATED_BIAS)
+    pim = integrated(**changes)
+    gtsam_pim = gtsam.PreintegratedImuMeasurementsManifold(
+        gtsam_params(gtsam, pim.params), gtsam_bias(gtsam, ESTIMATED_BIAS)
     )
     for force, rate in zip(*samples(0), strict=True):
-        theirs.integrateMeasurement(force, rate, DT)
+        gtsam_pim.integrateMeasurement(force, rate, DT)
     start = random_scenario(0).nav_state(1.0)
     anew = integrated(bias=TRUE_BIAS, **changes).predict(start, TRUE_BIAS).position
-    theirs_at = theirs.predict(gtsam_state(gtsam, start), gtsam_bias(gtsam, TRUE_BIAS))
-    assert np.linalg.norm(mine.predict(start, TRUE_BIAS).position - anew) < 2e-4
+    theirs_at = gtsam_pim.predict(gtsam_state(gtsam, start), gtsam_bias(gtsam, TRUE_BIAS))
+    assert np.linalg.norm(pim.predict(start, TRUE_BIAS).position - anew) < 2e-4
     assert np.linalg.norm(theirs_at.position() - anew) == pytest.approx(0.03, abs=0.005)
 
 
 @pytest.mark.parametrize('mounted', [False, True])
 def test_gtsam_has_the_same_covariance_of_walking_biases(mounted: bool) -> None:
     gtsam = load_gtsam()
-    given = combined_params(body_p_sensor=mounting() if mounted else np.eye(4))
-    mine = PreintegratedCombinedMeasurements(given, ESTIMATED_BIAS)
-    theirs = gtsam.PreintegratedCombinedMeasurements(
-        gtsam_params(gtsam, given), gtsam_bias(gtsam, ESTIMATED_BIAS)
+    parameters = combined_params(body_p_sensor=mounting() if mounted else np.eye(4))
+    pim = PreintegratedCombinedMeasurements(parameters, ESTIMATED_BIAS)
+    gtsam_pim = gtsam.PreintegratedCombinedMeasurements(
+        gtsam_params(gtsam, parameters), gtsam_bias(gtsam, ESTIMATED_BIAS)
     )
     for force, rate in zip(*samples(3), strict=True):
-        mine.integrate_measurement(force, rate, DT)
-        theirs.integrateMeasurement(force, rate, DT)
-    np.testing.assert_allclose(mine.delta_pij(), theirs.deltaPij(), atol=1e-12)
-    scale = np.abs(theirs.preintMeasCov()).max()
+        pim.integrate_measurement(force, rate, DT)
+        gtsam_pim.integrateMeasurement(force, rate, DT)
+    np.testing.assert_allclose(pim.delta_pij(), gtsam_pim.deltaPij(), atol=1e-12)
+    scale = np.abs(gtsam_pim.preintMeasCov()).max()
     np.testing.assert_allclose(
-        mine.preint_meas_cov(), theirs.preintMeasCov(), rtol=0.0, atol=1e-12 * scale
+        pim.preint_meas_cov(), gtsam_pim.preintMeasCov(), rtol=0.0, atol=1e-12 * scale
     )
 
 
@@ -145,11 +145,11 @@ def test_bias_jacobians_are_the_derivatives_of_a_new_integration(mounted: bool, 
         for sign in (1.0, -1.0):
             vector = ESTIMATED_BIAS.vector
             vector[axis] += sign * step
-            there = integrated(
+            shifted = integrated(
                 bias=ConstantBias(vector[:3], vector[3:]), form=form, body_p_sensor=pose
             )
-            turn = Rotation.from_matrix(here.delta_rij().T @ there.delta_rij()).as_rotvec()
-            around.append(np.concatenate([turn, there.delta_pij(), there.delta_vij()]))
+            turn = Rotation.from_matrix(here.delta_rij().T @ shifted.delta_rij()).as_rotvec()
+            around.append(np.concatenate([turn, shifted.delta_pij(), shifted.delta_vij()]))
         np.testing.assert_allclose(
             analytic[:, axis], (around[0] - around[1]) / (2.0 * step), rtol=0.0, atol=3e-7
         )
@@ -186,10 +186,10 @@ def test_one_by_one_is_all_at_once_to_the_bit() -> None:
 def test_covariance_at_rest_is_that_of_the_textbook(form: str) -> None:
     """Var(theta) = s_g^2 T, Var(v) = s_a^2 T + g^2 s_g^2 T^3/3, ...: [GTSAM]."""
     T, dt = 2.0, 1e-3
-    made = PreintegratedImuMeasurements(params(form=form, integration_covariance=0.0))
+    pim = PreintegratedImuMeasurements(params(form=form, integration_covariance=0.0))
     count = round(T / dt)
-    made.integrate_measurements(np.tile([0.0, 0.0, 9.81], (count, 1)), np.zeros((count, 3)), dt)
-    variance = np.diag(made.prediction_covariance())
+    pim.integrate_measurements(np.tile([0.0, 0.0, 9.81], (count, 1)), np.zeros((count, 3)), dt)
+    variance = np.diag(pim.prediction_covariance())
     tilt = 9.81**2 * 1e-4
     np.testing.assert_allclose(variance[:3], 1e-4 * T, rtol=1e-12)
     np.testing.assert_allclose(variance[6:8], 0.01 * T + tilt * T**3 / 3.0, rtol=2e-3)
@@ -213,7 +213,7 @@ def test_noise_may_be_correlated_between_axes() -> None:
     np.testing.assert_allclose(other.preint_meas_cov(), plain.preint_meas_cov(), atol=1e-15)
 
 
-def test_the_manifold_form_turns_on_where_the_tangent_form_ends() -> None:
+def test_only_the_manifold_form_integrates_large_rotations() -> None:
     rate = np.tile([0.0, 0.0, 1.0], (1000, 1))
     force = np.zeros((1000, 3))
     manifold = PreintegratedImuMeasurements(params(form='manifold'))
@@ -251,13 +251,13 @@ def test_matrices_of_rotations_are_those_of_scipy_and_of_differences() -> None:
 
 
 def test_the_example_on_our_page_runs(repository: Path) -> None:
-    found = doctest.testfile(
+    doctests = doctest.testfile(
         str(repository / 'docs' / 'explanation' / 'scenarios.md'),
         module_relative=False,
         encoding='utf-8',
     )
-    assert found.attempted >= 8
-    assert found.failed == 0
+    assert doctests.attempted >= 8
+    assert doctests.failed == 0
 
 
 def test_gravity_up_or_down() -> None:
@@ -279,9 +279,9 @@ def test_gravity_up_or_down() -> None:
     ],
 )
 def test_wrong_parameters_are_refused(changes: dict[str, Any], complaint: str) -> None:
-    given = {'n_gravity': [0.0, 0.0, -9.81], **changes}
+    parameters = {'n_gravity': [0.0, 0.0, -9.81], **changes}
     with pytest.raises(PreintegrationError) as refused:
-        PreintegrationParams(**given)
+        PreintegrationParams(**parameters)
     assert complaint in str(refused.value)
     assert '\n' not in str(refused.value)
 

@@ -35,50 +35,48 @@ chessboards:
 """
 
 
-def seen() -> CameraMessages:
+def simulate_camera_messages() -> CameraMessages:
     """Frames of which some are empty and some have no pose."""
     model = camera(noise_std=(0.3, 0.3), missed=0.7, pose=PoseEstimate(), latency=0.01)
-    found = simulate(
+    simulated = simulate(
         model, swaying(40), seed=1, run='r', origin_ns=1_000_000_000_000, world=board(2, 3)
     )
-    counts = np.diff(found.features.first)
+    counts = np.diff(simulated.features.first)
     assert counts.min() == 0 < counts.max()
-    assert 0 < len(found.poses) < 40
-    return found
+    assert 0 < len(simulated.poses) < 40
+    return simulated
 
 
-def told(features: FeatureArray) -> CameraInfoArray:
-    """What a camera with a lens tells of itself with each frame."""
+def camera_info_of(features: FeatureArray) -> CameraInfoArray:
+    """Return the camera info that a camera with a lens sends with each frame."""
     intrinsics = load_camera('frc_1280x720').intrinsics
-    return CameraInfoArray.from_intrinsics(
-        intrinsics, features.stamp_ns, features.arrival_ns, features.frame
-    )
+    return CameraInfoArray.of(intrinsics, features.stamp_ns, features.arrival_ns, features.frame)
 
 
 def with_camera() -> Recording:
-    found = seen()
-    recording = drive().with_messages('features', found.features)
-    recording = recording.with_messages('camera_info', told(found.features))
-    return recording.with_messages('camera_pose', found.poses)
+    camera_data = simulate_camera_messages()
+    recording = drive().with_messages('features', camera_data.features)
+    recording = recording.with_messages('camera_info', camera_info_of(camera_data.features))
+    return recording.with_messages('camera_pose', camera_data.poses)
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3', 'csv'])
 def test_features_and_poses_come_back_to_the_bit(tmp_path: Path, storage: str) -> None:
-    given = with_camera()
-    write_recording(given, tmp_path / 'seen', storage=storage)
+    written = with_camera()
+    write_recording(written, tmp_path / 'seen', storage=storage)
     read = read_recording(tmp_path / 'seen')
-    assert read.roles == given.roles
+    assert read.roles == written.roles
     assert read.features is not None
-    assert arrays_equal(read.features, given.features)
-    assert arrays_equal(read.camera_pose, given.camera_pose)
+    assert arrays_equal(read.features, written.features)
+    assert arrays_equal(read.camera_pose, written.camera_pose)
     assert read.camera_info is not None
-    assert arrays_equal(read.camera_info, given.camera_info)
+    assert arrays_equal(read.camera_info, written.camera_info)
     assert not [note for note in read.notes if note.subject == '/camera/features']
 
 
 def test_rosbags_and_the_codec_agree_about_a_frame() -> None:
     """Empty frames too; a cloud with its fields in another order and with others is read alike."""
-    features = seen().features
+    features = simulate_camera_messages().features
     rows = encode(FEATURES, features, 'x')
     full = int(np.argmax(np.diff(features.first)))
     message = TYPESTORE.deserialize_cdr(rows[full], FEATURES.name)
@@ -100,18 +98,18 @@ def test_rosbags_and_the_codec_agree_about_a_frame() -> None:
 
 def test_other_point_clouds_are_not_taken_for_features(tmp_path: Path) -> None:
     """Not read under another name; left out, with a note, under this one."""
-    given = with_camera()
-    messages = dict(given.messages)
+    written = with_camera()
+    messages = dict(written.messages)
     messages['/lidar/points'] = messages.pop('/camera/features')
-    roles = {role: topic for role, topic in given.roles.items() if role != 'features'}
-    lidar = dataclasses.replace(given, messages=messages, roles=roles)
+    roles = {role: topic for role, topic in written.roles.items() if role != 'features'}
+    lidar = dataclasses.replace(written, messages=messages, roles=roles)
     write_recording(lidar, tmp_path / 'lidar')
     read = read_recording(tmp_path / 'lidar')
     assert read.features is None
     assert '/lidar/points (sensor_msgs/msg/PointCloud2)' in read.ignored
     named = read_recording(tmp_path / 'lidar', topics={'features': 'lidar/points'})
-    assert arrays_equal(named.features, given.features)
-    rows = encode(FEATURES, given.features, 'x')
+    assert arrays_equal(named.features, written.features)
+    rows = encode(FEATURES, written.features, 'x')
     message = TYPESTORE.deserialize_cdr(rows[5], FEATURES.name)
     plain = dataclasses.replace(message, fields=message.fields[:3])
     data = [TYPESTORE.serialize_cdr(plain, FEATURES.name)]
@@ -175,7 +173,7 @@ def test_a_camera_of_a_recording_is_mounted_as_it_says(tmp_path: Path, capsys: C
     )
     place = dataclasses.replace(run, transforms=moved)
     twin = Twin('twin', None, None, others={'camera': load_camera('ideal_vga')})
-    made = TwinMaker(place, seed=0, world=load_world(world)).make(twin)
+    twin_recording = TwinMaker(place, seed=0, world=load_world(world)).make(twin)
     direct = simulate(
         model,
         TwinMaker(place, seed=0, world=load_world(world)).motion,
@@ -184,11 +182,11 @@ def test_a_camera_of_a_recording_is_mounted_as_it_says(tmp_path: Path, capsys: C
         origin_ns=int(run.truth.stamp_ns[0]),
         world=load_world(world),
     )
-    assert made.features.ids.tolist() == direct.features.ids.tolist()
-    assert np.abs(made.features.pixels - direct.features.pixels).max() < 1e-9
+    assert twin_recording.features.ids.tolist() == direct.features.ids.tolist()
+    assert np.abs(twin_recording.features.pixels - direct.features.pixels).max() < 1e-9
 
 
-@pytest.mark.parametrize(('extra', 'said'), [
+@pytest.mark.parametrize(('extra', 'message'), [
     ((), '--camera: sees nothing; must be given a --world with landmarks'),
     (('--world', 'dipole_room'), '--camera: sees nothing'),
 ])  # fmt: skip
@@ -197,11 +195,11 @@ def test_a_camera_with_nothing_to_see_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: Capture,
     extra: tuple[str, ...],
-    said: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     line = ('simulate', '--motion', 'line', '--camera', 'ideal_vga', *extra)
-    check_refused(capsys, said, *line, '--out', 'out')
+    check_refused(capsys, message, *line, '--out', 'out')
 
 
 def test_a_camera_that_never_sees_anything_is_told_of(tmp_path: Path, capsys: Capture) -> None:
@@ -209,8 +207,8 @@ def test_a_camera_that_never_sees_anything_is_told_of(tmp_path: Path, capsys: Ca
     line = ('simulate', '--motion', 'standstill', '--duration', '1', '--camera', 'webcam_vga')
     outcome = call(capsys, *line, '--world', 'chessboard', '--out', tmp_path / 'out')
     assert outcome.status == 0
-    told = '/camera/features: the camera never saw anything of the world (31 empty frames)'
-    assert told in outcome.err
+    expected_text = '/camera/features: the camera saw no feature of the world (31 empty frames)'
+    assert expected_text in outcome.err
 
 
 def test_an_unknown_camera_is_refused(
@@ -218,8 +216,8 @@ def test_an_unknown_camera_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     line = ('simulate', '--motion', 'line', '--camera', 'webcan_vga', '--world', 'chessboard')
-    said = "camera model: 'webcan_vga' is unknown (did you mean webcam_vga?)"
-    check_refused(capsys, said, *line, '--out', 'out')
+    message = "camera model: 'webcan_vga' is unknown (did you mean webcam_vga?)"
+    check_refused(capsys, message, *line, '--out', 'out')
 
 
 def test_a_launched_camera_is_where_its_model_says() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a camera tells of itself, sensor_msgs/CameraInfo, in recordings."""
+"""Camera info (sensor_msgs/CameraInfo) in recordings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recording_examples import TYPESTORE, arrays_equal, drive
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.cdr import decode, encode
-from sim2real_eval.recording.csv_folder import read_camera_info, write_camera_info
+from sim2real_eval.recording.csv_files import read_camera_info, write_camera_info
 from sim2real_eval.recording.message_types import CAMERA_INFO
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
@@ -27,7 +27,7 @@ def plain() -> CameraInfoArray:
     """A webcam with five coefficients and skew."""
     lens = Distortion(-0.28, 0.07, 1e-3, -2e-3, 0.01)
     intrinsics = Intrinsics(640, 480, 501.5, 499.25, 320.5, 241.75, 0.002, lens)
-    return CameraInfoArray.from_intrinsics(intrinsics, STAMPS, STAMPS + 5_000_000, 'eye')
+    return CameraInfoArray.of(intrinsics, STAMPS, STAMPS + 5_000_000, 'eye')
 
 
 def zooming(coefficients: int) -> CameraInfoArray:
@@ -79,39 +79,41 @@ def test_rosbags_reads_what_a_camera_is() -> None:
 def test_what_any_camera_tells_comes_back_to_the_bit(
     tmp_path: Path, storage: str, coefficients: int
 ) -> None:
-    given = zooming(coefficients)
-    write_recording(recorded(given), tmp_path / 'seen', storage=storage)
+    written = zooming(coefficients)
+    write_recording(recorded(written), tmp_path / 'seen', storage=storage)
     read = read_recording(tmp_path / 'seen')
     assert read.camera_info is not None
-    assert arrays_equal(read.camera_info, given)
+    assert arrays_equal(read.camera_info, written)
     assert not [note for note in read.notes if note.subject == '/camera/camera_info']
 
 
 def test_a_camera_that_never_tells_anything_survives_the_table(tmp_path: Path) -> None:
-    none = dataclasses.replace(plain().take(slice(0, 0)), frame='', distortion_model='')
-    write_camera_info(tmp_path / 'none.csv', none)
-    assert arrays_equal(read_camera_info(tmp_path / 'none.csv')[0], none)
-    assert encode(CAMERA_INFO, none, 'x') == []
+    empty = dataclasses.replace(plain().take(slice(0, 0)), frame='', distortion_model='')
+    write_camera_info(tmp_path / 'none.csv', empty)
+    assert arrays_equal(read_camera_info(tmp_path / 'none.csv')[0], empty)
+    assert encode(CAMERA_INFO, empty, 'x') == []
 
 
 def test_width_is_not_taken_for_height() -> None:
     """rosbags fills in the fields by name."""
-    given = zooming(8)
-    message = TYPESTORE.deserialize_cdr(encode(CAMERA_INFO, given, 'x')[3], TYPE)
+    written = zooming(8)
+    message = TYPESTORE.deserialize_cdr(encode(CAMERA_INFO, written, 'x')[3], TYPE)
     roi = message.roi
-    assert [message.width, message.height] == given.size[3].tolist()
-    assert [message.binning_x, message.binning_y] == given.binning[3].tolist()
+    assert [message.width, message.height] == written.size[3].tolist()
+    assert [message.binning_x, message.binning_y] == written.binning[3].tolist()
     assert [roi.x_offset, roi.y_offset, roi.height, roi.width, roi.do_rectify] == (
-        given.roi[3].tolist()
+        written.roi[3].tolist()
     )
 
 
 def test_what_other_cameras_tell_is_not_read(tmp_path: Path) -> None:
-    given = recorded(plain())
-    messages = dict(given.messages)
+    written = recorded(plain())
+    messages = dict(written.messages)
     messages['/rear/camera_info'] = messages.pop('/camera/camera_info')
-    roles = {role: topic for role, topic in given.roles.items() if role != 'camera_info'}
-    write_recording(dataclasses.replace(given, messages=messages, roles=roles), tmp_path / 'rear')
+    roles = {role: topic for role, topic in written.roles.items() if role != 'camera_info'}
+    write_recording(
+        dataclasses.replace(written, messages=messages, roles=roles), tmp_path / 'rear'
+    )
     read = read_recording(tmp_path / 'rear')
     assert read.camera_info is None
     assert f'/rear/camera_info ({TYPE})' in read.ignored
@@ -134,27 +136,27 @@ def test_lenses_that_change_and_damaged_messages_are_named() -> None:
     rows = encode(CAMERA_INFO, plain(), 'x')
     received = np.zeros(2, np.int64)
     other = encode(CAMERA_INFO, zooming(8), 'x')[0]
-    said = (
+    message = (
         r'x: distortion models \(coefficients\) plumb_bob \(5\), rational_polynomial \(8\); must'
     )
-    with pytest.raises(RecordingError, match=said):
+    with pytest.raises(RecordingError, match=message):
         decode(CAMERA_INFO, [rows[0], other], received, 'x')
     with pytest.raises(RecordingError, match='x: message 1 of 40 bytes is not a sensor_msgs'):
         decode(CAMERA_INFO, [rows[0], rows[1][:40]], received, 'x')
 
 
-@pytest.mark.parametrize(('column', 'value', 'said'), [
+@pytest.mark.parametrize(('column', 'value', 'message'), [
     ('width', '-1', r'line 3: width: -1 is not allowed; must be in 0 \.\. 4294967295'),
     ('k4', 'x', r"line 3: k4: 'x' is not allowed; must be a number"),
     ('distortion_model', 'fisheye', r'2 different values \(fisheye, plumb_bob\)'),
 ])  # fmt: skip
-def test_a_wrong_line_is_named(tmp_path: Path, column: str, value: str, said: str) -> None:
+def test_a_wrong_line_is_named(tmp_path: Path, column: str, value: str, message: str) -> None:
     write_recording(recorded(plain()), tmp_path / 'seen', storage='csv')
     path = tmp_path / 'seen/camera_info.csv'
     rows = [line.split(',') for line in path.read_text().splitlines()]
     rows[2][rows[0].index(column)] = value
     path.write_text(''.join(','.join(row) + '\n' for row in rows))
-    with pytest.raises(RecordingError, match=said):
+    with pytest.raises(RecordingError, match=message):
         read_recording(tmp_path / 'seen')
 
 

@@ -108,9 +108,15 @@ def test_the_codec_agrees_with_the_decoder_of_rosbags(
         # The other way round as well: rosbags serialises to the very same bytes.
         assert bytes(TYPESTORE.serialize_cdr(message, type_name)) == row
         for name, value in fields_of(message, kind).items():
-            mine = getattr(array, name)
-            mine = mine if isinstance(mine, str) else np.ravel(mine[index]).tolist()
-            assert mine == (value if isinstance(value, str) else np.ravel(value).tolist()), name
+            decoded_field = getattr(array, name)
+            decoded_field = (
+                decoded_field
+                if isinstance(decoded_field, str)
+                else np.ravel(decoded_field[index]).tolist()
+            )
+            assert decoded_field == (
+                value if isinstance(value, str) else np.ravel(value).tolist()
+            ), name
     again = decode(kind, rows, array.arrival_ns, 'here').array
     assert arrays_equal(again, array)
     big = [
@@ -133,7 +139,7 @@ def test_static_transforms_agree_with_the_decoder_of_rosbags(names: list[str]) -
     assert [t.child_frame_id for t in message.transforms] == names
     assert all(t.header.stamp.nanosec == 345_678_901 for t in message.transforms)
     assert bytes(TYPESTORE.serialize_cdr(message, TF_TYPE)) == row
-    assert [one for _, one in decode_transforms(row, 'here')] == transforms
+    assert [transform for _, transform in decode_transforms(row, 'here')] == transforms
     for size in range(len(row)):
         with pytest.raises(RecordingError):
             decode_transforms(row[:size], 'here')

@@ -20,7 +20,7 @@ from hypothesis.extra import numpy as hnp
 from recording_examples import REFERENCE, arrays_equal, assert_same, drive
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.csv_table import read_table, write_table
+from sim2real_eval.recording.csv_files import read_table, write_table
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
@@ -90,10 +90,10 @@ def test_commands_without_a_header_have_the_time_of_their_arrival(
     (folder / 'recording.yaml').write_text(yaml.safe_dump({'files': files}))
     recording = read_recording(folder)
     write_recording(recording, tmp_path / storage / 'line_1', storage=storage)
-    for found in (recording, read_recording(tmp_path / storage / 'line_1')):
-        assert found.ros_types == {'/cmd_vel': 'geometry_msgs/msg/Twist'}
-        assert not found.notes
-        commands = found.messages['/cmd_vel']
+    for read_back in (recording, read_recording(tmp_path / storage / 'line_1')):
+        assert read_back.ros_types == {'/cmd_vel': 'geometry_msgs/msg/Twist'}
+        assert not read_back.notes
+        commands = read_back.messages['/cmd_vel']
         assert isinstance(commands, TwistArray)
         assert (
             commands.stamp_ns.tolist() == commands.arrival_ns.tolist() == [5 * 10**9, 51 * 10**8]
@@ -103,8 +103,8 @@ def test_commands_without_a_header_have_the_time_of_their_arrival(
         assert commands.frame == ''
     # A stamp of its own, or a frame, is not lost.
     late = dataclasses.replace(commands, frame='base_link', arrival_ns=commands.stamp_ns + 7)
-    own = dataclasses.replace(recording, messages={'/cmd_vel': late})
-    write_recording(own, tmp_path / 'own', storage=storage)
+    late_recording = dataclasses.replace(recording, messages={'/cmd_vel': late})
+    write_recording(late_recording, tmp_path / 'own', storage=storage)
     again = read_recording(tmp_path / 'own', arrival='recorded').messages['/cmd_vel']
     assert arrays_equal(again, late)
 
@@ -148,7 +148,7 @@ def test_every_reference_trace_is_read_and_late_arrivals_are_kept() -> None:
     assert ((pose.arrival_ns - pose.stamp_ns) * 1e-9).min() > 0.24
     # Two odometry messages are older than their predecessor on arrival; ekf_node refuses them too.
     assert len(lagged.messages['wheel/odom']) == 398
-    assert [n.numbers['count'] for n in lagged.notes if n.code == 'recording.stamp_back'] == [2]
+    assert [n.numbers['count'] for n in lagged.notes if n.code == 'recording.stamp_order'] == [2]
     # Ties of arrival are broken by the order of `inputs` in case.yaml.
     assert list(lagged.messages)[:3] == ['wheel/odom', 'pose', '/imu']
 
@@ -258,5 +258,5 @@ def test_a_cut_plain_file_is_refused_or_remarked(folder: Path) -> None:
         (folder / 'imu.csv').write_bytes(data[:size])
         with contextlib.suppress(RecordingError):
             recording = read_recording(folder)
-            told = {note.code for note in recording.notes}
-            assert told & {'recording.no_line_end', 'recording.role_left_out'}, size
+            codes = {note.code for note in recording.notes}
+            assert codes & {'recording.cut_short', 'recording.role_left_out'}, size

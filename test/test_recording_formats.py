@@ -21,14 +21,12 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.cdr import encode, encode_transforms
-from sim2real_eval.recording.corrections import TruthCorrection, corrected
+from sim2real_eval.recording.cdr import encode, encode_transforms, typestore
+from sim2real_eval.recording.corrections import TruthCorrection, correct_recording
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, POSE_TYPES, TF_TYPE
-from sim2real_eval.recording.poses import odometry_of
-from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.recording.poses import odometry_from_arrays
+from sim2real_eval.recording.reading import assign_subscribed_roles, read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.recording.roles import roles_heard
-from sim2real_eval.recording.single_messages import typestore
 from sim2real_eval.recording.writing import write_bag, write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
@@ -46,7 +44,7 @@ def truth() -> OdometryArray:
     time = np.arange(201) / 50.0
     angle = time / 2.0
     along = np.stack([np.sin(angle), 1.0 - np.cos(angle), 0.0 * angle], axis=1)
-    found = odometry_of(
+    odometry = odometry_from_arrays(
         START_NS + np.arange(201) * 20_000_000,
         2.0 * along,
         Rotation.from_euler('z', angle[:, None]).as_quat(),
@@ -54,7 +52,9 @@ def truth() -> OdometryArray:
     )
     speed, rate = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 0.5])
     return dataclasses.replace(
-        found, linear_velocity=np.tile(speed, (201, 1)), angular_velocity=np.tile(rate, (201, 1))
+        odometry,
+        linear_velocity=np.tile(speed, (201, 1)),
+        angular_velocity=np.tile(rate, (201, 1)),
     )
 
 
@@ -70,7 +70,7 @@ def assert_velocities_of(read: Recording, truth: OdometryArray) -> None:
         read.truth.linear_velocity, truth.linear_velocity, atol=step**2 / 3.0
     )
     np.testing.assert_allclose(read.truth.angular_velocity, truth.angular_velocity, atol=1e-9)
-    assert [one.code for one in read.notes if one.code == 'truth.from_poses']
+    assert [note.code for note in read.notes if note.code == 'truth.from_poses']
 
 
 def test_a_bag_of_ros_1_reads_as_that_of_ros_2(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_bag_of_ros_1_reads_as_that_of_ros_2(tmp_path: Path) -> None:
     topics: list[Any] = [('tf_static', TF_TYPE, *static)]
     for topic, array in good.messages.items():
         kind = MESSAGE_TYPES.get(good.ros_types.get(topic, '')) or next(
-            one for one in MESSAGE_TYPES.values() if one.array is type(array)
+            kind for kind in MESSAGE_TYPES.values() if kind.array is type(array)
         )
         topics.append((topic.strip('/'), kind.name, array.arrival_ns, encode(kind, array, 'here')))
     with Writer(tmp_path / 'line_3.bag') as writer:
@@ -130,7 +130,7 @@ def test_velocities_from_poses_are_the_same_whatever_the_block(
     drive = Recording.of_truth(truth, 'drive', '')
 
     def derived() -> OdometryArray:
-        right = corrected(drive, {'truth': TruthCorrection(twist='positions')}).truth
+        right = correct_recording(drive, {'truth': TruthCorrection(twist='positions')}).truth
         assert right is not None
         return right
 
@@ -144,10 +144,10 @@ def test_two_frames_of_tf_are_a_truth(tmp_path: Path, truth: OdometryArray) -> N
     """map to odom turns slowly at 10 Hz, odom to base at 50 Hz: together the circle."""
     turn = Rotation.from_euler('z', 5e-11 * (truth.stamp_ns[:, None] - START_NS))
     place = turn.inv().apply(truth.position)
-    own = (turn.inv() * Rotation.from_quat(truth.orientation)).as_quat()
+    moving_rotation = (turn.inv() * Rotation.from_quat(truth.orientation)).as_quat()
     rows, times = [], []
     for k, stamp in enumerate(truth.stamp_ns.tolist()):
-        links = [StaticTransform('odom', 'base_link', tuple(place[k]), tuple(own[k]))]
+        links = [StaticTransform('odom', 'base_link', tuple(place[k]), tuple(moving_rotation[k]))]
         if k % 5 == 0:
             links.append(StaticTransform('/map', 'odom', (0, 0, 0), tuple(turn[k].as_quat())))
         times.append(stamp)
@@ -233,9 +233,9 @@ def test_fixes_of_gps_msgs_are_read_where_there_are_no_others(tmp_path: Path) ->
         header = types['std_msgs/msg/Header'](
             types['builtin_interfaces/msg/Time'](sec, nanosec), 'antenna'
         )
-        seen = np.arange(k % 5, dtype=np.int32)
+        satellites = np.arange(k % 5, dtype=np.int32)
         status = filled(
-            'gps_msgs/msg/GPSStatus', header=header, satellite_used_prn=seen, status=18
+            'gps_msgs/msg/GPSStatus', header=header, satellite_used_prn=satellites, status=18
         )
         message = filled(
             name, header=header, status=status, latitude=fixes.latitude[k],
@@ -243,8 +243,8 @@ def test_fixes_of_gps_msgs_are_read_where_there_are_no_others(tmp_path: Path) ->
             position_covariance=fixes.position_covariance[k].ravel(), position_covariance_type=2,
         )  # fmt: skip
         rows.append(bytes(typestore().serialize_cdr(message, name)))
-    mine = ('/gpsfix', name, fixes.stamp_ns, rows)
-    write_bag(tmp_path / 'bag', [mine])
+    topic_rows = ('/gpsfix', name, fixes.stamp_ns, rows)
+    write_bag(tmp_path / 'bag', [topic_rows])
     read = read_recording(tmp_path / 'bag')
     assert read.gps is not None
     np.testing.assert_array_equal(read.gps.latitude, fixes.latitude)
@@ -252,7 +252,7 @@ def test_fixes_of_gps_msgs_are_read_where_there_are_no_others(tmp_path: Path) ->
     assert set(read.gps.status) == {2}
     kind = MESSAGE_TYPES['sensor_msgs/msg/NavSatFix']
     usual = ('/fix', kind.name, fixes.stamp_ns, encode(kind, fixes, 'here'))
-    write_bag(tmp_path / 'both', [mine, usual])
+    write_bag(tmp_path / 'both', [topic_rows, usual])
     assert read_recording(tmp_path / 'both').roles['gps'] == '/fix'
     assert read_recording(tmp_path / 'both', topics={'gps': '/gpsfix'}).roles['gps'] == '/gpsfix'
 
@@ -270,19 +270,19 @@ def test_a_type_without_a_definition_costs_its_topic_alone(tmp_path: Path) -> No
     (whole,) = packed.glob('*.db3')
     whole.with_name(f'{whole.name}.zstd').write_bytes(zstd.compress(whole.read_bytes()))
     whole.unlink()
-    about = (packed / 'metadata.yaml').read_text()
+    metadata_text = (packed / 'metadata.yaml').read_text()
     for old, new in (
         ("compression_format: ''", 'compression_format: zstd'),
         ("compression_mode: ''", 'compression_mode: FILE'),
         (whole.name, f'{whole.name}.zstd'),
     ):
-        assert old in about
-        about = about.replace(old, new)
-    (packed / 'metadata.yaml').write_text(about)
+        assert old in metadata_text
+        metadata_text = metadata_text.replace(old, new)
+    (packed / 'metadata.yaml').write_text(metadata_text)
     for path in (tmp_path / 'bag', file, packed):
         read = read_recording(path)
         assert '/own (my_msgs/msg/Own)' in read.ignored
-        assert [one.subject for one in read.notes if one.code == 'recording.no_definition'] == [
+        assert [note.subject for note in read.notes if note.code == 'recording.no_definition'] == [
             '/own'
         ]
         assert set(read.messages) == set(expected.messages)
@@ -304,7 +304,7 @@ def test_of_several_imus_the_one_that_the_judge_hears_counts(tmp_path: Path) -> 
     (tmp_path / 'bag/recording.yaml').unlink()
     read = read_recording(tmp_path / 'bag')
     assert 'imu' not in read.roles
-    (note,) = (one for one in read.notes if one.code == 'recording.role_open')
+    (note,) = (note for note in read.notes if note.code == 'recording.role_open')
     assert '/imu_rear/data' in note.subject
     judge = tmp_path / 'my_ekf.yaml'
     judge.write_text(
@@ -314,7 +314,7 @@ def test_of_several_imus_the_one_that_the_judge_hears_counts(tmp_path: Path) -> 
         '}}'
     )
     setup = JudgeSetup.load(judge)
-    assert roles_heard(read, setup.heard).roles['imu'] == '/imu_rear/data'
+    assert assign_subscribed_roles(read, setup.heard).roles['imu'] == '/imu_rear/data'
     routing = route(read, setup.filter, None, ReplayOptions())
     assert routing.sources == {'imu0': '/imu_rear/data'}
     # Nobody knows which of the three a simulated IMU would replace.
@@ -325,5 +325,5 @@ def test_of_several_imus_the_one_that_the_judge_hears_counts(tmp_path: Path) -> 
     (planned,) = plan.twins
     twin = plan.recording(planned)
     for topic in three:
-        forces = (one.messages[topic].linear_acceleration for one in (twin, plan.maker.real))  # type: ignore[attr-defined]
+        forces = (run.messages[topic].linear_acceleration for run in (twin, plan.maker.real))  # type: ignore[attr-defined]
         assert np.array_equal(*forces) == (topic != '/imu_rear/data')

@@ -43,8 +43,8 @@ def doubles(*values: float, first: int = 2) -> bytes:
 
 
 def header(stamp_ns: int, **data: str) -> bytes:
-    seconds, rest = divmod(stamp_ns, 1_000_000_000)
-    stamp = b''.join(varint(8 * k) + varint(v) for k, v in ((1, seconds), (2, rest)) if v)
+    seconds, nanoseconds = divmod(stamp_ns, 1_000_000_000)
+    stamp = b''.join(varint(8 * k) + varint(v) for k, v in ((1, seconds), (2, nanoseconds)) if v)
     pairs = (inner(2, inner(1, k.encode()) + inner(2, v.encode())) for k, v in data.items())
     return inner(1, inner(1, stamp) + b''.join(pairs))
 
@@ -124,8 +124,8 @@ def test_a_noise_free_sensor_is_where_its_lever_arm_says(tmp_path: Path) -> None
     log = write_log(tmp_path / 'a.tlog', TOPICS)
     arms = '{ideal_imu: [0, 0, 0.05], ideal_gps: [0.5, 0, 0]}'
     (tmp_path / 'a.recording.yaml').write_text(f'lever_arms: {arms}\n')
-    found = {one.child: one.translation for one in read_recording(log).transforms}
-    assert found == {'car::imu': (0, 0, 0.05), 'car::gps': (0.5, 0, 0)}
+    lever_arms = {one.child: one.translation for one in read_recording(log).transforms}
+    assert lever_arms == {'car::imu': (0, 0, 0.05), 'car::gps': (0.5, 0, 0)}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_is_damaged_is_refused_with_its_topic(
 def test_another_file_is_no_log(tmp_path: Path) -> None:
     other = tmp_path / 'a.tlog'
     other.write_bytes(b'no database' * 20)
-    with pytest.raises(RecordingError, match='not a readable log of Gazebo'):
+    with pytest.raises(RecordingError, match='not a readable Gazebo log'):
         read_recording(other)
 
 
@@ -167,14 +167,14 @@ def test_a_late_twist_gives_way_to_the_velocities_of_the_poses(tmp_path: Path) -
     truth = right.truth
     assert truth is not None
     late = truth.linear_velocity + 0.5 * np.sin(np.arange(len(truth)))[:, None]
-    given = right.with_messages('truth', dataclasses.replace(truth, linear_velocity=late))
-    write_recording(given, tmp_path / 'a', storage='csv')
+    late_recording = right.with_messages('truth', dataclasses.replace(truth, linear_velocity=late))
+    write_recording(late_recording, tmp_path / 'a', storage='csv')
     settings = {'corrections': {'truth': {'twist': 'positions'}}}
     (tmp_path / 'a' / 'recording.yaml').write_text(yaml.safe_dump(settings))
-    found = read_recording(tmp_path / 'a').truth
-    assert found is not None
+    read_truth = read_recording(tmp_path / 'a').truth
+    assert read_truth is not None
     # Parabolas through three positions, 10 ms apart; at the ends they are one-sided.
     inside = slice(2, -2)
     for name in ('linear_velocity', 'angular_velocity'):
-        error = getattr(found, name)[inside] - getattr(truth, name)[inside]
+        error = getattr(read_truth, name)[inside] - getattr(truth, name)[inside]
         assert np.abs(error).max() < 2e-3

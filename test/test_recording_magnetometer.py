@@ -15,8 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.simulation.spans import within
-from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin import Twin, cut_to_span
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.world.geodesy import LocalFrame
@@ -110,22 +109,24 @@ def test_a_twin_has_the_magnetometer_where_and_when_the_real_one_was() -> None:
     good = good.with_messages('truth', truth).with_messages('mag', late)
     world = load_world('dipole_room')
     maker = TwinMaker(good, seed=1, origin=world.frame, world=world)
-    made = maker.make(Twin('a', None, None, {'mag': load_mag('ideal')}))
-    assert made.mag.stamp_ns[0] == late.stamp_ns[0]
-    assert made.mag.frame == 'imu_link'
+    twin_recording = maker.make(Twin('a', None, None, {'mag': load_mag('ideal')}))
+    assert twin_recording.mag.stamp_ns[0] == late.stamp_ns[0]
+    assert twin_recording.mag.frame == 'imu_link'
     # Half of the stamps of 100 Hz are those of the truth.
     turn = Rotation.from_quat([0.0, 0.0, 0.6, 0.8])
     places = maker.truth.position[3:] + np.array([0.1, -0.2, 0.3])
     expected = turn.inv().apply(world.magnetic_field(places))
-    same = np.isin(made.mag.stamp_ns, maker.truth.stamp_ns)
-    np.testing.assert_allclose(made.mag.magnetic_field[same], expected, atol=1e-11)
+    same = np.isin(twin_recording.mag.stamp_ns, maker.truth.stamp_ns)
+    np.testing.assert_allclose(twin_recording.mag.magnetic_field[same], expected, atol=1e-11)
     assert maker.make(Twin('b', None, None)).mag is maker.real.mag
 
 
 def test_where_the_magnetometer_has_nothing_there_is_none() -> None:
     good = drive(100)
     end = int(good.mag.stamp_ns[0])
-    cut = within(good.with_messages('mag', good.mag.take(slice(40, None))), 0, end + 300_000_000)
+    cut = cut_to_span(
+        good.with_messages('mag', good.mag.take(slice(40, None))), 0, end + 300_000_000
+    )
     assert cut.mag is None
     assert '/imu/mag' not in cut.messages
 

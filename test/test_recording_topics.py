@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which topics have a role, and what is said of roles that none has."""
+"""Roles of topics, and findings about roles without a topic."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_what_needs_a_topic_without_messages_says_so(tmp_path: Path) -> None:
     assert empty == ['/gps/fix']
     with pytest.raises(JudgeError, match=r'none: /gps/fix \(no messages\)'):
         run_judge(recording)
-    missing = [one for one in check(recording).findings if one.code == 'check.missing']
-    assert ['/gps/fix (no messages)' in one.problem for one in missing] == [True]
+    missing = [finding for finding in check(recording).findings if finding.code == 'check.missing']
+    assert ['/gps/fix (no messages)' in finding.problem for finding in missing] == [True]
 
 
 def test_an_empty_topic_leaves_its_role_to_the_only_other_one(tmp_path: Path) -> None:
@@ -61,10 +61,10 @@ def test_what_may_be_the_truth_is_named_where_there_is_none(tmp_path: Path) -> N
     bare = poses.with_messages('truth', None)
     (tmp_path / 'run.tum').write_text('1 0 0 0 0 0 0 1\n2 0 0 0 0 0 0 1\n')
     bare = dataclasses.replace(bare, path=str(tmp_path / 'run'))
-    told = r'/pose, /tf:PARENT\.CHILD, run\.tum may be it\); name one by --topic truth='
-    with pytest.raises(RecordingError, match=told):
+    pattern = r'/pose, /tf:PARENT\.CHILD, run\.tum may be it\); name one by --topic truth='
+    with pytest.raises(RecordingError, match=pattern):
         bare.require('truth')
-    (missing,) = [one for one in check(bare).findings if one.code == 'check.missing']
+    (missing,) = [finding for finding in check(bare).findings if finding.code == 'check.missing']
     assert missing.problem.endswith('/tf:PARENT.CHILD, run.tum')
 
 
@@ -73,7 +73,9 @@ def test_numbers_of_a_run_do_not_depend_on_the_name_of_a_topic() -> None:
     values = []
     for name in ('/imu/data', '/vectornav/imu'):
         good = drive()
-        messages = {name if key == '/imu/data' else key: one for key, one in good.messages.items()}
+        messages = {
+            name if key == '/imu/data' else key: array for key, array in good.messages.items()
+        }
         renamed = dataclasses.replace(
             good, messages=messages, roles={**good.roles, 'imu': name}, ros_types={}
         )

@@ -46,22 +46,24 @@ def test_derivatives_are_consistent(number: int) -> None:
 
 
 @pytest.mark.parametrize('number', NUMBERS)
-def test_gtsam_has_the_same_motion(
+def test_motion_equals_that_of_gtsam(
     number: int, record_property: Callable[[str, object], None]
 ) -> None:
     gtsam = load_gtsam()
-    mine = random_scenario(number)
-    theirs = gtsam_scenario(gtsam, mine)
+    scenario = random_scenario(number)
+    gtsam_result = gtsam_scenario(gtsam, scenario)
     for t in (0.0, 0.123, 2.0, 5.0):
-        record_property('pose', np.abs(mine.pose(t) - theirs.pose(t).matrix()).max())
-        assert_states_alike(mine.nav_state(t), theirs.navState(t), 2e-13)
+        record_property('pose', np.abs(scenario.pose(t) - gtsam_result.pose(t).matrix()).max())
+        assert_states_alike(scenario.nav_state(t), gtsam_result.navState(t), 2e-13)
         for name in ('omega_b', 'velocity_n', 'velocity_b', 'acceleration_n', 'acceleration_b'):
             np.testing.assert_allclose(
-                getattr(mine, name)(t), getattr(theirs, name)(t), rtol=0.0, atol=1e-13,
+                getattr(scenario, name)(t), getattr(gtsam_result, name)(t), rtol=0.0, atol=1e-13,
                 err_msg=name,
             )  # fmt: skip
-        np.testing.assert_allclose(mine.pose(t), theirs.pose(t).matrix(), rtol=0.0, atol=2e-13)
-        np.testing.assert_allclose(mine.rotation(t), mine.pose(t)[:3, :3])
+        np.testing.assert_allclose(
+            scenario.pose(t), gtsam_result.pose(t).matrix(), rtol=0.0, atol=2e-13
+        )
+        np.testing.assert_allclose(scenario.rotation(t), scenario.pose(t)[:3, :3])
 
 
 def test_a_constant_twist_without_climb_is_a_circle() -> None:
@@ -77,9 +79,9 @@ def test_states_differ_and_retract_as_in_gtsam() -> None:
         motion = random_scenario(number)
         first, second = motion.nav_state(0.3), motion.nav_state(2.0)
         xi = first.local_coordinates(second)
-        theirs = gtsam_scenario(gtsam, motion)
+        gtsam_result = gtsam_scenario(gtsam, motion)
         np.testing.assert_allclose(
-            xi, theirs.navState(0.3).localCoordinates(theirs.navState(2.0)), atol=1e-12
+            xi, gtsam_result.navState(0.3).localCoordinates(gtsam_result.navState(2.0)), atol=1e-12
         )
         np.testing.assert_allclose(
             first.retract(xi).local_coordinates(second), np.zeros(9), atol=1e-13
@@ -98,33 +100,37 @@ def test_chunks_of_times_give_the_same_bits(upstream: bool) -> None:
 
 
 @pytest.mark.parametrize('number', NUMBERS)
-def test_a_table_as_upstream_is_what_gtsam_makes_of_it(tmp_path: Path, number: int) -> None:
+def test_a_table_as_upstream_equals_that_of_gtsam(tmp_path: Path, number: int) -> None:
     """Uneven rows, and a first time that is not 0."""
     gtsam = load_gtsam()
     times = np.array([0.0, 0.1, 0.4, 1.5, 3.0, 5.0])
     path = write_table(tmp_path / 'table.csv', random_scenario(number), times, first=100.0)
-    mine = DiscreteScenario.from_csv(path, as_upstream=True)
-    theirs = gtsam.DiscreteScenario.FromCSV(str(path))
-    assert mine.duration() == pytest.approx(5.0)
+    scenario = DiscreteScenario.from_csv(path, as_upstream=True)
+    gtsam_result = gtsam.DiscreteScenario.FromCSV(str(path))
+    assert scenario.duration() == pytest.approx(5.0)
     for t in (0.0, 0.05, 0.25, 1.5, 2.9, 4.999):
-        np.testing.assert_allclose(mine.pose(t), theirs.pose(t).matrix(), rtol=0.0, atol=1e-12)
+        np.testing.assert_allclose(
+            scenario.pose(t), gtsam_result.pose(t).matrix(), rtol=0.0, atol=1e-12
+        )
         for name in ('omega_b', 'velocity_n', 'acceleration_n'):
             np.testing.assert_allclose(
-                getattr(mine, name)(t), getattr(theirs, name)(t), rtol=0.0, atol=1e-12
+                getattr(scenario, name)(t), getattr(gtsam_result, name)(t), rtol=0.0, atol=1e-12
             )
 
 
-def test_a_table_is_joined_so_that_its_columns_belong_together() -> None:
+def test_interpolated_columns_are_consistent_derivatives() -> None:
     """Exact at the rows, derivatives consistent between, error falling as h^4 at least."""
     motion = random_scenario(3)
     errors = []
     for n in (11, 21):
         rows = np.linspace(0.0, 5.0, n)
-        made = DiscreteScenario(*table(motion, rows))
-        np.testing.assert_allclose(made.at(rows).position, motion.at(rows).position, atol=1e-14)
+        discrete = DiscreteScenario(*table(motion, rows))
+        np.testing.assert_allclose(
+            discrete.at(rows).position, motion.at(rows).position, atol=1e-14
+        )
         times = np.linspace(0.01, 4.99, 83)
-        assert_consistent(made.at, times, atol=1e-6, step=1e-4)
-        errors.append(np.abs(made.at(times).position - motion.at(times).position).max())
+        assert_consistent(discrete.at, times, atol=1e-6, step=1e-4)
+        errors.append(np.abs(discrete.at(times).position - motion.at(times).position).max())
         linear = DiscreteScenario(*table(motion, rows), as_upstream=True)
         with pytest.raises(AssertionError):
             assert_consistent(linear.at, times, atol=1e-3, step=1e-4)
@@ -171,7 +177,7 @@ def test_wrong_arguments_are_refused() -> None:
 
 
 @pytest.mark.parametrize('kind', [ConstantTwist, Accelerating])
-def test_they_are_motions_of_simulate(kind: type) -> None:
+def test_rigid_scenarios_are_motions_of_simulate(kind: type) -> None:
     assert kind.kind in motion_names()
     motion = motion_of(
         kind.kind, seed=0, run='x', duration=3.0, parameters={'angular_velocity': [0.1, 0.2, 0.3]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sensor nodes do when the graph is not well-behaved, over real DDS."""
+"""Sensor nodes on a faulty graph, over real DDS."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def test_clock_that_jumps_backward_starts_the_same_noise_again(graph: Graph) -> 
         return int(graph.values()['resets'])
 
     def tell(stamp: int) -> None:
-        known = len(graph.statuses())
+        report_count = len(graph.statuses())
         graph.tick(stamp)
-        graph.wait(lambda: len(graph.statuses()) > known + 1, 'a report')
+        graph.wait(lambda: len(graph.statuses()) > report_count + 1, 'a report')
 
     def jump(number: int) -> None:
         """Tell the time until the node has seen it go back; a tick may be lost."""
@@ -159,17 +159,17 @@ def test_killed_node_that_comes_back_measures_as_a_new_one(graph: Graph) -> None
     graph.wait(lambda: fresh.items() <= graph.values().items(), 'the new node')
     # Fast DDS may lose what it sends through the shared memory of the dead process, for seconds:
     # the first message is repeated until it is heard, which is refused from then on.
-    rest, got = TRUTH.take(slice(101, None)), graph.received[TOPIC]
+    later_odometry, got = TRUTH.take(slice(101, None)), graph.received[TOPIC]
     before = len(got)
     while graph.values()['odometry accepted'] == '0':
-        graph.odometry.publish(next(messages_of(rest)))
-        known = len(graph.statuses())
-        graph.wait(lambda known=known: len(graph.statuses()) > known, 'a report')
+        graph.odometry.publish(next(messages_of(later_odometry)))
+        report_count = len(graph.statuses())
+        graph.wait(lambda known=report_count: len(graph.statuses()) > known, 'a report')
     graph.play(
-        rest.take(slice(1, None)),
-        lambda k: len(got) >= before + len(final_stamps(rest, 100.0, k + 1)),
+        later_odometry.take(slice(1, None)),
+        lambda k: len(got) >= before + len(final_stamps(later_odometry, 100.0, k + 1)),
     )
-    assert imu_bits(got[before:]) == batch_bits(rest)
+    assert imu_bits(got[before:]) == batch_bits(later_odometry)
     assert graph.stop(process) == 0
 
 
@@ -182,8 +182,8 @@ def test_late_subscriber_sees_the_rest(graph: Graph) -> None:
     graph.node.create_subscription(Imu, TOPIC, late.append, 100)
     graph.wait(lambda: graph.values()['subscriptions'] == '2', 'the second subscription')
     got = graph.received[TOPIC]
-    rest = TRUTH.take(slice(151, None))
-    graph.play(rest, lambda k: len(got) >= len(final_stamps(TRUTH, 100.0, 151 + k)))
+    later_odometry = TRUTH.take(slice(151, None))
+    graph.play(later_odometry, lambda k: len(got) >= len(final_stamps(TRUTH, 100.0, 151 + k)))
     graph.wait(lambda: len(late) == len(got) - len(final_stamps(half, 100.0)), 'the rest')
     assert imu_bits(late) == imu_bits(got[-len(late) :])
     assert imu_bits(got) == batch_bits(TRUTH)
@@ -233,8 +233,10 @@ def test_parameters_describe_themselves(graph: Graph) -> None:
     graph.connect(TOPIC)
     names = ['imu.rate', 'imu.gyroscope.std', 'imu.orientation.mode', 'seed', 'gravity']
     request = DescribeParameters.Request(names=names)
-    found = graph.call(DescribeParameters, 'imu_node/describe_parameters', request).descriptors
-    rate, std, mode, seed, gravity = found
+    descriptors = graph.call(
+        DescribeParameters, 'imu_node/describe_parameters', request
+    ).descriptors
+    rate, std, mode, seed, gravity = descriptors
     assert rate.description == 'Measurements per second. [Hz]'
     assert rate.read_only
     assert rate.floating_point_range[0].from_value == 1e-6
@@ -263,7 +265,7 @@ def test_parameters_describe_themselves(graph: Graph) -> None:
             'sensors_node sensors:=[lidar]',
             "'lidar' is not allowed; must be imu, gps, mag, camera, wheels, vision, or",
         ),
-        ('sensors_node sensors:=[imu,imu]', "'imu' is named twice"),
+        ('sensors_node sensors:=[imu,imu]', "'imu' is listed twice"),
         ('trajectory_node motion:=spiral', "'spiral' is not allowed; must be one of drive_line"),
         ('trajectory_node loop:=true', 'loop: True is not allowed without clock: true'),
         ('trajectory_node motion:=circle scenario.radius:=0.0', 'scenario.radius: 0.0 is not'),

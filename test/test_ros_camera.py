@@ -22,9 +22,10 @@ from sensor_msgs.msg import CameraInfo, PointCloud2
 from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import CAMERA_INFO
 from sim_sensors.camera import camera
-from sim_sensors.camera.camera import CameraModel, Mismatches, load_camera
+from sim_sensors.camera.camera import CameraModel, load_camera
 from sim_sensors.camera.features import ROW, feature_rows
 from sim_sensors.camera.pinhole import CameraInfoArray
+from sim_sensors.camera.scene import Mismatches
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import camera_info, feature_messages, messages_of
@@ -141,13 +142,13 @@ def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any
     assert found[0].header.frame_id == 'map'
     info = graph.received['camera/camera_info'][4]
     assert info == camera_info(model.intrinsics, stamps(got)[4], 'camera_optical_frame')
-    recorded_info = CameraInfoArray.from_intrinsics(
+    recorded_info = CameraInfoArray.of(
         model.intrinsics, features.stamp_ns, features.arrival_ns, features.frame
     )
-    told = graph.received['camera/camera_info']
-    rows = [serialize_message(message) for message in told]
-    heard = decode(CAMERA_INFO, rows, features.arrival_ns, 'x').array
-    assert arrays_equal(heard, recorded_info)
+    infos = graph.received['camera/camera_info']
+    rows = [serialize_message(message) for message in infos]
+    decoded = decode(CAMERA_INFO, rows, features.arrival_ns, 'x').array
+    assert arrays_equal(decoded, recorded_info)
     assert info.k[0] == 879.07
     assert list(info.d) == [-0.0591, 0.0472, 0.00234, 0.00018, 0.1609]
     true = np.concatenate(
@@ -162,8 +163,8 @@ def test_a_point_cloud_can_be_read_by_its_own_description() -> None:
     """As sensor_msgs_py.point_cloud2 does: offsets and datatypes of its fields alone."""
     names = {5: '<i4', 6: '<u4', 7: '<f4', 8: '<f8'}
     model = load_camera('webcam_vga')
-    seen = camera.simulate(model, swaying(4), seed=1, run='r', world=board())
-    message = list(feature_messages(seen.features))[2]
+    simulated = camera.simulate(model, swaying(4), seed=1, run='r', world=board())
+    message = list(feature_messages(simulated.features))[2]
     described = np.dtype(
         {
             'names': [field.name for field in message.fields],
@@ -173,17 +174,19 @@ def test_a_point_cloud_can_be_read_by_its_own_description() -> None:
         }
     )
     points = np.frombuffer(bytes(message.data), described)
-    rows = seen.features.rows(2)
+    rows = simulated.features.rows(2)
     assert message.width == len(points) == rows.stop - rows.start > 20
     assert message.row_step == len(message.data)
-    assert (points['u'] == seen.features.pixels[rows, 0]).all()
-    assert (points['previous_v'] == seen.features.previous[rows, 1]).all()
-    assert (points['id'] == seen.features.ids[rows]).all()
-    assert (points['age'] == seen.features.age[rows]).all()
-    assert points['y'] == pytest.approx(seen.features.rays[rows, 1], rel=1e-6)
+    assert (points['u'] == simulated.features.pixels[rows, 0]).all()
+    assert (points['previous_v'] == simulated.features.previous[rows, 1]).all()
+    assert (points['id'] == simulated.features.ids[rows]).all()
+    assert (points['age'] == simulated.features.age[rows]).all()
+    assert points['y'] == pytest.approx(simulated.features.rays[rows, 1], rel=1e-6)
     assert message.is_dense
-    assert not next(feature_messages(seen.features)).is_dense
-    unseen = dataclasses.replace(seen.features, rays=np.full_like(seen.features.rays, np.nan))
+    assert not next(feature_messages(simulated.features)).is_dense
+    unseen = dataclasses.replace(
+        simulated.features, rays=np.full_like(simulated.features.rays, np.nan)
+    )
     assert not list(feature_messages(unseen))[2].is_dense
 
 
@@ -193,7 +196,7 @@ def test_a_point_cloud_can_be_read_by_its_own_description() -> None:
         ('chesboard', "world: 'chesboard' is unknown (did you mean chessboard?)"),
         (
             'default',
-            "camera_node: world: 'default' has nothing to see; must be one with landmarks",
+            "camera_node: world: 'default' has no visible features; it must have landmarks",
         ),
     ],
 )

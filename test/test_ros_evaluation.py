@@ -25,12 +25,12 @@ from ros_evaluation_examples import (
     record,
     short_bags,
     start_judge,
-    told,
+    wait_for_values,
 )
 from ros_examples import Graph
-from ros_judge_examples import start_here
+from ros_judge_examples import start_judge_node_here
 
-from sim2real_eval.judge.external.side import Side
+from sim2real_eval.judge.external.connections import Side
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.seeding import run_label
@@ -66,7 +66,7 @@ def graph() -> Iterator[Graph]:
 @pytest.fixture(autouse=True)
 def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluations with judges as processes are in test_ros_evaluation_ends."""
-    monkeypatch.setattr(Side, '_start', start_here)
+    monkeypatch.setattr(Side, '_start_process', start_judge_node_here)
 
 
 @pytest.fixture(scope='module')
@@ -88,31 +88,31 @@ def recorded(graph: Graph) -> Recorded:
         ),
         'the nodes',
     )
-    found: Recorded = {}
+    arrays: Recorded = {}
     start_ns = START_NS
     for motion, factor in itertools.product(MOTIONS, (2.0, 0.5, 0.125)):
-        if motion in found and len(late_estimates(found[motion])) > 5:
+        if motion in arrays and len(late_estimates(arrays[motion])) > 5:
             continue
         words = f'duration:={SECONDS}', f'factor:={factor}', f'start_ns:={start_ns}'
-        found[motion] = record(graph, recorder, motion, *words, *LOSSLESS)
+        arrays[motion] = record(graph, recorder, motion, *words, *LOSSLESS)
         start_ns += _LATER_NS
     for node in nodes:
         graph.stop(node)
     recorder.close()
-    return found
+    return arrays
 
 
-def late_estimates(found: dict[str, MessageArray]) -> OdometryArray:
-    """What the judge said once it had met the motion."""
-    estimate, truth = found['odometry/filtered'], found['ground_truth/odometry']
+def late_estimates(arrays: dict[str, MessageArray]) -> OdometryArray:
+    """Estimates of the judge after the start of the motion."""
+    estimate, truth = arrays['odometry/filtered'], arrays['ground_truth/odometry']
     assert isinstance(estimate, OdometryArray)
     return estimate.take(estimate.stamp_ns > truth.stamp_ns[0] + 2_000_000_000)
 
 
 def test_the_graph_measures_what_the_batch_run_measures(recorded: Recorded) -> None:
     """Every stamp of the motions, and every bit, to the last interval."""
-    for motion, found in recorded.items():
-        truth = found['ground_truth/odometry']
+    for motion, arrays in recorded.items():
+        truth = arrays['ground_truth/odometry']
         assert isinstance(truth, OdometryArray)
         start = int(truth.stamp_ns[0])
         count = round(SECONDS * 100)
@@ -123,18 +123,18 @@ def test_the_graph_measures_what_the_batch_run_measures(recorded: Recorded) -> N
         fixes = gps.simulate(load_gps('ch_gauss'), path, **labels)
         assert len(inertial) == count + 1
         assert len(fixes) == count / 10 + 1
-        assert arrays_equal(found['imu/data'], inertial), motion
-        assert arrays_equal(found['gps/fix'], fixes), motion
+        assert arrays_equal(arrays['imu/data'], inertial), motion
+        assert arrays_equal(arrays['gps/fix'], fixes), motion
 
 
 def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
     """On a busy machine it may miss ticks, but not the motion."""
-    for motion, found in recorded.items():
-        estimate, truth = found['odometry/filtered'], found['ground_truth/odometry']
+    for motion, arrays in recorded.items():
+        estimate, truth = arrays['odometry/filtered'], arrays['ground_truth/odometry']
         assert isinstance(estimate, OdometryArray)
         assert isinstance(truth, OdometryArray)
         assert np.all(np.diff(estimate.stamp_ns) > 0)
-        late = late_estimates(found)
+        late = late_estimates(arrays)
         assert len(late) > 5, motion
         speed = np.hypot(*late.linear_velocity[:, :2].T)
         true = np.hypot(*truth.linear_velocity[:, :2].T)
@@ -150,33 +150,33 @@ def test_the_folder_is_that_of_the_command(
 ) -> None:
     """Two repetitions at the rates of a recording, and another that is broken.
 
-    Whoever listens later hears how far it is.
+    A late subscriber receives the progress.
     """
     broken = tmp_path / 'broken_1'
     broken.mkdir()
-    given = [*short_bags(tmp_path, line=1.0), broken]
+    inputs = [*short_bags(tmp_path, line=1.0), broken]
     batch = call(
-        capsys, 'vepd', '--real', *given, '--models', 'ch_gauss', '--repetitions', 2,
+        capsys, 'vepd', '--real', *inputs, '--models', 'ch_gauss', '--repetitions', 2,
         '--judge-config', 'paper_released', '--match-rates', '--jobs', 1,
         '--out', tmp_path / 'batch',
     )  # fmt: skip
     assert batch.status == 1
     late: list[dict[str, Any]] = []
-    tell = EvaluationNode.tell
+    tell = EvaluationNode.publish_progress
 
     def look(node: EvaluationNode) -> None:
         """Subscribe after the first run."""
         tell(node)
         if node.tally.done == 1 and not late:
-            first = told(graph, lambda values: int(values['runs done']) == 1)
+            first = wait_for_values(graph, lambda values: int(values['runs done']) == 1)
             assert float(first['real-time factor']) > 0.0
             assert float(first['VEPD ch_gauss']) > 0.0
             latched(graph, 'evaluation_node/vepd', late)
             graph.wait(lambda: late, 'what a late subscriber hears')
 
-    monkeypatch.setattr(EvaluationNode, 'tell', look)
+    monkeypatch.setattr(EvaluationNode, 'publish_progress', look)
     with node_of(
-        graph, bags_parameter(given), 'models:=ch_gauss', 'repetitions:=2', 'match_rates:=true',
+        graph, bags_parameter(inputs), 'models:=ch_gauss', 'repetitions:=2', 'match_rates:=true',
         'profile:=paper_released', f'out:={tmp_path / "live"}',
     ) as node:  # fmt: skip
         node.evaluate()
@@ -206,17 +206,18 @@ def test_mounted_late_and_rolling_sensors_agree_too(
 
     One of them keeps the real GPS.
     """
-    given = everything(tmp_path, recorded['drive_half_sine'])
+    inputs = everything(tmp_path, recorded['drive_half_sine'])
     batch = call(
-        capsys, 'vepd', '--real', given.bag, '--models', f'{given.gps},real', '--imu', given.imu,
-        '--judge-config', given.params, '--navsat-config', given.navsat, '--seed', 5,
+        capsys, 'vepd', '--real', inputs.bag, '--models', f'{inputs.gps},real',
+        '--imu', inputs.imu,
+        '--judge-config', inputs.params, '--navsat-config', inputs.navsat, '--seed', 5,
         '--start-heading', '--warmup', 0.5, '--component', 'forward',
         '--topic', 'truth=/ins', '--scenario', 'odd', '--jobs', 1, '--out', tmp_path / 'batch',
     )  # fmt: skip
     assert batch.status == 0, batch.err
     with node_of(
-        graph, f'real:={given.bag}', f'models:={given.gps},real', f'imu:={given.imu}',
-        f'params_file:={given.params}', f'navsat_params_file:={given.navsat}', 'seed:=5',
+        graph, f'real:={inputs.bag}', f'models:={inputs.gps},real', f'imu:={inputs.imu}',
+        f'params_file:={inputs.params}', f'navsat_params_file:={inputs.navsat}', 'seed:=5',
         'start_heading:=true', 'metric.warmup:=0.5', 'component:=forward',
         'topics:=[truth=/ins]', 'scenario:=odd', f'out:={tmp_path / "live"}',
     ) as node:  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What evaluation_node shows of a recording over real DDS: every type that a recording holds."""
+"""evaluation_node publishes the topics of a recording, of every type, over real DDS."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ def test_every_topic_of_a_recording_is_shown() -> None:
         stamps, stamps, 'eye', [0, 2, 2, 6], np.arange(6), rows, rows, np.arange(6), rows
     )
     recording = drive(30).with_messages('features', features)
-    info = CameraInfoArray.from_intrinsics(Intrinsics(), stamps, stamps, 'eye')
+    info = CameraInfoArray.of(Intrinsics(), stamps, stamps, 'eye')
     recording = recording.with_messages('camera_info', info)
-    given = {
+    messages = {
         topic: recording.messages[recording.roles[topic]]
         for topic in ('imu', 'gps', 'truth', 'mag', 'features', 'camera_info')
     }
     with graph_of_its_own() as graph:
-        topics = {role: f'/look/{recording.roles[role].strip("/")}' for role in given}
+        topics = {role: f'/look/{recording.roles[role].strip("/")}' for role in messages}
         for role, topic in topics.items():
-            graph.listen(topic, message_class(default_type(given[role]).name))
+            graph.listen(topic, message_class(default_type(messages[role]).name))
         broadcast = Broadcast(graph.node, recording, '/look')
         graph.wait(
             lambda: (
-                sum(each.get_subscription_count() for each in broadcast._publishers) == len(topics)
+                sum(publisher.get_subscription_count() for publisher in broadcast._publishers)
+                == len(topics)
             ),
             'listeners',
         )
         broadcast.until(recording.end_ns + 10**9)
         for role, topic in topics.items():
-            graph.wait(lambda r=role, t=topic: len(graph.received[t]) == len(given[r]), topic)
-            array = given[role]
+            graph.wait(lambda r=role, t=topic: len(graph.received[t]) == len(messages[r]), topic)
+            array = messages[role]
             data = [serialize_message(message) for message in graph.received[topic]]
             kind = default_type(array)
             assert arrays_equal(decode(kind, data, array.arrival_ns, topic).array, array), role

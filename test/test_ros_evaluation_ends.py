@@ -25,9 +25,9 @@ from ros_evaluation_examples import (
     until,
 )
 from ros_examples import Graph
-from ros_judge_examples import start_here
+from ros_judge_examples import start_judge_node_here
 
-from sim2real_eval.judge.external.side import Side
+from sim2real_eval.judge.external.connections import Side
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 
@@ -102,13 +102,15 @@ def test_a_result_that_is_there_is_not_replaced(
     bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / 'mine').write_text('precious')
-    given = (bags_parameter(bags), f'out:={tmp_path}')
+    parameters = (bags_parameter(bags), f'out:={tmp_path}')
     exists = f'out: {tmp_path}: exists; must be another folder, unless overwrite is true'
-    assert exists in refused(capsys, *given)
-    assert f'out: {tmp_path}: holds no study.json' in refused(capsys, *given, 'overwrite:=true')
+    assert exists in refused(capsys, *parameters)
+    assert f'out: {tmp_path}: holds no study.json' in refused(
+        capsys, *parameters, 'overwrite:=true'
+    )
     assert (tmp_path / 'mine').read_text() == 'precious'
     under = f'out:={tmp_path / "mine/out"}'
-    assert 'out: ' in (line := refused(capsys, given[0], under))
+    assert 'out: ' in (line := refused(capsys, parameters[0], under))
     assert 'cannot be made' in line
     assert 'real: is missing' in refused(capsys, f'out:={tmp_path / "out"}')
 
@@ -122,17 +124,12 @@ def test_two_recordings_of_one_name_are_refused_before_anything_starts(
     out = f'out:={tmp_path / "out"}'
     (other / 'recording.yaml').write_text('name: line_1')
     line = refused(capsys, bags_parameter([bags[0], other]), out)
-    assert f'real: line_1: is the name of {bags[0]} and of {other}; must be of one' in line
+    assert f'real: line_1: is the name of {bags[0]} and of {other}; must be' in line
     assert 'is given twice' in refused(capsys, bags_parameter([bags[0], bags[0]]), out)
     (other / 'recording.yaml').write_text('nam: line_1')
     assert "models: gps model: 'nothing'" in refused(
         capsys, bags_parameter([bags[0], other]), out, 'models:=nothing'
     )
-
-
-def test_a_malformed_argument_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert evaluation_node.main(['--ros-args', '-p', 'nonsense']) == 2
-    assert 'evaluation_node: error: ' in capsys.readouterr().err
 
 
 def test_what_is_complete_is_written_when_it_is_stopped(
@@ -146,30 +143,30 @@ def test_what_is_complete_is_written_when_it_is_stopped(
     domain, second = os.environ['ROS_DOMAIN_ID'], bags[1].name
     estimates = graph.received['sim/odometry/filtered']
     graph.listen('sim/odometry/filtered', Odometry)
-    as_process, poll, seen = Side._start, EvaluationNode._poll, list[int]()
+    as_process, poll, node_pids = Side._start_process, EvaluationNode._poll, list[int]()
 
-    def start(side: Side, name: str, command: Sequence[str]) -> None:
+    def start(side: Side, command: Sequence[str], *folders: Path) -> None:
         is_second = side._recording.name == second
-        (as_process if is_second else start_here)(side, name, command)
+        (as_process if is_second else start_judge_node_here)(side, command, *folders)
         if is_second:
             estimates.clear()
 
     def stop(node: EvaluationNode) -> None:
         poll(node)
         graph.executor.spin_once(timeout_sec=0.0)
-        if node.tally.running.startswith(second) and estimates and not seen:
-            seen.extend(nodes_on(domain))
+        if node.tally.running.startswith(second) and estimates and not node_pids:
+            node_pids.extend(nodes_on(domain))
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Side, '_start', start)
+    monkeypatch.setattr(Side, '_start_process', start)
     monkeypatch.setattr(EvaluationNode, '_poll', stop)
-    given = bags_parameter(bags), 'models:=ch_gauss', 'profile:=paper_released'
-    words = [*given, f'out:={tmp_path / "out"}', 'rate_factor:=1.0']
+    parameters = bags_parameter(bags), 'models:=ch_gauss', 'profile:=paper_released'
+    words = [*parameters, f'out:={tmp_path / "out"}', 'rate_factor:=1.0']
     status = evaluation_node.main(['--ros-args', *(w for word in words for w in ('-p', word))])
     out, err = capsys.readouterr()
     assert status == 130, err
-    assert len(seen) == 2
-    assert 'before the end; what is complete is written' in err
+    assert len(node_pids) == 2
+    assert 'before the end; complete recordings are written' in err
     assert 'Traceback' not in err
     assert 'Report: ' in out
     record = json.loads((tmp_path / 'out/study.json').read_text())
@@ -210,11 +207,13 @@ def test_a_recording_whose_judge_dies_is_left_out(
     monkeypatch.setenv('FASTRTPS_DEFAULT_PROFILES_FILE', str(tmp_path / 'dds.xml'))
     estimates = graph.received['sim/odometry/filtered']
     graph.listen('sim/odometry/filtered', Odometry)
-    as_process, poll, killed = Side._start, EvaluationNode._poll, []
+    as_process, poll, killed = Side._start_process, EvaluationNode._poll, []
 
-    def start(side: Side, name: str, command: Sequence[str]) -> None:
+    def start(side: Side, command: Sequence[str], *folders: Path) -> None:
         """Start as a process the judge that is to die."""
-        (as_process if 'in /sim' in name and not killed else start_here)(side, name, command)
+        (as_process if 'in /sim' in side.name and not killed else start_judge_node_here)(
+            side, command, *folders
+        )
 
     def kill(node: EvaluationNode) -> None:
         poll(node)
@@ -224,7 +223,7 @@ def test_a_recording_whose_judge_dies_is_left_out(
             (judge,) = killed
             os.kill(judge, signal.SIGKILL)
 
-    monkeypatch.setattr(Side, '_start', start)
+    monkeypatch.setattr(Side, '_start_process', start)
     monkeypatch.setattr(EvaluationNode, '_poll', kill)
     with node_of(
         graph,

@@ -31,7 +31,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation.bench import SensorBench, TwinSensorNode
 from sim2real_eval.ros.evaluation.run import first_difference
-from sim2real_eval.ros.evaluation.study import Study
+from sim2real_eval.ros.evaluation.study import LiveStudy
 from sim2real_eval.ros.evaluation.tally import Pace, Stopped
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
@@ -90,17 +90,17 @@ def test_two_runs_are_alike(
     """To the bit, or nearly: the wider, the larger a number is, but for velocities."""
     values = getattr(RUN, field).copy()
     values[-1] += apart
-    other = dataclasses.replace(RUN, **{field: values})
-    for one, two in ((RUN, other), (other, RUN)):
-        found = first_difference(one, two, exact=True)
-        assert found == (exact and pytest.approx(exact))
-        assert first_difference(one, two, exact=False) == nearly
+    second = dataclasses.replace(RUN, **{field: values})
+    for first, two in ((RUN, second), (second, RUN)):
+        difference = first_difference(first, two, exact=True)
+        assert difference == (exact and pytest.approx(exact))
+        assert first_difference(first, two, exact=False) == nearly
 
 
 def test_notes_count_where_bits_do_and_rows_anyway() -> None:
-    other = dataclasses.replace(RUN, notes=(NO_NUMBERS(),))
-    assert first_difference(RUN, other, exact=True) == 'notes differ'
-    assert first_difference(RUN, other, exact=False) is None
+    second = dataclasses.replace(RUN, notes=(NO_NUMBERS(),))
+    assert first_difference(RUN, second, exact=True) == 'notes differ'
+    assert first_difference(RUN, second, exact=False) is None
     shorter = dataclasses.replace(RUN, position=RUN.position[:1])
     for exact in (True, False):
         assert first_difference(RUN, shorter, exact=exact) == 'position: 2 and 1 rows'
@@ -147,7 +147,7 @@ class BatchPass:
 
 
 @pytest.mark.parametrize(
-    ('judge', 'apart', 'told'),
+    ('judge', 'apart', 'differences'),
     [
         ('judge_node', 0.0, []),
         ('judge_node', 1e-9, ['linear_velocity: up to 1e-09 apart']),
@@ -162,7 +162,7 @@ def test_a_real_side_that_is_judged_otherwise_is_told(
     monkeypatch: pytest.MonkeyPatch,
     judge: str,
     apart: float,
-    told: list[str],
+    differences: list[str],
 ) -> None:
     monkeypatch.setattr(evaluation_node, 'Pass', BatchPass)
     monkeypatch.setattr(BatchPass, 'apart', apart)
@@ -180,7 +180,8 @@ def test_a_real_side_that_is_judged_otherwise_is_told(
         )
         node.evaluate()
         assert node.tally.notes == [
-            f'line_1: the real side was judged otherwise with ch_rw: {what}' for what in told
+            f'line_1: the estimates of the real side differ with ch_rw: {what}'
+            for what in differences
         ]
         assert node.tally.failures == []
 
@@ -217,12 +218,12 @@ def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
     if failing == 'gps':
         monkeypatch.setattr(GpsModel, 'start', broken)
     else:
-        monkeypatch.setattr(TwinSensorNode, 'connected', False)
+        monkeypatch.setattr(TwinSensorNode, 'is_connected', False)
     maker = TwinMaker(read_recording(bags[0]), seed=0)
     sensors = maker.sensors(Twin('both', load_gps('ch_gauss'), load_imu('chrono')))
     truth = graph.node.create_publisher(Odometry, 'truth', QoSProfile(depth=10))
     before = len(list(graph.node.subscriptions))
-    with pytest.raises((Sim2RealError, Stopped)) as kept:
+    with pytest.raises((Sim2RealError, Stopped)) as raised:
         SensorBench(graph.node, truth, maker, sensors, 'both', namespace='/sensors', poll=look)
     assert bool(looked) == (failing == 'wait')
     assert len(list(graph.node.subscriptions)) == before
@@ -230,7 +231,7 @@ def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
         lambda: not {'imu_node', 'gps_node'} & set(graph.node.get_node_names()), 'their end'
     )
     graph.node.destroy_publisher(truth)
-    assert kept.value
+    assert raised.value
 
 
 def test_noise_free_sensors_which_are_not_played_are_refused(
@@ -245,7 +246,7 @@ def test_noise_free_sensors_which_are_not_played_are_refused(
         sensors = maker.sensors(twin)
         return SensorBench(graph.node, truth, maker, sensors, 'x', namespace='/sensors', poll=int)
 
-    with pytest.raises(Sim2RealError, match='ideal_imu is not played on the graph; use sim2real'):
+    with pytest.raises(Sim2RealError, match='ideal_imu is not replayed on the graph'):
         bench(Twin('both', load_gps('ch_gauss'), load_imu('chrono')))
     bench(Twin('gps', load_gps('ch_gauss'), None)).close()
     graph.node.destroy_publisher(truth)
@@ -256,7 +257,7 @@ def test_truth_of_somebody_else_is_refused(
 ) -> None:
     """A simulator that still runs, or is started meanwhile: its odometry would be measured too.
 
-    Of publishers of a run before the middleware keeps some for a while, without a name.
+    The middleware keeps some publishers of an earlier run for a while, without a name.
     """
     maker = TwinMaker(read_recording(bags[0]), seed=0)
     sensors = maker.sensors(Twin('both', load_gps('ch_gauss'), load_imu('chrono')))
@@ -271,8 +272,11 @@ def test_truth_of_somebody_else_is_refused(
     look = graph.node.get_publishers_info_by_topic
 
     def left_over(topic: str) -> list[Any]:
-        (own,) = look(topic)
-        return [own, SimpleNamespace(node_name='UNKNOWN', endpoint_gid=own.endpoint_gid)]
+        (publisher,) = look(topic)
+        return [
+            publisher,
+            SimpleNamespace(node_name='UNKNOWN', endpoint_gid=publisher.endpoint_gid),
+        ]
 
     with monkeypatch.context() as patched:
         patched.setattr(graph.node, 'get_publishers_info_by_topic', left_over)
@@ -280,7 +284,7 @@ def test_truth_of_somebody_else_is_refused(
     foreign = simulator.create_publisher(Odometry, 'truth', 10)
     readers = [sensor.node for sensor in opened._sensors.values()]
     graph.wait(
-        lambda: all(one._subscription.get_publisher_count() == 2 for one in readers), 'both'
+        lambda: all(first._subscription.get_publisher_count() == 2 for first in readers), 'both'
     )
     foreign.publish(Odometry())
     with pytest.raises(Sim2RealError, match='another node published /truth meanwhile'):
@@ -297,10 +301,10 @@ def test_what_the_node_is_given_does_not_follow_from_recordings(
 ) -> None:
     """Even a value that is the default one."""
     bag = str(real_dir / 'drive0708/segments/drive0708_seg01/bag')
-    given = {'real': [bag], 'models': 'baseline', 'out': str(tmp_path / 'out')}
-    found = []
+    parameters = {'real': [bag], 'models': 'baseline', 'out': str(tmp_path / 'out')}
+    difference = []
     for more in ({}, {'match_rates': False, 'metric.warmup': 0.0}):
-        values = [Parameter(name, value=one) for name, one in {**given, **more}.items()]
+        values = [Parameter(name, value=first) for name, first in {**parameters, **more}.items()]
         with free_domain() as domain, private_context(domain) as context:
             node = Node(
                 'evaluation_node',
@@ -308,7 +312,7 @@ def test_what_the_node_is_given_does_not_follow_from_recordings(
                 parameter_overrides=values,
                 automatically_declare_parameters_from_overrides=True,
             )
-            options = Study.of(node).plan.file.options
+            options = LiveStudy.from_node(node).plan.file.options
             node.destroy_node()
-        found.append((options.match_rates, options.metric.warmup, options.metric.rate))
-    assert found == [(True, 5.0, 4.0), (False, 0.0, 4.0)]
+        difference.append((options.match_rates, options.metric.warmup, options.metric.rate))
+    assert difference == [(True, 5.0, 4.0), (False, 0.0, 4.0)]

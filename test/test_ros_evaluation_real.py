@@ -50,7 +50,7 @@ def test_it_scores_as_the_embedded_judge_and_alike_in_each_pass(
     ):  # fmt: skip
         status, _, err = running.end()
     assert status == 0, err
-    assert 'judged otherwise' not in err
+    assert 'real side differ' not in err
     record = json.loads((tmp_path / 'live/study.json').read_text())
     assert record['judges'][0]['nodes'] == {
         'judge': 'robot_localization',
@@ -58,7 +58,7 @@ def test_it_scores_as_the_embedded_judge_and_alike_in_each_pass(
     }
     live, expected = runs(tmp_path / 'live'), runs(tmp_path / 'batch')
     assert len(live) == len(expected) == 3
-    for one, other in zip(live, expected, strict=True):
+    for live_run, expected_run in zip(live, expected, strict=True):
         for key in ('model', 'recording', 'estimates', 'fixes_used'):
-            assert one[key] == other[key]
-        assert float(one['rmse']) == pytest.approx(float(other['rmse']), abs=1e-4)
+            assert live_run[key] == expected_run[key]
+        assert float(live_run['rmse']) == pytest.approx(float(expected_run['rmse']), abs=1e-4)

@@ -32,7 +32,7 @@ from sim_sensors.ros.messages import messages_of
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=1.0, parameters={'ramp_time': 0.5}))
 TOPIC = 'imu/data'
-MIXED = '2 publishers, whose messages mix; must be one'
+MIXED = 'has 2 publishers, whose messages mix; it must have one'
 
 
 @pytest.fixture
@@ -73,21 +73,21 @@ def test_odometry_that_comes_twice_is_measured_once(sensor: Graph) -> None:
 def test_neighbours_that_change_places_are_counted_and_leave_what_comes_in_order(
     sensor: Graph,
 ) -> None:
-    """Of two samples that come the wrong way round the earlier one is left out."""
+    """If two samples arrive in reverse order, the earlier one is left out."""
     rows = list(messages_of(TRUTH))
     rows[40], rows[41] = rows[41], rows[40]
     for row in rows:
         sensor.odometry.publish(row)
     got = heard(sensor)
-    kept = TRUTH.take([k for k in range(len(TRUTH)) if k != 40])
-    assert imu_bits(got) == batch_bits(kept)
+    remaining = TRUTH.take([k for k in range(len(TRUTH)) if k != 40])
+    assert imu_bits(got) == batch_bits(remaining)
     sensor.wait(lambda: sensor.values()['odometry late'] == '1', 'the count')
 
 
 def test_two_publishers_of_odometry_are_a_warning_until_one_is_gone(sensor: Graph) -> None:
     """Both of the same simulator: what they send is the same, and is measured once."""
     second = sensor.node.create_publisher(Odometry, 'ground_truth/odometry', QoSProfile(depth=500))
-    sensor.wait(lambda: sensor.said(f'odometry: {MIXED}'), 'the warning')
+    sensor.wait(lambda: sensor.said(f'odometry {MIXED}'), 'the warning')
     assert sensor.statuses()[-1].level == b'\x01'
     for row in messages_of(TRUTH):
         sensor.odometry.publish(row)
@@ -100,7 +100,7 @@ def test_two_publishers_of_odometry_are_a_warning_until_one_is_gone(sensor: Grap
 
 @pytest.mark.parametrize('clock', ['goes on', 'begins anew'])
 def test_a_simulator_that_is_started_anew_is_measured_again(sensor: Graph, clock: str) -> None:
-    """Where its time goes on, at once. Where it begins anew and no /clock says so, it is refused
+    """It counts at once if its time continues. If time restarts without /clock, it is refused
     until a reset: old messages on their way look just so.
     """
     first = TRUTH.take(slice(0, 61))
@@ -197,9 +197,9 @@ def script_of(rows: Sequence[int]) -> Script:
 
 
 def expected(script: Script) -> list[bytes]:
-    """What a judge makes of the same that is given it in this process."""
+    """Output of a judge in this process for the same messages."""
     live = LiveJudge(FilterConfig.from_file(FILE), None, FrameTree((), assume_identity=True))
-    return [encode(KIND, one, 'x')[0] for one in play(live, script).filtered]
+    return [encode(KIND, step, 'x')[0] for step in play(live, script).filtered]
 
 
 @pytest.fixture
@@ -209,26 +209,26 @@ def judged(graph: Graph) -> Judged:
 
 def test_messages_that_come_twice_count_twice_as_in_ekf_node_and_are_told(judged: Judged) -> None:
     once = script_of(range(20))
-    twice = [each for one in once for each in ([one, one] if one[0] == 'odom0' else [one])]
-    found = judged.play(twice)
-    assert found == expected(twice)
-    assert found != expected(once)
-    assert len(found) > 15
-    told = 'wheel/odometry: stamp is repeated (20x); kept, as ekf_node does'
-    judged.graph.wait(lambda: judged.graph.said(told), 'the note')
+    twice = [entry for step in once for entry in ([step, step] if step[0] == 'odom0' else [step])]
+    estimates = judged.play(twice)
+    assert estimates == expected(twice)
+    assert estimates != expected(once)
+    assert len(estimates) > 15
+    note = 'wheel/odometry: stamp is repeated (20x); kept, as ekf_node does'
+    judged.graph.wait(lambda: judged.graph.said(note), 'the note')
 
 
 def test_a_message_that_comes_after_its_successor_is_left_out_and_counted(judged: Judged) -> None:
     rows = list(range(20))
     rows[9:11] = [10, 9]
     script = script_of(rows)
-    found = judged.play(script)
+    estimates = judged.play(script)
     late = next(
         k
-        for k, one in enumerate(script)
-        if one[0] == 'odom0' and one[1].stamp_ns[0] == WHEELS.stamp_ns[9]
+        for k, step in enumerate(script)
+        if step[0] == 'odom0' and step[1].stamp_ns[0] == WHEELS.stamp_ns[9]
     )
-    assert found == expected(script) == expected(script[:late] + script[late + 1 :])
+    assert estimates == expected(script) == expected(script[:late] + script[late + 1 :])
     (part,) = judged.node.live.parts
     assert part.older == 1
 
@@ -237,7 +237,7 @@ def test_two_publishers_of_a_measurement_or_the_clock_are_a_warning(judged: Judg
     graph = judged.graph
     for topic, kind in (('/wheel/odometry', Odometry), ('/clock', Clock)):
         second = graph.node.create_publisher(kind, topic, 1)
-        graph.wait(lambda topic=topic: graph.said(f'{topic}: {MIXED}'), 'the warning')
+        graph.wait(lambda topic=topic: graph.said(f'{topic} {MIXED}'), 'the warning')
         graph.node.destroy_publisher(second)
         graph.received['/diagnostics'].clear()
         graph.wait(lambda: graph.statuses(), 'a report')
@@ -247,12 +247,12 @@ def test_two_publishers_of_a_measurement_or_the_clock_are_a_warning(judged: Judg
 def test_a_driver_that_is_started_anew_goes_on(judged: Judged) -> None:
     script = script_of(range(20))
     half = len(script) // 2
-    found = judged.play(script[:half])
+    estimates = judged.play(script[:half])
     judged.graph.node.destroy_publisher(judged.wheel)
     judged.connect(0)
     judged.wheel = judged.graph.node.create_publisher(Odometry, 'wheel/odometry', 10)
     judged.connect(1)
-    assert found + judged.play(script[half:]) == expected(script)
+    assert estimates + judged.play(script[half:]) == expected(script)
 
 
 @pytest.mark.parametrize('by', ['zero', 'an hour ahead'])

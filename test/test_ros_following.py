@@ -55,9 +55,9 @@ def test_the_node_commands_what_the_batch_run_commands(graph: Graph, tmp_path: F
     """Late and repeated odometry besides changes nothing; it is counted."""
     path, controller = tmp_path / 'path.csv', 'yaw_distance_pid'
     path.write_text(table(), encoding='utf-8')
-    wanted = batch(TRUTH, path, controller)
-    assert len(wanted) == 61
-    assert sum(step.command.finished for step in wanted if step.command) == 12
+    expected_steps = batch(TRUTH, path, controller)
+    assert len(expected_steps) == 61
+    assert sum(step.command.finished for step in expected_steps if step.command) == 12
     graph.listen('cmd_vel', TwistStamped)
     graph.listen(ERROR, Vector3Stamped)
     graph.start('path_follower_node', f'path:={path}', f'controller:={controller}')
@@ -75,12 +75,12 @@ def test_the_node_commands_what_the_batch_run_commands(graph: Graph, tmp_path: F
         graph.odometry.publish(row)
         if k % 10 == 0:
             graph.executor.spin_once(timeout_sec=0.02)
-    graph.wait(lambda: len(got) == len(errors) == len(wanted), 'all commands')
+    graph.wait(lambda: len(got) == len(errors) == len(expected_steps), 'all commands')
     assert [(m.twist.linear.x, m.twist.angular.z) for m in got] == [
-        (step.command.speed, step.command.yaw_rate) for step in wanted if step.command
+        (step.command.speed, step.command.yaw_rate) for step in expected_steps if step.command
     ]
     assert [(m.vector.x, m.vector.y, m.vector.z) for m in errors] == [
-        tuple(step.error) for step in wanted if step.error
+        tuple(step.error) for step in expected_steps if step.error
     ]
     assert stamp_ns(got[0].header.stamp) == int(TRUTH.stamp_ns[0])
     late = 'odometry: its stamp does not come after the latest'

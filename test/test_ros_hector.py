@@ -27,11 +27,14 @@ def graph() -> Iterator[Graph]:
 
 
 def by_stamp(messages: list[TwistStamped]) -> dict[tuple[int, int], Twist]:
-    return {(one.header.stamp.sec, one.header.stamp.nanosec): one.twist for one in messages}
+    return {
+        (message.header.stamp.sec, message.header.stamp.nanosec): message.twist
+        for message in messages
+    }
 
 
 def test_services_set_the_drift_and_a_reset_draws_it_anew(graph: Graph) -> None:
-    """With a drift that hardly moves: calibrate sets the gyroscope's to zero, the topics set
+    """The drift hardly moves: calibrate sets the gyroscope's to zero, the topics set
     either, and after a reset the first ones are back, as the random streams are.
     """
     graph.listen('imu/data', Imu)
@@ -57,7 +60,7 @@ def test_services_set_the_drift_and_a_reset_draws_it_anew(graph: Graph) -> None:
         return got[-1].twist
 
     first = play(0, 20)
-    heard = by_stamp(got)
+    measured = by_stamp(got)
     assert abs(first.angular.x) > 0.01
     assert graph.call(Trigger, 'imu_node/calibrate', Trigger.Request()).success
     calibrated = play(20, 40)
@@ -79,8 +82,8 @@ def test_services_set_the_drift_and_a_reset_draws_it_anew(graph: Graph) -> None:
     assert graph.call(Trigger, 'imu_node/reset', Trigger.Request()).success
     play(0, 20)
     again = by_stamp(got)
-    # Which samples come is not the same every time: a busy machine loses some.
-    both = heard.keys() & again.keys()
+    # The received samples vary between runs: a busy machine loses some.
+    both = measured.keys() & again.keys()
     assert len(both) >= 5
     for stamp in both:
-        assert again[stamp].angular.x == pytest.approx(heard[stamp].angular.x, abs=1e-9)
+        assert again[stamp].angular.x == pytest.approx(measured[stamp].angular.x, abs=1e-9)

@@ -109,8 +109,8 @@ def in_steps(folder: Path, run: Recording) -> tuple[Script, ReplayOptions]:
 
 
 def assert_same(filtered: Heard, gps: Heard, expected: Published) -> None:
-    for heard, published in ((filtered, expected.filtered), (gps, expected.gps)):
-        assert len(heard.data) == len(published)
+    for received, published in ((filtered, expected.filtered), (gps, expected.gps)):
+        assert len(received.data) == len(published)
     odometry, positions = filtered.odometry, gps.odometry
     assert (odometry.frame, odometry.child_frame) == ('odom', 'base_link')
     assert (positions.frame, positions.child_frame) == ('odom', '')
@@ -118,13 +118,13 @@ def assert_same(filtered: Heard, gps: Heard, expected: Published) -> None:
         'stamp_ns', 'position', 'orientation', 'linear_velocity', 'angular_velocity',
         'pose_covariance', 'twist_covariance',
     ):  # fmt: skip
-        found = getattr(odometry, name)
+        array = getattr(odometry, name)
         published = np.concatenate([getattr(row, name) for row in expected.filtered])
-        assert found.tobytes() == published.tobytes(), name
+        assert array.tobytes() == published.tobytes(), name
     for name in ('stamp_ns', 'position', 'pose_covariance'):
-        found = getattr(positions, name)
+        array = getattr(positions, name)
         published = np.concatenate([getattr(row, name) for row in expected.gps])
-        assert found.tobytes() == published.tobytes(), name
+        assert array.tobytes() == published.tobytes(), name
     assert (positions.orientation == [0.0, 0.0, 0.0, 1.0]).all()
     assert not positions.twist_covariance.any()
 
@@ -154,15 +154,15 @@ def test_the_node_publishes_the_bits_of_the_batch_run(
     assert_same(graph.filtered, graph.gps, expected)
     graph.until(lambda: len(graph.back.data) == len(expected.back) > 20)
     for name in ('stamp_ns', 'latitude', 'longitude', 'altitude', 'position_covariance'):
-        found = getattr(graph.back.array, name)
-        assert found.tobytes() == getattr(judged.filtered_fixes, name).tobytes(), name
+        array = getattr(graph.back.array, name)
+        assert array.tobytes() == getattr(judged.filtered_fixes, name).tobytes(), name
     graph.until(lambda: late.data[-1:] == graph.filtered.data[-1:])
     assert late.data == graph.filtered.data[-len(late.data) :]
     assert len(late.data) < len(graph.filtered.data)
     assert {part['name']: part['fused'] for part in status['parts']} == {
         part.name: part.fused for part in judged.parts
     }
-    assert {one['text'] for one in status['notes']} == set(map(str, judged.notes))
+    assert {note['text'] for note in status['notes']} == set(map(str, judged.notes))
 
 
 def test_a_clock_that_goes_back_resets_and_a_standing_one_does_nothing(
@@ -215,11 +215,11 @@ def test_set_pose_and_reset_reach_the_judge(graph: Graph, folder: Path, run: Rec
         orientation=[[0.0, 0.0, 1.0, 0.0]], pose_covariance=np.eye(6)[None],
     )  # fmt: skip
     graph.step('set_pose', pose)
-    heard = graph.listen('/odometry/filtered')
+    received = graph.listen('/odometry/filtered')
     graph.step('clock', now + 100_000_000)
-    graph.until(lambda: bool(heard.data))
-    np.testing.assert_allclose(heard.odometry.position[0], [7.0, -3.0, 0.0], atol=1e-2)
-    np.testing.assert_allclose(abs(heard.odometry.orientation[0, 2]), 1.0, atol=1e-3)
+    graph.until(lambda: bool(received.data))
+    np.testing.assert_allclose(received.odometry.position[0], [7.0, -3.0, 0.0], atol=1e-2)
+    np.testing.assert_allclose(abs(received.odometry.orientation[0, 2]), 1.0, atol=1e-3)
     graph.call(graph.reset_client)
     status = graph.status()
     assert all(part['received'] == 0 for part in status['parts'])
@@ -233,8 +233,8 @@ def test_a_message_whose_frame_nothing_connects_is_reported(graph: Graph, run: R
     """By the service and on /diagnostics, which goes on while the clock stands."""
     from diagnostic_msgs.msg import DiagnosticArray
 
-    heard: list[DiagnosticArray] = []
-    graph.node.create_subscription(DiagnosticArray, '/diagnostics', heard.append, 10)
+    received: list[DiagnosticArray] = []
+    graph.node.create_subscription(DiagnosticArray, '/diagnostics', received.append, 10)
     assert run.imu is not None
     stray = dataclasses.replace(run.imu.take([0]), frame='imu_of_another_robot')
     early = run.imu.take([0]).stamp_ns + 3_600_000_000_000
@@ -244,11 +244,11 @@ def test_a_message_whose_frame_nothing_connects_is_reported(graph: Graph, run: R
     # The first would have moved the filter an hour ahead.
     assert status['refused'] == {'imu0': 2}
 
-    def told() -> bool:
-        return bool(heard) and 'imu_of_another_robot' in heard[-1].status[0].message
+    def has_reported() -> bool:
+        return bool(received) and 'imu_of_another_robot' in received[-1].status[0].message
 
-    graph.until(told)
-    report = heard[-1].status[0]
+    graph.until(has_reported)
+    report = received[-1].status[0]
     assert report.name == '/ekf_filter_node: judge'
     assert report.level == report.WARN
     values = {entry.key: entry.value for entry in report.values}
@@ -262,8 +262,8 @@ def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
 
     client = graph.node.create_client(SetParameters, '/ekf_filter_node/set_parameters')
     graph.until(client.service_is_ready)
-    wanted = Parameter('frequency', value=10.0).to_parameter_msg()
-    future = client.call_async(SetParameters.Request(parameters=[wanted]))
+    parameter = Parameter('frequency', value=10.0).to_parameter_msg()
+    future = client.call_async(SetParameters.Request(parameters=[parameter]))
     graph.until(future.done)
     (result,) = future.result().results
     assert not result.successful
@@ -302,12 +302,12 @@ def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
 def test_a_wrong_parameter_ends_the_node_with_one_line_and_status_2(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str
 ) -> None:
-    given = ['--params-file', str(folder / 'params.yaml'), *arguments]
+    node_arguments = ['--params-file', str(folder / 'params.yaml'), *arguments]
     with signals_left_alone():
-        assert main(['--ros-args', *given]) == 2
-    said = capsys.readouterr()
-    assert said.out == ''
-    (line,) = said.err.splitlines()
+        assert main(['--ros-args', *node_arguments]) == 2
+    output = capsys.readouterr()
+    assert output.out == ''
+    (line,) = output.err.splitlines()
     assert line.startswith(f'judge_node: error: {problem}')
 
 
@@ -357,8 +357,8 @@ def test_on_the_clock_of_the_system_it_ticks_by_itself(tmp_path: Path) -> None:
     executor.add_node(driver)
     wheel = driver.create_publisher(Odometry, '/wheel/odom', 10)
     commanded = driver.create_publisher(Twist, '/cmd_vel', 10)
-    heard: list[Odometry] = []
-    driver.create_subscription(Odometry, '/odometry/filtered', heard.append, 10)
+    received: list[Odometry] = []
+    driver.create_subscription(Odometry, '/odometry/filtered', received.append, 10)
 
     def send() -> None:
         message = Odometry(child_frame_id='base_link')
@@ -371,12 +371,14 @@ def test_on_the_clock_of_the_system_it_ticks_by_itself(tmp_path: Path) -> None:
 
     driver.create_timer(0.01, send)
     end = time.monotonic() + 180.0
-    while len(heard) < 10 or not judge_node.health.received.get('cmd_vel'):
+    while len(received) < 10 or not judge_node.health.received.get('cmd_vel'):
         assert time.monotonic() < end
         executor.spin_once(timeout_sec=0.1)
-    stamps = [message.header.stamp.sec * 10**9 + message.header.stamp.nanosec for message in heard]
+    stamps = [
+        message.header.stamp.sec * 10**9 + message.header.stamp.nanosec for message in received
+    ]
     assert (np.diff(stamps) > 0).all()
-    assert heard[-1].twist.twist.linear.x == pytest.approx(2.0, abs=0.3)
+    assert received[-1].twist.twist.linear.x == pytest.approx(2.0, abs=0.3)
     executor.shutdown()
     judge_node.destroy_node()
     driver.destroy_node()

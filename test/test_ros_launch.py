@@ -23,8 +23,8 @@ def graph() -> Iterator[Graph]:
 
 @pytest.mark.parametrize('lossless', [False, True])
 def test_sensors_hear_odometry_reliably_when_asked_to(graph: Graph, lossless: bool) -> None:
-    asked = odometry_qos('', 'ground_truth/odometry', ['imu', 'gps']) if lossless else {}
-    graph.start('sensors_node', *(f'{name}:={value}' for name, value in asked.items()))
+    parameters = odometry_qos('', 'ground_truth/odometry', ['imu', 'gps']) if lossless else {}
+    graph.start('sensors_node', *(f'{name}:={value}' for name, value in parameters.items()))
 
     def found() -> dict[str, ReliabilityPolicy]:
         readers = graph.node.get_subscriptions_info_by_topic('/ground_truth/odometry')

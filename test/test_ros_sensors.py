@@ -23,7 +23,7 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.core.measurements import FixArray, ImuArray, OdometryArray
 from sim_sensors.gps import gps
-from sim_sensors.gps.events import FixStates, Outages
+from sim_sensors.gps.fix_states import FixStates, Outages
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
@@ -148,7 +148,7 @@ def test_gps_node_gives_the_bits_of_the_batch_run_at_its_datum(graph: Graph) -> 
 
 
 def test_latency_waits_for_odometry_of_that_time(graph: Graph) -> None:
-    """With 0.5 s of latency what is published is what was measured 0.5 s of motion before."""
+    """A latency of 0.5 s delays each measurement by 0.5 s of motion."""
     graph.listen('imu/data', Imu)
     graph.start('imu_node', 'model:=ideal', 'imu.latency:=0.5')
     graph.connect('imu/data')
@@ -164,7 +164,7 @@ def test_finish_gives_all_of_the_twin_whose_real_sensors_start_when_they_like(
     """The sensors of a recording start in the middle of its truth, each with its latency, jitter
     and drop-outs, and the receiver with changing fixes and outages.
 
-    Where a grid starts before the odometry, the batch run is that of its first stamp inside.
+    A grid that starts before the odometry equals a batch run from its first stamp inside.
     """
     truth, origin = uneven(TRUTH), int(TRUTH.stamp_ns[0])
     motion = OdometryMotion(truth, origin_ns=origin, velocity='twist')
@@ -234,15 +234,15 @@ def test_odometry_after_the_end_is_refused_until_reset(graph: Graph) -> None:
     graph.connect('imu/data')
     answer = graph.call(Trigger, 'imu_node/finish', Trigger.Request())
     assert not answer.success
-    told = json.loads(answer.message)
-    assert told == {
+    answer_values = json.loads(answer.message)
+    assert answer_values == {
         'published': 0,
         'last_stamp_ns': None,
         'error': 'odometry has 0 samples; at least 3 are needed',
     }
     graph.play(TRUTH.take(slice(0, 10)), lambda k: True)
     graph.wait(lambda: graph.values()['odometry after the end'] == '10', 'the refusals')
-    assert graph.said('was said to be finished')
+    assert graph.said('odometry is finished')
     assert graph.call(Trigger, 'imu_node/reset', Trigger.Request()).success
     measured(graph, 'imu/data', TRUTH, 100.0)
 

@@ -7,7 +7,6 @@ import dataclasses
 import runpy
 import shutil
 import time
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,20 +21,19 @@ import numpy as np
 import rclpy
 from live_examples import curve
 from rclpy.task import Future
+from ros_judge_examples import start_in_this_process
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.external import waits
+from sim2real_eval.judge.external import _SESSIONS, RosEstimatorJudge, connections
+from sim2real_eval.judge.external.connections import Side, call_service
 from sim2real_eval.judge.external.declaration import RosStack
 from sim2real_eval.judge.external.graph import free_domain
-from sim2real_eval.judge.external.stack import _SESSIONS, RosStackJudge
-from sim2real_eval.judge.external.stack_side import StackSide, stack_command
-from sim2real_eval.judge.external.waits import answered
+from sim2real_eval.judge.external.process import stack_command
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.robot_localization.replay_options import Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.ros.judge_node import JudgeNode
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.shipped import config_path
 from sim_sensors.ros.messages import messages_of
@@ -56,10 +54,10 @@ def run() -> Recording:
     return curve(2.0, transforms=())
 
 
-def judge_of(folder: Path, declared: dict[str, Any]) -> RosStackJudge:
+def judge_of(folder: Path, declared: dict[str, Any]) -> RosEstimatorJudge:
     where = folder / 'stack.yaml'
     where.write_text(yaml.safe_dump(declared, sort_keys=False), encoding='utf-8')
-    return RosStackJudge('stack', where, RosStack.from_file(where))
+    return RosEstimatorJudge('stack', where, RosStack.from_file(where))
 
 
 def codes(run: Any) -> dict[str, Any]:
@@ -69,7 +67,7 @@ def codes(run: Any) -> dict[str, Any]:
 def test_the_example_gives_what_its_node_computes(run: Recording) -> None:
     """Every fix is answered; a second process gives the same bits. North is not east far west."""
     judge = load_judge(JudgeRequest(str(EXAMPLE / 'speed_filter.yaml')))
-    found = judge.judge(run)
+    estimate = judge.judge(run)
     with free_domain() as domain:
         rclpy.init(args=[], domain_id=domain)
         node = runpy.run_path(str(EXAMPLE / 'speed_filter_node.py'))['SpeedFilter']()
@@ -87,13 +85,15 @@ def test_the_example_gives_what_its_node_computes(run: Recording) -> None:
         published.pop()
         node.destroy_node()
         rclpy.shutdown()
-    wanted = [one.twist.twist.linear for one in published]
+    velocities = [velocity.twist.twist.linear for velocity in published]
     assert north.x == 0.0
     assert north.y > 0.1
-    assert found.stamp_ns.tolist() == run.require('gps').stamp_ns.tolist()
-    assert found.linear_velocity[:, :2].tolist() == [[one.x, one.y] for one in wanted]
-    assert codes(found)['external.repeatability'] == {'repeats': 2, 'rms': 0.0, 'most': 0.0}
-    assert 'external.unanswered' not in codes(found)
+    assert estimate.stamp_ns.tolist() == run.require('gps').stamp_ns.tolist()
+    assert estimate.linear_velocity[:, :2].tolist() == [
+        [velocity.x, velocity.y] for velocity in velocities
+    ]
+    assert codes(estimate)['external.repeatability'] == {'repeats': 2, 'rms': 0.0, 'most': 0.0}
+    assert 'external.incomplete' not in codes(estimate)
     assert [path.name for path in judge.files] == ['speed_filter.yaml', 'speed_filter_node.py']
 
 
@@ -107,13 +107,13 @@ def test_robot_localization_declared_is_robot_localization(
     declared = yaml.safe_load(shipped.read_text(encoding='utf-8'))
     declared['parameters_file'] = str(shipped.parent / declared['parameters_file'])
     declared['parameters'] |= {'assume_identity_frames': True}
-    monkeypatch.setattr(StackSide, '_run', in_this_process)
-    found = judge_of(tmp_path, declared).judge(run, start_ns=run.start_ns)
+    monkeypatch.setattr(Side, '_start_process', start_in_this_process)
+    estimate = judge_of(tmp_path, declared).judge(run, start_ns=run.start_ns)
     embedded = JudgeSetup.load('clean', options=Options(front_end='enu'))
     expected = embedded.judge(run, start_ns=run.start_ns)
-    assert found.stamp_ns.tolist() == expected.stamp_ns.tolist()
-    assert len(found) > 80
-    assert found.linear_velocity.tobytes() == expected.linear_velocity.tobytes()
+    assert estimate.stamp_ns.tolist() == expected.stamp_ns.tolist()
+    assert len(estimate) > 80
+    assert estimate.linear_velocity.tobytes() == expected.linear_velocity.tobytes()
 
 
 def installed(package: str) -> None:
@@ -131,31 +131,21 @@ def test_the_real_ekf_node_gives_what_the_embedded_judge_gives(run: Recording) -
     """The shipped declaration, with frames of the sensors and no transforms."""
     installed('robot_localization')
     shipped = config_path('estimators', 'robot_localization.yaml')
-    found = load_judge(JudgeRequest(str(shipped))).judge(run, start_ns=run.start_ns)
+    estimate = load_judge(JudgeRequest(str(shipped))).judge(run, start_ns=run.start_ns)
     embedded = JudgeSetup.load('clean', options=Options(front_end='enu'))
     expected = embedded.judge(run, start_ns=run.start_ns)
-    assert found.stamp_ns.tolist() == expected.stamp_ns.tolist()
-    assert np.abs(found.linear_velocity - expected.linear_velocity).max() < 1e-5
+    assert estimate.stamp_ns.tolist() == expected.stamp_ns.tolist()
+    assert np.abs(estimate.linear_velocity - expected.linear_velocity).max() < 1e-5
 
 
 def test_an_estimator_that_waits_for_its_initial_pose_starts_there(run: Recording) -> None:
     installed('kalman_filter_localization')
     shipped = config_path('estimators', 'kalman_filter_localization.yaml')
-    found = load_judge(JudgeRequest(str(shipped))).judge(run, start_heading=0.5)
-    assert found.stamp_ns[-1] - found.stamp_ns[0] > 1.5e9
-    assert np.linalg.norm(found.position[0]) < 0.5
-    yaw = Rotation.from_quat(found.orientation[0]).as_euler('xyz')[2]
+    estimate = load_judge(JudgeRequest(str(shipped))).judge(run, start_heading=0.5)
+    assert estimate.stamp_ns[-1] - estimate.stamp_ns[0] > 1.5e9
+    assert np.linalg.norm(estimate.position[0]) < 0.5
+    yaw = Rotation.from_quat(estimate.orientation[0]).as_euler('xyz')[2]
     assert yaw == pytest.approx(0.5, abs=0.1)
-
-
-def in_this_process(side: StackSide, command: Sequence[str]) -> None:
-    """In place of `StackSide._run`: the libraries of judge_node are loaded here already."""
-    words = list(command[command.index('--ros-args') :])
-    executor = side._node.executor
-    node = JudgeNode(context=side._node.context, use_global_arguments=False, cli_args=words)
-    executor.add_node(node)
-    side._closing.callback(node.destroy_node)
-    side._closing.callback(executor.remove_node, node)
 
 
 def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
@@ -163,51 +153,51 @@ def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
 ) -> None:
     """The second replay counts from one again, in the same process."""
     judge = judge_of(tmp_path, COUNTER)
-    found = judge.judge(run)
+    estimate = judge.judge(run)
     try:
-        speeds = found.linear_velocity[:, 0]
+        speeds = estimate.linear_velocity[:, 0]
         assert speeds.tolist() == list(range(1, len(run.require('gps')) + 1))
-        told = codes(found)
-        assert told['external.repeatability']['most'] == 0.0
-        assert 0.0 < told['external.rate']['rate'] < 5.1
-        assert 'external.level' in told
-        first = _SESSIONS[judge.where]._side._process
+        notes = codes(estimate)
+        assert notes['external.repeatability']['most'] == 0.0
+        assert 0.0 < notes['external.rate']['rate'] < 5.1
+        assert 'judge.completed' in notes
+        first = _SESSIONS[judge.declaration]._side._process
         assert first is not None
         first.check()
         # What it was told when it started does not hold for a recording with other transforms.
         antenna = (StaticTransform('base_link', 'gps_link', (0.1, 0.0, 0.2)),)
         once = dataclasses.replace(judge, stack=dataclasses.replace(judge.stack, repeats=1))
         once.judge(run)
-        second = _SESSIONS[judge.where]._side._process
+        second = _SESSIONS[judge.declaration]._side._process
         assert second is not first
         again = once.judge(dataclasses.replace(run, transforms=antenna))
         assert again.linear_velocity[0, 0] == 1.0
-        assert _SESSIONS[judge.where]._side._process is not second
+        assert _SESSIONS[judge.declaration]._side._process is not second
     finally:
-        _SESSIONS.pop(judge.where).close()
+        _SESSIONS.pop(judge.declaration).close()
 
 
 def test_a_service_is_asked_again_until_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is lost is repeated, and all that came through is dealt with before it ends."""
-    monkeypatch.setattr(waits, 'AGAIN_S', 0.01)
-    asked: list[Future] = []
+    """Lost requests are repeated, and all received ones are answered before it ends."""
+    monkeypatch.setattr(connections, 'RETRY_S', 0.01)
+    requests: list[Future] = []
 
     class Service:
         def call_async(self, request: int) -> Future:
-            asked.append(Future())
-            return asked[-1]
+            requests.append(Future())
+            return requests[-1]
 
-    work = answered(Service(), 0, 'an answer')
+    work = call_service(Service(), 0, 'an answer')
     wait = next(work)
     until = time.monotonic() + 30.0
-    while len(asked) < 3 and time.monotonic() < until:
-        assert not wait.met()
-    asked[1].set_result('to the second')
+    while len(requests) < 3 and time.monotonic() < until:
+        assert not wait.is_met()
+    requests[1].set_result('to the second')
     time.sleep(0.2)
-    assert not wait.met()
-    assert len(asked) == 3
-    asked[2].set_result('to the third')
-    assert wait.met()
+    assert not wait.is_met()
+    assert len(requests) == 3
+    requests[2].set_result('to the third')
+    assert wait.is_met()
     with pytest.raises(StopIteration) as ended:
         next(work)
     assert ended.value.value == 'to the third'
@@ -217,23 +207,23 @@ def test_a_fix_without_an_answer_and_a_slow_replay_are_noticed(
     tmp_path: Path, run: Recording
 ) -> None:
     # A node that is slow to configure itself is asked to do so once.
-    told = {'skip': 3, 'broken': 'slow'}
-    lossy = {**COUNTER, 'parameters': told, 'reset': '', 'repeats': 1}
-    found = judge_of(tmp_path, lossy).judge(run)
+    notes = {'skip': 3, 'broken': 'slow'}
+    lossy = {**COUNTER, 'parameters': notes, 'reset': '', 'repeats': 1}
+    estimate = judge_of(tmp_path, lossy).judge(run)
     fixes = len(run.require('gps'))
-    assert codes(found)['external.unanswered'] == {'missing': 1, 'count': fixes}
+    assert codes(estimate)['external.incomplete'] == {'missing': 1, 'count': fixes}
     with pytest.raises(JudgeError, match=r'longer than time_limit, 0\.1 s'):
         judge_of(tmp_path, {**lossy, 'time_limit': 0.1}).judge(run)
 
 
 def test_parameters_reach_nodes_in_namespaces_too(tmp_path: Path) -> None:
-    """What the file sets for nodes below a namespace stays, with the values that replace some."""
+    """Parameters of nodes in namespaces stay, except those that are overridden."""
     file = {'robot': {'filter': {'ros__parameters': {'rate': 5.0, 'gain': 2.0}}}, '/**': None}
     (tmp_path / 'params.yaml').write_text(yaml.safe_dump(file))
     declared = {**COUNTER, 'parameters_file': 'params.yaml', 'parameters': {'gain': 3.0}}
     judge, written = judge_of(tmp_path, declared), tmp_path / 'written'
     written.mkdir()
-    stack_command(judge.stack, judge.where, written)
+    stack_command(judge.stack, judge.declaration, written)
     assert yaml.safe_load((written / 'params.yaml').read_text()) == {
         'robot': {'filter': {'ros__parameters': {'rate': 5.0, 'gain': 3.0, 'use_sim_time': True}}},
         '/**': {'ros__parameters': {'gain': 3.0, 'use_sim_time': True}},
@@ -243,13 +233,13 @@ def test_parameters_reach_nodes_in_namespaces_too(tmp_path: Path) -> None:
 
 
 def test_what_does_not_start_is_said_in_one_line(tmp_path: Path, run: Recording) -> None:
-    for declared, said in (
+    for declared, problem in (
         ({'command': 'python3 -c "print(1); raise SystemExit(3)"'}, 'ended with status 3: 1'),
         ({'command': 'no_such_program'}, 'cannot start no_such_program'),
         ({'parameters': {'broken': 'configure'}}, '/counter does not leave .* unconfigured'),
         ({'parameters': {'broken': 'activate'}}, '/counter does not leave .* inactive'),
     ):
-        with pytest.raises(JudgeError, match=f'stack:? {said}'):
+        with pytest.raises(JudgeError, match=f'stack:? {problem}'):
             judge_of(tmp_path, {**COUNTER, **declared}).judge(run)
     with pytest.raises(JudgeError, match=r'inputs\.gsp: is not in the recording .*gps'):
         judge_of(tmp_path, {**COUNTER, 'inputs': {'gsp': 'fix'}, 'output': {}}).judge(run)

@@ -74,9 +74,9 @@ def test_the_motion_begins_when_all_that_are_awaited_are_there(graph: Graph) -> 
     graph.wait(lambda: len(odometry) == 101, 'the whole motion')
     assert stamps(odometry) == [START_NS + k * 10_000_000 for k in range(101)]
     graph.wait(lambda: stamp_ns(times[-1].clock) == START_NS + 1_000_000_000, 'the last time')
-    told, _ = process.communicate(timeout=TIMEOUT)
+    noise_free, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
-    assert json.loads(told) == {'published': 101}
+    assert json.loads(noise_free) == {'published': 101}
     graph.node.destroy_publisher(publisher)
 
 
@@ -163,10 +163,10 @@ def test_a_car_on_springs_tells_what_its_noise_free_imu_measures(graph: Graph) -
         f'ground_truth/imu:{graph.node.get_name()}',
     )
     graph.let_go('imu/data')
-    told, measured = graph.received['ground_truth/imu'], graph.received['imu/data']
-    graph.wait(lambda: len(told) == len(felt), 'the last step')
+    noise_free, measured = graph.received['ground_truth/imu'], graph.received['imu/data']
+    graph.wait(lambda: len(noise_free) == len(felt), 'the last step')
     graph.wait(lambda: len(measured) >= 140, 'what is final')
-    assert imu_bits(told) == imu_bits(list(messages_of(felt)))
+    assert imu_bits(noise_free) == imu_bits(list(messages_of(felt)))
     moved = OdometryMotion(truth_of(rough), origin_ns=START_NS)
     ideal = InertialMotion(moved, felt, origin_ns=START_NS, gravity=STANDARD_GRAVITY)
     batch = imu.simulate(

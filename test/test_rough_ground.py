@@ -87,8 +87,10 @@ def of_drive(rough: PhysicalMotion, frequency: FloatArray) -> FloatArray:
     """Return `body_spectrum` averaged over the speeds: they set where the wheel base filters."""
     speeds = np.linalg.norm(rough.truth.linear_velocity[2000:, :2], axis=1)
     assert speeds.std() < 0.03 * SPEED
-    each = np.quantile(speeds, np.linspace(0.02, 0.98, 25))
-    return np.mean([body_spectrum(frequency, one) for one in each], axis=0)
+    speed_quantiles = np.quantile(speeds, np.linspace(0.02, 0.98, 25))
+    return np.mean(
+        [body_spectrum(frequency, probability) for probability in speed_quantiles], axis=0
+    )
 
 
 def ratios(
@@ -111,11 +113,11 @@ def ratios(
 def is_likely(ratio: FloatArray, free: FloatArray, alarms: float) -> bool:
     """Say whether all ratios are what chance allows, which it does not for a share of `alarms`."""
     share = alarms / 2.0 / np.size(ratio)
-    low, high = (chi2.ppf(one, free) / free for one in (share, 1.0 - share))
+    low, high = (chi2.ppf(probability, free) / free for probability in (share, 1.0 - share))
     return bool(np.all((low < ratio) & (ratio < high)))
 
 
-def test_the_body_shakes_as_the_spectrum_of_the_road_says(
+def test_body_spectrum_follows_the_road_spectrum(
     rough: PhysicalMotion, record_property: Callable[[str, object], None]
 ) -> None:
     """By the hertz and over 1 to 8 Hz, the latter to 25 %: a false alarm once in 10^4."""
@@ -128,7 +130,7 @@ def test_the_body_shakes_as_the_spectrum_of_the_road_says(
     assert chi2.ppf(1.0 - 0.25e-4, free.sum()) / free.sum() < 1.25
 
 
-def test_over_its_own_ground_it_is_the_linear_car(
+def test_the_car_on_its_ground_equals_the_linear_quarter_car(
     record_property: Callable[[str, object], None],
 ) -> None:
     """From 1 to 10 Hz to 6 % of the acceleration, which are angles and half a step of lag; with
@@ -151,13 +153,13 @@ def test_over_its_own_ground_it_is_the_linear_car(
     heights = np.fft.rfft(window * tracks)[:, inside]
     linear = (responses(frequency[inside]).T * heights).sum(axis=0)
     felt = driven.noise_free_imu.linear_acceleration[begin:, 2] - STANDARD_GRAVITY
-    found = np.fft.rfft(window * felt)[inside]
-    off = float(np.linalg.norm(found - linear) / np.linalg.norm(linear))
+    spectrum = np.fft.rfft(window * felt)[inside]
+    off = float(np.linalg.norm(spectrum - linear) / np.linalg.norm(linear))
     record_property('difference', off)
     assert off < 0.06
 
 
-def test_an_imu_feels_it_and_by_slow_odometry_does_not(rough: PhysicalMotion) -> None:
+def test_vibration_reaches_the_imu_but_not_slow_odometry(rough: PhysicalMotion) -> None:
     """Odometry at 8 Hz knows nothing above 4 Hz; of 6 to 8 Hz it leaves less than a twentieth.
 
     (Cubics through it mirror the resonance at 3 Hz to 5 Hz.) A false alarm once in 10^4.
@@ -173,7 +175,7 @@ def test_an_imu_feels_it_and_by_slow_odometry_does_not(rough: PhysicalMotion) ->
 
 
 @pytest.mark.parametrize('damping', [0.0, 8.0])
-def test_a_tyre_pushes_as_declared(damping: float) -> None:
+def test_tyre_force_follows_stiffness_and_damping(damping: float) -> None:
     """The car falls 1 cm: stiffness times compression, and damping times its rate, or nothing."""
     mujoco = pytest.importorskip('mujoco')
     car = SprungCar(tyre_damping=damping)
@@ -188,7 +190,7 @@ def test_a_tyre_pushes_as_declared(damping: float) -> None:
         for number, contact in enumerate(data.contact):
             mujoco.mj_contactForce(model, data, number, pushed)
             rate = data.efc_vel[contact.efc_address]
-            told = -car.tyre_stiffness * contact.dist - damping * rate
-            assert pushed[0] == pytest.approx(max(told, 0.0), abs=0.1)
+            expected_force = -car.tyre_stiffness * contact.dist - damping * rate
+            assert pushed[0] == pytest.approx(max(expected_force, 0.0), abs=0.1)
             largest = max(largest, pushed[0])
     assert largest > 20.0

@@ -38,34 +38,42 @@ T = 2.0
 
 @pytest.mark.parametrize('mounted', [False, True])
 @pytest.mark.parametrize('number', range(8))
-def test_gtsam_has_the_same_ideal_measurements_and_prediction(number: int, mounted: bool) -> None:
+def test_ideal_measurements_and_prediction_equal_those_of_gtsam(
+    number: int, mounted: bool
+) -> None:
     """Measurements to 1e-12, deltas and prediction to 1e-9 (seen: 1e-13)."""
     gtsam = load_gtsam()
     scenario = random_scenario(number)
-    given = params(body_p_sensor=mounting() if mounted else np.eye(4))
-    mine = ScenarioRunner(scenario, given, 0.01, TRUE_BIAS)
+    settings = params(body_p_sensor=mounting() if mounted else np.eye(4))
+    runner_result = ScenarioRunner(scenario, settings, 0.01, TRUE_BIAS)
     # Named, for GTSAM's runner only points at it.
     their_scenario = gtsam_scenario(gtsam, scenario)
-    theirs = gtsam.ScenarioRunner(
-        their_scenario, gtsam_params(gtsam, given), 0.01, gtsam_bias(gtsam, TRUE_BIAS)
+    gtsam_runner = gtsam.ScenarioRunner(
+        their_scenario, gtsam_params(gtsam, settings), 0.01, gtsam_bias(gtsam, TRUE_BIAS)
     )
-    assert mine.imu_sample_time() == theirs.imuSampleTime()
-    np.testing.assert_array_equal(mine.gravity_n(), theirs.gravity_n())
+    assert runner_result.imu_sample_time() == gtsam_runner.imuSampleTime()
+    np.testing.assert_array_equal(runner_result.gravity_n(), gtsam_runner.gravity_n())
     for t in (0.0, 0.01, 1.234, 4.9):
         np.testing.assert_allclose(
-            mine.actual_specific_force(t), theirs.actualSpecificForce(t), rtol=0.0, atol=1e-12
+            runner_result.actual_specific_force(t),
+            gtsam_runner.actualSpecificForce(t),
+            rtol=0.0,
+            atol=1e-12,
         )
         np.testing.assert_allclose(
-            mine.actual_angular_velocity(t), theirs.actualAngularVelocity(t), rtol=0.0, atol=1e-12
+            runner_result.actual_angular_velocity(t),
+            gtsam_runner.actualAngularVelocity(t),
+            rtol=0.0,
+            atol=1e-12,
         )
-    ours = mine.integrate(T, ESTIMATED_BIAS)
-    pim = theirs.integrate(T, gtsam_bias(gtsam, ESTIMATED_BIAS))
+    ours = runner_result.integrate(T, ESTIMATED_BIAS)
+    pim = gtsam_runner.integrate(T, gtsam_bias(gtsam, ESTIMATED_BIAS))
     assert ours.delta_tij() == pytest.approx(pim.deltaTij(), abs=1e-12)
     np.testing.assert_allclose(ours.delta_rij(), pim.deltaRij().matrix(), rtol=0.0, atol=1e-9)
     np.testing.assert_allclose(ours.delta_pij(), pim.deltaPij(), rtol=0.0, atol=1e-9)
     np.testing.assert_allclose(ours.delta_vij(), pim.deltaVij(), rtol=0.0, atol=1e-9)
-    predicted = theirs.predict(pim, gtsam_bias(gtsam, TRUE_BIAS))
-    assert_states_alike(mine.predict(ours, TRUE_BIAS), predicted, 1e-9)
+    predicted = gtsam_runner.predict(pim, gtsam_bias(gtsam, TRUE_BIAS))
+    assert_states_alike(runner_result.predict(ours, TRUE_BIAS), predicted, 1e-9)
 
 
 def test_without_rotation_the_prediction_is_the_truth_to_rounding() -> None:
@@ -109,17 +117,17 @@ def test_any_motion_is_a_scenario() -> None:
         )
 
 
-def test_all_whole_samples_count_and_no_other() -> None:
+def test_only_whole_samples_are_integrated() -> None:
     """GTSAM truncates T/dt, which makes 2 steps of 0.3 s / 0.1 s."""
     gtsam = load_gtsam()
     scenario = gtsam_scenario(gtsam, PAGE)
-    theirs = gtsam.ScenarioRunner(
+    gtsam_runner = gtsam.ScenarioRunner(
         scenario, gtsam_params(gtsam, params()), 0.1, gtsam_bias(gtsam, ConstantBias())
     )
-    assert theirs.integrate(0.3).deltaTij() == pytest.approx(0.2)
+    assert gtsam_runner.integrate(0.3).deltaTij() == pytest.approx(0.2)
     runner = ScenarioRunner(PAGE, params(), 0.1)
-    for given, lasted in ((0.3, 0.3), (0.29, 0.2), (0.7, 0.7), (1.0, 1.0)):
-        assert runner.integrate(given).delta_tij() == pytest.approx(lasted)
+    for settings, lasted in ((0.3, 0.3), (0.29, 0.2), (0.7, 0.7), (1.0, 1.0)):
+        assert runner.integrate(settings).delta_tij() == pytest.approx(lasted)
 
 
 def test_measured_is_actual_plus_bias_plus_noise_of_the_density() -> None:
@@ -151,8 +159,8 @@ def test_noise_covariance_is_discrete_and_accelerometer_first() -> None:
 @pytest.mark.parametrize('number', range(4))
 def test_monte_carlo_has_the_predicted_covariance(number: int, form: str) -> None:
     """A likelihood-ratio test of the whole matrix; 8 at 1e-4 each: 8e-4 false alarms."""
-    given = params(integration_covariance=0.0, form=form, body_p_sensor=mounting())
-    runner = ScenarioRunner(random_scenario(number), given, 0.01, TRUE_BIAS, seed=number)
+    settings = params(integration_covariance=0.0, form=form, body_p_sensor=mounting())
+    runner = ScenarioRunner(random_scenario(number), settings, 0.01, TRUE_BIAS, seed=number)
     predicted = runner.integrate(T, ESTIMATED_BIAS).prediction_covariance()
     estimated = runner.estimate_covariance(T, 2000, ESTIMATED_BIAS)
     assert covariance_agreement(estimated, predicted, 2000).probability > 1e-4
@@ -164,38 +172,40 @@ def test_gtsams_monte_carlo_agrees_with_ours() -> None:
     """Its own covariance of 1000 runs of the page, by the same test: 1e-4 false alarms."""
     gtsam = load_gtsam()
     scenario = gtsam_scenario(gtsam, PAGE)
-    theirs = gtsam.ScenarioRunner(
+    gtsam_runner = gtsam.ScenarioRunner(
         scenario, gtsam_params(gtsam, params()), 0.01, gtsam_bias(gtsam, TRUE_BIAS)
     )
-    estimated = theirs.estimateCovariance(T, 1000, gtsam_bias(gtsam, TRUE_BIAS))
-    mine = ScenarioRunner(PAGE, params(), 0.01, TRUE_BIAS).integrate(T)
-    found = covariance_agreement(estimated, mine.prediction_covariance(), 1000)
-    assert found.probability > 1e-4
+    estimated = gtsam_runner.estimateCovariance(T, 1000, gtsam_bias(gtsam, TRUE_BIAS))
+    ours = ScenarioRunner(PAGE, params(), 0.01, TRUE_BIAS).integrate(T)
+    ratio = covariance_agreement(estimated, ours.prediction_covariance(), 1000)
+    assert ratio.probability > 1e-4
 
 
 @pytest.mark.parametrize('number', range(3))
 def test_walking_biases_have_the_predicted_covariance(number: int) -> None:
     """All 15 rows, the first bias uncertain too; 3 at 1e-4 each: 3e-4 false alarms."""
-    given = combined_params(
+    settings = combined_params(
         integration_covariance=0.0,
         bias_acc_omega_init=np.diag([1e-3, 2e-3, 1e-3, 1e-5, 1e-5, 3e-5]),
         body_p_sensor=mounting(),
     )
-    runner = CombinedScenarioRunner(random_scenario(number), given, 0.01, TRUE_BIAS, seed=number)
+    runner = CombinedScenarioRunner(
+        random_scenario(number), settings, 0.01, TRUE_BIAS, seed=number
+    )
     predicted = runner.integrate(T, ESTIMATED_BIAS).prediction_covariance()
     estimated = runner.estimate_covariance(T, 2000, ESTIMATED_BIAS)
     assert estimated.shape == (15, 15)
     assert covariance_agreement(estimated, predicted, 2000).probability > 1e-4
     # As GTSAM leaves it, with the biases' rows and columns 0, it would not be.
-    constant = ScenarioRunner(random_scenario(number), given, 0.01, TRUE_BIAS, seed=number)
+    constant = ScenarioRunner(random_scenario(number), settings, 0.01, TRUE_BIAS, seed=number)
     nine = constant.estimate_covariance(T, 500, ESTIMATED_BIAS)
     assert covariance_agreement(nine, predicted[:9, :9], 500).probability < 1e-9
 
 
 def test_the_bias_walks_by_its_density() -> None:
     """At rest, no other noise: the last bias of 500 runs; 6 at 4.5 sigma, 4e-5 false alarms."""
-    given = combined_params(accelerometer_covariance=0.0, gyroscope_covariance=0.0)
-    runner = CombinedScenarioRunner(Standstill(), given, 0.1, TRUE_BIAS)
+    settings = combined_params(accelerometer_covariance=0.0, gyroscope_covariance=0.0)
+    runner = CombinedScenarioRunner(Standstill(), settings, 0.1, TRUE_BIAS)
     last = []
     for _ in range(500):
         runner.integrate(T, corrupted=True)
@@ -212,26 +222,28 @@ def test_draws_depend_on_labels_and_turn_only() -> None:
     second.measured_angular_velocity(0.0)
     second.estimate_covariance(0.1, 5)
     for _ in range(2):
-        mine, other = first.integrate(T, corrupted=True), second.integrate(T, corrupted=True)
-        np.testing.assert_array_equal(mine.delta_pij(), other.delta_pij())
-    assert np.any(runner().integrate(T, corrupted=True).delta_pij() != mine.delta_pij())
+        ours, other = first.integrate(T, corrupted=True), second.integrate(T, corrupted=True)
+        np.testing.assert_array_equal(ours.delta_pij(), other.delta_pij())
+    assert np.any(runner().integrate(T, corrupted=True).delta_pij() != ours.delta_pij())
     assert np.any(runner(1).prediction_errors(T, 3) != runner().prediction_errors(T, 3))
-    few, many = runner().prediction_errors(T, 3), runner().prediction_errors(T, 2600)
-    np.testing.assert_array_equal(runner().estimate_covariance(T, 3), np.cov(few, rowvar=False))
+    mean_of_3, many = runner().prediction_errors(T, 3), runner().prediction_errors(T, 2600)
+    np.testing.assert_array_equal(
+        runner().estimate_covariance(T, 3), np.cov(mean_of_3, rowvar=False)
+    )
     # 2600 runs of 200 samples are more than are drawn at once.
-    np.testing.assert_array_equal(few, many[:3])
+    np.testing.assert_array_equal(mean_of_3, many[:3])
 
 
 def test_a_prediction_error_is_that_of_the_integration() -> None:
     """The fast path for many runs leads where the measurements with Jacobians do."""
     for form in ('tangent', 'manifold'):
-        given = params(form=form, accelerometer_covariance=0.0, gyroscope_covariance=0.0)
-        runner = ScenarioRunner(random_scenario(1), given, 0.01, TRUE_BIAS)
+        settings = params(form=form, accelerometer_covariance=0.0, gyroscope_covariance=0.0)
+        runner = ScenarioRunner(random_scenario(1), settings, 0.01, TRUE_BIAS)
         np.testing.assert_allclose(runner.prediction_errors(T, 2), 0.0, atol=1e-15)
         pim = runner.integrate(T, ESTIMATED_BIAS, corrupted=True)
         aim = runner.predict(pim)
         still = ScenarioRunner(
-            random_scenario(1), given, 0.01, ConstantBias(*(TRUE_BIAS.vector.reshape(2, 3) -
+            random_scenario(1), settings, 0.01, ConstantBias(*(TRUE_BIAS.vector.reshape(2, 3) -
             ESTIMATED_BIAS.vector.reshape(2, 3))),
         )  # fmt: skip
         other = still.predict(still.integrate(T, corrupted=True))
@@ -274,7 +286,7 @@ def test_runs_that_turn_too_far_for_the_tangent_form_are_refused() -> None:
         runner.prediction_errors(T, 100)
 
 
-def test_the_agreement_of_covariances_rejects_as_often_as_it_says() -> None:
+def test_covariance_agreement_has_its_stated_false_alarm_rate() -> None:
     """2000 times 50 samples of 4 rows, one a sum of two others: 5 % +- 1.7 (3.5 sigma: 5e-4)."""
     rng = np.random.default_rng(1)
     root = np.array([[1.0, 0, 0], [0.5, 2.0, 0], [0.1, 0.2, 30.0], [1.5, 2.0, 0]])
@@ -282,9 +294,9 @@ def test_the_agreement_of_covariances_rejects_as_often_as_it_says() -> None:
     rejected = 0
     for _ in range(2000):
         samples = rng.standard_normal((50, 3)) @ root.T
-        found = covariance_agreement(np.cov(samples, rowvar=False), model, 50)
-        assert found.freedom == 6
-        rejected += found.probability < 0.05
+        ratio = covariance_agreement(np.cov(samples, rowvar=False), model, 50)
+        assert ratio.freedom == 6
+        rejected += ratio.probability < 0.05
     assert 0.033 < rejected / 2000 < 0.067
     # Variance where the model has none at all.
     assert covariance_agreement(np.eye(4), model, 50).probability == 0.0

@@ -87,13 +87,13 @@ def test_fixes_are_handed_out_as_places_of_base_link(
     recording, heading = drive(MOTIONS[1], 20, noise=0.01)
     truth = recording.truth
     assert truth is not None
-    asked = judge('mine', (), SETTINGS)
-    run = asked.judge(recording, start_heading=heading)
+    estimator = judge('mine', (), SETTINGS)
+    run = estimator.judge(recording, start_heading=heading)
     at = np.searchsorted(truth.stamp_ns, run.gps_stamp_ns)
     # The filter has to find its tilt first.
     apart = run.gps_position - truth.position[at]
     assert np.abs(apart[-10:]).max() < 0.05
-    checked = {each.name: each for each in check_consistency(asked, recording, run).squares}
+    checked = {item.name: item for item in check_consistency(estimator, recording, run).squares}
     assert np.mean(checked['NEES position'].squares) < 6.0
 
 
@@ -108,8 +108,8 @@ def test_errors_are_what_the_covariances_say(
         recording, heading = drive(MOTIONS[number % 3], 100 + number)
         run = smooth(recording, SETTINGS, start_heading=heading)
         assert recording.truth is not None
-        for found in nees(run, recording.truth):
-            name, values = found.name, found.squares
+        for ratios in nees(run, recording.truth):
+            name, values = ratios.name, ratios.squares
             # Moments at fixes and between them, and those of the ends.
             moment = (0, 50, 117, 122, 203, len(values) - 1)[number // 6]
             squares[name] = squares.get(name, 0.0) + float(values[moment])
@@ -125,16 +125,16 @@ def test_between_nodes_it_is_as_if_there_were_nodes() -> None:
     dense, _ = drive(WAVY, 5, fix_rate=20.0)
     assert sparse.gps is not None
     assert dense.gps is not None
-    given = np.isin(dense.gps.stamp_ns, sparse.gps.stamp_ns)
-    vague = np.where(given[:, None, None], dense.gps.position_covariance, 1e8 * np.eye(3))
+    has_fix = np.isin(dense.gps.stamp_ns, sparse.gps.stamp_ns)
+    vague = np.where(has_fix[:, None, None], dense.gps.position_covariance, 1e8 * np.eye(3))
     dense = with_fixes(dense, {'position_covariance': vague})
-    sparse = sparse.with_messages('gps', dense.gps.take(given) if dense.gps else None)
-    coarse, fine = (smooth(each, SETTINGS, start_heading=heading) for each in (sparse, dense))
+    sparse = sparse.with_messages('gps', dense.gps.take(has_fix) if dense.gps else None)
+    coarse, fine = (smooth(run, SETTINGS, start_heading=heading) for run in (sparse, dense))
     assert np.abs(coarse.position - fine.position).max() < 2e-3
     assert np.abs(coarse.linear_velocity - fine.linear_velocity).max() < 2e-3
     for name in ('pose_covariance', 'twist_covariance'):
-        one, other = (np.einsum('nii->ni', getattr(each, name)) for each in (coarse, fine))
-        np.testing.assert_allclose(one, other, rtol=0.02)
+        variances = (np.einsum('nii->ni', getattr(run, name)) for run in (coarse, fine))
+        np.testing.assert_allclose(*variances, rtol=0.02)
 
 
 def test_outliers_are_held_off_by_a_robust_loss() -> None:
@@ -151,9 +151,9 @@ def test_outliers_are_held_off_by_a_robust_loss() -> None:
         settings = dataclasses.replace(SETTINGS, smoother=Smoother(loss=loss))
         run = smooth(recording, settings, start_heading=heading)
         worst[loss] = float(np.abs(position_errors(run, recording)).max())
-        said = [note for note in run.notes if note.code == 'smoother.outliers']
-        assert len(said) == (loss != 'none')
-        assert all(note.numbers['count'] >= len(wrong) for note in said)
+        notes = [note for note in run.notes if note.code == 'smoother.outliers']
+        assert len(notes) == (loss != 'none')
+        assert all(note.numbers['count'] >= len(wrong) for note in notes)
     assert worst['none'] > 2.0
     assert max(worst['huber'], worst['cauchy']) < 0.8
 
@@ -187,12 +187,12 @@ def test_it_is_better_than_the_filter_that_has_not_seen_the_future() -> None:
 
 def test_repeated_runs_are_equal_to_the_bit() -> None:
     recording, heading = drive(WAVY, 6)
-    one, other = (smooth(recording, SETTINGS, start_heading=heading) for _ in range(2))
+    first, other = (smooth(recording, SETTINGS, start_heading=heading) for _ in range(2))
     for field in dataclasses.fields(JudgedRun):
-        value = getattr(one, field.name)
+        value = getattr(first, field.name)
         if isinstance(value, np.ndarray):
             assert value.tobytes() == getattr(other, field.name).tobytes(), field.name
-    assert one.notes == other.notes
+    assert first.notes == other.notes
 
 
 def assert_within_five_deviations(run: JudgedRun, recording: Recording) -> None:

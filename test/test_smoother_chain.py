@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim2real_eval.judge.smoother.chain import joint_covariances
+from sim2real_eval.judge.smoother.factor_graph import joint_covariances
 
 
 @pytest.mark.parametrize('count', [2, 3, 7])
@@ -23,9 +23,9 @@ def test_joint_covariances_are_blocks_of_the_inverse(count: int) -> None:
         rows.append(np.pad(block, ((0, 0), (d * i, d * (count - 2 - i)))))
     whole = np.vstack(rows)
     covariance = np.linalg.inv(whole.T @ whole)
-    for i, found in enumerate(joint_covariances(single, double)):
+    for i, joint in enumerate(joint_covariances(single, double)):
         span = slice(d * i, d * (i + 2))
-        np.testing.assert_allclose(found, covariance[span, span], rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(joint, covariance[span, span], rtol=1e-8, atol=1e-10)
 
 
 def test_what_normal_equations_would_lose() -> None:

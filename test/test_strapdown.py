@@ -47,15 +47,15 @@ def test_an_interval_of_constant_rate_and_force_is_integrated_exactly(
     generator[3, 4] = 1.0
     grown = expm(generator * dt)
     R, down = Rotation.from_quat(x[6:10]).as_matrix(), np.array([0.0, 0.0, -G])
-    found = moved(x, rate, force, dt)
+    integrated = moved(x, rate, force, dt)
     velocity = x[3:6] + down * dt + R @ grown[:3, 3]
     position = x[:3] + x[3:6] * dt + 0.5 * down * dt**2 + R @ grown[:3, 4]
-    np.testing.assert_allclose(found[3:6], velocity, rtol=1e-13, atol=1e-13)
-    np.testing.assert_allclose(found[:3], position, rtol=1e-13, atol=1e-13)
-    errors = np.abs(np.concatenate([found[3:6] - velocity, found[:3] - position]))
+    np.testing.assert_allclose(integrated[3:6], velocity, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(integrated[:3], position, rtol=1e-13, atol=1e-13)
+    errors = np.abs(np.concatenate([integrated[3:6] - velocity, integrated[:3] - position]))
     record_property('motion', errors.max())
     attitude = Rotation.from_matrix(R @ grown[:3, :3])
-    assert (attitude.inv() * Rotation.from_quat(found[6:10])).magnitude() < 1e-13
+    assert (attitude.inv() * Rotation.from_quat(integrated[6:10])).magnitude() < 1e-13
 
 
 def test_integration_agrees_with_the_preintegration_of_gtsam(
@@ -84,9 +84,9 @@ def test_integration_agrees_with_the_preintegration_of_gtsam(
 
     coarse, middle, fine = (predicted(steps) for steps in (1000, 2000, 4000))
     limit = (4.0 * (2.0 * fine - middle) - (2.0 * middle - coarse)) / 3.0
-    found = moved(x, rate, force, dt)
-    matrix = Rotation.from_quat(found[6:10]).as_matrix().reshape(-1)
-    values = np.concatenate([found[:6], matrix])
+    end = moved(x, rate, force, dt)
+    matrix = Rotation.from_quat(end[6:10]).as_matrix().reshape(-1)
+    values = np.concatenate([end[:6], matrix])
     record_property('motion', np.abs(values - limit).max())
     np.testing.assert_allclose(values, limit, rtol=0, atol=1e-9)
 

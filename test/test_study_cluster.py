@@ -28,8 +28,8 @@ def cluster() -> Iterator[Any]:
         processes=False,
         protocol='tcp://',
         dashboard_address=None,
-    ) as found:
-        yield found
+    ) as scheduler:
+        yield scheduler
 
 
 def test_a_cluster_gives_the_same_bytes(

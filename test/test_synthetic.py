@@ -67,20 +67,20 @@ def test_parameters_reach_an_analytic_motion() -> None:
 
 
 def test_recording_has_the_default_topics_and_repeats_to_the_bit() -> None:
-    made = [
+    truths = [
         synthetic_recording(motion('line'), TWIN, seed=seed, run='line_1', scenario='line')
         for seed in (3, 3, 4)
     ]
-    first = made[0]
+    first = truths[0]
     assert first.roles == {
         'truth': '/ground_truth/odometry', 'imu': '/imu/data', 'gps': '/gps/fix'
     }  # fmt: skip
     assert (first.name, first.scenario, first.path, first.notes) == ('line_1', 'line', '', ())
     for topic, array in first.messages.items():
-        assert arrays_equal(array, made[1].messages[topic])
-    assert not arrays_equal(first.messages['/imu/data'], made[2].messages['/imu/data'])
+        assert arrays_equal(array, truths[1].messages[topic])
+    assert not arrays_equal(first.messages['/imu/data'], truths[2].messages['/imu/data'])
     assert arrays_equal(first.messages['/ground_truth/odometry'],
-                        made[2].messages['/ground_truth/odometry'])  # fmt: skip
+                        truths[2].messages['/ground_truth/odometry'])  # fmt: skip
 
 
 def test_wrong_names_and_parameters_are_refused() -> None:

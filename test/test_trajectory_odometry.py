@@ -86,7 +86,7 @@ def test_error_falls_with_its_order(source, name, order):
 
 
 def test_between_positions_acceleration_is_no_worse_than_at_them():
-    """Where the body swings at 3 Hz, sampled at 100 Hz, and white noise of 0.1 mm is on it.
+    """The body swings at 3 Hz, sampled at 100 Hz with 0.1 mm of white noise.
 
     Second differences of even samples have noise of sqrt(6) s / h^2; a straight line between two
     of them has at most that.

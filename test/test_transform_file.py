@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where sensors sit, from a file: URDF and YAML, and beside what the recording says."""
+"""Transforms from URDF and YAML files, merged with those of a recording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.frames import FrameTree, TransformFile
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.errors import Sim2RealError
@@ -67,8 +67,8 @@ def test_joints_are_turned_and_chained_as_scipy_does(
         return f'<joint name="{child}" type="fixed"><origin {place}/>{ends}</joint>'
 
     joints = joint('mast', 'imu', *second) + joint('base', 'mast', *first)
-    found = TransformFile.from_file(file(scratch, f'<robot>{joints}</robot>')).transforms
-    rotation, position = FrameTree(found).lookup('base', 'imu', '')
+    transforms = TransformFile.from_file(file(scratch, f'<robot>{joints}</robot>')).transforms
+    rotation, position = FrameTree(transforms).lookup('base', 'imu', '')
     expected = np.array(point)
     for xyz, rpy in (second, first):
         roll, pitch, yaw = (
@@ -80,26 +80,30 @@ def test_joints_are_turned_and_chained_as_scipy_does(
 
 def test_a_description_gives_fixed_joints_and_moving_ones_at_zero(tmp_path: Path) -> None:
     given_file = TransformFile.from_file(file(tmp_path, ROBOT, 'robot'))
-    assert [one.child for one in given_file.transforms] == ['mast', 'imu_link', 'wheel_link']
-    assert given_file.transforms[2] == StaticTransform('base_link', 'wheel_link', (0.0, 1.0, 0.0))
-    assert [(one.code, one.words) for one in given_file.notes] == [
-        ('recording.moving_joints', {'joints': 'wheel'})
+    assert [transform.child for transform in given_file.transforms] == [
+        'mast',
+        'imu_link',
+        'wheel_link',
     ]
+    assert given_file.transforms[2] == StaticTransform('base_link', 'wheel_link', (0.0, 1.0, 0.0))
+    assert [
+        (note.code, note.subject, 'wheel' in note.words['problem']) for note in given_file.notes
+    ] == [('recording.transform', 'robot', True)]
 
 
 @pytest.mark.parametrize(
     ('text', 'complaint'),
     [
-        ('<robot', 'is no XML'),
+        ('<robot', 'not XML'),
         ('<sdf/>', "'sdf' is not allowed at the top; must be robot"),
         ('<robot/>', 'has no transform'),
-        ('<?xml version="1.0" encoding="of-old"?><robot/>', 'is no XML: unknown encoding'),
+        ('<?xml version="1.0" encoding="of-old"?><robot/>', 'not XML: unknown encoding'),
         (ROBOT.replace('link="mast"', 'link="base_link"', 1), 'base_link is its own parent'),
         (
             '<robot xmlns:x="http://www.ros.org/wiki/xacro"><x:include filename="a"/></robot>',
-            'is for xacro; run `xacro robot.urdf > robot.urdf`',
+            'is an unexpanded xacro file; run `xacro robot.urdf > robot.urdf`',
         ),
-        ('<robot><link name="${prefix}_link"/></robot>', 'is for xacro'),
+        ('<robot><link name="${prefix}_link"/></robot>', 'is an unexpanded xacro file'),
         ('<robot><joint name="j" type="welded"/></robot>', "j: type 'welded' is not allowed"),
         ('<robot><joint type="fixed"/></robot>', 'joint[0]: parent is missing; must name a link'),
         (ROBOT.replace('0.5 0 1', '0.5 0'), "j0: xyz '0.5 0' is not allowed; must be 3 finite"),
@@ -134,7 +138,7 @@ def at(parent: str, child: str, x: float) -> StaticTransform:
 
 
 @pytest.mark.parametrize(
-    ('recorded', 'told', 'where'),
+    ('recorded', 'note_count', 'where'),
     [
         ([], 0, {'imu': 1.0}),
         ([at('base', 'imu', 1.0)], 0, {'imu': 1.0}),
@@ -149,13 +153,13 @@ def at(parent: str, child: str, x: float) -> StaticTransform:
     ],
 )
 def test_the_file_completes_the_recording_and_counts_where_both_speak(
-    tmp_path: Path, recorded: list[StaticTransform], told: int, where: dict[str, float]
+    tmp_path: Path, recorded: list[StaticTransform], note_count: int, where: dict[str, float]
 ) -> None:
     text = '- {parent: base, child: imu, translation: [1, 0, 0]}'
     given_file = TransformFile.from_file(file(tmp_path, text, 'frames.yaml'))
     merged, notes = given_file.over(recorded)
-    assert len(notes) == told
-    assert all(note.code == 'recording.transform_replaced' for note in notes)
+    assert len(notes) == note_count
+    assert all(note.code == 'recording.transform' for note in notes)
     tree = FrameTree(merged)
     for frame, x in where.items():
         np.testing.assert_allclose(tree.lookup('base', frame, '')[1], [x, 0.0, 0.0], atol=1e-15)
@@ -171,14 +175,16 @@ def test_the_judge_and_the_twins_take_the_sensors_from_the_file(tmp_path: Path) 
     yaw = Rotation.from_quat(judged.orientation[-1]).as_euler('xyz')[2]
     assert yaw == pytest.approx(2.0 - 1.57, abs=1e-6)
     moved = [note for note in judged.notes if note.subject == 'robot.urdf']
-    assert [(one.code, *one.words.values()) for one in moved] == [
-        ('recording.moving_joints', 'wheel'),
-        ('recording.transform_replaced', 'base_link -> imu_link'),
+    assert [(note.code, 'wheel' in note.words['problem']) for note in moved] == [
+        ('recording.transform', True),
+        ('recording.transform', False),
     ]
     write_recording(run, tmp_path / 'run', storage='csv')
-    read = Source(str(tmp_path / 'run'), transforms=given_file).read()
+    read = RecordingSource(str(tmp_path / 'run'), transforms=given_file).read()
     assert read.transforms == given_file.transforms
-    assert sum(note.code == 'recording.transform_replaced' for note in read.notes) == 1
+    assert sum('replaces' in note.problem for note in read.notes) == 1
     again = judge(read, config, None, ReplayOptions(transforms=given_file))
     assert again.position.tobytes() == judged.position.tobytes()
-    assert not any(note.code == 'recording.transform_replaced' for note in again.notes)
+    assert [note.subject for note in again.notes if note.code == 'recording.transform'] == [
+        'robot.urdf'
+    ]

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.truth import low_passed
+from sim2real_eval.recording.truth import low_pass_truth
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 
@@ -30,9 +30,9 @@ def stamps(count: int, jitter: float = 0.0) -> IntArray:
 
 def truth(at: IntArray, position: FloatArray, orientation: FloatArray) -> OdometryArray:
     n = len(at)
-    none, six = np.zeros((n, 3)), np.zeros((n, 6, 6))
+    zeros, six = np.zeros((n, 3)), np.zeros((n, 6, 6))
     return OdometryArray(
-        at, at, 'world', 'base_link', position, orientation, none, none, six, six
+        at, at, 'world', 'base_link', position, orientation, zeros, zeros, six, six
     )  # fmt: skip
 
 
@@ -40,8 +40,8 @@ def upright(n: int) -> FloatArray:
     return np.tile([0.0, 0.0, 0.0, 1.0], (n, 1))
 
 
-def smooth(given: OdometryArray, cutoff: float) -> OdometryArray:
-    return low_passed('bag', '/truth', given, cutoff)[0]
+def smooth(motion: OdometryArray, cutoff: float) -> OdometryArray:
+    return low_pass_truth('bag', '/truth', motion, cutoff)[0]
 
 
 @pytest.mark.parametrize('jitter', [0.0, 0.4])
@@ -52,9 +52,9 @@ def test_a_wave_at_the_cutoff_keeps_its_phase_and_half_its_power(
     at = stamps(4000, jitter)
     time = (at - START) * 1e-9
     waves = np.exp(2j * np.pi * time[:, None] * np.array([0.1, 1.0, 3.0]) * cutoff)
-    found = smooth(truth(at, waves.real, upright(len(at))), cutoff).position
+    filtered = smooth(truth(at, waves.real, upright(len(at))), cutoff).position
     middle = slice(1000, 3000)
-    gain = np.mean(found[middle] * waves[middle].conj(), axis=0) * 2.0
+    gain = np.mean(filtered[middle] * waves[middle].conj(), axis=0) * 2.0
     # Linear interpolation between uneven stamps takes a little of a wave of 12 of 100 Hz.
     within = 1e-3 if jitter == 0.0 else 0.02
     np.testing.assert_allclose(gain[:2], [1.0, np.sqrt(0.5)], atol=within)
@@ -66,24 +66,24 @@ def test_white_noise_keeps_the_power_that_the_response_states() -> None:
     """Against scipy's response of the two passes; three standard deviations of the estimate."""
     n, cutoff = 40000, 10.0
     noise = np.random.default_rng(3).standard_normal((n, 3))
-    found = smooth(truth(stamps(n), noise, upright(n)), cutoff).position
+    filtered = smooth(truth(stamps(n), noise, upright(n)), cutoff).position
     edge = np.arctan(np.tan(np.pi * cutoff / RATE) / (np.sqrt(2.0) - 1.0) ** 0.25) * RATE / np.pi
     _, response = freqz_sos(butter(2, edge, fs=RATE, output='sos'), worN=8192)
     expected = np.mean(np.abs(response) ** 4)
     effective = 3 * n * 2.0 * cutoff / RATE
-    assert np.mean(found**2) == pytest.approx(expected, rel=3.0 * np.sqrt(2.0 / effective))
+    assert np.mean(filtered**2) == pytest.approx(expected, rel=3.0 * np.sqrt(2.0 / effective))
 
 
 def test_a_steady_turn_stays_and_its_sign_does_not_matter() -> None:
     n = 2000
-    turned = Rotation.from_rotvec(np.outer(np.arange(n) / RATE, [0.4, -3.0, 5.0])).as_quat()
-    given = truth(stamps(n), np.zeros((n, 3)), turned)
-    found = smooth(given, 8.0).orientation
-    off = Rotation.from_quat(found).inv() * Rotation.from_quat(turned)
+    spinning = Rotation.from_rotvec(np.outer(np.arange(n) / RATE, [0.4, -3.0, 5.0])).as_quat()
+    motion = truth(stamps(n), np.zeros((n, 3)), spinning)
+    filtered = smooth(motion, 8.0).orientation
+    off = Rotation.from_quat(filtered).inv() * Rotation.from_quat(spinning)
     assert np.max(off.magnitude()[200:-200]) < 1e-9
     signs = np.where(np.random.default_rng(2).random(n) < 0.5, -1.0, 1.0)[:, None]
-    other = smooth(dataclasses.replace(given, orientation=signs * turned), 8.0).orientation
-    same = Rotation.from_quat(other).inv() * Rotation.from_quat(found)
+    other = smooth(dataclasses.replace(motion, orientation=signs * spinning), 8.0).orientation
+    same = Rotation.from_quat(other).inv() * Rotation.from_quat(filtered)
     assert np.max(same.magnitude()) < 1e-12
 
 
@@ -93,12 +93,12 @@ def test_ends_of_a_record_go_on_in_motion_and_do_not_start_from_rest(cutoff: flo
     n = 2000
     time = np.arange(n) / RATE
     line = np.outer(time, [1.0, -2.0, 0.0])
-    found = smooth(truth(stamps(n), line, upright(n)), cutoff).position
-    np.testing.assert_allclose(found, line, atol=1e-6)
+    filtered = smooth(truth(stamps(n), line, upright(n)), cutoff).position
+    np.testing.assert_allclose(filtered, line, atol=1e-6)
     wave = np.outer(np.sin(2.0 * time + 1.0), [1.0, 0.0, 0.0])
-    found = smooth(truth(stamps(n), wave, upright(n)), cutoff).position
+    filtered = smooth(truth(stamps(n), wave, upright(n)), cutoff).position
     # The filter overshoots by some per cent where acceleration turns round at the end.
-    assert np.max(np.abs(np.diff(found, 2, axis=0))) * RATE**2 < 1.05 * 2.0**2
+    assert np.max(np.abs(np.diff(filtered, 2, axis=0))) * RATE**2 < 1.05 * 2.0**2
 
 
 def test_a_cutoff_just_below_half_the_rate_is_taken_also_of_uneven_samples() -> None:
@@ -107,31 +107,31 @@ def test_a_cutoff_just_below_half_the_rate_is_taken_also_of_uneven_samples() -> 
         at = START + np.cumsum(rng.integers(1, 5, 20) * 10_000_001)
         half = 0.5e9 / float(np.median(np.diff(at)))
         still = np.tile([1.0, 2.0, 3.0], (len(at), 1))
-        found = smooth(truth(at, still, upright(len(at))), 0.999999 * half).position
-        np.testing.assert_allclose(found, still, atol=1e-9)
+        filtered = smooth(truth(at, still, upright(len(at))), 0.999999 * half).position
+        np.testing.assert_allclose(filtered, still, atol=1e-9)
 
 
 def test_velocity_stays_the_derivative_of_position() -> None:
-    """Of a body that turns about and waves to and fro, both with noise."""
+    """The body rotates and oscillates, both with noise."""
     n, cutoff = 4000, 6.0
     time = np.arange(n) / RATE
     wave = np.outer(np.sin(4.0 * time), [1.0, 0.5, -1.0])
     speed = np.outer(4.0 * np.cos(4.0 * time), [1.0, 0.5, -1.0])
     turn = Rotation.from_rotvec(np.outer(time, [0.0, 0.3, 2.0]))
     rng = np.random.default_rng(4)
-    given = dataclasses.replace(
+    motion = dataclasses.replace(
         truth(stamps(n), wave + 1e-3 * rng.standard_normal((n, 3)), turn.as_quat()),
         linear_velocity=turn.inv().apply(speed) + 0.1 * rng.standard_normal((n, 3)),
         angular_velocity=np.tile([0.0, 0.3, 2.0], (n, 1)) + 0.1 * rng.standard_normal((n, 3)),
     )
-    found = smooth(given, cutoff)
+    filtered = smooth(motion, cutoff)
     middle = slice(200, -200)
-    world = Rotation.from_quat(found.orientation).apply(found.linear_velocity)
+    world = Rotation.from_quat(filtered.orientation).apply(filtered.linear_velocity)
     assert np.std((world - speed)[middle]) < 0.04
-    derived = np.gradient(found.position, 1.0 / RATE, axis=0)
+    derived = np.gradient(filtered.position, 1.0 / RATE, axis=0)
     assert np.std((derived - world)[middle]) < 0.05
-    assert np.std((found.angular_velocity - [0.0, 0.3, 2.0])[middle]) < 0.04
-    absent = smooth(truth(given.stamp_ns, given.position, given.orientation), cutoff)
+    assert np.std((filtered.angular_velocity - [0.0, 0.3, 2.0])[middle]) < 0.04
+    absent = smooth(truth(motion.stamp_ns, motion.position, motion.orientation), cutoff)
     assert not absent.linear_velocity.any()
     assert not absent.angular_velocity.any()
 
@@ -141,28 +141,28 @@ def test_a_body_that_spins_above_the_cutoff_keeps_its_velocity_in_the_world() ->
     n = 2000
     turn = Rotation.from_rotvec(np.outer(np.arange(n) / RATE, [0.0, 0.0, 10.0 * np.pi]))
     ahead = np.tile([1.0, 0.0, 0.0], (n, 1))
-    given = dataclasses.replace(
+    motion = dataclasses.replace(
         truth(stamps(n), np.cumsum(ahead, axis=0) / RATE, turn.as_quat()),
         linear_velocity=turn.inv().apply(ahead),
     )
-    found = smooth(given, 2.0)
+    filtered = smooth(motion, 2.0)
     middle = slice(400, -400)
-    world = Rotation.from_quat(found.orientation).apply(found.linear_velocity)
+    world = Rotation.from_quat(filtered.orientation).apply(filtered.linear_velocity)
     np.testing.assert_allclose(world[middle], ahead[middle], atol=1e-6)
     np.testing.assert_allclose(
-        found.linear_velocity[middle], given.linear_velocity[middle], atol=1e-6
+        filtered.linear_velocity[middle], motion.linear_velocity[middle], atol=1e-6
     )
 
 
 def test_missing_samples_stay_missing_and_spoil_little_beside_them() -> None:
     n = 2000
     at = stamps(n)
-    kept = np.r_[0:900, 920:n]
+    remaining = np.r_[0:900, 920:n]
     wave = np.outer(np.sin(np.arange(n) / RATE), [1.0, 2.0, 3.0])
     whole = smooth(truth(at, wave, upright(n)), 5.0).position
-    holed = smooth(truth(at[kept], wave[kept], upright(len(kept))), 5.0)
-    np.testing.assert_array_equal(holed.stamp_ns, at[kept])
-    assert np.max(np.abs(holed.position - whole[kept])) < 5e-3
+    holed = smooth(truth(at[remaining], wave[remaining], upright(len(remaining))), 5.0)
+    np.testing.assert_array_equal(holed.stamp_ns, at[remaining])
+    assert np.max(np.abs(holed.position - whole[remaining])) < 5e-3
 
 
 def test_recording_yaml_asks_for_it(tmp_path: Path) -> None:
@@ -175,14 +175,14 @@ def test_recording_yaml_asks_for_it(tmp_path: Path) -> None:
         sidecar.write_text(f'{text}truth: {more}\n', encoding='utf-8')
         return read_recording(folder)
 
-    found = read('{low_pass: 4}')
-    expected, note = low_passed(
+    filtered = read('{low_pass: 4}')
+    expected, note = low_pass_truth(
         str(folder), plain.roles['truth'], plain.require('truth'), 4.0
     )  # fmt: skip
-    np.testing.assert_array_equal(found.truth.position, expected.position)
-    assert note in found.notes
+    np.testing.assert_array_equal(filtered.truth.position, expected.position)
+    assert note in filtered.notes
     assert 'low-passed at 4 Hz' in str(note)
-    assert found.reference is None
+    assert filtered.reference is None
     both = read('{low_pass: 4, nature: reference, made_by: me}')
     assert both.reference is not None
     np.testing.assert_array_equal(both.truth.position, expected.position)

@@ -38,7 +38,7 @@ def scaled(number: int, factor: float) -> Recording:
     return drive(number).with_messages('truth', faster)
 
 
-def found(factors: np.ndarray) -> TruthSpeed:
+def check_speed(factors: np.ndarray) -> TruthSpeed:
     check = TruthSpeed(SECONDS)
     for number, factor in enumerate(factors):
         check.add(scaled(number, float(factor)))
@@ -52,7 +52,7 @@ def test_a_common_error_of_runs_that_scatter_is_inside_the_interval(
 ) -> None:
     # One of 20 seeds would fail.
     factors = scale + np.random.default_rng(3).normal(0.0, 0.005, RUNS)
-    check = found(factors)
+    check = check_speed(factors)
     driven = float(np.mean([run.fixes for run in check.runs]))
     low, high = check.interval
     assert low <= (scale - 1.0) * driven <= high
@@ -60,20 +60,20 @@ def test_a_common_error_of_runs_that_scatter_is_inside_the_interval(
     assert check.scale == pytest.approx(float(factors.mean()), abs=5e-4)
     # Less the scatter of the runs, which is drawn.
     record_property(f'{scale}', check.scale - float(factors.mean()) + scale - 1.0)
-    told = [one.code for one in check.findings]
-    assert told == ([] if scale == 1.0 else ['check.truth_speed'])
+    codes = [finding.code for finding in check.findings]
+    assert codes == ([] if scale == 1.0 else ['check.truth_speed'])
 
 
 def test_what_a_receiver_adds_is_what_its_covariances_state() -> None:
-    check = found(np.ones(RUNS))
+    check = check_speed(np.ones(RUNS))
     z = check.errors / np.array([run.deviation for run in check.runs])
     # Of 20 normal errors the mean square is in here with 99.9 %.
     assert 0.27 < float(np.mean(z**2)) < 2.37
 
 
 def test_runs_that_scatter_too_much_leave_the_speed_unknown() -> None:
-    check = found(1.0 + 0.2 * np.array([-1.0, 1.0] * (RUNS // 2)))
-    assert [one.code for one in check.findings] == ['check.truth_speed_unsure']
+    check = check_speed(1.0 + 0.2 * np.array([-1.0, 1.0] * (RUNS // 2)))
+    assert [finding.code for finding in check.findings] == ['check.truth_speed_unsure']
     assert check.bound > 0.1
 
 
@@ -83,7 +83,7 @@ def test_bends_and_standstill_are_no_straight_runs() -> None:
     motion = motion_of('standstill', duration=SECONDS + 2.0)
     check.add(simulate(motion, gps='zed_f9p_rtk', imu='ideal'))
     assert check.runs == []
-    assert [one.code for one in check.findings] == ['check.few_straight_runs']
+    assert [finding.code for finding in check.findings] == ['check.few_straight_runs']
     with pytest.raises(ParameterError, match=r'0\.1 s is no run of fixes that come every 0\.1 s'):
         TruthSpeed(0.1).add(drive(0, 'line'))
 

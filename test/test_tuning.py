@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning a filter whose best parameters are known, and the files that come of it."""
+"""Tuning of a filter whose best parameters are known, and the parameter files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from tuning_examples import POSITION, STEP_S, VARIANCE, VELOCITY, Wander, wander
 
 from sim2real_eval import simulate
 from sim2real_eval.benches.tuning import TuneOptions, tune
-from sim2real_eval.benches.tuning.parameter_files import parameter_files
-from sim2real_eval.benches.tuning.parameters import tunables, tuned
-from sim2real_eval.benches.tuning.tuning import node_check
+from sim2real_eval.benches.tuning.parameters import parameter_files, set_parameters, tunables
+from sim2real_eval.benches.tuning.tuning import compare_with_node
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge.protocol import Judge, JudgeRequest, load_judge
@@ -29,9 +28,9 @@ from sim_sensors import motion_of
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 
-def judged_equal(one: JudgedRun, other: JudgedRun) -> bool:
-    return np.array_equal(one.position, other.position) and np.array_equal(
-        one.pose_covariance, other.pose_covariance
+def is_equal(first: JudgedRun, second: JudgedRun) -> bool:
+    return np.array_equal(first.position, second.position) and np.array_equal(
+        first.pose_covariance, second.pose_covariance
     )
 
 
@@ -41,36 +40,36 @@ NAME = 'process_noise_covariance.velocity'
 def test_the_likelihood_is_that_of_a_textbook_filter(tmp_path: Path) -> None:
     source = Wander('', seed=3, seconds=20.0)
     recording = source.read()
-    found = wander_setup(tmp_path).judge(recording).corrections
-    assert found.determinant is not None
-    own = -0.5 * (found.nis + np.log(found.determinant))
+    corrections = wander_setup(tmp_path).judge(recording).corrections
+    assert corrections.determinant is not None
+    likelihood = -0.5 * (corrections.nis + np.log(corrections.determinant))
     # x, y alike: position and velocity, started by the first measurement.
     F = np.array([[1.0, STEP_S], [0.0, 1.0]])
     Q = np.diag([POSITION, VELOCITY]) * STEP_S
     measured = recording.messages['/pose'].position[:, :2]
     P = np.diag([VARIANCE, 1e-9])
     x = np.stack([measured[0], np.zeros(2)])
-    wanted = []
+    expected = []
     for z in measured[1:]:
         x, P = F @ x, F @ P @ F.T + Q
         S, nu = P[0, 0] + VARIANCE, z - x[0]
-        wanted.append(-0.5 * float(nu @ nu) / S - np.log(S))
+        expected.append(-0.5 * float(nu @ nu) / S - np.log(S))
         K = P[:, :1] / S
         x, P = x + K @ nu[None], P - K @ P[:1]
-    assert len(own) == len(wanted)
-    assert own == pytest.approx(wanted, abs=1e-5)
+    assert len(likelihood) == len(expected)
+    assert likelihood == pytest.approx(expected, abs=1e-5), 'textbook filter, 1e-5'
 
 
-def test_what_is_wrong_is_found_and_what_is_right_is_left(tmp_path: Path) -> None:
+def test_a_wrong_noise_is_corrected_and_a_right_noise_is_kept(tmp_path: Path) -> None:
     """In about one of twenty seeds the interval does not hold the truth."""
     options = TuneOptions(objective='likelihood', parameters=NAME, blocks=6, warmup=1.0)
     source = Wander('', seed=1, seconds=100.0)
     wrong = tune([source], wander_setup(tmp_path, velocity=VELOCITY / 10.0), options)
-    (one,) = wrong.changed
-    assert one.low is not None
-    assert one.high is not None
-    assert one.low < 10.0 < one.high < 2.0 * one.low
-    assert wrong.notes[0].code == 'tune.better_score'
+    (noise,) = wrong.changed
+    assert noise.low is not None
+    assert noise.high is not None
+    assert noise.low < 10.0 < noise.high < 2.0 * noise.low
+    assert wrong.notes[0].code == 'tune.better'
     right = tune([source], wander_setup(tmp_path), options)
     assert not right.changed
     assert right.notes[0].code == 'tune.unchanged'
@@ -80,11 +79,15 @@ def test_what_is_wrong_is_found_and_what_is_right_is_left(tmp_path: Path) -> Non
 def test_the_files_give_the_estimates_of_the_tuned_filter(tmp_path: Path) -> None:
     start = wander_setup(tmp_path)
     parameters = tunables(start, ['all'])
-    wanted = {
+    values = {
         'process_noise_covariance.velocity': 3.7, 'process_noise_covariance.position': 0.3,
         'pose0_rejection_threshold': 3.0, 'pose0_config.y': 0.0, 'covariance.pose': 2.5,
     }  # fmt: skip
-    setup = tuned(start, parameters, [wanted.get(one.name, one.start) for one in parameters])
+    setup = set_parameters(
+        start,
+        parameters,
+        [values.get(parameter.name, parameter.start) for parameter in parameters],
+    )
     files = parameter_files(start, setup, ['why'], {'process_noise_covariance': ['by how much']})
     assert list(files) == ['ekf.yaml', 'case.yaml']
     out = tmp_path / 'tuned'
@@ -94,22 +97,22 @@ def test_the_files_give_the_estimates_of_the_tuned_filter(tmp_path: Path) -> Non
     assert '    # by how much\n    process_noise_covariance: [' in files['ekf.yaml']
     again = JudgeSetup.load(out / 'ekf.yaml', case=out / 'case.yaml')
     recording = Wander('', seed=2, seconds=30.0).read()
-    assert judged_equal(again.judge(recording), setup.judge(recording))
-    assert not judged_equal(again.judge(recording), start.judge(recording))
+    assert is_equal(again.judge(recording), setup.judge(recording))
+    assert not is_equal(again.judge(recording), start.judge(recording))
     # Every number is a double to rclcpp.
     (node,) = yaml.safe_load(files['ekf.yaml']).values()
     assert isinstance(node['ros__parameters']['frequency'], float)
 
 
-def test_a_factor_is_that_of_the_messages(tmp_path: Path) -> None:
+def test_a_covariance_factor_equals_that_factor_in_the_messages(tmp_path: Path) -> None:
     setup = wander_setup(tmp_path)
     case = dataclasses.replace(ReplayOptions(), covariance={'pose': 4.0})
     by_case = dataclasses.replace(setup, case=case).judge(Wander('', seed=2).read())
     by_message = setup.judge(Wander('', seed=2, stated=4.0 * VARIANCE).read())
-    assert judged_equal(by_case, by_message)
+    assert is_equal(by_case, by_message)
 
 
-def test_components_need_a_truth_and_names_are_known(tmp_path: Path) -> None:
+def test_inputs_without_a_truth_and_unknown_names_are_refused(tmp_path: Path) -> None:
     source, setup = Wander('', seconds=30.0), wander_setup(tmp_path)
     with pytest.raises(ParameterError, match='needs a truth'):
         tune([source], setup, TuneOptions(parameters='inputs', warmup=0.0))
@@ -128,20 +131,20 @@ from sim_sensors.core import Parameters, parameter
 
 @dataclasses.dataclass(frozen=True)
 class Gain(Parameters):
-    """Some times the velocity that is true."""
+    """The true velocity times a gain."""
 
-    gain: float = parameter(0.4, '1', 'Of the velocity.', minimum=0.0, maximum=3.0)
+    gain: float = parameter(0.4, '1', 'Gain of the velocity.', minimum=0.0, maximum=3.0)
     idle: float = parameter(7.0, '1', 'Nothing depends on it.', above=0.0)
     off: float = parameter(0.0, 'm', 'Has no neighbours.')
-    turned: bool = parameter(False, '', 'Makes it worse.')
+    reduced: bool = parameter(False, '', 'Makes it worse.')
 
     def judge(self, recording):
         truth = recording.truth
         world = truth.linear_velocity[:, :1] * np.array([[1.0, 0.0, 0.0]])
         noise = np.random.default_rng(len(truth)).normal(0.0, 0.1, len(truth))
-        found = (self.gain - 0.3 * self.turned) * world
-        found[:, 0] += noise
-        return Estimate(truth.stamp_ns, found)
+        velocity = (self.gain - 0.3 * self.reduced) * world
+        velocity[:, 0] += noise
+        return Estimate(truth.stamp_ns, velocity)
 '''
 
 
@@ -151,32 +154,36 @@ def test_a_judge_that_declares_its_parameters_is_tuned(tmp_path: Path) -> None:
     judge = load_judge(JudgeRequest(f'{tmp_path}/gain.py:Gain'))
     drive = simulate(motion_of('line', duration=30.0), gps='baseline', imu='ideal')
     write_recording(drive, tmp_path / 'drive')
-    found = tune([Source(tmp_path / 'drive')], judge)
-    assert [one.parameter.name for one in found.parameters] == ['gain', 'idle', 'turned']
-    (one,) = found.changed
-    assert one.low is not None
-    assert one.high is not None
-    assert one.low < 1.0 < one.high < 1.1 * one.low
-    # It states no covariance and no likelihood, and heads where the line does.
-    assert [measure.kind for measure in found.measures] == ['speed']
-    files = parameter_files(found.start, found.judge, ['why'], {'gain': ['by how much']})
+    tuning = tune([Source(tmp_path / 'drive')], judge)
+    assert [parameter.parameter.name for parameter in tuning.parameters] == [
+        'gain',
+        'idle',
+        'reduced',
+    ]
+    (gain,) = tuning.changed
+    assert gain.low is not None
+    assert gain.high is not None
+    assert gain.low < 1.0 < gain.high < 1.1 * gain.low
+    # The judge states no covariance and no likelihood, and its heading is always right.
+    assert [comparison.kind for comparison in tuning.comparisons] == ['speed']
+    files = parameter_files(tuning.start, tuning.judge, ['why'], {'gain': ['by how much']})
     (tmp_path / 'judge.yaml').write_text(files['judge.yaml'])
     again = load_judge(
         JudgeRequest(f'{tmp_path}/gain.py:Gain', config=str(tmp_path / 'judge.yaml'))
     )
-    for other in (again, pickle.loads(pickle.dumps(found.judge))):
-        assert judged_velocity(other, drive) == judged_velocity(found.judge, drive)
+    for copy in (again, pickle.loads(pickle.dumps(tuning.judge))):
+        assert judged_velocity(copy, drive) == judged_velocity(tuning.judge, drive)
 
 
 def judged_velocity(judge: Judge, recording: Recording) -> list[list[float]]:
     return list(judge.judge(recording).linear_velocity.tolist())
 
 
-def test_parts_of_declared_parameters_are_tuned_too() -> None:
+def test_nested_declared_parameters_can_be_tuned() -> None:
     judge = ErrorStateJudge.load()
-    (one,) = tunables(judge, ['start.heading_deviation'])
-    assert one.bounds == (pytest.approx(1e-4), pytest.approx(1000.0))
-    (changed,) = (tuned(judge, [one], [0.3]),)
+    (deviation,) = tunables(judge, ['start.heading_deviation'])
+    assert deviation.bounds == (pytest.approx(1e-4), pytest.approx(1000.0))
+    changed = set_parameters(judge, [deviation], [0.3])
     assert isinstance(changed, ErrorStateJudge)
     assert changed.parameters.start.heading_deviation == 0.3
     assert changed.parameters.gate == judge.parameters.gate
@@ -184,13 +191,13 @@ def test_parts_of_declared_parameters_are_tuned_too() -> None:
         tunables(judge, ['gyroscope_noize'])
 
 
-def test_the_node_gives_what_the_search_found(tmp_path: Path) -> None:
+def test_the_node_gives_the_speeds_of_the_search(tmp_path: Path) -> None:
     pytest.importorskip('rclpy', reason='no ROS')
     from sim2real_eval.judge.external.graph import GraphJudgeSetup
 
     recording = Wander('', seed=2, seconds=3.0).read()
     setup = GraphJudgeSetup.of(wander_setup(tmp_path), 'judge_node')
-    found = node_check(setup, recording, None)
-    assert found is not None
-    assert found.code == 'tune.node_agrees'
-    assert node_check(ErrorStateJudge.load(), recording, None) is None
+    finding = compare_with_node(setup, recording, None)
+    assert finding is not None
+    assert finding.code == 'tune.node_agrees'
+    assert compare_with_node(ErrorStateJudge.load(), recording, None) is None

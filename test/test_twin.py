@@ -13,9 +13,8 @@ from recording_examples import drive as full_recording
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.findings import STAMP_ZERO
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.recording.truth import truth_origin
-from sim2real_eval.simulation.spans import within
-from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.recording.truth import locate_truth
+from sim2real_eval.simulation.twin import Twin, cut_to_span
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FixArray, OdometryArray
@@ -102,12 +101,12 @@ def test_same_labels_same_bits_and_any_other_label_other_bits() -> None:
     real = recorded(Circle(duration=8.0))
     first = TwinMaker(real, seed=3).make(NOISY)
     assert same_bits(first, TwinMaker(real, seed=3).make(NOISY))
-    others = [
+    other_recordings = [
         TwinMaker(real, seed=4).make(NOISY),
         TwinMaker(dataclasses.replace(real, name='run_2'), seed=3).make(NOISY),
         TwinMaker(real, seed=3).make(NOISY, 2),
     ]
-    for other in others:
+    for other in other_recordings:
         assert first.imu
         assert other.imu
         assert first.gps
@@ -125,7 +124,7 @@ def test_what_else_was_made_before_changes_no_bit() -> None:
     maker.make(dataclasses.replace(NOISY, gps=load_gps('airsim')), 3)
     assert same_bits(alone, maker.make(NOISY))
     assert not same_bits(alone, maker.make(NOISY, 2))
-    # What two twins have in common is simulated once.
+    # Sensors that two twins share are simulated once.
     again, other = (
         maker.make(NOISY),
         maker.make(dataclasses.replace(NOISY, gps=load_gps('airsim'))),
@@ -249,7 +248,7 @@ def test_only_the_named_sensors_are_replaced() -> None:
 
 
 def test_notes_on_a_sensor_go_with_it() -> None:
-    """That the real IMU states no covariance, say, is not true of the one in its place."""
+    """A missing covariance of the real IMU, for example, does not apply to the simulated one."""
     notes = tuple(STAMP_ZERO(topic, count=3) for topic in ('/imu/data', '/gps/fix', '/odom'))
     maker = TwinMaker(dataclasses.replace(full_recording(), notes=notes), seed=1)
     assert maker.make(dataclasses.replace(NOISY, gps=None)).notes == notes[1:]
@@ -271,14 +270,14 @@ def test_a_recording_of_truth_alone_gets_its_sensors_from_the_start_of_the_truth
 def test_within_keeps_both_ends_and_names_the_topic_that_is_left_empty() -> None:
     real = recorded(Circle(duration=6.0), late_ns=(0, 0))
     start, end = START_NS + 1_000_000_000, START_NS + 2_000_000_000
-    cut = within(real, start, end)
+    cut = cut_to_span(real, start, end)
     for topic, array in cut.messages.items():
         assert array.stamp_ns[0] == start, topic
         assert array.stamp_ns[-1] == end, topic
     assert real.gps is not None
     early = real.with_messages('gps', real.gps.take(real.gps.stamp_ns < start))
     with pytest.raises(RecordingError, match=r'run_1: /gps/fix \(gps\) has no message in the 1.0'):
-        within(early, start, end)
+        cut_to_span(early, start, end)
 
 
 @pytest.mark.parametrize('away', [(0.0, 0.0, 0.0), (800.0, -1500.0, 20.0), (2e4, 2e4, 300.0)])
@@ -304,17 +303,17 @@ def test_first_fix_lies_at_the_true_position_of_its_stamp(
         longitude=longitude,
         altitude=altitude,
     )
-    origin = truth_origin(truth, fixes)
+    origin = locate_truth(truth, fixes)
     np.testing.assert_allclose(positions(fixes, origin)[0], place, rtol=0, atol=1e-6)
-    there = frame.to_enu(*(np.array([value]) for value in (
+    fix_position = frame.to_enu(*(np.array([value]) for value in (
         origin.latitude_deg, origin.longitude_deg, origin.altitude_m)))  # fmt: skip
-    np.testing.assert_allclose(there, 0.0, atol=1e-6)
+    np.testing.assert_allclose(fix_position, 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ('stamp', 'there'), [(-1, 0.0), (5, 0.5), (10, 5.0), (15, 5.5), (21, 6.0)]
+    ('stamp', 'offset'), [(-1, 0.0), (5, 0.5), (10, 5.0), (15, 5.5), (21, 6.0)]
 )
-def test_the_origin_is_that_of_the_whole_truth(stamp: int, there: float) -> None:
+def test_the_origin_is_that_of_the_whole_truth(stamp: int, offset: float) -> None:
     """Before it, between samples, at two of one stamp, of which the last counts, and after it."""
     real = recorded(Circle(duration=6.0))
     assert real.gps is not None
@@ -324,13 +323,13 @@ def test_the_origin_is_that_of_the_whole_truth(stamp: int, there: float) -> None
         real.truth.take(slice(0, 4)), stamp_ns=np.array([0, 10, 10, 20]), position=position
     )
     fixes = dataclasses.replace(real.gps.take(slice(0, 1)), stamp_ns=np.array([stamp]))
-    found = positions(fixes, truth_origin(truth, fixes))[0]
-    np.testing.assert_allclose(found, there, atol=1e-6)
+    first_position = positions(fixes, locate_truth(truth, fixes))[0]
+    np.testing.assert_allclose(first_position, offset, atol=1e-6)
 
 
 def test_without_fixes_the_default_origin_is_taken() -> None:
     truth = truth_of(Circle(duration=6.0))
-    assert truth_origin(truth, None) == DEFAULT_ORIGIN
+    assert locate_truth(truth, None) == DEFAULT_ORIGIN
 
 
 def test_rates_of_the_real_sensors_can_be_taken_and_are_told_otherwise() -> None:
@@ -351,9 +350,9 @@ def test_rates_of_the_real_sensors_can_be_taken_and_are_told_otherwise() -> None
     assert twin.gps is not None
     assert slow.gps is not None
     assert np.array_equal(twin.gps.stamp_ns, slow.gps.stamp_ns)
-    kept = Twin('kept', None, NOISY.imu)
-    assert maker.at_real_rates(kept).gps is None
-    assert maker.model_notes(kept) == (attitude,)
+    unchanged_twin = Twin('kept', None, NOISY.imu)
+    assert maker.at_real_rates(unchanged_twin).gps is None
+    assert maker.model_notes(unchanged_twin) == (attitude,)
 
 
 def test_what_is_no_truth_is_refused() -> None:

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.recording.truth import frame_remarks, truth_origin
+from sim2real_eval.recording.truth import check_truth_axes, locate_truth
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.measurements import OdometryArray
@@ -65,29 +65,31 @@ def test_transforms_that_do_not_reach_a_sensor_of_the_recording_are_refused() ->
         TwinMaker(dataclasses.replace(real, transforms=(GPS,)), seed=0).make(IDEAL)
 
 
-@pytest.mark.parametrize('known', [(), (GPS,)])
+@pytest.mark.parametrize('transforms', [(), (GPS,)])
 def test_a_sensor_that_the_recording_knows_nothing_of_is_where_its_model_says(
-    known: tuple[StaticTransform, ...],
+    transforms: tuple[StaticTransform, ...],
 ) -> None:
     """As one that a transform puts there, and the recording then has that transform."""
     arm, turn = (0.4, 0.1, 0.2), (0.0, 0.0, 0.5 * np.pi)
     mounted = dataclasses.replace(load_imu('ideal'), lever_arm=arm, mounting_rpy=turn)
     mag = dataclasses.replace(load_mag('ideal'), lever_arm=(9.0, 0.0, 0.0))
     twin = Twin('own', load_gps('baseline'), mounted, {'mag': mag})
-    one = maker(circle(), *known)
-    made = one.make(twin)
-    (place,) = (each for each in made.transforms if each.child == 'imu_link')
+    twin_maker = maker(circle(), *transforms)
+    twin_recording = twin_maker.make(twin)
+    (place,) = (
+        transform for transform in twin_recording.transforms if transform.child == 'imu_link'
+    )
     assert (place.parent, place.translation) == ('base_link', arm)
     np.testing.assert_allclose(place.rotation, QUARTER, atol=1e-15)
     # The magnetometer in the same frame is there, too.
-    others = {'mag': load_mag('ideal')}
-    again = maker(circle(), place, GPS).make(Twin('own', twin.gps, load_imu('ideal'), others))
+    mag_models = {'mag': load_mag('ideal')}
+    again = maker(circle(), place, GPS).make(Twin('own', twin.gps, load_imu('ideal'), mag_models))
     for topic in ('/imu/data', '/gps/fix', '/imu/mag'):
         for name, values in vars(again.messages[topic]).items():
-            assert np.array_equal(getattr(made.messages[topic], name), values), name
-    found = [(note.code, note.subject) for note in one.model_notes(twin)]
-    assert found == [('twin.placed_by_model', 'imu_link')] * len(known)
-    assert set(found) <= {(note.code, note.subject) for note in made.notes}
+            assert np.array_equal(getattr(twin_recording.messages[topic], name), values), name
+    note_subjects = [(note.code, note.subject) for note in twin_maker.model_notes(twin)]
+    assert note_subjects == [('twin.placed_by_model', 'imu_link')] * len(transforms)
+    assert set(note_subjects) <= {(note.code, note.subject) for note in twin_recording.notes}
 
 
 def test_sensors_at_the_base_need_no_transform() -> None:
@@ -123,7 +125,7 @@ def test_a_truth_of_another_frame_is_moved_to_the_base() -> None:
 def test_a_truth_without_frame_counts_as_the_base_and_is_told() -> None:
     nameless = maker(dataclasses.replace(circle(), child_frame=''))
     assert nameless.truth.child_frame == ''
-    assert any(remark.code == 'truth.no_child_frame' for remark in nameless.remarks)
+    assert any(remark.code == 'truth.frame_assumed' for remark in nameless.remarks)
     assert not maker(circle()).remarks
 
 
@@ -133,19 +135,19 @@ def line_with_fixes(turn_deg: float) -> tuple[OdometryArray, Recording]:
     truth = truth_of(SCENARIOS.get('half_sine').from_mapping(parameters, 'half_sine'))
     measured = maker(truth).make(IDEAL)
     turn = Rotation.from_euler('z', turn_deg, degrees=True)
-    turned = dataclasses.replace(
+    rotated = dataclasses.replace(
         truth,
         position=turn.apply(truth.position),
         orientation=(turn * Rotation.from_quat(truth.orientation)).as_quat(),
     )
-    return turned, measured
+    return rotated, measured
 
 
 @pytest.mark.parametrize('turn', [-90.0, 10.0, 180.0])
 def test_a_truth_that_is_not_east_north_is_told_with_its_angle(turn: float) -> None:
     truth, measured = line_with_fixes(turn)
     assert measured.gps is not None
-    (remark,) = frame_remarks(truth, measured.gps, truth_origin(truth, measured.gps))
+    (remark,) = check_truth_axes(truth, measured.gps, locate_truth(truth, measured.gps))
     assert remark.code == 'truth.not_enu'
     assert abs(remark.numbers['turn']) == pytest.approx(abs(turn), abs=0.5)
 
@@ -153,5 +155,5 @@ def test_a_truth_that_is_not_east_north_is_told_with_its_angle(turn: float) -> N
 def test_an_east_north_truth_is_not_complained_about() -> None:
     truth, measured = line_with_fixes(0.0)
     assert measured.gps is not None
-    assert frame_remarks(truth, measured.gps, truth_origin(truth, measured.gps)) == ()
-    assert frame_remarks(truth, None, truth_origin(truth, None)) == ()
+    assert check_truth_axes(truth, measured.gps, locate_truth(truth, measured.gps)) == ()
+    assert check_truth_axes(truth, None, locate_truth(truth, None)) == ()

@@ -34,11 +34,11 @@ def numbers(element: ElementTree.Element | None, name: str) -> np.ndarray:
 def inertia_of(inertial: ElementTree.Element) -> tuple[float, np.ndarray, np.ndarray]:
     """Mass, centre and 3x3 inertia about it."""
     mass = inertial.find('mass')
-    found = inertial.find('inertia')
+    inertia = inertial.find('inertia')
     assert mass is not None
-    assert found is not None
+    assert inertia is not None
     xx, xy, xz, yy, yz, zz = (
-        float(found.get(f'i{axes}', 'nan')) for axes in ('xx', 'xy', 'xz', 'yy', 'yz', 'zz')
+        float(inertia.get(f'i{axes}', 'nan')) for axes in ('xx', 'xy', 'xz', 'yy', 'yz', 'zz')
     )
     moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return float(mass.get('value', 'nan')), numbers(inertial.find('origin'), 'xyz'), moments
@@ -51,7 +51,7 @@ def test_the_links_are_one_tree(robot: ElementTree.Element) -> None:
     assert {joint.find('parent').get('link') for joint in robot.findall('joint')} <= links
 
 
-def test_every_body_can_be(robot: ElementTree.Element) -> None:
+def test_inertia_of_every_body_is_physically_possible(robot: ElementTree.Element) -> None:
     """The 6x6 mass matrix is positive definite; no moment exceeds the sum of the other two."""
     bodies = [link.find('inertial') for link in robot.findall('link')]
     bodies = [body for body in bodies if body is not None]
@@ -87,12 +87,16 @@ def test_the_moments_are_those_of_the_drawn_shapes(robot: ElementTree.Element) -
             points = points[np.linalg.norm(points, axis=1) < 1.0] * float(shape.get('radius'))
         mass, _, moments = inertia_of(inertial)
         square = np.sum(points**2, axis=1)
-        wanted = [mass * float(np.mean(square - points[:, axis] ** 2)) for axis in range(3)]
-        assert np.diag(moments) == pytest.approx(wanted, rel=0.01), link.get('name')
+        expected_moments = [
+            mass * float(np.mean(square - points[:, axis] ** 2)) for axis in range(3)
+        ]
+        assert np.diag(moments) == pytest.approx(expected_moments, rel=0.01), link.get('name')
 
 
 @pytest.mark.parametrize('half_track', [0.2, 0.35])
-def test_it_is_the_robot_of_the_batch(repository: Path, half_track: float) -> None:
+def test_the_urdf_has_the_dimensions_of_the_batch_robot(
+    repository: Path, half_track: float
+) -> None:
     """Wheels 2 L apart and of radius R, in links, joints and the drive plugin alike."""
     robot = robot_of(repository, half_track=str(half_track), wheel_radius='0.12')
     at = {}
@@ -127,7 +131,7 @@ def test_defaults_are_those_of_the_batch(robot: ElementTree.Element) -> None:
     assert float(plugin.findtext('wheel_radius')) == ours.wheel_radius
 
 
-def test_it_stands_on_its_wheels_and_its_caster(robot: ElementTree.Element) -> None:
+def test_the_robot_stands_on_wheels_and_caster(robot: ElementTree.Element) -> None:
     """All three touch the ground of base_footprint, and its weight lies between them."""
     base = numbers(robot.find("joint[@name='base_joint']/origin"), 'xyz')[2]
     caster = numbers(robot.find("joint[@name='caster_joint']/origin"), 'xyz')

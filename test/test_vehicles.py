@@ -65,7 +65,7 @@ def test_speed_agrees_with_an_independent_integrator():
     np.testing.assert_allclose(motion.at([1.0, 5.0]).velocity[:, 0], exact.y[0], rtol=1e-8)
 
 
-def test_without_throttle_it_stays_and_coasting_it_comes_to_rest():
+def test_without_throttle_the_car_stays_or_coasts_to_rest():
     still = ART.drive(lambda t, s: VehicleCommand(0.0, 1.0), duration=2.0, start=START)
     assert not still.velocity.any()
     fast = VehicleState(0.0, 0.0, 0.0, 0.8)

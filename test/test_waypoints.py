@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from sim_sensors.core.errors import MotionError
-from sim_sensors.motion.waypoints import course, read_waypoints, repaired_waypoints
+from sim_sensors.motion.waypoints import course, read_waypoints, repair_waypoints
 
 
 def test_waypoints_are_repaired_noted_and_moved_to_the_origin() -> None:
     t = np.array([10.0, 10.2, 10.2, 10.4, 10.3, 10.6, 10.8, 12.0, 12.2, 12.4])
     x = np.array([5.0, 5.2, 5.2, 5.4, 5.3, 500.0, 5.8, 7.0, np.nan, 7.4])
-    made = repaired_waypoints(t, x, np.full(10, 3.0))
-    assert made.time == pytest.approx([0.0, 0.2, 0.4, 0.8, 2.0, 2.4])
-    assert made.x == pytest.approx([0.0, 0.2, 0.4, 0.8, 2.0, 2.4])
-    assert made.y == pytest.approx(0.0)
-    assert made.origin == pytest.approx((5.0, 3.0, 10.0))
-    assert len(made.notes) == 5
+    repaired = repair_waypoints(t, x, np.full(10, 3.0))
+    assert repaired.time == pytest.approx([0.0, 0.2, 0.4, 0.8, 2.0, 2.4])
+    assert repaired.x == pytest.approx([0.0, 0.2, 0.4, 0.8, 2.0, 2.4])
+    assert repaired.y == pytest.approx(0.0)
+    assert repaired.origin == pytest.approx((5.0, 3.0, 10.0))
+    assert len(repaired.notes) == 5
     for words in (
         'not finite',
         'goes back',
@@ -28,37 +28,37 @@ def test_waypoints_are_repaired_noted_and_moved_to_the_origin() -> None:
         'faster than',
         '1 gaps',
     ):
-        assert any(words in note for note in made.notes), words
+        assert any(words in note for note in repaired.notes), words
 
 
 @pytest.mark.parametrize('index', [0, 7, 15])
 def test_one_time_far_in_the_future_costs_itself_alone(index: int) -> None:
     t = np.arange(20.0)
     t[index] += 1e9
-    made = repaired_waypoints(t, 0.5 * np.arange(20.0), np.zeros(20))
-    assert len(made) == 19
-    assert made.time[-1] == pytest.approx(18.0 if index == 0 else 19.0)
-    assert made.notes[0] == '1 waypoints left out: their time is ahead of that of all the next'
+    repaired = repair_waypoints(t, 0.5 * np.arange(20.0), np.zeros(20))
+    assert len(repaired) == 19
+    assert repaired.time[-1] == pytest.approx(18.0 if index == 0 else 19.0)
+    assert repaired.notes[0] == '1 waypoints left out: their time is ahead of that of all the next'
 
 
 def test_a_clock_that_starts_again_is_no_single_stamp_ahead() -> None:
-    """What comes after the jump back is older than what came before: that is left out."""
+    """Waypoints after a jump back in time, older than those before it, are removed."""
     t = np.concatenate([np.arange(10.0), np.arange(5.0)])
-    made = repaired_waypoints(t, np.arange(15.0), np.zeros(15))
-    assert len(made) == 10
-    assert 'goes back' in made.notes[0]
+    repaired = repair_waypoints(t, np.arange(15.0), np.zeros(15))
+    assert len(repaired) == 10
+    assert 'goes back' in repaired.notes[0]
 
 
 def test_a_jump_that_stays_is_kept_and_noted() -> None:
-    made = repaired_waypoints([0, 1, 2, 3], [0, 1, 500, 501], [0, 0, 0, 0])
-    assert len(made) == 4
-    (note,) = made.notes
+    repaired = repair_waypoints([0, 1, 2, 3], [0, 1, 500, 501], [0, 0, 0, 0])
+    assert len(repaired) == 4
+    (note,) = repaired.notes
     assert 'a jump of the waypoints at 1.00 s asks for 499 m/s' in note
 
 
 @pytest.mark.parametrize('step', [-0.7, 0.0, 0.25])
 def test_the_course_on_a_circle_or_a_line_is_the_tangent_up_to_the_ends(step: float) -> None:
-    """Of 4 m radius, or straight: `step` rad of turn each second, at 1 m/s."""
+    """Return a path that turns by `step` rad each second at 1 m/s, or a straight one."""
     t = np.arange(12.0)
     heading = 0.3 + step * t
     if step:
@@ -101,6 +101,6 @@ def test_a_table_that_is_none_is_refused_in_one_line(
 def test_a_table_is_read_with_its_columns_in_any_order(tmp_path: Path) -> None:
     path = tmp_path / 'points.csv'
     path.write_text('y, note,x,t,theta\n1,a,2,0,0.5\n2,b,3,1,0.6\n', encoding='utf-8')
-    made = read_waypoints(path)
-    assert made.x == pytest.approx([0, 1])
-    assert made.heading == pytest.approx([0.5, 0.6])
+    repaired = read_waypoints(path)
+    assert repaired.x == pytest.approx([0, 1])
+    assert repaired.heading == pytest.approx([0.5, 0.6])

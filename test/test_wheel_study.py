@@ -12,14 +12,21 @@ import numpy as np
 import pytest
 from cli_examples import call
 
-from sim2real_eval.benches.wheels.run import JUDGES, RecordedMotion, WheelSetup
-from sim2real_eval.benches.wheels.study import WheelStudy, drive_variants, single_errors, study_of
+from sim2real_eval.benches.wheels import (
+    JUDGES,
+    RecordedMotion,
+    WheelSetup,
+    WheelStudy,
+    drive_variants,
+    single_errors,
+    study_of,
+)
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC
 from sim_sensors.motion.scenarios import FigureEight
 from sim_sensors.vision.vision_pose import load_vision
-from sim_sensors.wheels.encoders import NoWheelNoise
+from sim_sensors.wheels.noise import NoWheelNoise
 from sim_sensors.wheels.wheel_odometry import load_wheels
 from sim_sensors.world.world import load_world
 
@@ -33,22 +40,22 @@ VARIANTS = {
 }
 
 
-def driven(asked: WheelSetup, duration: float) -> WheelStudy:
+def driven(wheel_setup: WheelSetup, duration: float) -> WheelStudy:
     """Return the study of a figure eight."""
     motion = FigureEight(speed=1.0, duration=duration)
     drive = RecordedMotion.of_motion(motion, 'figure_eight')
-    return study_of(asked, [drive_variants(asked, drive)])
+    return study_of(wheel_setup, [drive_variants(wheel_setup, drive)])
 
 
 def setup(runs: int, **changes) -> WheelSetup:
-    made = WheelSetup(
+    settings = WheelSetup(
         variants=VARIANTS,
         vision=load_vision('tags'),
         world=load_world('tag_ring'),
         runs=runs,
         seed=1,
     )
-    return dataclasses.replace(made, **changes)
+    return dataclasses.replace(settings, **changes)
 
 
 @pytest.fixture(scope='module')
@@ -89,13 +96,13 @@ def test_judge_is_as_sure_of_itself_as_it_may_be_when_the_errors_are_those_it_is
         steering_offset=dataclasses.replace(VARIANTS['swerve'].steering_offset, bound=0.0),
     )
     clear = dataclasses.replace(load_vision('tags'), ambiguity=0.0)
-    told = setup(4, variants={'white': white}, vision=clear)
-    assert 1.0 < np.mean(driven(told, 60.0).variants[0].nees) < 2.64
+    study_setup = setup(4, variants={'white': white}, vision=clear)
+    assert 1.0 < np.mean(driven(study_setup, 60.0).variants[0].nees) < 2.64
     hidden = dataclasses.replace(
         load_wheels('frc_swerve'), noise=NoWheelNoise(), speed_floor=0.001, yaw_rate_floor=0.001
     )
-    found = driven(setup(4, variants={'hidden': hidden}, vision=clear), 60.0)
-    assert np.mean(found.variants[0].nees) > 2.64
+    study = driven(setup(4, variants={'hidden': hidden}, vision=clear), 60.0)
+    assert np.mean(study.variants[0].nees) > 2.64
 
 
 def test_vepd_is_least_for_the_same_model_and_grows_with_the_noise(study: WheelStudy) -> None:
@@ -114,12 +121,12 @@ def test_each_law_of_error_has_its_drift_and_its_vepd() -> None:
     models = single_errors()
     real = load_wheels('swerve')
     assert all(model.drive == real.drive and model.rate == real.rate for model in models.values())
-    found = driven(setup(3, variants={'swerve': real, **models}), 30.0)
+    study = driven(setup(3, variants={'swerve': real, **models}), 30.0)
     drift = {
-        one.label: np.sqrt(np.mean([each.rms**2 for each in one.odometry]))
-        for one in found.variants
+        variant.label: np.sqrt(np.mean([drift.rms**2 for drift in variant.odometry]))
+        for variant in study.variants
     }
-    vepd = {one.label: one.vepd['wheels'] for one in found.variants}
+    vepd = {variant.label: variant.vepd['wheels'] for variant in study.variants}
     steering = [drift.pop(name) for name in ('steering_text', 'steering_code')]
     assert min(steering) > max(drift.values())
     smooth = [vepd[name] for name in ('slip', 'radius', 'steering_text', 'steering_code')]
@@ -132,12 +139,12 @@ def test_a_camera_that_loses_the_tags_and_a_hill_are_told(capsys: Capture) -> No
     """A robot that drives off uphill sees the ring of tags for some seconds only."""
     words = ['wheels', '--models', 'swerve', '--runs', 2]
     away = ('--motion', 'constant_twist', '--set', 'velocity=[3,0,0.3]', '--duration', 20)
-    told = call(capsys, *words, *away)
-    assert told.status == 0
-    blind = float(told.err.partition('no pose for up to ')[2].partition(' s of 20 s')[0])
+    refusal = call(capsys, *words, *away)
+    assert refusal.status == 0
+    blind = float(refusal.err.partition('no pose for up to ')[2].partition(' s of 20 s')[0])
     # The farthest tag, 6 m ahead, is behind after 2 s.
     assert 17.0 < blind < 20.0
-    assert 'rises and falls by 6 m' in told.err
+    assert 'rises and falls by 6 m' in refusal.err
     assert 'note' not in call(capsys, *words, '--duration', 12).err
 
 
@@ -160,11 +167,11 @@ def test_recordings_hold_what_the_judge_takes(capsys: Capture, tmp_path: Path) -
     inside = (judged.stamp_ns > truth.stamp_ns[200]) & (judged.stamp_ns < truth.stamp_ns[-1])
     error = np.linalg.norm(judged.position[inside, :2] - place[inside], axis=1)
     assert np.sqrt(np.mean(error**2)) < 0.2
-    told = call(
+    refusal = call(
         capsys, 'judge', tmp_path / 'bags' / 'figure_eight_1', '--config', 'wheels_vision',
         '--out', tmp_path / 'estimate.csv',
     )  # fmt: skip
-    assert told.status == 0
+    assert refusal.status == 0
     refused = call(
         capsys, 'simulate', '--motion', 'circle', '--vision', 'tags', '--out', tmp_path / 'none'
     )
@@ -175,13 +182,13 @@ def test_recordings_hold_what_the_judge_takes(capsys: Capture, tmp_path: Path) -
 @pytest.mark.usefixtures('blank_pictures')
 def test_verb_shows_and_writes_every_run(capsys: Capture, tmp_path: Path) -> None:
     words = ['wheels', '--models', 'swerve,frc_swerve@100', '--runs', 2, '--duration', 10]
-    shown = call(capsys, *words)
-    assert shown.status == 0
-    assert 'frc_swerve@100' in shown.out
+    outcome = call(capsys, *words)
+    assert outcome.status == 0
+    assert 'frc_swerve@100' in outcome.out
     printed = call(capsys, *words, '--json', '--out', tmp_path / 'out')
     record = json.loads(printed.out)
     assert record == json.loads((tmp_path / 'out' / 'wheels.json').read_text(encoding='utf-8'))
-    assert [each['label'] for each in record['variants']] == ['swerve', 'frc_swerve@100']
+    assert [drift['label'] for drift in record['variants']] == ['swerve', 'frc_swerve@100']
     assert record['variants'][1]['model']['rate'] == 100.0
     assert {path.name for path in (tmp_path / 'out').iterdir()} == {
         'wheels.json', 'wheels.png', 'runs.csv',

@@ -52,7 +52,7 @@ def ramp(length: float, pitch: float) -> OdometryArray:
 
 @pytest.mark.parametrize('pitch_deg', [0.0, 10.0, 30.0])
 def test_wheels_on_a_slope_tell_the_way_along_it(pitch_deg: float) -> None:
-    """Without any error the place is off by s (1 - cos a) after the way s: rms L/sqrt(3) of it."""
+    """Exact wheels on a slope a are off by s (1 - cos a) after the path s; rms L/sqrt(3)."""
     pitch, length = math.radians(pitch_deg), 10.0
     drive = RecordedMotion.of_recording(recording_of(ramp(length, pitch)))
     assert drive.way == pytest.approx(length, rel=1e-12)
@@ -61,13 +61,13 @@ def test_wheels_on_a_slope_tell_the_way_along_it(pitch_deg: float) -> None:
     # The mean over 1000 samples is that over the way to 0.1 %.
     expected = length * (1.0 - math.cos(pitch)) / math.sqrt(3.0)
     assert drive.planar_error == pytest.approx(expected, rel=2e-3, abs=1e-12)
-    told = [note for note in drive.notes() if 'level ground' in str(note)]
-    assert len(told) == (pitch_deg > 0.0)
-    assert all(note.numbers['tilt'] == pytest.approx(pitch_deg) for note in told)
+    remarks = [note for note in drive.notes() if 'level ground' in str(note)]
+    assert len(remarks) == (pitch_deg > 0.0)
+    assert all(note.numbers['tilt'] == pytest.approx(pitch_deg) for note in remarks)
 
 
 def test_a_truth_without_velocities_has_those_of_its_positions() -> None:
-    """Whoever holds the speed of a judge against it needs one; other topics are left out."""
+    """Only the topic that a judge compares its speed with is written."""
     truth = eight()
     blind = dataclasses.replace(truth, linear_velocity=np.zeros((len(truth), 3)))
     recording = recording_of(blind)
@@ -104,7 +104,7 @@ def test_recorded_paths_are_driven_each_with_noise_of_its_own(
     assert f'left out: {tmp_path / "short"}: odometry has 2 samples' in complaint
     record = json.loads(outcome.out)
     # 8 s at 1 m/s, which it comes to in 2 s.
-    assert [each['name'] for each in record['drives']] == ['run_1', 'run_2']
+    assert [drive_record['name'] for drive_record in record['drives']] == ['run_1', 'run_2']
     assert record['drives'][0]['way_m'] == pytest.approx(7.0, abs=1e-3)
     with (tmp_path / 'out' / 'runs.csv').open(encoding='utf-8') as file:
         rows = list(csv.DictReader(file))
@@ -155,9 +155,9 @@ def test_a_camera_that_sees_little_is_told(capsys: Capture, tmp_path: Path) -> N
     assert drive['frames'] == 601
     assert drive['poses_taken'] <= drive['poses'] <= drive['frames_with_tags'] < 1.2 * 30
     assert drive['longest_blind_s'] > 18.8
-    shown = call(capsys, 'wheels', *SHORT, *away)
-    assert f'a tag in view in {drive["frames_with_tags"]} of 601 frames; ' in shown.out
-    assert 'no pose for up to 18.9 s of 20 s' in shown.err
+    output = call(capsys, 'wheels', *SHORT, *away)
+    assert f'a tag in view in {drive["frames_with_tags"]} of 601 frames; ' in output.out
+    assert 'no pose for up to 18.9 s of 20 s' in output.err
     near = call(capsys, 'wheels', *SHORT, '--duration', 20)
     assert near.err == ''
     write_recording(recording_of(eight(ahead=500.0)), tmp_path / 'far')

@@ -26,12 +26,12 @@ ANGLES = slice(ROLL, VX)
 def transfer(x: np.ndarray, dt: float) -> np.ndarray:
     """Motion over dt with constant rates and accelerations; complex x gives derivatives."""
     roll, pitch, yaw = x[ANGLES]
-    one, zero = np.ones_like(roll), np.zeros_like(roll)
+    ones, zero = np.ones_like(roll), np.zeros_like(roll)
     sr, cr, sp, cp = np.sin(roll), np.cos(roll), np.sin(pitch), np.cos(pitch)
     Rz = np.array([[np.cos(yaw), -np.sin(yaw), 0], [np.sin(yaw), np.cos(yaw), 0], [0, 0, 1]])
     Ry = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
     Rx = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
-    E = np.array([[one, sr * sp / cp, cr * sp / cp], [zero, cr, -sr], [zero, sr / cp, cr / cp]])
+    E = np.array([[ones, sr * sp / cp, cr * sp / cp], [zero, cr, -sr], [zero, sr / cp, cr / cp]])
     v, w, a = x[6:9], x[9:12], x[12:15]
     moved = x.copy()
     moved[:3] += Rz @ Ry @ Rx @ (v * dt + 0.5 * a * dt * dt)
@@ -104,10 +104,10 @@ def loosened(covariance: np.ndarray) -> np.ndarray:
     return 0.5 * (covariance + np.diag(np.diag(covariance)))
 
 
-def relative(found: np.ndarray, expected: np.ndarray) -> float:
+def relative(actual: np.ndarray, expected: np.ndarray) -> float:
     """Largest error of a covariance entry relative to the deviations of its row and column."""
     deviation = np.sqrt(np.diag(expected))
-    return float((np.abs(found - expected) / np.outer(deviation, deviation)).max())
+    return float((np.abs(actual - expected) / np.outer(deviation, deviation)).max())
 
 
 seeds = st.integers(0, 2**32 - 1)

@@ -10,7 +10,7 @@ import numpy as np
 import yaml
 
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import PoseArray
 from sim_sensors.core.seeding import stream
@@ -23,14 +23,14 @@ NOTHING = 1e-15
 
 
 @dataclasses.dataclass(frozen=True)
-class Wander(Source):
+class Wander(RecordingSource):
     """Positions, measured with white noise, of a velocity that is a random walk."""
 
     seed: int = 0
     seconds: float = 300.0
     stated: float = VARIANCE
 
-    def own_name(self) -> str:
+    def expected_name(self) -> str:
         return f'wander_{self.seed}'
 
     def read(self) -> Recording:
@@ -49,7 +49,7 @@ class Wander(Source):
             orientation=np.tile([0.0, 0.0, 0.0, 1.0], (n, 1)),
             pose_covariance=np.broadcast_to(self.stated * np.eye(6), (n, 6, 6)),
         )  # fmt: skip
-        return Recording(self.own_name(), 'wander', self.path, {'/pose': poses}, {})
+        return Recording(self.expected_name(), 'wander', self.path, {'/pose': poses}, {})
 
 
 def wander_setup(folder: Path, velocity: float = VELOCITY) -> JudgeSetup:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches may find."""
+"""Findings of the benches."""
 
 from __future__ import annotations
 
@@ -25,38 +25,12 @@ UNEVEN = routine(
 )
 
 
-_SPAN = 'averaged over {span:.3g s}, '
-_NOISE = '; white noise of {noise:.1g} in this time would explain it'
-_MEANING = 'The filter is overconfident because of this sensor.'
-
-GYROSCOPE_OFF = decisive(
-    'attitude.gyroscope_off',
-    f'{_SPAN}the gyroscope is {{off:.2g rad/s}} off, where its noise explains {{left:.2g}}: it '
-    f'has a bias or a scale error, or the truth turns differently{_NOISE}',
-    _MEANING,
-    'remove the offset of a run that starts at rest with --rest, or set --gyroscope-noise',
-)
-ACCELEROMETER_OFF = decisive(
-    'attitude.accelerometer_off',
-    f'{_SPAN}the accelerometer is {{off:.2g m/s^2}} off gravity, where its noise explains '
-    f'{{left:.2g}}: the body accelerates, or the sensor has a bias or another mounting{_NOISE}',
-    _MEANING,
-    'set --acceleration',
-)
-MAGNETOMETER_OFF = decisive(
-    'attitude.magnetometer_off',
-    f'{_SPAN}the magnetometer is {{off:.2g T}} off the expected field, where its noise explains '
-    f'{{left:.2g}}: magnets, iron, or another field{_NOISE}',
-    _MEANING,
-    'give the expected field with --world, set --magnetometer-std, or leave the sensor out with '
-    '--without magnetometer',
-)
-CAMERA_OFF = decisive(
-    'attitude.camera_off',
-    f'{_SPAN}the poses of the camera are {{off:.2g rad}} off the truth, where their covariance '
-    f'explains {{left:.2g}}: another frame or mounting, or wrong covariances{_NOISE}',
-    _MEANING,
-    'leave the camera out with --without camera',
+SENSOR_OFF = decisive(
+    'attitude.sensor_off',
+    'averaged over {span:.3g s}, its measurements are {off:.2g} {unit} off, where its noise '
+    'explains {explained:.2g}: {causes}; white noise of {noise:.1g} in this time would explain it',
+    'The filter is overconfident because of this sensor.',
+    '{action}',
 )
 NO_SUSPECT = routine(
     'attitude.no_suspect',
@@ -65,16 +39,11 @@ NO_SUSPECT = routine(
     'The cause is not a single sensor.',
     'check the first attitude (--initial-std), the stated covariances, and --between-samples held',
 )
-SAME_TURN = assumed(
-    'attitude.same_orientation',
-    'no static transforms in the recording: {frames} assumed to have the orientation of {base}',
-    'A mounting angle that is not known becomes an error of the attitude.',
+SAME_FRAME = assumed(
+    'attitude.same_frame',
+    '{frames} assumed to have the same orientation as {reference}',
+    'An unknown rotation between the frames becomes an error of the attitude.',
     'give the transforms in recording.yaml',
-)
-CAMERA_FRAME = assumed(
-    'attitude.camera_frame',
-    'poses of the camera are in {camera}, the truth in {truth}: assumed to be the same frame',
-    'A rotation between the two frames becomes an error of the attitude.',
 )
 
 
@@ -100,68 +69,48 @@ UNSEEN = decisive(
 )
 AT_ONCE = assumed(
     'sensitivity.at_once',
-    'sees {noun} of {least:.2g} {unit}, the least that was tried',
-    'The smallest error that is seen is smaller.',
+    'sees {noun} of {least:.2g} {unit}, the smallest size that was tried',
+    'The smallest error that it sees is smaller.',
 )
 NOT_THERE = assumed(
     'sensitivity.not_there',
     '{noun} cannot be injected: the messages do not hold the quantity',
-    'Nothing is known of what a judge would see.',
+    'It is unknown whether the judge would see the error.',
     'give sensors that publish it',
 )
 
 
-_HELD_OUT = 'held-out blocks of recordings'
-
 BETTER = decisive(
     'tune.better',
-    '{changed:d} of {tried:d} parameters changed: {error} is {gain:.2g} % smaller on '
-    f'{_HELD_OUT} ({{level:g}} % interval {{low:.2g}} to {{high:.2g}} %)',
-    'The tuned file is better on recordings that it was not tuned to.',
-)
-BETTER_SCORE = decisive(
-    'tune.better_score',
-    '{changed:d} of {tried:d} parameters changed: {error} is better by {gain:.3g} on '
-    f'{_HELD_OUT} ({{level:g}} % interval {{low:.3g}} to {{high:.3g}}), in natural logarithms',
-    'The filter states better what it does not know, on recordings that it was not tuned to.',
+    '{changed:d} of {tried:d} parameters changed: {error} is better by {gain} on held-out blocks '
+    'of recordings ({level:g} % interval {low} to {high})',
+    'The tuned file is better on recordings that it was not tuned to. A gain without per cent is '
+    'a difference of natural logarithms.',
 )
 UNCHANGED = decisive(
     'tune.unchanged',
-    'none of {tried:d} parameters changed: no other value makes {error} significantly better on '
-    f'{_HELD_OUT}',
+    'none of {tried:d} parameters changed: {reason}',
     'The tuned file is the given one.',
-    'use more recordings, or try other --parameters',
-)
-NOT_BETTER = decisive(
-    'tune.not_better',
-    f'no parameter changed: those that gain alone, together gain {{gain}} on {_HELD_OUT} '
-    '({low} to {high}), which may be chance',
-    'The tuned file is the given one.',
-    'use more recordings, or fewer --parameters',
+    'use more recordings, or try other or fewer --parameters',
 )
 OVER_FITS = assumed(
     'tune.over_fits',
-    f'gain {{training}} on the recordings of the search, {{gain}} on {_HELD_OUT}: the rest is '
-    'over-fitting',
+    'gain {training} on the recordings of the search, {gain} on held-out blocks of recordings: '
+    'the rest is over-fitting',
     'The values follow the noise of their recordings.',
     'use more recordings, or fewer --parameters',
 )
-LEFT = routine(
-    'tune.left',
-    'left at their start, as no other value is significantly better: {names}',
-    'The recordings say nothing of these parameters.',
-)
 AT_BOUND = assumed(
     'tune.at_bound',
-    '{value} is as far as the search goes',
+    '{value} is a bound of the search',
     'The best value may lie beyond.',
     'tune again from the tuned file',
 )
 SAME_DRIVES = assumed(
     'tune.same_drives',
     'the {blocks:d} blocks are parts of fewer drives ({drives:d}): the interval holds for these',
-    'Recordings that follow each other are one drive. Place, weather and mounting, which they '
-    'share, are never held out.',
+    'Recordings that follow each other are one drive. They share place, weather and mounting, '
+    'which are never held out.',
     'use recordings of other drives, or hold them out with --test',
 )
 TRUE_HEADING = assumed(
@@ -185,18 +134,11 @@ NODE_AGREES = routine(
     'tune.node_agrees',
     'the node gives the speeds of the search: the largest of {count:d} differences is '
     '{difference:.1g} m/s',
-    'The tuned file does on the robot what it did here.',
+    'The tuned file has the same effect on the robot.',
 )
 NODE_DIFFERS = assumed(
     'tune.node_differs',
-    'the node gives other speeds than the search: of {count:d} estimates at the same time up to '
-    '{difference:.3g} m/s away',
+    'the node does not give the speeds of the search: {problem}',
     'The gain was found with the embedded filter, and may not be that of the node.',
-    'judge the recordings with --judge robot_localization and compare the errors',
-)
-NODE_FAILS = assumed(
-    'tune.node_fails',
-    'the node did not judge with the tuned parameters: {problem}',
-    'The gain was found with the embedded filter alone.',
-    'run --judge robot_localization with the tuned file',
+    'judge the recordings with --judge robot_localization and the tuned file',
 )

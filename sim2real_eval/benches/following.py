@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded drives, driven again by a simulated robot: waypoints from a recording, and results."""
+"""Recorded drives followed by a simulated robot: waypoints of a recording, and results."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from sim_sensors.world.world import World
 from .findings import WAYPOINTS
 
 SOURCES = ('auto', 'truth', 'gps')
-"""Where waypoints come from: `auto` takes the truth where there is one."""
+"""Sources of waypoints; `auto` is the truth if there is one."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FollowedRun:
-    """One reference and what each controller made of it."""
+    """A reference and the drive of each controller along it."""
 
-    name: str  # of the run
+    name: str
     start_ns: int  # stamp of the first waypoint
     reference: ReferenceMotion
     drives: Mapping[str, SimulatedDrive]  # by controller
-    origin: LocalFrame = DEFAULT_ORIGIN  # where on the Earth the first waypoint is
+    origin: LocalFrame = DEFAULT_ORIGIN  # position of the first waypoint on the Earth
 
     def statistics(self) -> dict[str, dict[str, ErrorStatistics]]:
         """Return the statistics of each error by controller."""
@@ -49,9 +49,9 @@ def waypoints_of(
 ) -> tuple[Waypoints, int]:
     """Return the waypoints of a recording and the stamp of the first.
 
-    From the truth: position and yaw. From the GPS: position of all fixes east and
-    north of the first, and the course over ground as the heading. Both are thinned to the first
-    sample of each period: `rate` waypoints per second, at most. `source` is one of `SOURCES`.
+    The truth gives position and yaw. The GPS gives the position relative to the first fix, with
+    the course over ground as the heading. Both are thinned to at most `rate` waypoints per
+    second. `source` is one of `SOURCES`.
 
     Raises RecordingError when the recording has no such topic. Raises MotionError when fewer than
     two waypoints are left.
@@ -76,7 +76,7 @@ def waypoints_of(
 
 
 def waypoint_findings(waypoints: Waypoints) -> list[Finding]:
-    """Return what was repaired in waypoints."""
+    """Return the repairs of waypoints as findings."""
     return [WAYPOINTS(problem=note) for note in waypoints.notes]
 
 
@@ -87,11 +87,10 @@ def place_of(
     *,
     unknown: LocalFrame = DEFAULT_ORIGIN,
 ) -> LocalFrame:
-    """Return where on the Earth the first of the waypoints of a recording is.
+    """Return the position of the first waypoint of a recording on the Earth.
 
-    The same place as on the recorded drive, to the accuracy of its first fix; `unknown` for a
-    recording without fixes. The waypoints are those of `waypoints_of` with the same source,
-    perhaps cut.
+    It has the accuracy of the first fix; `unknown` is returned for a recording without fixes. The
+    waypoints are those of `waypoints_of` with the same source, or a part of them.
     """
     _, array = _source(recording, source)
     x, y, since = waypoints.origin
@@ -111,7 +110,7 @@ def place_of(
 
 
 def _source(recording: Recording, source: str) -> tuple[str, MessageArray]:
-    """Return where waypoints come from, and its messages of use."""
+    """Return the source of the waypoints and its valid messages."""
     if source == 'auto':
         source = 'gps' if recording.truth is None and recording.gps is not None else 'truth'
     array = recording.require(source)
@@ -152,10 +151,8 @@ def driven_recording(
 ) -> Recording:
     """Return the drive as a recording: truth at 100 Hz and the sensors of `twin`, if any.
 
-    They are in `world`, whose coordinates are those of the drive, at the origin of the run.
-
-    Its name is that of the run, its stamps are those of the run, so that it can be held against
-    the recording that the waypoints came from.
+    `world` has the coordinates of the drive, with the origin of the run. Name and stamps are
+    those of the run, so that the drive can be compared with the original recording.
     """
     truth = run.drives[controller].truth(run.start_ns)
     bare = Recording.of_truth(truth, run.name, scenario)
@@ -164,12 +161,12 @@ def driven_recording(
 
 
 def pooled_statistics(runs: Sequence[FollowedRun]) -> dict[str, dict[str, ErrorStatistics]]:
-    """Return, by controller, statistics over all runs: each run counts by its duration."""
+    """Return statistics over all runs by controller, each run weighted by its duration."""
     pooled: dict[str, dict[str, ErrorStatistics]] = {}
     for controller in runs[0].drives:
         errors = [run.drives[controller].errors for run in runs]
         pooled[controller] = {
-            name: ErrorStatistics.of(np.concatenate([getattr(each, name) for each in errors]))
+            name: ErrorStatistics.of(np.concatenate([getattr(run, name) for run in errors]))
             for name in ('distance', 'along', 'across', 'yaw')
         }
     return pooled

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of signals of recordings on disk, with simulated ones given or made on the spot."""
+"""Comparison of the signals of real recordings with recorded or newly simulated ones."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ SIMULATED = 'simulated'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SignalStudy:
-    """What is held against the real recordings."""
+    """Recordings or models that are compared with the real recordings."""
 
     simulated: tuple[Source, ...] = ()  # simulated recordings; empty when there are twins
     twins: tuple[Twin, ...] = ()  # variants to simulate on the truth of each real recording
     repetitions: int = 1  # simulated runs per recording and variant
     # Simulate at the rates of the real sensors instead of the models' own.
     match_rates: bool = False
-    # Whose magnetic field is the true one and the simulated one; None: the one that each real
-    # magnetometer measures first, see `early_field`.
+    # Source of the true and the simulated magnetic field. By default, it is the first field that
+    # each real magnetometer measures; see `early_field`.
     world: World | None = None
 
 
-_Found = dict[str, list[SensorSignals]]
+_SignalSets = dict[str, list[SensorSignals]]
 
 
 def study_signals(
@@ -55,15 +55,17 @@ def study_signals(
 ) -> tuple[SignalComparison, list[Failure]]:
     """Read every recording, simulate where asked, and compare the sets.
 
-    Returns the comparison, and the recordings that were left out. It does not depend on the number
-    of processes, `jobs`; `progress` is called whenever a recording is done. Raises Sim2RealError
-    when no real, or no simulated recording is left.
+    `jobs` is the number of processes, which does not affect the result. `progress` is called
+    after each recording.
+
+    Returns the comparison and the recordings that could not be read. Raises Sim2RealError when no
+    real or no simulated recording could.
     """
     tasks = [(source, REAL) for source in real]
     tasks += [(source, SIMULATED) for source in study.simulated]
     read = functools.partial(_read, study=study, options=options)
     outcomes = map_in_processes(read, tasks, jobs=jobs, progress=progress)
-    sets: _Found = {}
+    sets: _SignalSets = {}
     failures: dict[str, list[Failure]] = {REAL: [], SIMULATED: []}
     for (source, side), outcome in zip(tasks, outcomes, strict=True):
         if isinstance(outcome, str):
@@ -76,45 +78,47 @@ def study_signals(
             more = f' (and {len(lost) - 1} more)' if len(lost) > 1 else ''
             raise Sim2RealError(f'{lost[0]}{more}')
     runs = sets.pop(REAL)
-    kept = _measurable(runs, sets) if study.twins else sets
-    comparison = compare_runs(runs, kept, options)
-    lost_models = [NOT_RECORDED(f'model {label}') for label in sets if label not in kept]
+    comparable = _select_measurable(runs, sets) if study.twins else sets
+    comparison = compare_runs(runs, comparable, options)
+    lost_models = [NOT_RECORDED(f'model {label}') for label in sets if label not in comparable]
     notes = tuple(by_severity([*lost_models, *comparison.notes]))
     comparison = dataclasses.replace(comparison, notes=notes)
     return comparison, failures[REAL] + failures[SIMULATED]
 
 
-def _measurable(real: Sequence[SensorSignals], sets: _Found) -> _Found:
+def _select_measurable(real: Sequence[SensorSignals], sets: _SignalSets) -> _SignalSets:
     """Leave out the models of a sensor that the real runs lack, unless that leaves none."""
     common = set.intersection(*(set(run.measured) for run in real))
-    kept = {
+    measurable = {
         label: runs
         for label, runs in sets.items()
         if all(common.intersection(run.measured) or run.features for run in runs)
     }
-    return kept or sets
+    return measurable or sets
 
 
-def _read(task: tuple[Source, str], study: SignalStudy, options: SignalOptions) -> _Found | str:
+def _read(
+    task: tuple[Source, str], study: SignalStudy, options: SignalOptions
+) -> _SignalSets | str:
     source, side = task
-    # A real sensor is looked at only where one is simulated.
+    # Only real sensors with a simulated counterpart are compared.
     simulated = list(dict.fromkeys(kind for twin in study.twins for kind in twin.models))
     try:
         recording, base = source.read(), options.base_frame
         maker = maker_with_field(recording, study.world, seed=options.seed, base_frame=base)
-        own = maker.real
+        recorded = maker.real
         if side == REAL:
-            told = remarks(recording, recording.notes, base_frame=base, maker=maker)
-            own = dataclasses.replace(own, notes=told)
+            notes = remarks(recording, recording.notes, base_frame=base, maker=maker)
+            recorded = dataclasses.replace(recorded, notes=notes)
         if side == SIMULATED or not study.twins:
-            return {side: [run_signals(own, options, maker=maker)]}
-        found = {REAL: [run_signals(own, options, sensors=simulated, maker=maker)]}
+            return {side: [run_signals(recorded, options, maker=maker)]}
+        sets = {REAL: [run_signals(recorded, options, sensors=simulated, maker=maker)]}
         for twin in study.twins:
-            mine = maker.at_real_rates(twin) if study.match_rates else twin
-            found[twin.label] = [
+            model = maker.at_real_rates(twin) if study.match_rates else twin
+            sets[twin.label] = [
                 run_signals(
                     dataclasses.replace(
-                        maker.make(mine, repetition), notes=maker.sensor_notes(mine)
+                        maker.make(model, repetition), notes=maker.sensor_notes(model)
                     ),
                     options,
                     # A sensor that stays real would be compared with itself.
@@ -125,7 +129,7 @@ def _read(task: tuple[Source, str], study: SignalStudy, options: SignalOptions) 
             ]
     except Sim2RealError as error:
         return str(error)
-    return found
+    return sets
 
 
 def study_record(
@@ -134,13 +138,13 @@ def study_record(
     real: Sequence[Source],
     study: SignalStudy,
 ) -> Mapping[str, Any]:
-    """Return everything needed to repeat and to read a comparison, as plain values.
+    """Return everything needed to repeat and to read a comparison, as JSON values.
 
-    It depends on inputs and options alone, so that equal studies give equal bytes.
+    Equal inputs and options give equal records.
     """
     failed = {failure.recording for failure in failures}
 
-    def listed(sources: Sequence[Source]) -> list[dict[str, Any]]:
+    def records(sources: Sequence[Source]) -> list[dict[str, Any]]:
         return [
             {
                 'path': source.path,
@@ -157,8 +161,8 @@ def study_record(
         'repetitions': study.repetitions,
         'match_rates': study.match_rates,
         'models': {twin.label: twin.to_mapping() for twin in study.twins},
-        'real': listed(real),
-        'simulated': listed(study.simulated),
+        'real': records(real),
+        'simulated': records(study.simulated),
         'failures': [dataclasses.asdict(failure) for failure in failures],
         **comparison_record(comparison),
     }

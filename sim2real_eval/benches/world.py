@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A world in numbers and on a level map: place, gravity, magnetic field and landmarks."""
+"""Properties of a world: origin, gravity, magnetic field on a level map, and landmarks."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from sim_sensors.world.world import World
 
 Area = tuple[float, float, float, float]
 
-# Points of a map. The field is summed over all dipoles at each, 1e8 sums in a second or two; of
-# the most dipoles that an entry of a file may scatter, 1e6, the map still has 2500 points.
+# Each point of a map sums the fields of all dipoles; 1e8 sums take a second or two. A map of 1e6
+# dipoles, the largest number in a file entry, still has 2500 points.
 _SUMS = 1e8
 _MOST, _FEWEST = 25_000.0, 2500.0
-# m about the origin, where nothing is to see.
-_NOTHING = 5.0
+# Half side of the map of an empty world, m.
+_EMPTY_HALF_SIDE = 5.0
 _MARGIN = 0.1
-# m: what is closer together is one thing, with so much around it.
+# Extent below which all objects count as one point, and the side of its map, m.
 _TOGETHER, _AROUND = 0.01, 2.0
-# m: sides of a map, and its distance from the origin, at which numbers still tell points apart.
+# Shortest side of a map and largest coordinate for which points stay distinct, m.
 _SHORTEST, _FARTHEST = 1e-3, 1e7
-# Below this share of the Earth's field its horizontal part gives no north.
+# Horizontal share of the Earth's field below which a compass has no direction.
 _LEVEL = 1e-6
 
 
@@ -55,17 +55,17 @@ class WorldMap:
 
     @functools.cached_property
     def compass_error(self) -> FloatArray | None:
-        """Angle by which a level compass is turned clockwise, `(ny, nx)` rad, -pi to pi.
+        """Clockwise error of a level compass, `(ny, nx)` rad, -pi to pi.
 
-        It shows along the horizontal part of the field instead of that of the Earth's field. None
-        where the Earth's field has no horizontal part, as at a magnetic pole.
+        The error is the angle from the horizontal part of the Earth's field to that of the total
+        field. None if the Earth's field has no horizontal part, as at a magnetic pole.
         """
         east, north, _ = earth = self.world.undisturbed_field
         if not math.hypot(east, north) > _LEVEL * float(np.linalg.norm(earth)):
             return None
-        along = north * self.field[..., 1] + east * self.field[..., 0]
+        parallel = north * self.field[..., 1] + east * self.field[..., 0]
         across = north * self.field[..., 0] - east * self.field[..., 1]
-        return np.asarray(np.arctan2(across, along))
+        return np.asarray(np.arctan2(across, parallel))
 
     def place(self, index: int) -> tuple[float, float, float]:
         """Return the position of a point, m, by its index in the flattened map."""
@@ -73,27 +73,27 @@ class WorldMap:
         return float(self.x[column]), float(self.y[row]), self.height
 
 
-def things(world: World) -> FloatArray:
-    """Return where dipoles, landmarks and tags are, `(n, 3)` m."""
-    found = world.dipoles.positions, world.landmarks.positions, world.tags.positions
-    return np.concatenate(found)
+def object_positions(world: World) -> FloatArray:
+    """Return the positions of dipoles, landmarks and tags, `(n, 3)` m."""
+    groups = world.dipoles, world.landmarks, world.tags
+    return np.concatenate([group.positions for group in groups])
 
 
 def default_height(world: World) -> float:
-    """Return the height half way between the lowest and the highest thing, m; 0 without any."""
-    heights = things(world)[:, 2]
+    """Return the mean of the lowest and the highest object, m; 0 in an empty world."""
+    heights = object_positions(world)[:, 2]
     return float((heights.min() + heights.max()) / 2.0) if len(heights) else 0.0
 
 
 def default_area(world: World) -> Area:
-    """Return the edges, m, of where dipoles, landmarks and tags are, with a margin.
+    """Return the edges of the area of dipoles, landmarks and tags with a margin, m.
 
-    The margin is a tenth of the longer side, and the shorter side at least half of it. Without
-    anything it is 10 m about the origin, about a single thing 2 m.
+    The margin is a tenth of the longer side, and the shorter side is at least half of the longer.
+    The area is 10 m wide about the origin in an empty world, and 2 m wide about a single object.
     """
-    places = things(world)[:, :2]
+    places = object_positions(world)[:, :2]
     if not len(places):
-        return -_NOTHING, _NOTHING, -_NOTHING, _NOTHING
+        return -_EMPTY_HALF_SIDE, _EMPTY_HALF_SIDE, -_EMPTY_HALF_SIDE, _EMPTY_HALF_SIDE
     low, high = places.min(axis=0), places.max(axis=0)
     longer = float((high - low).max())
     if longer < _TOGETHER:
@@ -105,15 +105,21 @@ def default_area(world: World) -> Area:
 
 
 def world_map(world: World, area: Area | None = None, height: float | None = None) -> WorldMap:
-    """Return the map of a world, of `area` x0, x1, y0, y1 at `height`, m, by default
-    `default_area` and `default_height`.
+    """Return the map of a world with about 25000 points, fewer above 4000 dipoles.
 
-    It has about 25000 points, fewer above 4000 dipoles, since each adds to the field at each
-    point.
+    Parameters
+    ----------
+    area : tuple of float, optional
+        Edges x0, x1, y0, y1, m; by default `default_area`.
+    height : float, optional
+        By default `default_height`, m.
 
-    Raises ParameterError when the edges are out of order, too close or too far away, the height
-    too, or the field is too large for a number somewhere. Raises SensorError when the World
-    Magnetic Model is asked for and not there.
+    Raises
+    ------
+    ParameterError
+        When edges or height are out of range, or the field is infinite somewhere.
+    SensorError
+        When the World Magnetic Model is needed but not installed.
     """
     x0, x1, y0, y1 = edges = default_area(world) if area is None else area
     z = default_height(world) if height is None else height
@@ -129,7 +135,7 @@ def world_map(world: World, area: Area | None = None, height: float | None = Non
     count = float(np.clip(_SUMS / max(len(world.dipoles), 1), _FEWEST, _MOST))
     wide, long = x1 - x0, y1 - y0
     step = math.sqrt(wide * long / count)
-    # Of a strip, 20 points across at least, and no more along than the map may have.
+    # A narrow strip has at least 20 points across and a limited number along.
     columns, rows = (int(np.clip(round(size / step), 20, count / 20)) for size in (wide, long))
     x, y = (
         np.asarray(start + size / number * (np.arange(number) + 0.5), dtype=np.float64)
@@ -138,40 +144,42 @@ def world_map(world: World, area: Area | None = None, height: float | None = Non
     grid = np.stack([*np.meshgrid(x, y), np.full((rows, columns), z)], axis=-1)
     with np.errstate(all='ignore'):
         field = world.magnetic_field(grid.reshape(-1, 3)).reshape(grid.shape)
-        made = WorldMap(world, edges, z, x, y, field)
-        bad = ~np.isfinite(made.intensity)
+        level_map = WorldMap(world, edges, z, x, y, field)
+        bad = ~np.isfinite(level_map.intensity)
     if bad.any():
-        where = ', '.join(f'{value:g}' for value in made.place(int(np.argmax(bad))))
+        where = ', '.join(f'{value:g}' for value in level_map.place(int(np.argmax(bad))))
         raise ParameterError(
-            'map', 'field', f'that at ({where}) m is no finite number; must be smaller moments'
-        )  # fmt: skip
-    return made
+            'map',
+            'field',
+            f'is no finite number at ({where}) m; reduce the moments of the dipoles',
+        )
+    return level_map
 
 
 _TURNED_DEG = (5, 30)
 
 
-def world_record(found: WorldMap, name: str) -> dict[str, Any]:
-    """Return a plain mapping, for JSON; SI units, angles in degrees.
+def world_record(world_map: WorldMap, name: str) -> dict[str, Any]:
+    """Return the world and its map as JSON values; SI units, angles in degrees.
 
     Inclination is positive downwards, declination positive to the east of north.
     """
-    world = found.world
+    world = world_map.world
     return {
         'versions': versions(),
         'world': name,
         'origin': world.frame.to_mapping(),
         'gravity': {'model': world.gravity_model.model, 'value_m_s2': world.gravity},
-        'earth_field': _earth_field(world),
+        'earth_field': _field_record(world),
         'dipoles': len(world.dipoles),
         'landmarks': len(world.landmarks),
         'chessboards': len(world.chessboards),
         'tags': len(world.tags),
-        'map': _map(found),
+        'map': _map_record(world_map),
     }
 
 
-def _earth_field(world: World) -> dict[str, Any]:
+def _field_record(world: World) -> dict[str, Any]:
     model = world.earth_field
     wmm = model.model == 'wmm'
     field = world.undisturbed_field
@@ -188,25 +196,25 @@ def _earth_field(world: World) -> dict[str, Any]:
     }
 
 
-def _map(found: WorldMap) -> dict[str, Any]:
-    strength = found.intensity.reshape(-1)
+def _map_record(world_map: WorldMap) -> dict[str, Any]:
+    strength = world_map.intensity.reshape(-1)
     least, most = int(np.argmin(strength)), int(np.argmax(strength))
     return {
-        'area_m': list(found.area),
-        'height_m': found.height,
+        'area_m': list(world_map.area),
+        'height_m': world_map.height,
         'points': len(strength),
         'least_t': float(strength[least]),
-        'least_at_m': list(found.place(least)),
+        'least_at_m': list(world_map.place(least)),
         'most_t': float(strength[most]),
-        'most_at_m': list(found.place(most)),
-        'compass': _compass(found),
+        'most_at_m': list(world_map.place(most)),
+        'compass': _compass_record(world_map),
     }
 
 
-def _compass(found: WorldMap) -> dict[str, float] | None:
-    if found.compass_error is None:
+def _compass_record(world_map: WorldMap) -> dict[str, float] | None:
+    if world_map.compass_error is None:
         return None
-    size = np.degrees(np.abs(found.compass_error))
+    size = np.degrees(np.abs(world_map.compass_error))
     return {
         'rms_deg': float(np.sqrt(np.mean(size**2))),
         'median_deg': float(np.median(size)),

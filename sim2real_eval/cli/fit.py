@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real fit`: parameters of a sensor model tuned on real recordings."""
+"""`sim2real fit`: tune parameters of a sensor model on real recordings."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ HELP = 'tune parameters of a model until simulated runs are judged as real ones'
 DESCRIPTION = (
     'Tune chosen parameters of a GPS or IMU model until sensors simulated on the '
     'true motion of real recordings make the judge err as the real ones do. Every candidate '
-    'meets the same random draws. Cross-validated on recordings held out; says when it '
-    'over-fits and which parameters the recordings say nothing of. See '
-    'docs/explanation/characterization.md.'
+    'meets the same random draws. The fit is cross-validated on held-out recordings. It reports '
+    'over-fitting and parameters that the recordings do not determine. The same command '
+    'continues an interrupted fit. See docs/explanation/characterization.md.'
 )
 EPILOG = """\
 examples:
@@ -52,8 +52,13 @@ class StartModels(Parameters):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('recordings and models')
-    about = 'real recordings with ground truth'
-    inputs.add_argument('--real', nargs='+', required=True, metavar='PATH', help=about)
+    inputs.add_argument(
+        '--real',
+        nargs='+',
+        required=True,
+        metavar='PATH',
+        help='real recordings with ground truth',
+    )
     add_scenario(inputs)
     OptionSet(StartModels, gps='--gps MODEL', imu='--imu MODEL').add(inputs, kept=True)
     add_shared(inputs, 'topic')
@@ -66,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='NAME=LOW:HIGH,...',
         help='parameters and bounds, such as gps.noise.std=0.01:1, by comma. :lin or :log sets '
         'the scale (default log, where bounds are above 0); .x, .xy behind NAME: these axes only; '
-        'NAME+NAME: two that get one value; without bounds: a tenth to ten times the start',
+        'NAME+NAME: two that get the same value; without bounds: a tenth to ten times the start',
     )
     _METHOD.add(search)
     UNCERTAINTY.add(search, 'resamples')
@@ -75,8 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     STUDY.add(parser, 'start_heading', 'off_ticks')
     add_metric(parser)
     output = parser.add_argument_group('output')
-    about = 'folder for models, tables and plots'
-    add_out(output, about, 'overwrite', 'json', required=True)
+    add_out(output, 'folder for models, tables and plots', 'overwrite', 'json', required=True)
     add_shared(parser, 'seed', 'jobs')
 
 
@@ -84,19 +88,22 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import fit as report
+    from sim2real_eval.report.search_layout import search_identity
     from sim2real_eval.study.fitting.fit import fit
-    from sim2real_eval.study.fitting.tuned import parse_tuned
+    from sim2real_eval.study.fitting.model_parameters import parse_parameters
     from sim2real_eval.study.run_plan import Judging
+    from sim2real_eval.study.search.engine import EvaluationStore
     from .models import twins
 
-    given = {
-        sensor: _model_of(getattr(options, sensor), f'{sensor}.yaml') for sensor in ('gps', 'imu')
+    model_names = {
+        sensor: _find_model(getattr(options, sensor), f'{sensor}.yaml')
+        for sensor in ('gps', 'imu')
     }
-    for sensor, name in given.items():
+    for sensor, name in model_names.items():
         if ',' in name or name in ('all', 'paper'):
             raise ParameterError(f'--{sensor}', '', f'{name!r} is not allowed; must be one model')
-    (twin,) = twins(given['gps'], given['imu'])
-    tuned = parse_tuned(options.tune, twin)
+    (twin,) = twins(model_names['gps'], model_names['imu'])
+    parameters = parse_parameters(options.tune, twin)
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     setup = judge_setup(options)
     recordings = [
@@ -105,30 +112,38 @@ def run(options: argparse.Namespace) -> int:
     ]
     judging = Judging(setup, study_options(options, _START))
     method = _METHOD.make(options, uncertainty=UNCERTAINTY.make(options))
-    with progress_rounds('fitting') as begin:
-        found = fit(recordings, twin, tuned, judging, method, jobs=options.jobs, progress=begin)
-    record = report.fit_record(found, judging, given)
-    report.write_fit(options.out, found, record, overwrite=options.overwrite)
-    failures = [str(failure) for failure in found.real.failures]
+    identity = search_identity(
+        'fit', setup, *recordings, twin, parameters=parameters, method=method,
+        judging=judging.options,
+    )  # fmt: skip
+    with EvaluationStore.beside(options.out, identity) as store:
+        with progress_rounds('fitting') as begin:
+            result = fit(
+                recordings, twin, parameters, judging, method, jobs=options.jobs, progress=begin,
+                store=store,
+            )  # fmt: skip
+        record = report.fit_record(result, judging, model_names)
+        report.write_fit(options.out, result, record, overwrite=options.overwrite)
+    failures = [str(failure) for failure in result.real.failures]
     report_failures(failures, of=len(recordings))
 
-    def tell() -> None:
-        print_table(report.fit_parameter_table(found))
+    def print_result() -> None:
+        print_table(report.fit_parameter_table(result))
         print()
-        print_table(report.fit_gain_table(found))
-        print_notes(found.notes)
+        print_table(report.fit_gain_table(result))
+        print_notes(result.notes)
 
-    where = f'{found.validation.verdict}: model, tables and plots'
-    return conclude(options, record, tell, where, failures)
+    contents = f'{result.validation.verdict}: model, tables and plots'
+    return conclude(options, record, print_result, contents, failures)
 
 
-def _model_of(given: str, name: str) -> str:
-    """Return the model file of a folder that `characterize` wrote; else what was given."""
-    path = Path(given)
+def _find_model(model: str, name: str) -> str:
+    """Return the model file `name` of a folder that `characterize` wrote, else `model`."""
+    path = Path(model)
     if not path.is_dir():
-        return given
+        return model
     if not (path / name).is_file():
         raise ParameterError(
-            given, '', f'holds no {name}; must be a model, or a folder of `sim2real characterize`'
+            model, '', f'holds no {name}; must be a model, or a folder of `sim2real characterize`'
         )
     return str(path / name)

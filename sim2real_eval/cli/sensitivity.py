@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.benches.sensitivity.options import SensitivityOptions
+from sim2real_eval.benches.settings import SensitivityOptions
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError
 from .arguments import add_out, add_recordings, add_scenario, add_shared
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 HELP = 'smallest errors of sensors that each judge can see'
 DESCRIPTION = (
     'Inject errors of known size into sensors and find, per judge, the smallest that a study of '
-    'so many runs reveals at 80 % power, by the permutation test of VEPD. Without recordings, '
-    'simulated drives are used. Recordings must be 9 or more, or 6 with simulated sensors '
-    '(--gps, --imu).'
+    'as many runs reveals at 80 % power, by the permutation test of VEPD. Without recordings, '
+    'simulated drives are used. At least 9 recordings are needed, or 6 with simulated sensors '
+    '(--gps, --imu). The same command continues an interrupted search.'
 )
 EPILOG = """\
 examples:
@@ -55,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='DIR',
         help='finished study whose report then shows the result beside its answer',
     )
-    about = 'folder for table, plot and sensitivity.json'
-    add_out(parser, about, 'overwrite', 'json', 'jobs', required=True)
+    contents = 'folder for table, plot and sensitivity.json'
+    add_out(parser, contents, 'overwrite', 'json', 'jobs', required=True)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,70 +65,74 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import sensitivity as report
     from sim2real_eval.report.answer import MARK, beside
+    from sim2real_eval.report.search_layout import search_identity
     from sim2real_eval.report.study_report import PAGE, study_report, write_report
     from sim2real_eval.study.outcome import StudyOutcome
+    from sim2real_eval.study.search.engine import EvaluationStore
 
     check_result_folder(options.out, MARK, overwrite=options.overwrite)
     outcome = None if options.study is None else StudyOutcome.read(options.study)
-    method, who = _OPTIONS.make(options), judges(options)
-    if outcome is not None and not {one.label for one in who} & set(outcome.judges):
+    method, study_judges = _OPTIONS.make(options), judges(options)
+    if outcome is not None and not {judge.label for judge in study_judges} & set(outcome.judges):
         problem = f'{options.study} has judges {", ".join(outcome.judges)}; must share one'
         raise ParameterError('--study', '', problem)
     twin = _twin(method, simulated=not options.recordings)
     study = study_options(options)
     recordings = _recordings(options, method, twin, study.seed)
-    with progress_rounds('sensitivity, round {}') as begin:
-        found = sensitivity(
-            recordings, who, twin, method, study, jobs=options.jobs, progress=begin
-        )
-    record = report.sensitivity_record(found, who, twin, recordings)
-    report.write_sensitivity(options.out, found, record, overwrite=options.overwrite)
+    inputs = [judge.to_mapping() for judge in study_judges]
+    inputs += [recording.to_mapping() for recording in recordings]
+    identity = search_identity(
+        'sensitivity', study_judges[0].setup, *inputs, twin, method=method, study=study
+    )
+    with EvaluationStore.beside(options.out, identity) as store:
+        with progress_rounds('sensitivity, round {}') as begin:
+            result = sensitivity(
+                recordings, study_judges, twin, method, study, jobs=options.jobs, progress=begin,
+                store=store,
+            )  # fmt: skip
+        record = report.sensitivity_record(result, study_judges, twin, recordings)
+        report.write_sensitivity(options.out, result, record, overwrite=options.overwrite)
     if outcome is not None:
         beside(options.study, record)
         write_report(study_report(outcome, options.study), Path(options.study, PAGE))
 
-    def tell() -> None:
-        print_table(report.sensitivity_table(found))
-        print_notes(found.notes)
+    def print_result() -> None:
+        print_table(report.sensitivity_table(result))
+        print_notes(result.notes)
 
-    return conclude(options, record, tell, 'table and plot')
+    return conclude(options, record, print_result, 'table and plot')
 
 
 def _twin(method: SensitivityOptions, *, simulated: bool) -> Twin | None:
-    """Return the sensors that are simulated; None where recordings keep their own."""
+    """Return the simulated sensors, or None if recordings keep their own."""
     from sim2real_eval.simulation.twin import Twin
     from sim2real_eval.study.entry import Entry
     from sim2real_eval.study.variants import STAND_IN, read_model
-    from sim_sensors.gps.gps import GpsModel
-    from sim_sensors.imu.imu import ImuModel
+    from sim_sensors.gps.gps import GPS
+    from sim_sensors.imu.imu import IMU
 
     if not simulated and method.gps is None and method.imu is None:
         return None
-    here = Path()
+    folder = Path()
     return Twin(
         'simulated',
-        gps=read_model(GpsModel, Entry('--gps', '', method.gps or STAND_IN), here),
-        imu=read_model(ImuModel, Entry('--imu', '', method.imu or STAND_IN), here),
+        gps=read_model(GPS, Entry('--gps', '', method.gps or STAND_IN), folder),
+        imu=read_model(IMU, Entry('--imu', '', method.imu or STAND_IN), folder),
     )
 
 
 def _recordings(
     options: argparse.Namespace, method: SensitivityOptions, twin: Twin | None, seed: int
 ) -> tuple[StudyRecording, ...]:
-    """Return the recordings that are given, or simulated drives."""
-    from sim2real_eval.study.recordings import (
-        PathDrive,
-        StandIn,
-        StudyRecording,
-        recordings_from_sources,
-    )
+    """Return the given recordings, or simulated drives without any."""
+    from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording, of_sources
     from sim_sensors.motion.path_following import DRIVES
 
     if options.recordings:
-        return recordings_from_sources(judged_sources(options, options.recordings, 'recordings'))
+        return of_sources(judged_sources(options, options.recordings, 'recordings'))
     assert twin is not None
     return tuple(
-        StudyRecording(f'{one}_{k}', '', StandIn(PathDrive(one, seed, f'{one}_{k}'), twin))
-        for one in DRIVES
-        for k in range(1, method.runs + 1)
+        StudyRecording(name, '', StandIn(PathDrive(drive, seed, name), twin))
+        for drive in DRIVES
+        for name in (f'{drive}_{k}' for k in range(1, method.runs + 1))
     )

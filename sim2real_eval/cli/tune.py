@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real tune`: parameters of a filter from recordings."""
+"""`sim2real tune`: tune parameters of a judge to recordings."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 
-from sim2real_eval.benches.tuning.options import TuneOptions
+from sim2real_eval.benches.settings import TuneOptions
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError
 from .arguments import add_out, add_recordings, add_shared
@@ -18,9 +18,9 @@ HELP = 'recordings -> tuned parameter file of ekf_node, ukf_node or another judg
 DESCRIPTION = (
     'Tune parameters of robot_localization, or of a judge that declares its parameters, to '
     'recordings: by an error against truth or, without truth, by the likelihood of the '
-    'innovations. Each parameter has to prove its gain on blocks of recordings that its value was '
-    'not found on; the others are left as they are. Where robot_localization is installed, its '
-    'node judges once with the result.'
+    'innovations. A parameter changes only if its gain is significant on held-out blocks of '
+    'recordings. Where robot_localization is installed, its node judges once with the result. The '
+    'same command continues an interrupted tuning.'
 )
 EPILOG = """\
 examples:
@@ -37,14 +37,14 @@ _OPTIONS = OptionSet(TuneOptions, parameters='--parameters LIST')
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     add_recordings(parser)
-    about = 'recordings to try the result on, which are not looked at before'
+    about = 'recordings that only test the result'
     parser.add_argument('--test', nargs='+', default=[], metavar='RECORDING', help=about)
     add_judge(parser, '--judge-config', PROFILE)
     add_judge_kind(parser)
     add_shared(parser, 'topic')
     _OPTIONS.add(parser.add_argument_group('what is tuned, and how'))
-    about = 'folder for parameter files, tables and plot'
-    add_out(parser, about, 'overwrite', 'json', 'jobs', required=True)
+    contents = 'folder for parameter files, tables and plot'
+    add_out(parser, contents, 'overwrite', 'json', 'jobs', required=True)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,35 +52,43 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.tuning.tuning import tune
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import tuning as report
+    from sim2real_eval.report.search_layout import search_identity
+    from sim2real_eval.study.search.engine import EvaluationStore
 
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     judge = judge_setup(options)
-    both = [
+    sources = [
         dataclasses.replace(source, transforms=judge.transforms)
         for source in judged_sources(options, [*options.recordings, *options.test], 'recordings')
     ]
-    searched, tested = both[: len(options.recordings)], both[len(options.recordings) :]
-    labels = [source.own_name() for source in both]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise ParameterError('recordings', label, 'is the name of several; must be of one')
+    names = [source.own_name() for source in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError('recordings', name, 'is the name of several; must be of one')
+    count = len(options.recordings)
+    searched, tested = sources[:count], sources[count:]
     method = _OPTIONS.make(options)
-    with progress_rounds('tuning') as begin:
-        found = tune(searched, judge, method, tests=tested, jobs=options.jobs, progress=begin)
-    record = report.tuning_record(found, method, searched, tested)
-    report.write_tuning(options.out, found, record, overwrite=options.overwrite)
+    identity = search_identity('tune', judge, *searched, method=method)
+    with EvaluationStore.beside(options.out, identity) as store:
+        with progress_rounds('tuning') as begin:
+            tuning = tune(
+                searched, judge, method, tests=tested, jobs=options.jobs, progress=begin,
+                store=store,
+            )  # fmt: skip
+        record = report.tuning_record(tuning, method, searched, tested)
+        report.write_tuning(options.out, tuning, record, overwrite=options.overwrite)
 
-    def tell() -> None:
-        print(found.notes[0].problem)
+    def print_result() -> None:
+        print(tuning.notes[0].problem)
         print()
-        print_table(report.parameter_table(found, method.level))
-        for measures, title in (
-            (found.measures, 'Recordings of the search'),
-            (found.tests, 'Recordings of --test'),
+        print_table(report.parameter_table(tuning, method.level))
+        for comparisons, title in (
+            (tuning.comparisons, 'Recordings of the search'),
+            (tuning.tests, 'Recordings of --test'),
         ):
-            if measures:
+            if comparisons:
                 print()
-                print_table(report.measure_table(measures, title))
-        print_notes(found.notes[1:])
+                print_table(report.comparison_table(comparisons, title))
+        print_notes(tuning.notes[1:])
 
-    return conclude(options, record, tell, 'parameter files, tables and plot')
+    return conclude(options, record, print_result, 'parameter files, tables and plot')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges: from a recording to an estimate of its velocity."""
+"""Judges, which estimate the velocity in a recording."""
 
 from __future__ import annotations
 

@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a judge says about one recording."""
+"""Estimates of a judge for one recording, with counts and notes."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, FindingKind, to_records
 from sim2real_eval.common.tables import write_csv, write_rows
-from sim_sensors.core.blocks import blocks, by_blocks, whole_rows
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from .findings import DIVERGED
-from .robot_localization.fixes import FilteredGps, no_fixes
-from .robot_localization.parts import PartName
 
 _COLUMNS = (
     'stamp_ns', 'recv_ns', 'x', 'y', 'z', 'qx', 'qy', 'qz', 'qw', 'vx', 'vy', 'vz', 'wx', 'wy',
@@ -29,7 +25,7 @@ _FIX_COLUMNS = (
     'arrival_ns', 'stamp_ns', 'frame', 'lat', 'lon', 'alt', 'status',
     *(f'cov{k}' for k in range(9)), 'cov_type',
 )  # fmt: skip
-
+_ROWS_AT_ONCE = 10_000
 
 ODOMETRY_FIELDS = (
     'stamp_ns', 'position', 'orientation', 'linear_velocity', 'angular_velocity',
@@ -38,38 +34,48 @@ ODOMETRY_FIELDS = (
 """Fields of a `JudgedRun` that are those of nav_msgs/Odometry."""
 
 
+class PartLabel(Protocol):
+    """Label of one part of an input, such as `imu0 twist`."""
+
+    @property
+    def topic(self) -> str:
+        """Topic of the input."""
+
+
+class FilteredFixes(Protocol):
+    """Fixes that are computed only when they are needed."""
+
+    def fixes(self) -> FixArray:
+        """Compute the fixes."""
+
+
 @dataclasses.dataclass(frozen=True)
 class PartCount:
-    """What became of one part (pose, twist or acceleration) of one input."""
+    """Message counts of one part (pose, twist or acceleration) of one input."""
 
-    # Such as `imu0 twist` and `/imu/data`.
-    name: str
-    topic: str
-    # Messages in; refused because an earlier one had a later stamp; yielding no measurement;
-    # fused; refused, by the Mahalanobis gate or as `singular`.
+    name: str  # such as `imu0 twist`
+    topic: str  # such as `/imu/data`
     received: int
-    older: int
-    unusable: int
+    older: int  # refused because an earlier message had a later stamp
+    unusable: int  # without a measurement
     fused: int
-    rejected: int
-    # Of those refused, how many because the covariance of their innovation was singular or not a
-    # number, which no gate is needed for.
-    singular: int = 0
+    rejected: int  # by the Mahalanobis gate or as singular
+    singular: int = 0  # rejected because the innovation covariance was singular or not a number
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Corrections:
-    """Measurements that the filter compared with its state, in the order in which it did."""
+    """Measurements that the filter compared with its state, in order of comparison."""
 
-    part: NDArray[np.integer[Any]]  # (n,) Index into `JudgedRun.parts`
+    part: NDArray[np.integer[Any]]  # (n,) index into `JudgedRun.parts`
     stamp_ns: IntArray  # (n,)
-    # (n,) How many states each measured, those included that `two_d_mode` holds at zero.
+    # (n,) Number of measured states, including those that `two_d_mode` holds at zero.
     states: NDArray[np.integer[Any]]
-    # (n,) Normalised innovation squared, refused measurements included: the squared Mahalanobis
-    # distance that the gate looks at.
+    # (n,) Normalised innovation squared, also of rejected measurements: the squared Mahalanobis
+    # distance that the gate tests.
     nis: FloatArray
-    # (n,) Determinant of the covariance of each innovation, without what `two_d_mode` holds at
-    # zero; None where the judge does not tell it.
+    # (n,) Determinant of the innovation covariance without the states that `two_d_mode` holds at
+    # zero; None if the judge does not provide it.
     determinant: FloatArray | None = None
 
     @classmethod
@@ -80,24 +86,29 @@ class Corrections:
 
 
 def part_counts(
-    names: Sequence[PartName],
+    names: Sequence[PartLabel],
     counts: IntArray,
     threshold: FloatArray,
     corrections: Corrections | None = None,
 ) -> tuple[PartCount, ...]:
-    """Name the counts, (p, 5), that the loop kept, with the Mahalanobis thresholds, (p,).
+    """Return named counts of the filter loop.
 
-    `corrections` are all measurements whose distance is known; None: then all refusals by a part
-    with a threshold count as those of its gate.
+    Parameters
+    ----------
+    names : sequence of PartLabel
+    counts : (p, 5) int
+        Received, older, unusable, fused and rejected messages of each part.
+    threshold : (p,) float
+        Mahalanobis thresholds.
+    corrections : Corrections, optional
+        Measurements with their distances. If None, all rejections by a part with a threshold
+        count as rejections by its gate.
     """
     gated = np.where(np.isinf(threshold), 0, counts[:, 4])
     if corrections is not None:
-        far = np.zeros_like(gated)
-        for rows in blocks(len(corrections.part)):
-            part = corrections.part[rows]
-            is_far = corrections.nis[rows] >= threshold[part] ** 2
-            far += np.bincount(part[is_far], minlength=len(names))
-        # A measurement that was taken once more (smooth_lagged_data) has several distances.
+        is_far = corrections.nis >= threshold[corrections.part] ** 2
+        far = np.bincount(corrections.part[is_far], minlength=len(names))
+        # A measurement that was fused once more (smooth_lagged_data) has several distances.
         gated = np.minimum(gated, far)
     return tuple(
         PartCount(
@@ -109,12 +120,8 @@ def part_counts(
     )
 
 
-def _finite(rows: FloatArray) -> NDArray[np.bool_]:
-    return whole_rows(np.isfinite(rows))
-
-
-def quaternions(angles: FloatArray) -> FloatArray:
-    """Return quaternions x y z w, (n, 4), of roll, pitch, yaw, (n, 3)."""
+def quaternions_from_angles(angles: FloatArray) -> FloatArray:
+    """Return quaternions x y z w, (n, 4), of roll, pitch, yaw, (n, 3) rad."""
     s, c = np.sin(0.5 * angles).T, np.cos(0.5 * angles).T
     return np.stack(
         [
@@ -129,42 +136,42 @@ def quaternions(angles: FloatArray) -> FloatArray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class JudgedRun:
-    """The filter's output over one run.
+    """Estimates of a judge over one run.
 
     Attributes
     ----------
     stamp_ns, tick_ns : (n,) int64
-        Stamp of each estimate and the time of the tick that published it.
+        Stamp of each estimate, and time of the tick that published it.
     position : (n, 3) float
         Metres, world frame.
     orientation : (n, 4) float
         x y z w, base_link in the world frame.
     linear_velocity, angular_velocity : (n, 3) float
-        m/s and rad/s, base_link.
+        m/s and rad/s, base_link axes.
     pose_covariance, twist_covariance : (n, 6, 6) float
     gps_stamp_ns : (g,) int64
-        Stamps of the fixes that navsat_transform passed on.
+        Stamps of the fixes that navsat_transform converted.
     gps_position : (g, 3) float
-        Their positions in the world frame, moved from the antenna to base_link.
+        Positions of these fixes in the world frame, moved from the antenna to base_link.
     gps_covariance : (g, 6, 6) float
     parts : tuple of PartCount
     notes : tuple of Finding
-        What the user should know about the run.
+        Remarks for the user about the run.
     corrections : Corrections
-        Of a judge that runs in another process: those of the embedded judge on the same messages.
-    filtered_gps : FilteredGps or None
-        What navsat_transform sends out as gps/filtered; see `filtered_fixes`. Of a judge that runs
-        in another process as the corrections.
+        For a judge in another process: those of the embedded judge on the same messages.
+    filtered_gps : FilteredFixes or None
+        Messages on gps/filtered of navsat_transform; see `filtered_fixes`. For a judge in another
+        process: those of the embedded judge.
     about_axes : bool
-        Whether the last three of `pose_covariance` are those of the small rotation e about the
-        world's axes with truth = Exp(e) estimate; else, as robot_localization has them, those of
-        roll, pitch and yaw. The two differ once the vehicle is turned.
+        True: the attitude block of `pose_covariance` describes a small rotation e about the world
+        axes, truth = Exp(e) estimate. False: roll, pitch and yaw, as in robot_localization. The
+        two differ when the vehicle is tilted.
     divergence : FindingKind
-        What to say when estimates are not numbers.
+        Finding for estimates that are not numbers.
     unknown : frozenset of str
-        Fields that the judge does not estimate, or not all of: NaN there is no failure.
+        Fields that the judge does not estimate, or only in part; NaN is no failure there.
     again : JudgedRun or None
-        The same recording judged once more, by a judge that may give other numbers.
+        A second replay of the same recording, by a judge that is not repeatable.
     """
 
     stamp_ns: IntArray
@@ -181,7 +188,7 @@ class JudgedRun:
     parts: tuple[PartCount, ...] = ()
     notes: tuple[Finding, ...] = ()
     corrections: Corrections = dataclasses.field(default_factory=Corrections.none)
-    filtered_gps: FilteredGps | None = None
+    filtered_gps: FilteredFixes | None = None
     about_axes: bool = False
     divergence: FindingKind = DIVERGED
     unknown: frozenset[str] = frozenset()
@@ -195,60 +202,67 @@ class JudgedRun:
         fused = ', '.join(
             f'{part.name} {part.fused}/{part.received - part.older}' for part in self.parts
         )
-        # A judge of the user's need not say what it fused.
+        # A user's judge may not report fused messages.
         return f'{len(self)} estimates over {span:.1f} s' + (f'; fused {fused}' if fused else '')
 
     @property
     def finite(self) -> NDArray[np.bool_]:
-        """Which estimates are numbers throughout, (n,)."""
-        found = np.ones(len(self), dtype=np.bool_)
+        """Whether all known fields of an estimate are finite, (n,)."""
+        is_finite = np.ones(len(self), dtype=np.bool_)
         for name in ODOMETRY_FIELDS:
             if name not in self.unknown:
-                found &= by_blocks(_finite, getattr(self, name))
-        return found
+                field = getattr(self, name)
+                is_finite &= np.isfinite(field).all(axis=tuple(range(1, field.ndim)))
+        return is_finite
 
     @property
     def diverged(self) -> tuple[Finding, ...]:
-        """Which estimates are not numbers, and what to do; empty if all are."""
-        wrong = np.flatnonzero(~self.finite)
-        if not len(wrong):
+        """Finding about estimates that are not numbers; empty if all are."""
+        bad_rows = np.flatnonzero(~self.finite)
+        if not len(bad_rows):
             return ()
-        first = (self.stamp_ns[wrong[0]] - self.stamp_ns[0]) * 1e-9
-        return (self.divergence(first=first, count=len(wrong), estimates=len(self)),)
+        first = (self.stamp_ns[bad_rows[0]] - self.stamp_ns[0]) * 1e-9
+        return (self.divergence(first=first, count=len(bad_rows), estimates=len(self)),)
 
     def write_csv(self, path: str | Path) -> Path:
         """Write one row per estimate: stamp, tick, pose, body twist, both covariances.
 
-        Floats are written so that they read back exactly; the file appears complete or not at
-        all, and an existing file is refused by the caller.
+        Floats are written so that they read back exactly. The file appears complete or not at
+        all; the caller refuses an existing file.
         """
         fields = (
             self.position, self.orientation, self.linear_velocity, self.angular_velocity,
             self.pose_covariance, self.twist_covariance,
         )  # fmt: skip
 
-        def rows() -> Iterator[list[float]]:
-            for part in blocks(len(self)):
-                size = part.stop - part.start
-                numbers = [
-                    values[part].reshape(size, math.prod(values.shape[1:])) for values in fields
-                ]
-                stamps = self.stamp_ns[part].tolist(), self.tick_ns[part].tolist()
-                for stamp, tick, row in zip(*stamps, np.hstack(numbers).tolist(), strict=True):
+        def format_rows() -> Iterator[list[float]]:
+            # The rows as Python lists take ten times the memory of the arrays.
+            for start in range(0, len(self), _ROWS_AT_ONCE):
+                chunk = slice(start, start + _ROWS_AT_ONCE)
+                stamps, ticks = self.stamp_ns[chunk].tolist(), self.tick_ns[chunk].tolist()
+                numbers = np.hstack([field[chunk].reshape(len(stamps), -1) for field in fields])
+                for stamp, tick, row in zip(stamps, ticks, numbers.tolist(), strict=True):
                     yield [stamp, tick, *row]
 
-        return write_rows(path, _COLUMNS, rows())
+        return write_rows(path, _COLUMNS, format_rows())
 
     @property
     def filtered_fixes(self) -> FixArray:
-        """The gps/filtered: the estimated position of base_link on the Earth, arrival the tick.
+        """Messages on gps/filtered: position of base_link on the Earth, arrival at the tick.
 
-        Computed when asked for, as few ask and the way back from UTM takes time.
+        Computed on demand, since the conversion from UTM takes time.
         """
-        return no_fixes() if self.filtered_gps is None else self.filtered_gps.fixes()
+        if self.filtered_gps is not None:
+            return self.filtered_gps.fixes()
+        none = np.zeros(0, dtype=np.int64)
+        return FixArray(
+            stamp_ns=none, arrival_ns=none, frame='', latitude=np.zeros(0), longitude=np.zeros(0),
+            altitude=np.zeros(0), status=none, position_covariance=np.zeros((0, 3, 3)),
+            position_covariance_type=none,
+        )  # fmt: skip
 
     def write_filtered_gps(self, path: str | Path) -> Path:
-        """Write one row per gps/filtered, as a recording has its fixes; see `write_csv`."""
+        """Write one row per message on gps/filtered, in the columns of a recording's fixes."""
         fixes = self.filtered_fixes
         columns = (
             fixes.arrival_ns, fixes.stamp_ns, [fixes.frame] * len(fixes), fixes.latitude,

@@ -1,9 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the error-state filter, the smoother and judges in other processes may find."""
+"""Findings of the error-state filter, the smoother and judges in other processes."""
 
 from __future__ import annotations
 
-from sim2real_eval.common.findings import assumed, decisive, routine
+from collections.abc import Callable
+from typing import Any
+
+from sim2real_eval.common.findings import Finding, FindingKind, assumed, decisive, routine
+from sim_sensors.core.errors import Remark
+
+
+def _phrase(kind: FindingKind, template: str) -> Callable[..., Finding]:
+    """Return a maker of findings of one kind, with their own words for the `problem`."""
+
+    def make_finding(subject: str = '', /, **values: Any) -> Finding:
+        words = template
+        for name in [name for name, text in values.items() if isinstance(text, str)]:
+            words = words.replace(f'{{{name}}}', values.pop(name))
+        return kind(subject, problem=Remark(words, **values))
+
+    return make_finding
+
 
 DIVERGED = decisive(
     'estimate.diverged',
@@ -14,15 +31,21 @@ DIVERGED = decisive(
     per_model=True,
 )
 NOTE = routine('judge.note', '{text}', 'A note of a judge that declares no codes of its own.')
-COURSE_AS_HEADING = assumed(
-    'judge.course_as_heading',
-    'the judge estimates no orientation: the heading is that of the velocity',
-    'The forward speed cannot be negative.',
+COMPLETED = assumed(
+    'judge.completed',
+    'the estimates are incomplete: {assumption}',
+    'The estimator does not publish this quantity, so it is derived from the others.',
 )
+COURSE_AS_HEADING = 'without an orientation, the heading is that of the velocity'
+"""Assumption of COMPLETED; the forward speed cannot be negative then."""
+VELOCITY_BY_DIFFERENCES = 'without a velocity, positions are differentiated'
+"""Assumption of COMPLETED; noise of the positions is larger in their differences."""
+LEVEL = 'without an orientation, the vehicle is taken as level'
+"""Assumption of COMPLETED; on a slope the horizontal speed is too large."""
 START_HEADING_UNUSED = routine(
     'judge.start_heading_unused',
     'the judge takes no start heading; the true one was not used',
-    'Other judges of the comparison may know more.',
+    'Other judges of the comparison may have used it.',
 )
 LOOKS_AHEAD = routine(
     'error_state.looks_ahead',
@@ -30,21 +53,25 @@ LOOKS_AHEAD = routine(
     'are later',
     'The velocity of a moving start is known only after a few fixes.',
 )
-FIXES_GATED = routine(
+_GATED = routine(
     'error_state.gated',
-    'the gate of {gate:g} rejected {refused:d} of {fixes:d} fixes: the filter follows the IMU',
-    'The fixes contradict the prediction by more than the covariances allow.',
+    '{problem!s}',
+    'The fixes contradict the prediction by more than the covariances allow. After a timeout the '
+    'uncertainty of the state is set to the size of the innovation.',
     'raise the noise of the IMU or the covariances of the fixes',
 )
-GATE_TIMEOUT = routine(
-    'error_state.gate_timeout',
-    'after {timeout:g s} without an accepted fix the next one was accepted ({count:d}x)',
-    'The uncertainty of the state was set to the size of the innovation.',
+FIXES_GATED = _phrase(
+    _GATED,
+    'the gate of {gate:g} rejected {refused:.0f} of {fixes:.0f} fixes: the filter follows the IMU',
+)
+GATE_TIMEOUT = _phrase(
+    _GATED,
+    'after {timeout:g} s without an accepted fix the next one was accepted ({count:.0f} times)',
 )
 SEES_FUTURE = routine(
     'smoother.sees_future',
     'a smoother uses future measurements: no live filter can be as good',
-    'Use it as a reference, not as a judge of what a robot would know.',
+    'Use it as a reference for what the sensors allow.',
 )
 NOT_CONVERGED = routine(
     'smoother.not_converged',
@@ -73,16 +100,15 @@ NO_FIX = routine(
     '{count:d} of {received:d} messages of the GPS have no fix',
     'The receiver had no fix at these times; this is a real outage.',
 )
-FIXES_OUTSIDE = routine(
-    'inertial.fixes_outside',
-    '{count:d} fixes before or after all IMU messages are left out',
-    'The estimate exists only while there are IMU messages.',
+_LEFT_OUT = routine(
+    'inertial.left_out',
+    '{problem!s}',
+    'Messages without a time interval to integrate over do not affect the estimate.',
 )
-IMU_REPEATS = routine(
-    'inertial.imu_repeats',
-    '{count:d} IMU messages repeat a stamp and are left out',
-    'Nothing can be integrated over a time of zero.',
+FIXES_OUTSIDE = _phrase(
+    _LEFT_OUT, '{count:.0f} fixes before or after all IMU messages are left out'
 )
+IMU_REPEATS = _phrase(_LEFT_OUT, '{count:.0f} IMU messages repeat a stamp and are left out')
 IMU_GAPS = routine(
     'inertial.imu_gaps',
     'gaps of up to {longest:.2f s} between IMU messages ({count:d}x), longer than {limit:g s}: '
@@ -95,26 +121,24 @@ NO_COVARIANCE = assumed(
     'The receiver does not state its accuracy.',
     'set `fix_deviation` of the judge',
 )
-COVARIANCE_LOWERED = routine(
-    'inertial.covariance_lowered',
-    '{count:d} of {fixes:d} fixes state a deviation over {most:g m}: lowered to it',
-    'Larger values carry no information and cost numerical accuracy.',
+_COVARIANCE_LIMITED = routine(
+    'inertial.covariance_limited',
+    '{problem!s}',
+    'Receivers often state a better accuracy than they have; very large values carry no '
+    'information and cost numerical accuracy.',
 )
-COVARIANCE_RAISED = routine(
-    'inertial.covariance_raised',
-    '{count:d} of {fixes:d} fixes state a deviation below {least} m, or none on an axis: raised',
-    'Receivers often state a better accuracy than they have.',
+COVARIANCE_LOWERED = _phrase(
+    _COVARIANCE_LIMITED,
+    '{count:.0f} of {fixes:.0f} fixes state a deviation over {most:g} m: lowered to it',
 )
-LEVELLED = routine(
-    'inertial.levelled',
-    'start: levelled {level}, accurate to {tilt:.2g rad} and the bias',
-    'How the first roll and pitch were found.',
+COVARIANCE_RAISED = _phrase(
+    _COVARIANCE_LIMITED,
+    '{count:.0f} of {fixes:.0f} fixes state a deviation below {least} m, or none on an axis: '
+    'raised',
 )
-HEADING = routine(
-    'inertial.heading',
-    'start: heading {heading:.0f deg} {source}',
-    'How the first heading was found.',
-)
+_START = routine('inertial.start', '{problem!s}', 'Origin of the first attitude.')
+LEVELLED = _phrase(_START, 'start: levelled {level}, accurate to {tilt:.2g} rad and the bias')
+HEADING = _phrase(_START, 'start: heading {heading:.0f} deg {source}')
 HEADING_BY_COURSE = assumed(
     'inertial.heading_by_course',
     'start: heading {heading:.0f deg} from the course over ground of the fixes {later:.1f s} '
@@ -137,20 +161,15 @@ TILTED = routine(
 )
 REAL_FILTER = routine(
     'external.real_filter',
-    'robot_localization judged; its velocity differs from the embedded judge by at most '
+    'robot_localization judged{navsat}; its velocity differs from the embedded judge by at most '
     '{apart:g um/s}',
-    'The real nodes confirm the embedded judge.',
-)
-REAL_FILTER_OWN_NAVSAT = routine(
-    'external.real_filter_own_navsat',
-    'robot_localization judged, with the embedded navsat_transform; its velocity differs from the '
-    'embedded judge by at most {apart:g um/s}',
-    'The real ekf_node confirms the embedded judge; navsat_transform_node did not run.',
+    'The real ekf_node or ukf_node confirms the embedded judge. navsat_transform_node is never '
+    'run; the embedded navsat_transform takes its place.',
 )
 REAL_TIME = routine(
     'external.rate',
     'the estimator ran at {rate:.3g} x real time',
-    'How many seconds of the recording a second on the clock of the wall had.',
+    'Seconds of the recording per second of wall time.',
 )
 REPEATABILITY = routine(
     'external.repeatability',
@@ -159,32 +178,20 @@ REPEATABILITY = routine(
     'The estimator itself varies by this much, in real and in simulated runs. A study scores both '
     'replays of the real runs, and no null distance is below the distance between them.',
 )
-LOST = decisive(
-    'external.lost',
-    'messages were lost on the way between sim2real and the estimator',
-    'The estimator did not hear all of the recording, or not all of its estimates came back.',
+INCOMPLETE = decisive(
+    'external.incomplete',
+    '{problem!s}',
+    'The estimator did not receive the whole recording, or not all of its estimates came back.',
     'lower `clock.rate`, or deepen the queue of the subscription',
 )
-UNANSWERED = decisive(
-    'external.unanswered',
-    '{missing:d} of {count:d} messages were not answered by an estimate',
-    'The file declares that the estimator answers every message of this input.',
-    'lower `clock.rate`, or deepen the queue of the subscription',
+LOST = _phrase(INCOMPLETE, 'messages were lost between sim2real and the estimator')
+UNANSWERED = _phrase(
+    INCOMPLETE, '{missing:.0f} of {count:.0f} messages were not answered by an estimate'
 )
 OUT_OF_ORDER = routine(
     'external.out_of_order',
     '{count:d} estimates are not later than the one before and are left out',
     'An estimator may correct an estimate; a live user knows only the first.',
-)
-BY_DIFFERENCES = assumed(
-    'external.by_differences',
-    'the estimates have no velocity: it is the difference of positions',
-    'Noise of the positions is larger in their differences.',
-)
-LEVEL = assumed(
-    'external.level',
-    'the estimates have no orientation: the vehicle counts as level',
-    'On a slope the horizontal speed is too large.',
 )
 NO_TRANSFORMS = assumed(
     'external.no_transforms',

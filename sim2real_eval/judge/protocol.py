@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a judge is, and all judges by name: ours, of other packages, and of a user's file.
+"""Base class of judges, and all judges by name: ours, of other packages, and of a user's file.
 
-The least that a judge can be is a class without arguments and a method `judge(recording)` that
-returns an `Estimate`; docs/howto/extend.md walks through one. `load_judge` completes it to the
-`Judge` that the rest of the package works with.
+A user's judge is any class without arguments that has a method `judge(recording)` and returns an
+`Estimate`; docs/howto/extend.md walks through an example. `load_judge` wraps it in an
+`AdaptedJudge`.
 """
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,25 +34,40 @@ from . import findings
 from .estimate import JudgedRun
 
 
-class Judge(Protocol):
-    """Whoever estimates the motion in a recording: what a comparison or a study needs of it."""
+class Judge(abc.ABC):
+    """An estimator of the motion in a recording.
 
-    @property
-    def name(self) -> str:
-        """What the user calls it."""
+    Subclasses implement `judge` and override the defaults that do not apply to them.
+    """
 
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """Files that its parameters came from."""
+    takes_node_options: ClassVar[bool] = False
+    """Whether it takes the options of robot_localization's nodes and has inputs such as odom0."""
+    is_fast: ClassVar[bool] = False
+    """Whether it judges a run in milliseconds."""
+
+    name: str
+    """Name that the user gave."""
+    files: tuple[Path, ...]
+    """Files that its parameters were read from."""
+    parameters: Parameters | None = None
+    """Declared parameters, which `sim2real tune` can change, or None."""
+
+    @classmethod
+    def from_request(cls, request: JudgeRequest) -> Judge:
+        """Return the judge that a command line or study file asks for; see `load_judge`."""
+        return AdaptedJudge.from_class(cls, request)
 
     @property
     def base_link_frame(self) -> str:
-        """Frame whose motion it estimates."""
+        """Frame whose motion is estimated."""
+        return 'base_link'
 
     @property
     def transforms(self) -> TransformFile | None:
-        """What replaces or completes a recording's static transforms."""
+        """Static transforms that replace or complete those of a recording, or None."""
+        return None
 
+    @abc.abstractmethod
     def judge(
         self,
         recording: Recording,
@@ -59,29 +75,52 @@ class Judge(Protocol):
         start_ns: int | None = None,
         start_heading: float | None = None,
     ) -> JudgedRun:
-        """Judge a recording; see `JudgeSetup.judge`."""
+        """Estimate the motion in a recording.
+
+        Parameters
+        ----------
+        recording : Recording
+        start_ns : int or None
+            Time at which the judge starts; None: at the first message.
+        start_heading : float or None
+            Known initial yaw, radians from east.
+        """
 
     def settings(self) -> Mapping[str, Any]:
-        """Return what made the result beside the files, as plain values."""
+        """Return what determines the result besides `files`, as plain values."""
+        return {} if self.transforms is None else {'transforms': self.transforms.settings()}
+
+    def with_parameters(self, parameters: Any) -> Judge:
+        """Return a copy with other declared parameters."""
+        raise JudgeError(f'{self.name} declares no parameters; they cannot be changed')
+
+    def lacks_heading(self, recording: Recording) -> bool:
+        """Return True if the judge would start with an arbitrary heading in this recording."""
+        return False
+
+    def splits_fixes(self, recording: Recording, start_ns: int, later_ns: int) -> bool:
+        """Return True if rounding of stamps decides in which tick fixes are fused.
+
+        True only if that happens with a start at `start_ns` and not with one at `later_ns`.
+        """
+        return False
 
 
 JUDGES: Registry[Any] = Registry(
     'sim2real_sensors.judges',
     'a judge',
-    lambda thing: callable(getattr(thing, 'judge', None)) or hasattr(thing, 'from_request'),
+    lambda candidate: callable(getattr(candidate, 'judge', None)),
     {
         'embedded': 'sim2real_eval.judge.setup:JudgeSetup',
-        'robot_localization': 'sim2real_eval.judge.external:RobotLocalizationNodes',
-        'judge_node': 'sim2real_eval.judge.external:JudgeNode',
+        'robot_localization': 'sim2real_eval.judge.external:RobotLocalizationJudge',
+        'judge_node': 'sim2real_eval.judge.external:NodeJudgeSetup',
         'error_state': 'sim2real_eval.judge.inertial.error_state:ErrorStateJudge',
-        'ros': 'sim2real_eval.judge.external:RosStackNodes',
+        'ros': 'sim2real_eval.judge.external:RosEstimatorJudge',
         'gtsam': 'sim2real_eval.judge.smoother.smoother:SmootherJudge',
     },
     needs='a method judge(recording)',
 )
-"""Classes of judges by name. A class with `from_request(request)` makes its judge itself; one with
-`takes_node_options` true takes the options of robot_localization's nodes, too.
-"""
+"""Classes of judges by name: subclasses of `Judge`, or classes with `judge(recording)`."""
 
 
 def _refuse(name: str, problem: str) -> NoReturn:
@@ -90,7 +129,7 @@ def _refuse(name: str, problem: str) -> NoReturn:
 
 @dataclasses.dataclass(frozen=True)
 class JudgeRequest:
-    """What a command line or a study file says of a judge.
+    """The judge that a command line or a study file asks for.
 
     Attributes
     ----------
@@ -99,14 +138,14 @@ class JudgeRequest:
     config : str, Path or None
         Parameters: a name or a file.
     transforms : TransformFile or None
-        What replaces or completes a recording's static transforms.
+        Static transforms that replace or complete those of a recording.
     node_options : mapping
-        Those of robot_localization's nodes that were given: `navsat_config`, `case` and
-        `options`, a `sim2real_eval.judge.robot_localization.replay_options.Options`.
+        Options of robot_localization's nodes: `navsat_config`, `case` and `options`, a
+        `sim2real_eval.judge.robot_localization.replay_options.Options`.
     given : tuple of str
-        Names of the options of nodes that the user gave.
+        Names of the node options that the user set.
     refuse : callable
-        Raises ParameterError for an option, in the words of whoever was asked.
+        Raises ParameterError for an option by its name and problem.
     folder : Path or None
         Folder that the path of a judge's file is relative to; None: the current one.
     """
@@ -121,12 +160,12 @@ class JudgeRequest:
 
 
 def judge_class(judge: str, *, where: str = 'judge', folder: Path | None = None) -> Any:
-    """Return the class of a judge, by name or `my_filter.py:MyFilter`, or that of YAML files."""
+    """Return the class of a judge by name, `my_filter.py:MyFilter` or `my_estimator.yaml`."""
     return JUDGES.get('ros' if is_yaml(judge) else judge, where=where, folder=folder)
 
 
 def judge_label(judge: str, config: str | Path | None) -> str:
-    """Return what a judge is called in tables.
+    """Return the label of a judge in tables.
 
     Examples
     --------
@@ -136,63 +175,71 @@ def judge_label(judge: str, config: str | Path | None) -> str:
     return Path(judge.rpartition(':')[2] if config is None else config).stem
 
 
+def _is_judge_class(candidate: Any) -> bool:
+    return inspect.isclass(candidate) and issubclass(candidate, Judge)
+
+
 def takes_inputs(judge: str) -> bool:
-    """Say whether a judge has inputs such as odom0, as robot_localization's filters have."""
-    return bool(getattr(judge_class(judge, where='--judge'), 'takes_node_options', False))
+    """Return True if a judge has inputs such as odom0, as the filters of robot_localization."""
+    candidate = judge_class(judge, where='--judge')
+    return _is_judge_class(candidate) and bool(candidate.takes_node_options)
 
 
 def load_judge(request: JudgeRequest) -> Judge:
-    """Return the judge that is asked for.
+    """Return the requested judge.
 
     Raises
     ------
     Sim2RealError
-        For an unknown name, options that do not go with it, wrong parameters, or a judge that
-        needs what is not installed.
+        For an unknown name, options that the judge does not take, wrong parameters, or a judge
+        that needs software that is not installed.
 
     Examples
     --------
     >>> load_judge(JudgeRequest('embedded', config='clean')).base_link_frame
     'base_link'
     """
-    kind = judge_class(request.judge, folder=request.folder)
+    model_class = judge_class(request.judge, folder=request.folder)
     if is_yaml(request.judge):
         if request.config is not None:
             request.refuse('config', f'does not go with judge {request.judge}, which is a file')
-        place = Path(request.folder or '', request.judge)
-        request = dataclasses.replace(request, judge='ros', config=place)
-    if request.given and not getattr(kind, 'takes_node_options', False):
+        path = Path(request.folder or '', request.judge)
+        request = dataclasses.replace(request, judge='ros', config=path)
+    is_judge = _is_judge_class(model_class)
+    if request.given and not (is_judge and model_class.takes_node_options):
         request.refuse(
             request.given[0],
             f'does not go with judge {request.judge}, only with the judges that are or repeat '
             "robot_localization's nodes",
         )
-    if hasattr(kind, 'from_request'):
-        judge: Judge = kind.from_request(request)
-        return judge
-    return _outside_judge(kind, request)
+    judge: Judge = (
+        model_class.from_request(request)
+        if is_judge
+        else AdaptedJudge.from_class(model_class, request)
+    )
+    return judge
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Estimate:
-    """What a judge says of a recording, in as few words as can be.
+    """Velocity, and optionally the pose, that a user's judge estimates.
 
     Attributes
     ----------
     stamp_ns : (n,) int64
         Times of the estimates, increasing, on the clock of the recording's stamps.
     velocity : (n, 3) float
-        Of the base frame in the world: m/s east, north and up.
+        Velocity of the base frame in the world: m/s east, north and up.
     orientation : (n, 4) float, optional
-        Quaternions x y z w, base to world. None: the vehicle points where it moves, level.
+        Quaternions x y z w, base to world. None: level, heading along the velocity.
     velocity_covariance : (n, 3, 3) float, optional
-        Of `velocity`, m^2/s^2.
+        Covariance of `velocity`, m^2/s^2.
     position : (n, 3) float, optional
-        m, in a world frame whose axes are east, north and up.
+        Position, m, in a world frame whose axes are east, north and up.
     position_covariance : (n, 3, 3) float, optional
-        m^2.
+        Covariance of `position`, m^2.
     notes : tuple of (Finding or str)
-        What the user should know; a text becomes a finding with the code `judge.note`.
+        Remarks for the user; a text becomes a finding with the code `judge.note`.
 
     Examples
     --------
@@ -210,7 +257,7 @@ class Estimate:
     notes: tuple[Finding | str, ...] = ()
 
     def judged(self) -> JudgedRun:
-        """Return the run, with NaN for what is not known.
+        """Return the run, with NaN where a quantity is not estimated.
 
         Raises
         ------
@@ -228,12 +275,12 @@ class Estimate:
         ]
         if self.orientation is None:
             orientation = from_heading(np.arctan2(velocity[:, 1], velocity[:, 0]))
-            notes.append(findings.COURSE_AS_HEADING())
+            notes.append(findings.COMPLETED(assumption=findings.COURSE_AS_HEADING))
         pose, twist = np.full((n, 6, 6), np.nan), np.full((n, 6, 6), np.nan)
         pose[:, :3, :3] = self._array('position_covariance', (n, 3, 3))
-        # Rows, then columns: R' P R.
-        half = _to_body(orientation, self._array('velocity_covariance', (n, 3, 3)))
-        twist[:, :3, :3] = _to_body(orientation, half.transpose(0, 2, 1))
+        # The covariance in body axes is R' P R: rotate the rows, then the columns.
+        half = _rotate_rows_to_body(orientation, self._array('velocity_covariance', (n, 3, 3)))
+        twist[:, :3, :3] = _rotate_rows_to_body(orientation, half.transpose(0, 2, 1))
         unknown = {'angular_velocity', 'pose_covariance', 'twist_covariance'}
         return JudgedRun(
             stamp_ns=stamp_ns.astype(np.int64),
@@ -249,53 +296,90 @@ class Estimate:
         )
 
     def _array(self, name: str, shape: tuple[int, ...]) -> FloatArray:
-        given = getattr(self, name)
-        if given is None:
+        """Return a field as an array; NaN if it is None."""
+        numbers = getattr(self, name)
+        if numbers is None:
             return np.full(shape, np.nan)
-        array = np.asarray(given, dtype=np.float64)
+        array = np.asarray(numbers, dtype=np.float64)
         if array.shape != shape:
             raise JudgeError(f'{name} has shape {array.shape}; must be {shape}')
         return array
 
 
-def _to_body(orientation: FloatArray, matrices: FloatArray) -> FloatArray:
-    """Return R' M of world matrices, (n, 3, 3)."""
+def _rotate_rows_to_body(orientation: FloatArray, matrices: FloatArray) -> FloatArray:
+    """Return R' M of matrices M in world axes, (n, 3, 3)."""
     columns = [rotate_back(orientation, matrices[:, :, k]) for k in range(3)]
     return np.stack(columns, axis=2)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _OutsideJudge:
-    """A `Judge` from a class with `judge(recording)`."""
+class AdaptedJudge(Judge):
+    """Judge that wraps an object with a method `judge(recording)`, such as a user's."""
 
     request: JudgeRequest
     model: Any
     name: str
     files: tuple[Path, ...]
-    transforms: TransformFile | None
+    transforms: TransformFile | None = None
+
+    @classmethod
+    def from_class(cls, model_class: Any, request: JudgeRequest) -> AdaptedJudge:
+        """Return the judge for a class; a class derived from `Parameters` can take a file."""
+        label = request.judge.rpartition(':')[2]
+        files: tuple[Path, ...] = ()
+        if request.config is not None:
+            if not (inspect.isclass(model_class) and issubclass(model_class, Parameters)):
+                problem = f'does not go with judge {label}, which has no parameters'
+                request.refuse('config', problem)
+            files = (Path(request.config),)
+            model: Any = model_class.from_mapping(read_yaml_mapping(files[0]), str(files[0]))
+            label = f'{label} ({request.config})'
+        else:
+            try:
+                model = model_class()
+            except TypeError as error:
+                request.refuse('judge', f'{label} cannot be made without arguments: {error}')
+        if source_file := inspect.getsourcefile(type(model)):
+            files = (*files, Path(source_file))
+        if is_in_file(request.judge):
+            # The current folder of a worker process may be another one.
+            module_file, _, class_name = request.judge.rpartition(':')
+            path = Path(request.folder or Path.cwd(), Path(module_file).expanduser()).resolve()
+            request = dataclasses.replace(request, judge=f'{path}:{class_name}', folder=None)
+        return cls(request, model, label, files, request.transforms)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.model, Parameters):
+            object.__setattr__(self, 'parameters', self.model)
 
     @property
     def base_link_frame(self) -> str:
+        """Frame whose motion is estimated."""
         return str(getattr(self.model, 'base_link_frame', 'base_link'))
 
-    @property
-    def parameters(self) -> Parameters | None:
-        return self.model if isinstance(self.model, Parameters) else None
-
-    def with_parameters(self, parameters: Parameters) -> _OutsideJudge:
+    def with_parameters(self, parameters: Parameters) -> AdaptedJudge:
+        """Return a copy with other parameters."""
         return dataclasses.replace(self, model=parameters)
 
     def settings(self) -> Mapping[str, Any]:
-        told: dict[str, Any] = {}
-        if package := _package(type(self.model)):
-            told['package'] = package
+        """Return package, parameters and settings of the model, and the transforms."""
+        settings: dict[str, Any] = {}
+        if package := _package_version(type(self.model)):
+            settings['package'] = package
         if self.parameters is not None:
-            told['parameters'] = self.parameters.to_mapping()
+            settings['parameters'] = self.parameters.to_mapping()
         if hasattr(self.model, 'settings'):
-            told |= self.model.settings()
-        if self.transforms is not None:
-            told['transforms'] = self.transforms.settings()
-        return told
+            settings |= self.model.settings()
+        return {**settings, **super().settings()}
+
+    def lacks_heading(self, recording: Recording) -> bool:
+        """Return the answer of the model, if it derives from `Judge`."""
+        return isinstance(self.model, Judge) and self.model.lacks_heading(recording)
+
+    def splits_fixes(self, recording: Recording, start_ns: int, later_ns: int) -> bool:
+        """Return the answer of the model, if it derives from `Judge`."""
+        model = self.model
+        return isinstance(model, Judge) and model.splits_fixes(recording, start_ns, later_ns)
 
     def judge(
         self,
@@ -304,90 +388,65 @@ class _OutsideJudge:
         start_ns: int | None = None,
         start_heading: float | None = None,
     ) -> JudgedRun:
+        """Call the model with the options that it takes; any error becomes a JudgeError."""
         if self.transforms is not None:
             merged, _ = self.transforms.over(recording.transforms)
             recording = dataclasses.replace(recording, transforms=merged)
-        taken = inspect.signature(self.model.judge).parameters
-        given = {'start_ns': start_ns, 'start_heading': start_heading}
+        accepted = inspect.signature(self.model.judge).parameters
+        options = {'start_ns': start_ns, 'start_heading': start_heading}
+        options = {name: option for name, option in options.items() if name in accepted}
         try:
-            found = self.model.judge(
-                recording, **{name: value for name, value in given.items() if name in taken}
-            )
-            run = found.judged() if isinstance(found, Estimate) else found
+            result = self.model.judge(recording, **options)
+            run = result.judged() if isinstance(result, Estimate) else result
         except Sim2RealError as error:
             raise JudgeError(f'{self.name}: {error}') from error
         except Exception as error:
-            # The judge's own code, which may raise anything: it ends this run, and no other.
+            # A user's code may raise anything; it must fail this run and no other.
             place = raised_at(error, type(self.model))
-            told = f'{type(error).__name__}: {error} ({place})'
-            raise JudgeError(f'{self.name}: {told}') from error
+            problem = f'{type(error).__name__}: {error} ({place})'
+            raise JudgeError(f'{self.name}: {problem}') from error
         if not isinstance(run, JudgedRun):
             raise JudgeError(f'{self.name}: returned {type(run).__name__}; must be an Estimate')
-        if start_heading is not None and 'start_heading' not in taken:
+        if start_heading is not None and 'start_heading' not in accepted:
             run = dataclasses.replace(run, notes=(*run.notes, findings.START_HEADING_UNUSED()))
         return run
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A worker process loads the class for itself.
-        values = None if self.parameters is None else self.parameters.to_mapping()
-        return _loaded_again, (dataclasses.replace(self.request, refuse=_refuse), values)
+        # A class from a user's file cannot be pickled; a worker process loads it again.
+        mapping = None if self.parameters is None else self.parameters.to_mapping()
+        return _reload_judge, (dataclasses.replace(self.request, refuse=_refuse), mapping)
 
 
-def _loaded_again(request: JudgeRequest, values: Mapping[str, Any] | None) -> Any:
+def _reload_judge(request: JudgeRequest, mapping: Mapping[str, Any] | None) -> Any:
     judge: Any = load_judge(request)
-    changed = values and type(judge.model).from_mapping(values, request.judge)
-    return judge.with_parameters(changed) if changed else judge
+    parameters = mapping and type(judge.model).from_mapping(mapping, request.judge)
+    return judge.with_parameters(parameters) if parameters else judge
 
 
-def _outside_judge(kind: Any, request: JudgeRequest) -> _OutsideJudge:
-    label = request.judge.rpartition(':')[2]
-    files: tuple[Path, ...] = ()
-    if request.config is not None:
-        if not (inspect.isclass(kind) and issubclass(kind, Parameters)):
-            request.refuse('config', f'does not go with judge {label}, which has no parameters')
-        files = (Path(request.config),)
-        model = kind.from_mapping(read_yaml_mapping(files[0]), str(files[0]))
-        label = f'{label} ({request.config})'
-    else:
-        try:
-            model = kind()
-        except TypeError as error:
-            request.refuse('judge', f'{label} cannot be made without arguments: {error}')
-    if source := inspect.getsourcefile(type(model)):
-        files = (*files, Path(source))
-    if is_in_file(request.judge):
-        # The current folder of a worker may be another one.
-        place, _, name = request.judge.rpartition(':')
-        path = Path(request.folder or Path.cwd(), Path(place).expanduser()).resolve()
-        request = dataclasses.replace(request, judge=f'{path}:{name}', folder=None)
-    return _OutsideJudge(request, model, label, files, request.transforms)
-
-
-def completed(judge: Any) -> Judge:
-    """Return an object with `judge(recording)`, such as a user's, as a judge.
+def as_judge(model: Any) -> Judge:
+    """Return a `Judge` for an object with a method `judge(recording)`.
 
     Examples
     --------
     >>> class Still:
     ...     def judge(self, recording):
     ...         return Estimate(recording.gps.stamp_ns, np.zeros((len(recording.gps), 3)))
-    >>> completed(Still()).base_link_frame
+    >>> as_judge(Still()).base_link_frame
     'base_link'
     """
-    if hasattr(judge, 'files'):
-        whole: Judge = judge
-        return whole
+    if isinstance(model, Judge) and hasattr(model, 'files'):
+        return model
     files: tuple[Path, ...] = ()
-    # There is none of a class that was typed into a notebook.
+    # A class that was typed into a notebook has no file.
     with contextlib.suppress(OSError, TypeError):
-        files = (Path(inspect.getfile(type(judge))),)
-    name = type(judge).__name__
-    return _OutsideJudge(JudgeRequest(name), judge, name, files, None)
+        files = (Path(inspect.getfile(type(model))),)
+    name = type(model).__name__
+    return AdaptedJudge(JudgeRequest(name), model, name, files)
 
 
-def _package(kind: type) -> str:
-    """Return name and version of the package that registers a class; else nothing."""
-    top = kind.__module__.split('.')[0]
+def _package_version(model_class: type) -> str:
+    """Return name and version of the package that registers a class, or an empty text."""
+    top = model_class.__module__.split('.')[0]
     for entry in entry_points(JUDGES.group):
         if entry.value.split(':')[0].split('.')[0] == top and entry.dist is not None:
             return f'{entry.dist.name} {entry.dist.version}'

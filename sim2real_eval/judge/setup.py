@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A judge ready to use: parameters of the nodes, and their clock."""
+"""The embedded judge: parameters of robot_localization's nodes, and their clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import ImuArray
 from sim_sensors.core.shipped import config_names, named_file
 from .estimate import JudgedRun
-from .protocol import JudgeRequest
+from .protocol import Judge, JudgeRequest
 from .robot_localization.advice import has_no_attitude
 from .robot_localization.configuration import (
     FRONT_ENDS,
@@ -38,7 +38,7 @@ _START_HEADING_VARIANCE = 0.01
 
 
 def profiles() -> list[str]:
-    """Return the names of the judge profiles that are shipped.
+    """Return the names of the shipped judge profiles.
 
     Examples
     --------
@@ -49,23 +49,25 @@ def profiles() -> list[str]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class JudgeSetup:
-    """Parameters of ekf_node and navsat_transform_node, and the clock they run on.
+class JudgeSetup(Judge):
+    """The embedded judge: the filter and navsat_transform of robot_localization.
 
     Attributes
     ----------
     name : str
         Profile or file.
     files : tuple of Path
-        Files that the parameters came from.
+        Files that the parameters were read from.
     filter : FilterConfig
+        Parameters of ekf_node or ukf_node.
     navsat : NavsatConfig or None
+        Parameters of navsat_transform_node.
     case : ReplayOptions
+        Clock and timers of the nodes.
     """
 
     takes_node_options: ClassVar[bool] = True
     is_fast: ClassVar[bool] = True
-    """Whether a run takes milliseconds."""
 
     name: str
     files: tuple[Path, ...]
@@ -81,21 +83,21 @@ class JudgeSetup:
         case: str | Path | None = None,
         options: Options | None = None,
     ) -> JudgeSetup:
-        """Read a set-up.
+        """Read the parameters from files.
 
         Parameters
         ----------
         config : str or Path
-            Name of a shipped profile or path of a parameter file of ekf_node; or of ukf_node, when
-            the case says so or the file names a node `ukf...` and none `ekf...`.
+            Name of a shipped profile, or path of a parameter file of ekf_node or ukf_node. It is
+            read for ukf_node if the case says so, or if it names a node `ukf...` and no `ekf...`.
         navsat_config : str, Path or None
             Path of a navsat_transform_node parameter file. None: that of the profile; or, for a
             file that subscribes to odometry/gps, `<file>_navsat.yaml` beside it, or the same file
-            when it names that node.
+            if it names that node.
         case : str, Path or None
             `case.yaml` with clock and timers.
         options : Options or None
-            What replaces its options.
+            Options that replace those of the case.
 
         Raises
         ------
@@ -103,45 +105,47 @@ class JudgeSetup:
             For an unknown profile, a wrong file, or options that do not go together.
         """
         path = named_file(config, 'judge', profiles(), 'judge configuration')
-        navsat_path = None if navsat_config is None else Path(navsat_config)
         options = options or Options()
-        told = options.over(ReplayOptions() if case is None else ReplayOptions.from_file(case))
-        if options.unscented is None and not told.unscented:
+        replay = options.over(ReplayOptions() if case is None else ReplayOptions.from_file(case))
+        if options.unscented is None and not replay.unscented:
             ukf, ekf = (
-                told.section.startswith(kind) if told.section else _names_node(path, kind)
+                replay.section.startswith(kind) if replay.section else _has_node(path, kind)
                 for kind in ('ukf', 'ekf')
             )
-            told = dataclasses.replace(told, unscented=ukf and not ekf)
-        if 'unscented' in told.correct and not told.unscented:
+            replay = dataclasses.replace(replay, unscented=ukf and not ekf)
+        if 'unscented' in replay.correct and not replay.unscented:
             raise ParameterError('correct', '', 'unscented goes with ukf_node only')
         filter_config = FilterConfig.from_file(
-            path, node_of(path, told), unscented=told.unscented, strictly=bool(told.section)
-        ).renamed(told.renamed)
-        if navsat_path is None and any(
-            source.topic == NAVSAT_TOPIC for source in filter_config.sources
-        ):
-            beside = path.with_name(f'{path.stem}{_NAVSAT_SUFFIX}{path.suffix}')
-            if beside.exists():
-                navsat_path = beside
-            elif _names_node(path, 'navsat_transform'):
+            path, node_of(path, replay), unscented=replay.unscented, strictly=bool(replay.section)
+        ).renamed(replay.renamed)
+        needs_navsat = any(source.topic == NAVSAT_TOPIC for source in filter_config.sources)
+        navsat_path = None if navsat_config is None else Path(navsat_config)
+        if navsat_path is None and needs_navsat:
+            neighbour = path.with_name(f'{path.stem}{_NAVSAT_SUFFIX}{path.suffix}')
+            if neighbour.exists():
+                navsat_path = neighbour
+            elif _has_node(path, 'navsat_transform'):
                 navsat_path = path
         navsat = None if navsat_path is None else NavsatConfig.from_file(navsat_path)
         return cls(
             name=str(config),
             files=(path,) if navsat_path in (None, path) else (path, navsat_path),
             filter=filter_config,
-            navsat=with_front_end(navsat, told.front_end),
-            case=told,
+            navsat=with_front_end(navsat, replay.front_end),
+            case=replay,
         )
 
     @classmethod
     def from_request(cls, request: JudgeRequest) -> JudgeSetup:
-        """Return the set-up that is asked for, whoever carries it out; see `load_judge`."""
-        given = request.node_options
+        """Return the requested judge; see `load_judge`."""
+        options = request.node_options
         if request.config is None:
             request.refuse('config', 'is missing; must be a profile or a parameter file')
         return cls.load(
-            request.config, given.get('navsat_config'), given.get('case'), given.get('options')
+            request.config,
+            options.get('navsat_config'),
+            options.get('case'),
+            options.get('options'),
         )
 
     def judge(
@@ -151,21 +155,21 @@ class JudgeSetup:
         start_ns: int | None = None,
         start_heading: float | None = None,
     ) -> JudgedRun:
-        """Judge a recording.
+        """Run the filter over a recording.
 
         Parameters
         ----------
         recording : Recording
         start_ns : int or None
-            When the nodes start, unless the case says so.
+            Start of the nodes, unless the case sets it.
         start_heading : float or None
-            Yaw that the filter starts with, radians from east, to 0.1 rad (one standard
-            deviation), instead of the initial state of the parameter file.
+            Initial yaw of the filter, radians from east, with a standard deviation of 0.1 rad,
+            instead of that of the parameter file.
         """
         return self.started(start_ns=start_ns, start_heading=start_heading).batch_run(recording)
 
     def lacks_heading(self, recording: Recording) -> bool:
-        """Return whether the filter is to take yaw from an IMU that has none, and starts at 0."""
+        """Return True if the filter takes yaw from an IMU that has none, and starts at 0."""
         config = self.filter
         if not config.starts_eastward:
             return False
@@ -173,37 +177,39 @@ class JudgeSetup:
             routed = route(recording, config, self.navsat, self.case).sources
         except Sim2RealError:
             return False
-        topics = [routed.get(one.name) for one in config.sources if one.mask[YAW]]
+        topics = [routed.get(source.name) for source in config.sources if source.mask[YAW]]
         imus = [recording.messages[topic] for topic in topics if topic is not None]
         return any(isinstance(imu, ImuArray) and has_no_attitude(imu) for imu in imus)
 
     def splits_fixes(self, recording: Recording, start_ns: int, later_ns: int) -> bool:
-        """Return whether rounding decides on which side of a tick fixes arrive, if the nodes start
-        at `start_ns`, but not if they start at `later_ns`; a case may set its own clock.
+        """Return True if rounding of stamps decides in which tick fixes are fused.
+
+        True only if that happens with nodes that start at `start_ns` and not at `later_ns`. A case
+        may set its own clock.
         """
 
-        def splits(start_ns: int) -> bool:
+        def are_on_ticks(start_ns: int) -> bool:
             case = self.started(start_ns=start_ns).case
             notes = prepare(recording, self.filter, self.navsat, case).notes
             return any(note.kind is FIXES_ON_TICKS for note in notes)
 
         try:
-            return splits(start_ns) and not splits(later_ns)
+            return are_on_ticks(start_ns) and not are_on_ticks(later_ns)
         except Sim2RealError:
             return False
 
     def batch_run(self, recording: Recording) -> JudgedRun:
-        """Return what the embedded judge says, whoever else carries the set-up out."""
+        """Run the embedded filter, also if `judge` of a subclass runs a node."""
         return judge(recording, self.filter, self.navsat, self.case)
 
     def world_poses(self, recording: Recording) -> WorldPoses:
-        """Return the poses that the filter fuses as they are, which define its world."""
+        """Return the fused absolute poses, which define the world frame of the filter."""
         return world_poses(prepare(recording, self.filter, self.navsat, self.case).inputs)
 
     def started(
         self: Setup, *, start_ns: int | None = None, start_heading: float | None = None
     ) -> Setup:
-        """Return a copy whose clock and filter start as `judge` would start them."""
+        """Return a copy with the start time and heading that `judge` would use."""
         clock = self.case.clock
         if clock.start_ns is None and start_ns is not None:
             clock = dataclasses.replace(clock, start_ns=start_ns)
@@ -229,37 +235,42 @@ class JudgeSetup:
 
     @property
     def transforms(self) -> TransformFile | None:
-        """What replaces or completes a recording's static transforms."""
+        """Static transforms that replace or complete those of a recording."""
         return self.case.transforms
 
     def settings(self) -> Mapping[str, Any]:
-        """Return what made the result beside the files, as plain values."""
+        """Return what determines the result besides `files`, as plain values."""
         return {'case': self.case.settings()}
 
 
 def check_for_nodes(case: ReplayOptions, kind: str) -> None:
-    """Raise ParameterError for what only the embedded judge can do."""
-    ours = kind == 'judge_node'
-    # Increments: what a recording says of their orientation, a node cannot know beforehand.
-    for name, given in (
-        ('correct', case.correct - ({'gravity', 'unscented'} if ours else set())),
+    """Raise ParameterError for an option that only the embedded judge has."""
+    is_ours = kind == 'judge_node'
+    # A node cannot know in advance whether a recording has orientations, which the correction of
+    # increments depends on.
+    correctable = {'gravity', 'unscented'} if is_ours else set()
+    for name, is_set in (
+        ('correct', case.correct - correctable),
         ('latency', any(case.latency_ns.values())),
         ('covariance', case.covariance),
         ('transforms', case.transforms),
-        ('front_end', not ours and case.front_end != FRONT_ENDS[0]),
+        ('front_end', not is_ours and case.front_end != FRONT_ENDS[0]),
     ):
-        if given:
+        if is_set:
             raise ParameterError(name, '', f'is not possible with {kind}; must be embedded')
 
 
 def node_of(path: Path, case: ReplayOptions) -> str:
-    """Name whose parameters a filter takes from a file that may be written for the other one."""
-    own, other = ('ukf', 'ekf') if case.unscented else ('ekf', 'ukf')
-    named = other if _names_node(path, other) and not _names_node(path, own) else own
-    return case.section or f'{named}_filter_node'
+    """Return the node whose section of a parameter file the filter reads.
+
+    A file that was written for ekf_node alone can be read by ukf_node, and the reverse.
+    """
+    preferred, other = ('ukf', 'ekf') if case.unscented else ('ekf', 'ukf')
+    kind = other if _has_node(path, other) and not _has_node(path, preferred) else preferred
+    return case.section or f'{kind}_filter_node'
 
 
-def _names_node(path: Path, start: str) -> bool:
-    """Say whether a parameter file has parameters of a node whose name starts so."""
-    nodes = read_yaml_mapping(path)
-    return any(str(name).split('/')[-1].startswith(start) for name in nodes)
+def _has_node(path: Path, prefix: str) -> bool:
+    """Return True if a parameter file has a section for a node whose name starts so."""
+    sections = read_yaml_mapping(path)
+    return any(str(name).split('/')[-1].startswith(prefix) for name in sections)

@@ -1,123 +1,158 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serialised ROS 2 messages (CDR) <-> arrays, many at once.
+"""Conversion between serialised ROS 2 messages (CDR) and message arrays.
 
-Most types here are a header, at most one more text and then fields of fixed size, so messages
-with equal texts have equal layout: one numpy record type reads them all. Decoding 4500
-sensor_msgs/Imu this way takes some 3 ms, against 0.15 s message by message (benchmark in
-test_recording_cdr.py). Messages of different lengths are those of `single_messages`.
+Most types here are a header, at most one more text and then fields of fixed size. Messages with
+equal texts have equal layout, so one NumPy record type reads all of them: 4500 sensor_msgs/Imu
+take 3 ms, against 0.15 s message by message. rosbags reads the types of variable layout: those of
+a camera, and gps_msgs/GPSFix.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 import struct
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.errors import RecordingError
-from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.features import FIELDS, ROW, FeatureArray, feature_rows, is_dense
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.core.measurements import Columns, IntArray, MessageArray, OdometryArray
-from .message_types import MessageType
+from sim_sensors.core.measurements import IntArray, MessageArray, MessageParts, OdometryArray
+from .message_types import FEATURES, GPS_FIX, MessageType
 from .recording import StaticTransform
-from .single_messages import Decoded, decode_each, encode_each
 
-_LITTLE = b'\x00\x01\x00\x00'
-_HEADER = 12  # encapsulation (4), sec (4), nanosec (4); the texts follow
-_BODY = len(_LITTLE)  # of messages without a header
+if TYPE_CHECKING:
+    from rosbags.typesys.store import Typestore
+
+_LITTLE_ENDIAN = b'\x00\x01\x00\x00'
+_HEADER = 12
+"""Byte after encapsulation (4), sec (4) and nanosec (4), where the texts begin."""
+_BODY = len(_LITTLE_ENDIAN)
+"""Byte at which a message without header begins."""
 _NS = 1_000_000_000
 _SERVICE, _SERVICE_GPS = '_service', 1
+_NOT_CDR = struct.error, IndexError, UnicodeDecodeError
 
 
-def decode(kind: MessageType, data: Sequence[bytes], received_ns: IntArray, where: str) -> Decoded:
-    """Decode n messages of a topic at once, received at (n,) int64 ns; see `Decoder`."""
-    decoder = Decoder(kind, where)
+@dataclasses.dataclass(frozen=True)
+class DecodedTopic:
+    """Messages of one topic with the most frequent frame; `arrival_ns` is the receive time."""
+
+    array: MessageArray
+    other_frames: tuple[tuple[str, int], ...]
+    """Frames of the messages that were left out, and their number."""
+
+
+def decode(
+    kind: MessageType, data: Sequence[bytes], received_ns: IntArray, where: str
+) -> DecodedTopic:
+    """Decode the messages of a topic, received at (n,) int64 ns; see `TopicDecoder`."""
+    decoder = TopicDecoder(kind, where)
     decoder.add(data, received_ns)
     return decoder.decoded()
 
 
-class Decoder:
-    """Decodes the messages of a topic as they come, and keeps columns in place of their bytes.
-
-    A message that is not CDR of the type, with the encapsulation header, is a RecordingError, with
-    its index and size. So are points that are no features, and a lens that changes.
+class TopicDecoder:
+    """Decoder of one topic that keeps arrays in place of the serialised messages.
 
     Parameters
     ----------
     kind : MessageType
-        Of the topic.
+        Type of the messages.
     where : str
-        With what the text of an error begins.
+        File and topic, for error messages.
+
+    Raises
+    ------
+    RecordingError
+        When a message is not CDR of the type, a point cloud does not hold features, or the lens
+        of a camera changes.
     """
 
     def __init__(self, kind: MessageType, where: str) -> None:
         self._kind, self._where = kind, where
         self._count = 0
-        self._by_texts: dict[tuple[str, ...], _SameLayout] = {}
-        self._others: list[tuple[Sequence[bytes], IntArray]] = []
+        self._groups: dict[tuple[str, ...], _EqualLayout] = {}
+        self._serialised: list[bytes] = []
+        self._received_ns = [np.zeros(0, np.int64)]
 
     def add(self, data: Sequence[bytes], received_ns: IntArray) -> None:
-        """Take the next n messages, received at (n,) int64 ns."""
+        """Decode the next n messages, received at (n,) int64 ns."""
         if not self._kind.fields:
-            self._others.append((data, received_ns))
+            self._serialised += data
+            self._received_ns.append(received_ns)
             return
         first, self._count = self._count, self._count + len(data)
-        chosen: dict[tuple[str, ...], Sequence[int]] = {}
-        if (shared := _shared(self._kind, data)) is not None:
-            chosen[shared] = range(len(data))
-        else:
-            found: dict[tuple[str, ...], list[int]] = {}
-            for index, texts in enumerate(_keys(self._kind, data, self._where, first)):
-                found.setdefault(texts, []).append(index)
-            chosen |= found
-        for texts, indices in chosen.items():
-            group = self._by_texts.setdefault(texts, _SameLayout(self._kind, texts))
+        indices_by_texts: dict[tuple[str, ...], list[int]] = {}
+        for index, texts in enumerate(self._texts_of_messages(data, first)):
+            indices_by_texts.setdefault(texts, []).append(index)
+        for texts, indices in indices_by_texts.items():
+            group = self._groups.setdefault(texts, _EqualLayout(self._kind, texts))
             rows = data if len(indices) == len(data) else [data[index] for index in indices]
-            wrong = group.add(rows, received_ns[indices])
-            if wrong is not None and not group.problem:
+            bad_row = group.add(rows, received_ns[indices])
+            if bad_row is not None and not group.problem:
                 group.problem = (
-                    f'{self._where}: message {first + indices[wrong]} has {len(rows[wrong])} '
+                    f'{self._where}: message {first + indices[bad_row]} has {len(rows[bad_row])} '
                     f'bytes, {self._kind.name} must have {group.layout.itemsize}'
                 )
 
-    def decoded(self) -> Decoded:
-        """Return all messages with the most frequent frame."""
+    def decoded(self) -> DecodedTopic:
+        """Return all messages with the most frequent frame; of equal counts the first frame."""
         if not self._kind.fields:
-            data = [row for rows, _ in self._others for row in rows]
-            times = [np.zeros(0, np.int64), *(received for _, received in self._others)]
-            return decode_each(self._kind, data, np.concatenate(times), self._where)
-        nothing = _SameLayout(self._kind, ('',) * (self._kind.has_header + self._kind.has_child))
-        # Of equally frequent ones, that which came first.
-        most = max(self._by_texts.values(), key=lambda one: one.count, default=nothing)
-        if most.problem:
-            raise RecordingError(most.problem)
-        others = [
-            (' / '.join(one.texts), one.count)
-            for one in self._by_texts.values()
-            if one is not most
-        ]
-        return Decoded(most.columns.joined(), tuple(others))
+            received_ns = np.concatenate(self._received_ns)
+            return _decode_each(self._kind, self._serialised, received_ns, self._where)
+        no_texts = ('',) * (self._kind.has_header + self._kind.has_child)
+        empty = _EqualLayout(self._kind, no_texts)
+        largest = max(self._groups.values(), key=lambda group: group.count, default=empty)
+        if largest.problem:
+            raise RecordingError(largest.problem)
+        frame_counts = tuple(
+            (' / '.join(group.texts), group.count)
+            for group in self._groups.values()
+            if group is not largest
+        )
+        return DecodedTopic(largest.parts.joined(), frame_counts)
+
+    def _texts_of_messages(self, data: Sequence[bytes], first: int) -> Iterator[tuple[str, ...]]:
+        """Yield the texts of every message, parsed only where the bytes differ from the last."""
+        count = self._kind.has_header + self._kind.has_child
+        section, end = b'', 0
+        texts: tuple[str, ...] = ()
+        for index, row in enumerate(data, first):
+            if not section or row[_HEADER:end] != section:
+                try:
+                    texts, end = _read_texts(row, count, _byte_order(row))
+                except _NOT_CDR:
+                    raise RecordingError(
+                        f'{self._where}: message {index} of {len(row)} bytes is not a '
+                        f'{self._kind.name}'
+                    ) from None
+                section = row[_HEADER:end]
+            yield texts
 
 
-class _SameLayout:
-    """Messages of a topic with the same texts: of one layout, so that numpy reads many at once."""
+class _EqualLayout:
+    """Messages of a topic with equal texts, and so with equal layout."""
 
     def __init__(self, kind: MessageType, texts: tuple[str, ...]) -> None:
         self._kind, self.texts = kind, texts
         self.count, self.problem = 0, ''
         self._order, self.layout = 1, _layout(kind, _HEADER, '<')
-        self.columns = Columns[MessageArray]()
-        self._add(np.zeros(0, self.layout), np.zeros(0, np.int64))
+        self.parts = MessageParts[MessageArray]()
+        self._add_records(np.zeros(0, self.layout), np.zeros(0, np.int64))
 
     def add(self, rows: Sequence[bytes], received_ns: IntArray) -> int | None:
-        """Take messages, unless one is of another size or byte order: its index is returned."""
+        """Decode messages; return the index of one with another size or byte order, if any."""
         if not self.count:
             self._order = rows[0][1]
-            order = '<' if self._order & 1 else '>'
-            end = _texts(rows[0], len(self.texts), order)[1] if self.texts else _BODY
+            order = _byte_order(rows[0])
+            end = _read_texts(rows[0], len(self.texts), order)[1] if self.texts else _BODY
             self.layout = _layout(self._kind, end, order)
         self.count += len(rows)
         size = self.layout.itemsize
@@ -127,16 +162,16 @@ class _SameLayout:
                 if not size <= len(row) < size + 8 or row[1] != self._order:
                     return index
             rows = [row[:size] for row in rows]
-        self._add(np.frombuffer(b''.join(rows), self.layout), received_ns)
+        self._add_records(np.frombuffer(b''.join(rows), self.layout), received_ns)
         return None
 
-    def _add(self, records: NDArray[Any], received_ns: IntArray) -> None:
-        fields = {name: records[name] for name, *_ in self._kind.fields if name}
+    def _add_records(self, records: NDArray[Any], received_ns: IntArray) -> None:
+        fields = {field.attribute: records[field.attribute] for field in self._kind.kept_fields}
         stamps = received_ns
         if self._kind.has_header:
             stamps = records['sec'].astype(np.int64) * _NS + records['nanosec'].astype(np.int64)
         frame, child, *_ = *self.texts, '', ''
-        self.columns.add(self._kind.array_of(stamps, received_ns, frame, child, fields))
+        self.parts.add(self._kind.make_array(stamps, received_ns, frame, child, fields))
 
 
 def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
@@ -144,151 +179,318 @@ def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
 
     A stamp that does not fit into the int32 seconds of a ROS header is a RecordingError.
     """
-    _check_stamps(kind, array, where)
     seconds, nanoseconds = np.divmod(array.stamp_ns, _NS)
+    if kind.has_header and len(array) and not -(2**31) <= seconds.min() <= seconds.max() < 2**31:
+        raise RecordingError(
+            f'{where}: stamp {seconds.max()} s does not fit a ROS header; must be < 2^31 s'
+        )
     if isinstance(array, (FeatureArray, CameraInfoArray)):
-        return encode_each(kind, array, seconds, nanoseconds)
-    prefix = bytearray(_LITTLE)
+        return _encode_each(kind, array, seconds, nanoseconds)
+    prefix = bytearray(_LITTLE_ENDIAN)
     if kind.has_header:
         prefix += bytes(_HEADER - _BODY)
-        _add_text(prefix, array.frame)
+        _append_text(prefix, array.frame)
     if isinstance(array, OdometryArray):
-        _add_text(prefix, array.child_frame)
+        _append_text(prefix, array.child_frame)
     layout = _layout(kind, len(prefix), '<')
-    bytes_of = np.zeros((len(array), layout.itemsize), np.uint8)
-    bytes_of[:, : len(prefix)] = np.frombuffer(bytes(prefix), np.uint8)
-    records = bytes_of.view(layout)[:, 0]
+    message_bytes = np.zeros((len(array), layout.itemsize), np.uint8)
+    message_bytes[:, : len(prefix)] = np.frombuffer(bytes(prefix), np.uint8)
+    records = message_bytes.view(layout)[:, 0]
     if kind.has_header:
         records['sec'], records['nanosec'] = seconds, nanoseconds
     for name, *_ in kind.fields:
         records[name or _SERVICE] = getattr(array, name) if name else _SERVICE_GPS
-    return [row.tobytes() for row in bytes_of]
-
-
-class Encoded:
-    """The messages of an array, serialised when a slice of them is taken; see `encode`."""
-
-    def __init__(self, kind: MessageType, array: MessageArray, where: str) -> None:
-        _check_stamps(kind, array, where)
-        self._kind, self._array, self._where = kind, array, where
-
-    def __getitem__(self, part: slice) -> list[bytes]:
-        return encode(self._kind, self._array.take(part), self._where)
-
-
-def _check_stamps(kind: MessageType, array: MessageArray, where: str) -> None:
-    if kind.has_header and len(array):
-        first, last = (int(stamp) // _NS for stamp in (array.stamp_ns.min(), array.stamp_ns.max()))
-        if first < -(2**31) or last >= 2**31:
-            raise RecordingError(
-                f'{where}: stamp {last} s does not fit a ROS header; must be < 2^31 s'
-            )
+    return [row.tobytes() for row in message_bytes]
 
 
 def decode_transforms(data: bytes, where: str) -> list[tuple[int, StaticTransform]]:
-    """Decode one tf2_msgs/TFMessage: stamps, ns, and transforms.
+    """Decode one tf2_msgs/TFMessage to pairs of stamp (ns) and transform.
 
-    What is no such message is a RecordingError.
+    rosbags would compile its decoder in every process (0.3 s). Other bytes are a RecordingError.
     """
+    stamped = []
     try:
-        order = '<' if data[1] & 1 else '>'
+        order = _byte_order(data)
         (count,) = struct.unpack_from(f'{order}I', data, 4)
-        offset, result = 8, []
+        offset = 8
         for _ in range(count):
-            offset = _aligned(offset, 4)
+            offset = _align(offset, 4)
             sec, nanosec = struct.unpack_from(f'{order}iI', data, offset)
-            texts, offset = _texts(data, 2, order, offset + 8)
-            offset = _aligned(offset, 8)
+            (parent, child), offset = _read_texts(data, 2, order, offset + 8)
+            offset = _align(offset, 8)
             x, y, z, qx, qy, qz, qw = struct.unpack_from(f'{order}7d', data, offset)
             offset += 56
-            transform = StaticTransform(texts[0], texts[1], (x, y, z), (qx, qy, qz, qw))
-            result.append((sec * _NS + nanosec, transform))
-    except (struct.error, IndexError, UnicodeDecodeError):
+            transform = StaticTransform(parent, child, (x, y, z), (qx, qy, qz, qw))
+            stamped.append((sec * _NS + nanosec, transform))
+    except _NOT_CDR:
         raise RecordingError(f'{where}: message of {len(data)} bytes is not a TFMessage') from None
-    return result
+    return stamped
 
 
 def encode_transforms(transforms: Sequence[StaticTransform], stamp_ns: int) -> bytes:
     """Serialise static transforms as one tf2_msgs/TFMessage."""
-    out = bytearray(_LITTLE) + struct.pack('<I', len(transforms))
+    message = bytearray(_LITTLE_ENDIAN) + struct.pack('<I', len(transforms))
     for transform in transforms:
-        out += b'\x00' * (-len(out) % 4) + struct.pack('<iI', *divmod(stamp_ns, _NS))
-        _add_text(out, transform.parent)
-        _add_text(out, transform.child)
-        out += b'\x00' * (_aligned(len(out), 8) - len(out))
-        out += struct.pack('<7d', *transform.translation, *transform.rotation)
-    return bytes(out)
+        message += b'\x00' * (-len(message) % 4) + struct.pack('<iI', *divmod(stamp_ns, _NS))
+        _append_text(message, transform.parent)
+        _append_text(message, transform.child)
+        message += b'\x00' * (_align(len(message), 8) - len(message))
+        message += struct.pack('<7d', *transform.translation, *transform.rotation)
+    return bytes(message)
 
 
-def _add_text(out: bytearray, text: str) -> None:
-    raw = text.encode() + b'\x00'
-    out += b'\x00' * (-len(out) % 4) + struct.pack('<I', len(raw)) + raw
+def _byte_order(data: bytes) -> str:
+    """Return the byte order of a message as the `struct` module names it."""
+    return '<' if data[1] & 1 else '>'
 
 
-def _aligned(offset: int, size: int) -> int:
-    """Next offset that CDR aligns to `size`; it counts from after the first 4 bytes."""
+def _append_text(message: bytearray, text: str) -> None:
+    encoded = text.encode() + b'\x00'
+    message += b'\x00' * (-len(message) % 4) + struct.pack('<I', len(encoded)) + encoded
+
+
+def _align(offset: int, size: int) -> int:
+    """Return the next offset aligned to `size`; CDR counts from after the first 4 bytes."""
     return offset + (4 - offset) % size
 
 
-def _texts(
+def _read_texts(
     data: bytes, count: int, order: str, offset: int = _HEADER
 ) -> tuple[tuple[str, ...], int]:
+    """Return `count` texts from an offset on, and the offset at which they end."""
     texts = []
     for _ in range(count):
-        offset = _aligned(offset, 4)
+        offset = _align(offset, 4)
         (length,) = struct.unpack_from(f'{order}I', data, offset)
-        raw = data[offset + 4 : offset + 4 + length]
-        if len(raw) != length:
+        encoded = data[offset + 4 : offset + 4 + length]
+        if len(encoded) != length:
             raise IndexError
-        texts.append(raw.rstrip(b'\x00').decode())
+        texts.append(encoded.rstrip(b'\x00').decode())
         offset += 4 + length
     return tuple(texts), offset
 
 
-def _shared(kind: MessageType, data: Sequence[bytes]) -> tuple[str, ...] | None:
-    """Return the texts of all messages where they are the same bytes, which is usual."""
-    try:
-        first = data[0]
-        order = '<' if first[1] & 1 else '>'
-        texts, end = _texts(first, kind.has_header + kind.has_child, order)
-    except (struct.error, IndexError, UnicodeDecodeError):
-        return None
-    return texts if len({row[_HEADER:end] for row in data}) == 1 else None
-
-
-def _keys(
-    kind: MessageType, data: Sequence[bytes], where: str, first: int
-) -> Iterator[tuple[str, ...]]:
-    """Yield the texts of every message; the index of the first one is for errors.
-
-    They are parsed anew only where the bytes differ from those before.
-    """
-    number = kind.has_header + kind.has_child
-    section, end = b'', 0
-    key: tuple[str, ...] = ()
-    for index, row in enumerate(data):
-        if not section or row[_HEADER:end] != section:
-            try:
-                key, end = _texts(row, number, '<' if row[1] & 1 else '>')
-            except (struct.error, IndexError, UnicodeDecodeError):
-                raise RecordingError(
-                    f'{where}: message {first + index} of {len(row)} bytes is not a {kind.name}'
-                ) from None
-            section = row[_HEADER:end]
-        yield key
-
-
 def _layout(kind: MessageType, start: int, order: str) -> np.dtype[Any]:
-    """Record type of whole messages whose texts end at byte `start`."""
-    names, offsets, specs = list[str](), list[int](), list[Any]()
+    """Return the record type of whole messages whose texts end at byte `start`."""
+    names, offsets, formats = list[str](), list[int](), list[Any]()
     if kind.has_header:
-        names, offsets, specs = ['sec', 'nanosec'], [4, 8], [f'{order}i4', f'{order}u4']
+        names, offsets, formats = ['sec', 'nanosec'], [4, 8], [f'{order}i4', f'{order}u4']
     offset = start
     for name, _, shape, code in kind.fields:
-        item = np.dtype(f'{order}{code}')
-        offset = _aligned(offset, item.itemsize)
+        number = np.dtype(f'{order}{code}')
+        offset = _align(offset, number.itemsize)
         names.append(name or _SERVICE)
-        specs.append((item, shape))
+        formats.append((number, shape))
         offsets.append(offset)
-        offset += item.itemsize * math.prod(shape)
-    return np.dtype({'names': names, 'formats': specs, 'offsets': offsets, 'itemsize': offset})
+        offset += number.itemsize * math.prod(shape)
+    return np.dtype({'names': names, 'formats': formats, 'offsets': offsets, 'itemsize': offset})
+
+
+# Types of variable layout, which rosbags reads message by message. rosbags does not know
+# gps_msgs/GPSFix, which drivers publish beside NavSatFix or in its place.
+
+_SATELLITES = (
+    'uint16 satellites_used', 'int32[] satellite_used_prn', 'uint16 satellites_visible',
+    'int32[] satellite_visible_prn', 'int32[] satellite_visible_z',
+    'int32[] satellite_visible_azimuth', 'int32[] satellite_visible_snr', 'int16 status',
+    'uint16 motion_source', 'uint16 orientation_source', 'uint16 position_source',
+)  # fmt: skip
+_GPS_NUMBERS = (
+    'latitude', 'longitude', 'altitude', 'track', 'speed', 'climb', 'pitch', 'roll', 'dip', 'time',
+    'gdop', 'pdop', 'hdop', 'vdop', 'tdop', 'err', 'err_horz', 'err_vert', 'err_track',
+    'err_speed', 'err_climb', 'err_time', 'err_pitch', 'err_roll', 'err_dip',
+)  # fmt: skip
+_DEFINITIONS = {
+    'gps_msgs/msg/GPSStatus': '\n'.join(('std_msgs/Header header', *_SATELLITES)),
+    'gps_msgs/msg/GPSFix': '\n'.join(
+        (
+            'std_msgs/Header header',
+            'gps_msgs/GPSStatus status',
+            *(f'float64 {name}' for name in _GPS_NUMBERS),
+            'float64[9] position_covariance',
+            'uint8 position_covariance_type',
+        )
+    ),
+}
+"""Message definitions by type, in the text form that rosbags parses."""
+
+_NAVSAT_STATUS = {-1: -1, 1: 1, 33: 1, 2: 2, 18: 2, 19: 2, 20: 2}
+"""Status of GPSFix to that of NavSatFix: no fix, WAAS, and ground-based augmentation."""
+_POINT_FORMATS = {1: 'i1', 2: 'u1', 3: 'i2', 4: 'u2', 5: 'i4', 6: 'u4', 7: 'f4', 8: 'f8'}
+"""NumPy type by `datatype` of sensor_msgs/PointField."""
+_ROI = ('x_offset', 'y_offset', 'height', 'width', 'do_rectify')
+
+
+@functools.cache
+def typestore() -> Typestore:
+    """Return the message types of ROS 2 Jazzy, and gps_msgs/GPSFix."""
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name, definition in _DEFINITIONS.items():
+        store.register(get_types_from_msg(definition, name))
+    return store
+
+
+def _decode_each(
+    kind: MessageType, data: Sequence[bytes], received_ns: IntArray, where: str
+) -> DecodedTopic:
+    messages: list[Any] = []
+    for index, row in enumerate(data):
+        try:
+            messages.append(typestore().deserialize_cdr(row, kind.name))
+        except Exception as error:
+            # Damaged bytes make the parser raise exceptions of many types.
+            raise RecordingError(
+                f'{where}: message {index} of {len(row)} bytes is not a {kind.name}'
+            ) from error
+    read_fields = {FEATURES: _feature_fields, GPS_FIX: _fix_fields}.get(kind, _camera_info_fields)
+    counts = Counter(str(message.header.frame_id) for message in messages)
+    frame = max(counts, key=lambda name: counts[name], default='')
+    selected = {k: msg for k, msg in enumerate(messages) if msg.header.frame_id == frame}
+    stamps = [message.header.stamp for message in selected.values()]
+    array = kind.array(
+        stamp_ns=np.array([stamp.sec * _NS + stamp.nanosec for stamp in stamps], dtype=np.int64),
+        arrival_ns=received_ns[list(selected)],
+        frame=frame,
+        **read_fields(selected, where),
+    )
+    frame_counts = ((name, count) for name, count in counts.items() if name != frame)
+    return DecodedTopic(array, tuple(frame_counts))
+
+
+def _encode_each(
+    kind: MessageType,
+    array: FeatureArray | CameraInfoArray,
+    seconds: IntArray,
+    nanoseconds: IntArray,
+) -> list[bytes]:
+    types: dict[str, Any] = typestore().types
+    time, header = types['builtin_interfaces/msg/Time'], types['std_msgs/msg/Header']
+    bodies = (
+        _feature_bodies(array) if isinstance(array, FeatureArray) else _camera_info_bodies(array)
+    )
+    encoded = []
+    for sec, nanosec, body in zip(seconds.tolist(), nanoseconds.tolist(), bodies, strict=True):
+        stamped = header(stamp=time(sec, nanosec), frame_id=array.frame)
+        message = types[kind.name](header=stamped, **body)
+        encoded.append(bytes(typestore().serialize_cdr(message, kind.name)))
+    return encoded
+
+
+def _fix_fields(messages: Mapping[int, Any], where: str) -> dict[str, Any]:
+    """Return the fields of a `FixArray` from GPSFix messages; other statuses count as a fix."""
+    fixes = list(messages.values())
+    names = ('latitude', 'longitude', 'altitude', 'position_covariance_type')
+    fields: dict[str, Any] = {
+        name: np.array([getattr(fix, name) for fix in fixes]) for name in names
+    }
+    covariances = np.array([fix.position_covariance for fix in fixes])
+    fields['position_covariance'] = covariances.reshape(len(fixes), 3, 3)
+    fields['status'] = np.array([_NAVSAT_STATUS.get(fix.status.status, 0) for fix in fixes])
+    return fields
+
+
+def _camera_info_fields(messages: Mapping[int, Any], where: str) -> dict[str, Any]:
+    infos = list(messages.values())
+    lenses = {(str(info.distortion_model), len(info.d)): None for info in infos}
+    if len(lenses) > 1:
+        listed = ', '.join(f'{model or "none"} ({count})' for model, count in lenses)
+        raise RecordingError(
+            f'{where}: distortion models (coefficients) {listed}; must be the same in all messages'
+        )
+    model, coefficients = next(iter(lenses), ('', 0))
+
+    def stack(values: list[Any], *shape: int) -> Any:
+        return np.array(values).reshape(len(infos), *shape)
+
+    return {
+        'distortion_model': model,
+        'size': stack([[info.width, info.height] for info in infos], 2),
+        'distortion': stack([info.d for info in infos], coefficients),
+        'matrix': stack([info.k for info in infos], 3, 3),
+        'rectification': stack([info.r for info in infos], 3, 3),
+        'projection': stack([info.p for info in infos], 3, 4),
+        'binning': stack([[info.binning_x, info.binning_y] for info in infos], 2),
+        'roi': stack([[getattr(info.roi, name) for name in _ROI] for info in infos], 5),
+    }
+
+
+def _camera_info_bodies(array: CameraInfoArray) -> Iterator[dict[str, Any]]:
+    region = typestore().types['sensor_msgs/msg/RegionOfInterest']
+    for k in range(len(array)):
+        *window, do_rectify = array.roi[k].tolist()
+        width, height = array.size[k].tolist()
+        binning_x, binning_y = array.binning[k].tolist()
+        yield {
+            'height': height,
+            'width': width,
+            'distortion_model': array.distortion_model,
+            'd': array.distortion[k],
+            'k': array.matrix[k].ravel(),
+            'r': array.rectification[k].ravel(),
+            'p': array.projection[k].ravel(),
+            'binning_x': binning_x,
+            'binning_y': binning_y,
+            'roi': region(*window, bool(do_rectify)),
+        }
+
+
+def _feature_fields(messages: Mapping[int, Any], where: str) -> dict[str, Any]:
+    clouds = [_read_points(cloud, f'{where}: message {k}') for k, cloud in messages.items()]
+    points = np.concatenate([np.zeros(0, ROW), *clouds])
+    counts = np.cumsum([len(cloud) for cloud in clouds], dtype=np.int64)
+    return {
+        'first': np.concatenate([[0], counts]),
+        'ids': points['id'],
+        'pixels': np.stack([points['u'], points['v']], axis=1),
+        'previous': np.stack([points['previous_u'], points['previous_v']], axis=1),
+        'age': points['age'],
+        'rays': np.stack([points['ray_x'], points['ray_y']], axis=1),
+    }
+
+
+def _read_points(cloud: Any, where: str) -> NDArray[np.void]:
+    """Return the points of a cloud, with fields of any order and type, as records `ROW`."""
+    fields = {field.name: field for field in cloud.fields}
+    names = list(ROW.names or ())
+    missing = [name for name in names if name not in fields]
+    if missing or any(fields[name].datatype not in _POINT_FORMATS for name in names):
+        raise RecordingError(
+            f'{where}: has no field {", ".join(missing) or "of a known type"}; must be features '
+            'as camera_node publishes them'
+        )
+    order = '>' if cloud.is_bigendian else '<'
+    layout: Any = {
+        'names': names,
+        'formats': [f'{order}{_POINT_FORMATS[fields[name].datatype]}' for name in names],
+        'offsets': [fields[name].offset for name in names],
+        'itemsize': cloud.point_step,
+    }
+    count = cloud.width * cloud.height
+    try:
+        stored = np.frombuffer(bytes(cloud.data), np.dtype(layout), count)
+    except (ValueError, OverflowError) as error:
+        raise RecordingError(f'{where}: its points do not fit its data: {error}') from None
+    points = np.zeros(count, ROW)
+    for name in names:
+        points[name] = stored[name]
+    return points
+
+
+def _feature_bodies(array: FeatureArray) -> Iterator[dict[str, Any]]:
+    point_field = typestore().types['sensor_msgs/msg/PointField']
+    fields = [point_field(name=n, offset=o, datatype=kind, count=1) for n, o, kind in FIELDS]
+    rows = feature_rows(array)
+    for k in range(len(array)):
+        points = rows[array.rows(k)]
+        yield {
+            'height': 1,
+            'width': len(points),
+            'fields': fields,
+            'is_bigendian': False,
+            'point_step': ROW.itemsize,
+            'row_step': ROW.itemsize * len(points),
+            'data': np.frombuffer(points.tobytes(), np.uint8),
+            'is_dense': is_dense(points),
+        }

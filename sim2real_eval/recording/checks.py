@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repair or refuse the messages of one topic, and remark on what a reader of them should know.
+"""Repair or refuse the messages of one topic, and report what was repaired.
 
-What is broken (not finite, stamps that run backwards, impossible values) may be dropped up to
-`MAXIMUM_BROKEN` of a topic; more than that is refused, for what remains would no longer be what
-the sensor measured. Fixes without a fix are not broken: an outage is real data. Nor are single
-messages that came late.
+Broken messages (not finite, stamps that run backwards, impossible values) are dropped up to
+`MAXIMUM_BROKEN` of a topic. More than that is refused, because the rest would no longer be what
+the sensor measured. Messages without a fix are not broken, as an outage is real data. Neither are
+single messages that arrived late.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ from numpy.typing import NDArray
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding, FindingKind
 from sim_sensors.camera.features import FeatureArray
-from sim_sensors.core.blocks import by_blocks, rows_of, steps_of, whole_rows
+from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -37,15 +37,18 @@ from sim_sensors.motion.sampling import ahead_of_time
 from . import findings
 
 MAXIMUM_BROKEN = 0.2
+"""Largest share of a topic's messages that may be dropped as broken."""
 GAP_FACTOR = 5.0
-# robot_localization renormalises quaternions beyond this and complains; inside it they are used.
+"""Multiple of the median period above which a step is a gap."""
 _NORM_TOLERANCE = 0.01
+"""Error of a quaternion's norm above which robot_localization complains and renormalises."""
 _ZERO_NORM = 1e-6
-_NO_ROTATION = np.array([0.0, 0.0, 0.0, 1.0])
+_IDENTITY = np.array([0.0, 0.0, 0.0, 1.0])
 _ABSENT = np.diag([-1.0, 0.0, 0.0])
-# A stamp that is further from its receive time than the rest of its topic is a glitch.
 _GLITCH_NS = 60_000_000_000
+"""Deviation of stamp minus receive time from its median above which a stamp is a glitch."""
 _GLITCH_SHARE = 0.01
+"""Largest share of glitches; more of them are a clock that drifts."""
 _FIRST_TWISTS = 10
 
 
@@ -66,21 +69,22 @@ def check_messages(
     Parameters
     ----------
     where : str
-        File or folder, for messages.
+        File or folder, for error messages.
     topic : str
+        Name of the topic.
     array : MessageArray
-        Messages in the order that they were received; `arrival_ns` is the receive time.
+        Messages in the order received; `arrival_ns` is the receive time.
     is_truth : bool
-        The truth must increase strictly in time and have an orientation; its covariances do not
-        matter.
+        Whether the topic is the truth, which must increase strictly in time and have an
+        orientation. Its covariances are not checked.
     has_covariance : bool
-        False for types whose messages carry none (TwistStamped, Twist).
+        False for types whose messages have no covariance (TwistStamped, Twist).
 
     Returns
     -------
     MessageArray, list of Finding
-        Stamps never decrease. Repeated stamps stay, since robot_localization accepts them too,
-        except in the truth.
+        Messages whose stamps never decrease. Repeated stamps stay, as robot_localization accepts
+        them, except in the truth.
 
     Raises
     ------
@@ -91,74 +95,70 @@ def check_messages(
     """
     if not len(array):
         raise NothingUsableError(f'{where}: {topic}: no messages')
-    state = _Topic(topic, array, is_truth)
-    for rule in _rules(array):
-        # Each rule may rely on at least one message.
-        if len(state.array):
-            rule(state)
-    if state.broken > MAXIMUM_BROKEN * len(array):
+    check = _TopicCheck(topic, array, is_truth)
+    for rule in _rules_for(array):
+        # Each rule relies on at least one message.
+        if len(check.array):
+            rule(check)
+    if check.broken_count > MAXIMUM_BROKEN * len(array):
         raise RecordingError(
-            f'{where}: {topic}: {state.broken} of {len(array)} messages are broken '
-            f'({state.first_broken}); at most {MAXIMUM_BROKEN:.0%} may be dropped'
+            f'{where}: {topic}: {check.broken_count} of {len(array)} messages are broken '
+            f'({check.first_broken}); at most {MAXIMUM_BROKEN:.0%} may be dropped'
         )
-    if not len(state.array):
-        reason = state.notes[-1].problem.partition(' (')[0] if state.notes else 'all were dropped'
+    if not len(check.array):
+        reason = check.notes[-1].problem.partition(' (')[0] if check.notes else 'all were dropped'
         raise NothingUsableError(f'{where}: {topic}: no usable message is left: {reason}')
-    if is_truth and len(state.array) < 2:
+    if is_truth and len(check.array) < 2:
         raise RecordingError(f'{where}: {topic}: one message only; a true motion needs 2 or more')
-    _remark_gaps(state)
+    _report_gaps(check)
     if has_covariance and not is_truth:
-        _remark_covariances(state)
-    return state.array, state.notes
+        _report_covariances(check)
+    return check.array, check.notes
 
 
 @dataclasses.dataclass
-class _Topic:
-    """Messages of one topic on their way through the rules: what these have left, and done."""
+class _TopicCheck:
+    """Messages of one topic that the rules have left, and the findings about the others."""
 
     name: str
     array: Any
     is_truth: bool
-    broken: int = 0
+    broken_count: int = 0
     first_broken: str = ''
     notes: list[Finding] = dataclasses.field(default_factory=list)
 
-    def note(self, kind: FindingKind, count: int, **values: float | str) -> None:
-        """Add a finding about some messages, if there are any."""
+    def report(self, kind: FindingKind, count: int, **values: float | str) -> None:
+        """Add a finding about `count` messages, unless there are none."""
         if count:
             self.notes.append(kind(self.name, count=count, **values))
 
-    def change(self, **fields: Any) -> None:
+    def replace_fields(self, **fields: Any) -> None:
         """Replace fields of the messages."""
         self.array = dataclasses.replace(self.array, **fields)
 
     def drop(
-        self,
-        mask: NDArray[np.bool_],
-        kind: FindingKind,
-        *,
-        broken: bool = True,
-        **values: float | str,
+        self, mask: NDArray[np.bool_], kind: FindingKind, problem: str, *, is_broken: bool = True
     ) -> None:
-        """Drop the messages under a mask, shape (n,), with a finding if there are any."""
+        """Drop the messages under a mask (n,) with a finding, if there are any."""
         count = int(mask.sum())
         if not count:
             return
-        self.note(kind, count, stamp=self.array.stamp_ns[int(np.argmax(mask))], **values)
-        if broken:
-            self.broken += count
+        first_stamp = self.array.stamp_ns[int(np.argmax(mask))]
+        self.report(kind, count, stamp=first_stamp, problem=problem)
+        if is_broken:
+            self.broken_count += count
             self.first_broken = self.first_broken or self.notes[-1].problem
         self.array = self.array.take(~mask)
 
 
-def _rules(array: MessageArray) -> list[Callable[[_Topic], None]]:
-    """Return what drops or corrects messages of a type, in this order."""
-    rules: list[Callable[[_Topic], None]] = [_check_stamps]
+def _rules_for(array: MessageArray) -> list[Callable[[_TopicCheck], None]]:
+    """Return the rules that drop or correct messages of a type, in the order of application."""
+    rules: list[Callable[[_TopicCheck], None]] = [_check_stamps]
     if isinstance(array, FixArray):
         rules.append(_check_fix_status)
     if isinstance(array, ImuArray):
         rules.append(_check_imu_orientation)
-    if not isinstance(array, FeatureArray):  # NaN says that there was nothing before
+    if not isinstance(array, FeatureArray):  # NaN marks a feature without a previous position.
         rules.append(_check_finite)
     if isinstance(array, FixArray):
         rules.append(_check_coordinates)
@@ -170,194 +170,213 @@ def _rules(array: MessageArray) -> list[Callable[[_Topic], None]]:
     return rules
 
 
-def _check_stamps(state: _Topic) -> None:
-    stamp, received = state.array.stamp_ns, state.array.arrival_ns
-    zero = (stamp == 0) & (received > 0)
-    state.note(findings.STAMP_ZERO, zero.sum())
-    if zero.any():
-        state.change(stamp_ns=np.where(zero, received, stamp))
-    state.drop(state.array.stamp_ns <= 0, findings.STAMP_NOT_POSITIVE)
-    if not len(state.array):
+def _check_stamps(check: _TopicCheck) -> None:
+    stamp, received = check.array.stamp_ns, check.array.arrival_ns
+    is_zero = (stamp == 0) & (received > 0)
+    check.report(findings.STAMP_ZERO, is_zero.sum())
+    if is_zero.any():
+        check.replace_fields(stamp_ns=np.where(is_zero, received, stamp))
+    check.drop(check.array.stamp_ns <= 0, findings.BAD_STAMP, 'stamp is not positive')
+    if not len(check.array):
         return
-    lag = state.array.stamp_ns - state.array.arrival_ns
-    middle = np.int64(np.median(lag))
-    far = by_blocks(lambda rows: np.abs(rows - middle) > _GLITCH_NS, lag)
-    if far.any() and far.sum() <= max(1.0, _GLITCH_SHARE * len(far)) and len(far) > 2:
-        state.drop(far, findings.STAMP_OFF, limit=_GLITCH_NS // 10**9)
-    elif far.any():
-        spread = float(np.ptp(lag)) * 1e-9
-        state.note(findings.CLOCKS_DRIFT, far.sum(), spread=spread)
-
-
-def _check_fix_status(state: _Topic) -> None:
-    state.drop(~state.array.has_fix, findings.NO_FIX, broken=False)
-    state.note(findings.STATUS_UNKNOWN, (state.array.status < -1).sum())
-    altitude = state.array.altitude
-    if len(altitude) and np.isnan(altitude).all():
-        # NavSatFix: "set to NaN if no altitude is available".
-        state.note(findings.NO_ALTITUDE, len(altitude))
-        state.change(altitude=np.zeros_like(altitude))
+    lag = check.array.stamp_ns - check.array.arrival_ns
+    is_far = np.abs(lag - np.int64(np.median(lag))) > _GLITCH_NS
+    if not is_far.any():
+        return
+    if is_far.sum() <= max(1.0, _GLITCH_SHARE * len(is_far)) and len(is_far) > 2:
+        limit = _GLITCH_NS // 10**9
+        problem = Remark('stamp differs from the receive time by over {limit:d} s', limit=limit)
+        check.drop(is_far, findings.BAD_STAMP, problem)
     else:
-        state.drop(np.isnan(altitude), findings.TWO_D_FIX, broken=False)
+        check.report(findings.CLOCKS_DRIFT, is_far.sum(), spread=float(np.ptp(lag)) * 1e-9)
 
 
-def _check_imu_orientation(state: _Topic) -> None:
-    array = state.array
+def _check_fix_status(check: _TopicCheck) -> None:
+    check.drop(~check.array.has_fix, findings.NO_FIX, 'STATUS_NO_FIX', is_broken=False)
+    check.report(findings.STATUS_UNKNOWN, (check.array.status < -1).sum())
+    altitude = check.array.altitude
+    is_missing = np.isnan(altitude)
+    if len(altitude) and is_missing.all():
+        # NavSatFix: "set to NaN if no altitude is available".
+        check.report(findings.NO_ALTITUDE, len(altitude), treatment='set to 0 m')
+        check.replace_fields(altitude=np.zeros_like(altitude))
+    elif is_missing.any():
+        check.report(findings.NO_ALTITUDE, is_missing.sum(), treatment='dropped')
+        check.array = check.array.take(~is_missing)
+
+
+def _check_imu_orientation(check: _TopicCheck) -> None:
+    array = check.array
     absent = is_absent(array.orientation_covariance)
-    zero = ~absent & by_blocks(lambda rows: (rows == 0.0).all(axis=1), array.orientation)
-    if zero.any():
-        state.note(findings.NO_ATTITUDE, zero.sum())
-        state.change(orientation_covariance=_with(array.orientation_covariance, zero, _ABSENT))
-        absent = absent | zero
-    norms = _norms(state)
-    unusable = absent & ~(np.abs(norms - 1.0) <= _NORM_TOLERANCE)
-    if unusable.any():
-        state.change(orientation=_with(array.orientation, unusable, _NO_ROTATION))
+    is_zero = ~absent & (array.orientation == 0.0).all(axis=1)
+    if is_zero.any():
+        treatment = 'marked as absent (covariance -1)'
+        check.report(findings.NO_ATTITUDE, is_zero.sum(), treatment=treatment)
+        covariance = _replace_rows(array.orientation_covariance, is_zero, _ABSENT)
+        check.replace_fields(orientation_covariance=covariance)
+        absent = absent | is_zero
+    is_unusable = absent & ~(np.abs(_norms(check) - 1.0) <= _NORM_TOLERANCE)
+    if is_unusable.any():
+        orientation = _replace_rows(array.orientation, is_unusable, _IDENTITY)
+        check.replace_fields(orientation=orientation)
 
 
-def _check_finite(state: _Topic) -> None:
-    for field in dataclasses.fields(state.array):
-        values = getattr(state.array, field.name)
+def _check_finite(check: _TopicCheck) -> None:
+    for field in dataclasses.fields(check.array):
+        values = getattr(check.array, field.name)
         if isinstance(values, np.ndarray) and values.dtype == np.float64:
             # Drivers write the largest number there is for a covariance that they do not know.
             largest = sys.float_info.max if field.name.endswith('covariance') else LARGEST
-            finite = by_blocks(partial(_within, largest), values)
-            state.drop(np.asarray(~finite, np.bool_), findings.NOT_FINITE, field=field.name)
+            is_finite = by_blocks(lambda rows, limit=largest: _is_within(rows, limit), values)
+            check.drop(~is_finite, findings.BAD_VALUE, f'{field.name} is not finite')
 
 
-def _within(largest: float, rows: FloatArray) -> NDArray[np.bool_]:
-    return whole_rows(np.abs(rows) <= largest)
+def _is_within(rows: FloatArray, limit: float) -> NDArray[np.bool_]:
+    """Return True for each row (n, ...) whose absolute values are at most `limit`."""
+    return np.asarray((np.abs(rows) <= limit).all(axis=tuple(range(1, rows.ndim))))
 
 
-def _check_coordinates(state: _Topic) -> None:
-    latitude, longitude = state.array.latitude, state.array.longitude
-    wrong = np.abs(latitude) > 90.0
-    if wrong.mean() > MAXIMUM_BROKEN and (np.abs(longitude) <= 90.0).all():
-        value = float(latitude[int(np.argmax(wrong))])
-        state.note(findings.EXCHANGED, len(latitude), value=value)
-        state.change(latitude=longitude, longitude=latitude)
+def _check_coordinates(check: _TopicCheck) -> None:
+    latitude, longitude = check.array.latitude, check.array.longitude
+    is_bad = np.abs(latitude) > 90.0
+    if is_bad.mean() > MAXIMUM_BROKEN and (np.abs(longitude) <= 90.0).all():
+        first_bad = float(latitude[int(np.argmax(is_bad))])
+        check.report(findings.EXCHANGED, len(latitude), value=first_bad)
+        check.replace_fields(latitude=longitude, longitude=latitude)
     for name, limit in (('latitude', 90.0), ('longitude', 180.0)):
-        values: FloatArray = getattr(state.array, name)
-        bad = np.abs(values) > limit
-        if bad.any():
-            value = float(values[int(np.argmax(bad))])
-            state.drop(bad, findings.OUT_OF_RANGE, field=name, value=value, limit=limit)
+        degrees: FloatArray = getattr(check.array, name)
+        is_bad = np.abs(degrees) > limit
+        if is_bad.any():
+            template = f'{name} {{value:g}} deg is outside -{limit:g} .. {limit:g}'
+            problem = Remark(template, value=float(degrees[int(np.argmax(is_bad))]))
+            check.drop(is_bad, findings.BAD_VALUE, problem)
 
 
-def _with(values: FloatArray, mask: NDArray[np.bool_], row: FloatArray) -> FloatArray:
-    """Return values with the rows of a mask replaced; one row seen n times where all are."""
-    made: FloatArray = np.broadcast_to(row, values.shape)
-    if not mask.all():
-        made = values.copy()
-        made[mask] = row
-    return made
+def _replace_rows(values: FloatArray, mask: NDArray[np.bool_], row: FloatArray) -> FloatArray:
+    """Return values with the rows of a mask replaced; one repeated row where the mask is full."""
+    if mask.all():
+        return np.broadcast_to(row, values.shape)
+    replaced: FloatArray = values.copy()
+    replaced[mask] = row
+    return replaced
 
 
-def _norms(state: _Topic) -> FloatArray:
-    return by_blocks(lambda rows: np.hypot.reduce(rows, axis=1), state.array.orientation)
+def _norms(check: _TopicCheck) -> FloatArray:
+    """Return the norms of the orientation quaternions, (n,)."""
+    return by_blocks(lambda rows: np.hypot.reduce(rows, axis=1), check.array.orientation)
 
 
-def _check_zero_orientation(state: _Topic) -> None:
-    zero = _norms(state) < _ZERO_NORM
-    if state.is_truth:
-        state.drop(zero, findings.ZERO_ATTITUDE)
-    elif zero.any():
-        state.note(findings.IDENTITY_ATTITUDE, zero.sum())
-        state.change(orientation=_with(state.array.orientation, zero, _NO_ROTATION))
+def _check_zero_orientation(check: _TopicCheck) -> None:
+    is_zero = _norms(check) < _ZERO_NORM
+    if check.is_truth:
+        check.drop(is_zero, findings.BAD_VALUE, 'orientation is all zero')
+    elif is_zero.any():
+        treatment = 'set to identity, as ekf_node does'
+        check.report(findings.NO_ATTITUDE, is_zero.sum(), treatment=treatment)
+        orientation = _replace_rows(check.array.orientation, is_zero, _IDENTITY)
+        check.replace_fields(orientation=orientation)
 
 
-def _check_quaternion_norm(state: _Topic) -> None:
-    norms = _norms(state)
-    off = np.abs(norms - 1.0) > _NORM_TOLERANCE
-    if off.any():
-        orientation = state.array.orientation
-        state.note(findings.NORM, off.sum(), norm=float(norms[int(np.argmax(off))]))
-        scaled = np.where(off[:, None], orientation / norms[:, None], orientation)
-        state.change(orientation=scaled)
+def _check_quaternion_norm(check: _TopicCheck) -> None:
+    norms = _norms(check)
+    is_off = np.abs(norms - 1.0) > _NORM_TOLERANCE
+    if is_off.any():
+        orientation = check.array.orientation
+        check.report(findings.NORM, is_off.sum(), norm=float(norms[int(np.argmax(is_off))]))
+        scaled = np.where(is_off[:, None], orientation / norms[:, None], orientation)
+        check.replace_fields(orientation=scaled)
 
 
-def _check_ahead(state: _Topic) -> None:
-    # Before the order is looked at: all that follow would seem to run backwards.
-    state.drop(ahead_of_time(state.array.stamp_ns), findings.STAMP_AHEAD)
+def _check_ahead(check: _TopicCheck) -> None:
+    # This precedes the check of the order, in which all later messages would run backwards.
+    problem = 'stamp is ahead of the next messages'
+    check.drop(ahead_of_time(check.array.stamp_ns), findings.STAMP_ORDER, problem)
 
 
-def _check_order(state: _Topic) -> None:
-    stamp = state.array.stamp_ns
-    late = np.concatenate([[False], stamp[1:] < np.maximum.accumulate(stamp)[:-1]])
-    # Late ones are refused one by one, as ekf_node does, however many; a clock that starts again,
-    # whose messages are late all together, is broken.
-    ends = np.flatnonzero(np.diff(late.view(np.int8), prepend=0, append=0))
-    longest = int((ends[1::2] - ends[::2]).max(initial=0))
-    restarted = longest > MAXIMUM_BROKEN * len(stamp)
-    state.drop(late, findings.STAMP_BACK, broken=restarted or state.is_truth)
+def _check_order(check: _TopicCheck) -> None:
+    stamp = check.array.stamp_ns
+    is_late = np.concatenate([[False], stamp[1:] < np.maximum.accumulate(stamp)[:-1]])
+    # Late messages are refused one by one, as in ekf_node, however many there are. After a clock
+    # restarts, a long run of messages is late: those are broken.
+    edges = np.flatnonzero(np.diff(is_late.view(np.int8), prepend=0, append=0))
+    longest_run = int((edges[1::2] - edges[::2]).max(initial=0))
+    has_restarted = longest_run > MAXIMUM_BROKEN * len(stamp)
+    check.drop(
+        is_late,
+        findings.STAMP_ORDER,
+        'stamp runs backwards',
+        is_broken=has_restarted or check.is_truth,
+    )
 
 
-def _check_repeats(state: _Topic) -> None:
-    repeats = np.concatenate([[False], np.diff(state.array.stamp_ns) == 0])
-    if state.is_truth:
-        state.drop(repeats, findings.TRUTH_REPEATED)
+def _check_repeats(check: _TopicCheck) -> None:
+    is_repeated = np.concatenate([[False], np.diff(check.array.stamp_ns) == 0])
+    if check.is_truth:
+        check.drop(is_repeated, findings.STAMP_ORDER, 'stamp is repeated')
     else:
-        state.note(findings.STAMP_REPEATED, repeats.sum())
+        check.report(findings.STAMP_REPEATED, is_repeated.sum())
 
 
-def _check_first_twist(state: _Topic) -> None:
-    """Leave out the first twists of a truth that are far from what its poses do."""
-    if not state.is_truth or len(state.array) < 3 * _FIRST_TWISTS:
+def _check_first_twist(check: _TopicCheck) -> None:
+    """Leave out the first twists of a truth that contradict the motion of its poses."""
+    if not check.is_truth or len(check.array) < 3 * _FIRST_TWISTS:
         return
-    first = state.array.take(slice(0, 2 * _FIRST_TWISTS + 1))
-    dt = np.diff(first.stamp_ns) * 1e-9
-    moved = np.linalg.norm(np.diff(first.position, axis=0), axis=1) / dt
-    cosine = np.abs(np.sum(first.orientation[1:] * first.orientation[:-1], axis=1))
-    turned = 2.0 * np.arccos(np.minimum(cosine, 1.0)) / dt
-    speed = np.linalg.norm(first.linear_velocity[:-1], axis=1)
-    rate = np.linalg.norm(first.angular_velocity[:-1], axis=1)
-    wrong = (speed > 10.0 * moved + 1.0) | (rate > 10.0 * turned + 1.0)
-    count = int(np.argmin(wrong))
-    # Where they go on, or come back, something else is wrong with the twist.
-    if not count or count > _FIRST_TWISTS or wrong[count:].any():
+    start = check.array.take(slice(0, 2 * _FIRST_TWISTS + 1))
+    dt = np.diff(start.stamp_ns) * 1e-9
+    pose_speed = np.linalg.norm(np.diff(start.position, axis=0), axis=1) / dt
+    cosine = np.abs(np.sum(start.orientation[1:] * start.orientation[:-1], axis=1))
+    pose_rate = 2.0 * np.arccos(np.minimum(cosine, 1.0)) / dt
+    speed = np.linalg.norm(start.linear_velocity[:-1], axis=1)
+    rate = np.linalg.norm(start.angular_velocity[:-1], axis=1)
+    is_wrong = (speed > 10.0 * pose_speed + 1.0) | (rate > 10.0 * pose_rate + 1.0)
+    count = int(np.argmin(is_wrong))
+    # If wrong twists continue or recur, the start is not the cause.
+    if not count or count > _FIRST_TWISTS or is_wrong[count:].any():
         return
-    values = {'speed': speed, 'rate': rate, 'moved': moved}
-    largest = {name: float(value[:count].max()) for name, value in values.items()}
-    state.note(findings.FIRST_TWIST, count, **largest)
-    state.array = state.array.take(slice(count, None))
+    largest = {
+        name: float(values[:count].max())
+        for name, values in (('speed', speed), ('rate', rate), ('moved', pose_speed))
+    }
+    check.report(findings.FIRST_TWIST, count, **largest)
+    check.array = check.array.take(slice(count, None))
 
 
-def _remark_gaps(state: _Topic) -> None:
-    stamp = state.array.stamp_ns
-    steps, starts = steps_of(stamp), stamp[:-1]
-    forward = by_blocks(lambda each: each > 0, steps)
-    if not forward.all():
-        steps, starts = rows_of(steps, forward), rows_of(starts, forward)
+def _report_gaps(check: _TopicCheck) -> None:
+    stamp = check.array.stamp_ns
+    steps, starts = np.diff(stamp), stamp[:-1]
+    is_forward = steps > 0
+    if not is_forward.all():
+        steps, starts = steps[is_forward], starts[is_forward]
     if len(steps) < 3:
         return
     period = float(np.median(steps))
-    gaps = by_blocks(lambda each: each > GAP_FACTOR * period, steps)
-    if gaps.any():
+    is_gap = steps > GAP_FACTOR * period
+    if is_gap.any():
         longest = int(np.argmax(steps))
         after = float(starts[longest] - stamp[0]) * 1e-9
         gap = steps[longest] * 1e-9
-        state.note(findings.GAP, gaps.sum(), gap=gap, after=after, period=period * 1e-9)
+        check.report(findings.GAP, is_gap.sum(), gap=gap, after=after, period=period * 1e-9)
 
 
-def _remark_covariances(state: _Topic) -> None:
-    if isinstance(state.array, MagneticFieldArray):
-        return  # no judge reads it
-    for field in dataclasses.fields(state.array):
+def _report_covariances(check: _TopicCheck) -> None:
+    if isinstance(check.array, MagneticFieldArray):
+        return  # No judge reads the covariance of a magnetometer.
+    for field in dataclasses.fields(check.array):
         if not field.name.endswith('_covariance'):
             continue
-        covariance: FloatArray = getattr(state.array, field.name)
+        covariance: FloatArray = getattr(check.array, field.name)
         quantity = field.name.removesuffix('_covariance').replace('_', ' ')
-        if isinstance(state.array, ImuArray):
+        if isinstance(check.array, ImuArray):
             absent = is_absent(covariance)
-            state.note(findings.ABSENT, absent.sum(), quantity=quantity)
+            check.report(findings.ABSENT, absent.sum(), quantity=quantity)
         else:
             absent = np.zeros(len(covariance), np.bool_)
-        unknown = by_blocks(lambda rows: (rows == 0.0).all(axis=(1, 2)), covariance) & ~absent
-        state.note(findings.COVARIANCE_ZERO, unknown.sum(), quantity=quantity)
-        negative = by_blocks(_has_negative, covariance) & ~absent
-        state.note(findings.COVARIANCE_NEGATIVE, negative.sum(), quantity=quantity)
+        is_unknown = by_blocks(lambda rows: (rows == 0.0).all(axis=(1, 2)), covariance) & ~absent
+        check.report(findings.COVARIANCE_ZERO, is_unknown.sum(), quantity=quantity)
+        is_negative = by_blocks(_has_negative_variance, covariance) & ~absent
+        check.report(findings.COVARIANCE_NEGATIVE, is_negative.sum(), quantity=quantity)
 
 
-def _has_negative(covariance: FloatArray) -> NDArray[np.bool_]:
-    """Return whether a variance is negative, of each of (n, k, k)."""
+def _has_negative_variance(covariance: FloatArray) -> NDArray[np.bool_]:
+    """Return True for each covariance (n, k, k) with a negative variance."""
     return np.asarray((np.diagonal(covariance, axis1=1, axis2=2) < 0.0).any(axis=1))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the messages of a recording and can be put right by a number: units, axes,
-delays; `corrections` in recording.yaml.
+"""Corrections of recorded messages by numbers: units, axes and delays.
+
+recording.yaml states them under `corrections`.
 """
 
 from __future__ import annotations
@@ -23,49 +24,49 @@ from sim_sensors.core.measurements import (
     ImuArray,
     MessageArray,
     OdometryArray,
+    is_absent,
 )
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
-from .poses import with_velocities
+from .poses import derive_velocities
 from .recording import Recording
 
-_M = TypeVar('_M', bound=MessageArray)
-_NO_TURN = (0.0, 0.0, 0.0)
+MessageArrayT = TypeVar('MessageArrayT', bound=MessageArray)
+_NO_ROTATION = (0.0, 0.0, 0.0)
 
 _AXES = ('enu', 'ned')
-# North-east-down to east-north-up, and forward-right-down to forward-left-up.
-_WORLD = Rotation.from_matrix([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
-_BODY = Rotation.from_matrix(np.diag([1.0, -1.0, -1.0]))
-# Right-down-forward to forward-left-up.
-_CAMERA = Rotation.from_matrix([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
-_TURNS = {'ned': (_WORLD, _BODY), 'camera': (_CAMERA, _CAMERA)}
+_NED_TO_ENU = Rotation.from_matrix([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
+_FRD_TO_FLU = Rotation.from_matrix(np.diag([1.0, -1.0, -1.0]))
+_RDF_TO_FLU = Rotation.from_matrix([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
+_AXES_ROTATIONS = {'ned': (_NED_TO_ENU, _FRD_TO_FLU), 'camera': (_RDF_TO_FLU, _RDF_TO_FLU)}
+"""Rotations of world and body axes to those of ROS, by name of the axes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Correction(Parameters):
-    """What all corrections share."""
+    """Base of all corrections."""
 
     def changed(self) -> list[str]:
-        """Return what it changes, as `key value`."""
-        return [f'{key} {one}' for key, one in self.changes.items()]
+        """Return the parameters that change something, as `key value`."""
+        return [f'{key} {value}' for key, value in self.changes.items()]
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The keys that change something, and their values."""
-        given, default = self.to_mapping(), type(self)().to_mapping()
-        return {key: one for key, one in given.items() if one != default[key]}
+        """Parameters that differ from the default, by key."""
+        defaults = type(self)().to_mapping()
+        return {key: value for key, value in self.to_mapping().items() if value != defaults[key]}
 
     def _check(self) -> None:
-        for key, one in vars(self).items():
-            if key.endswith('_scale') and one == 0.0:
-                problem = f'{one:g} is not allowed; must be a number other than 0'
+        for key, value in vars(self).items():
+            if key.endswith('_scale') and value == 0.0:
+                problem = f'{value:g} is not allowed; must be a number other than 0'
                 raise ParameterError(type(self).__name__, key, problem)
 
 
 @dataclasses.dataclass(frozen=True)
 class ImuCorrection(_Correction):
-    """What puts the messages of an IMU right; by default they stay as they are."""
+    """Correction of the messages of an IMU; by default they stay unchanged."""
 
-    delay: float = parameter(0.0, 's', 'How late the stamps are; taken off.')
+    delay: float = parameter(0.0, 's', 'Delay of the stamps; subtracted.')
     acceleration_scale: float = parameter(
         1.0, '1', 'Factor to m/s^2: 9.80665 for g, -1 for an accelerometer of the other sign.'
     )
@@ -73,41 +74,44 @@ class ImuCorrection(_Correction):
         1.0, '1', 'Factor to rad/s: 0.0174533 for degrees, -1 for a gyroscope of the other sign.'
     )
     rate_bias: tuple[float, ...] = parameter(
-        _NO_TURN, 'rad/s', 'Bias of the rates after the rotation; taken off.'
+        _NO_ROTATION, 'rad/s', 'Bias of the rates after the rotation; subtracted.'
     )
     rotation: tuple[float, ...] = parameter(
-        _NO_TURN, 'deg', 'Roll, pitch, yaw of the axes measured in, in the frame of the messages.'
+        _NO_ROTATION, 'deg', 'Roll, pitch, yaw of the sensor axes in the frame of the messages.'
     )
     axes: str = parameter('enu', '', 'World of the published orientation.', choices=_AXES)
     orientation_rotation: tuple[float, ...] = parameter(
-        _NO_TURN,
+        _NO_ROTATION,
         'deg',
         'Roll, pitch, yaw from the axes of the orientation to those of gyroscope and '
         'accelerometer: 180, 0, 0 if only the orientation has forward-right-down axes.',
     )
-    heading: float = parameter(0.0, 'deg', 'Error of the published heading; taken off.')
+    heading: float = parameter(0.0, 'deg', 'Error of the published heading; subtracted.')
     acceleration_std: float | None = non_negative(
-        None, 'm/s^2', 'Stated instead of the covariance.', optional=float
+        None, 'm/s^2', 'Standard deviation that replaces the covariance.', optional=float
     )
     rate_std: float | None = non_negative(
-        None, 'rad/s', 'Stated instead of the covariance.', optional=float
+        None, 'rad/s', 'Standard deviation that replaces the covariance.', optional=float
     )
 
     def applied(self, imu: ImuArray) -> ImuArray:
-        """Return the messages put right."""
-        turn, own = _rotation(self.rotation), _rotation(self.orientation_rotation)
+        """Return the corrected messages."""
+        turn = _rotation(self.rotation)
+        orientation_turn = _rotation(self.orientation_rotation)
         world = Rotation.from_euler('z', -self.heading, degrees=True)
         if self.axes == 'ned':
-            world = world * _WORLD
-        rate = _rotated(turn, _times(self.rate_scale, imu.angular_velocity))
+            world = world * _NED_TO_ENU
+        rate = _rotate(turn, _scale(self.rate_scale, imu.angular_velocity))
         bias = np.asarray(self.rate_bias)
         if bias.any():
-            rate = by_blocks(lambda rows: rows - bias, rate)
+            rate = rate - bias
         changes: dict[str, Any] = {
-            'orientation': _turned(imu.orientation, world, own * turn.inv()),
+            'orientation': _rotate_quaternions(
+                imu.orientation, world, orientation_turn * turn.inv()
+            ),
             'angular_velocity': rate,
-            'linear_acceleration': _rotated(
-                turn, _times(self.acceleration_scale, imu.linear_acceleration)
+            'linear_acceleration': _rotate(
+                turn, _scale(self.acceleration_scale, imu.linear_acceleration)
             ),
         }
         for quantity, scale, std in (
@@ -116,18 +120,18 @@ class ImuCorrection(_Correction):
         ):
             name = f'{quantity}_covariance'
             if std is not None:
-                changes[name] = _diagonal(len(imu), std)
+                changes[name] = _diagonal_covariance(len(imu), std)
             elif scale != 1.0:
-                one = partial(_scaled_covariance, factor=scale**2)
-                changes[name] = by_blocks(one, getattr(imu, name))
-        return dataclasses.replace(_earlier(imu, self.delay), **changes)
+                scale_rows = partial(_scale_covariance, factor=scale**2)
+                changes[name] = by_blocks(scale_rows, getattr(imu, name))
+        return dataclasses.replace(_subtract_delay(imu, self.delay), **changes)
 
     def followed_by(self, later: ImuCorrection) -> ImuCorrection:
-        """Return the one correction that does what this one and then a later one do."""
+        """Return the correction that is equivalent to this one followed by `later`."""
         axes, sign = _combined_axes(self.axes, later.axes)
         first, turn = _rotation(self.rotation), _rotation(later.rotation)
-        # What comes later turns the orientation behind the first rotation.
-        own = first.inv() * _rotation(later.orientation_rotation) * first
+        # The later rotation of the orientation applies in the axes after the first rotation.
+        later_turn = first.inv() * _rotation(later.orientation_rotation) * first
         bias = later.rate_scale * turn.apply(self.rate_bias) + later.rate_bias
         return ImuCorrection(
             delay=round(self.delay + later.delay, 9),
@@ -136,7 +140,7 @@ class ImuCorrection(_Correction):
             rate_bias=tuple(bias.tolist()),
             rotation=_angles(turn * first),
             axes=axes,
-            orientation_rotation=_angles(_rotation(self.orientation_rotation) * own),
+            orientation_rotation=_angles(_rotation(self.orientation_rotation) * later_turn),
             heading=sign * self.heading + later.heading,
             acceleration_std=_latest(
                 _scaled(self.acceleration_std, later.acceleration_scale), later.acceleration_std
@@ -147,26 +151,26 @@ class ImuCorrection(_Correction):
 
 @dataclasses.dataclass(frozen=True)
 class FixCorrection(_Correction):
-    """What puts the messages of a GPS receiver right; by default they stay as they are."""
+    """Correction of the messages of a GPS receiver; by default they stay unchanged."""
 
-    delay: float = parameter(0.0, 's', 'How late the stamps are; taken off.')
+    delay: float = parameter(0.0, 's', 'Delay of the stamps; subtracted.')
     swapped: bool = parameter(False, '', 'Whether latitude and longitude are exchanged.')
     std: float | None = non_negative(
-        None, 'm', 'Stated for each axis instead of the covariance.', optional=float
+        None, 'm', 'Standard deviation of each axis that replaces the covariance.', optional=float
     )
 
     def applied(self, fixes: FixArray) -> FixArray:
-        """Return the messages put right."""
+        """Return the corrected messages."""
         changes: dict[str, Any] = {}
         if self.swapped:
             changes |= {'latitude': fixes.longitude, 'longitude': fixes.latitude}
         if self.std is not None:
-            changes['position_covariance'] = _diagonal(len(fixes), self.std)
+            changes['position_covariance'] = _diagonal_covariance(len(fixes), self.std)
             changes['position_covariance_type'] = np.ones_like(fixes.status)
-        return dataclasses.replace(_earlier(fixes, self.delay), **changes)
+        return dataclasses.replace(_subtract_delay(fixes, self.delay), **changes)
 
     def followed_by(self, later: FixCorrection) -> FixCorrection:
-        """Return the one correction that does what this one and then a later one do.
+        """Return the correction that is equivalent to this one followed by `later`.
 
         Examples
         --------
@@ -182,9 +186,9 @@ class FixCorrection(_Correction):
 
 @dataclasses.dataclass(frozen=True)
 class TruthCorrection(_Correction):
-    """What puts a truth right; by default it stays as it is.
+    """Correction of a truth; by default it stays unchanged.
 
-    The axes come first, then scales, then turns.
+    Axes are corrected first, then scales, then rotations.
     """
 
     axes: str = parameter(
@@ -197,50 +201,50 @@ class TruthCorrection(_Correction):
     twist: str = parameter(
         'body',
         '',
-        'Axes of the linear velocity; positions: velocities and rates follow from the poses '
-        'instead, as of a twist that is late.',
+        'Axes of the linear velocity. positions: velocities and rates are derived from the poses, '
+        'for a twist that is late.',
         choices=('body', 'world', 'positions'),
     )
     position_scale: float = positive(1.0, '1', 'Factor to m: 0.001 for mm.')
     speed_scale: float = positive(1.0, '1', 'Factor to m/s: 0.277778 for km/h.')
     turn: float = parameter(
-        0.0, 'deg', 'Yaw of the world axes against east and north; taken off the whole motion.'
+        0.0, 'deg', 'Yaw of the world axes against east and north; subtracted from the motion.'
     )
-    heading: float = parameter(0.0, 'deg', 'Error of the orientation alone; taken off.')
+    heading: float = parameter(0.0, 'deg', 'Error of the orientation only; subtracted.')
     body_yaw: float = parameter(
         0.0, 'deg', 'Yaw of base_link in the body axes of orientation and twist.'
     )
 
     def applied(self, truth: OdometryArray) -> OdometryArray:
-        """Return the motion put right."""
-        position = _times(self.position_scale, truth.position)
+        """Return the corrected motion."""
+        position = _scale(self.position_scale, truth.position)
         orientation, rate = truth.orientation, truth.angular_velocity
-        velocity = _times(self.speed_scale, truth.linear_velocity)
+        velocity = _scale(self.speed_scale, truth.linear_velocity)
         if self.twist == 'world':
             velocity = by_blocks(rotations.rotate_back, orientation, velocity)
         if self.axes != 'enu':
-            world, body = _TURNS[self.axes]
-            position, orientation = (
-                _rotated(world, position),
-                _turned(orientation, world, body.inv()),
-            )
-            velocity, rate = _rotated(body, velocity), _rotated(body, rate)
+            world, body = _AXES_ROTATIONS[self.axes]
+            position = _rotate(world, position)
+            orientation = _rotate_quaternions(orientation, world, body.inv())
+            velocity, rate = _rotate(body, velocity), _rotate(body, rate)
         back = Rotation.from_euler('z', -self.turn, degrees=True)
-        own = Rotation.from_euler('z', -self.heading, degrees=True)
+        heading = Rotation.from_euler('z', -self.heading, degrees=True)
         yaw = Rotation.from_euler('z', self.body_yaw, degrees=True)
-        right = dataclasses.replace(
+        corrected = dataclasses.replace(
             truth,
-            position=_rotated(back, position),
-            orientation=_turned(orientation, own * back, yaw),
-            linear_velocity=_rotated(yaw.inv(), velocity),
-            angular_velocity=_rotated(yaw.inv(), rate),
+            position=_rotate(back, position),
+            orientation=_rotate_quaternions(orientation, heading * back, yaw),
+            linear_velocity=_rotate(yaw.inv(), velocity),
+            angular_velocity=_rotate(yaw.inv(), rate),
         )
-        return with_velocities('', 'truth', right)[0] if self.twist == 'positions' else right
+        if self.twist == 'positions':
+            return derive_velocities('', 'truth', corrected)[0]
+        return corrected
 
     def followed_by(self, later: TruthCorrection) -> TruthCorrection:
-        """Return the one correction that does what this one and then a later one do.
+        """Return the correction that is equivalent to this one followed by `later`.
 
-        A twist in world axes is a fact of the messages as they are; one that follows from the
+        A twist in world axes is a property of the original messages. A twist derived from the
         poses does not depend on it.
         """
         axes, sign = _combined_axes(self.axes, later.axes)
@@ -265,8 +269,10 @@ CORRECTIONS: Mapping[str, type[Any]] = {
 """Corrections by role."""
 
 
-def corrected(recording: Recording, corrections: Mapping[str, Any]) -> Recording:
-    """Return the recording with the corrections of roles that it has, which it then names.
+def correct_recording(recording: Recording, corrections: Mapping[str, Any]) -> Recording:
+    """Return the recording with corrected messages, and the corrections noted in it.
+
+    Corrections of roles that it lacks are ignored.
 
     Examples
     --------
@@ -280,25 +286,26 @@ def corrected(recording: Recording, corrections: Mapping[str, Any]) -> Recording
     for role, correction in corrections.items():
         if role in recording.roles:
             array = correction.applied(recording.require(role))
-            known = recording.corrections.get(role, type(correction)())
-            total = {**recording.corrections, role: known.followed_by(correction)}
+            earlier = recording.corrections.get(role, type(correction)())
+            corrections_so_far = {**recording.corrections, role: earlier.followed_by(correction)}
             recording = dataclasses.replace(
-                recording.with_messages(role, array), corrections=total
+                recording.with_messages(role, array), corrections=corrections_so_far
             )
     return recording
 
 
 def _combined_axes(first: str, later: str) -> tuple[str, float]:
-    """Return both axes as one, and the sign that a turn before has after the later ones.
+    """Return the axes of two corrections as one, and the sign of earlier rotations after them.
 
-    North-east-down twice is what it was, and what turns to the left about up turns to the right
+    North-east-down twice is east-north-up. A rotation to the left about up is one to the right
     about down.
     """
-    known = {('enu', later): later, (first, 'enu'): first, ('ned', 'ned'): 'enu'}
-    return known.get((first, later), later), (-1.0 if later == 'ned' else 1.0)
+    combined = {('enu', later): later, (first, 'enu'): first, ('ned', 'ned'): 'enu'}
+    return combined.get((first, later), later), (-1.0 if later == 'ned' else 1.0)
 
 
 def _rotation(angles: tuple[float, ...]) -> Rotation:
+    """Return the rotation of roll, pitch, yaw, deg."""
     return Rotation.from_euler('xyz', angles, degrees=True)
 
 
@@ -316,40 +323,39 @@ def _latest(first: float | None, later: float | None) -> float | None:
     return first if later is None else later
 
 
-def _earlier(array: _M, delay: float) -> _M:
+def _subtract_delay(array: MessageArrayT, delay: float) -> MessageArrayT:
     if delay == 0.0:
         return array
-    late = np.int64(round(delay * 1e9))
-    earlier = partial(by_blocks, lambda stamps: stamps - late)
+    delay_ns = np.int64(round(delay * 1e9))
     return dataclasses.replace(
-        array, stamp_ns=earlier(array.stamp_ns), arrival_ns=earlier(array.arrival_ns)
+        array, stamp_ns=array.stamp_ns - delay_ns, arrival_ns=array.arrival_ns - delay_ns
     )
 
 
-def _times(factor: float, values: FloatArray) -> FloatArray:
-    return values if factor == 1.0 else by_blocks(partial(np.multiply, factor), values)
+def _scale(factor: float, values: FloatArray) -> FloatArray:
+    return values if factor == 1.0 else factor * values
 
 
-def _rotated(rotation: Rotation, vectors: FloatArray) -> FloatArray:
+def _rotate(rotation: Rotation, vectors: FloatArray) -> FloatArray:
     if rotation.magnitude() == 0.0:
         return vectors
-    # A copy, as scipy takes nothing that is read-only.
+    # SciPy does not accept read-only arrays, so the rows are copied.
     return by_blocks(lambda rows: rotation.apply(np.array(rows)), vectors)
 
 
-def _turned(orientation: FloatArray, world: Rotation, body: Rotation) -> FloatArray:
-    """Return quaternions turned in the world and in the body; a zero one stays."""
+def _rotate_quaternions(orientation: FloatArray, world: Rotation, body: Rotation) -> FloatArray:
+    """Return quaternions rotated in world and body axes; a zero quaternion stays zero."""
     p, q = world.as_quat()[None], body.as_quat()[None]
     if math.isclose(abs(p[0, 3]), 1.0) and math.isclose(abs(q[0, 3]), 1.0):
         return orientation
-    return by_blocks(lambda own: rotations.multiply(rotations.multiply(p, own), q), orientation)
+    return by_blocks(lambda rows: rotations.multiply(rotations.multiply(p, rows), q), orientation)
 
 
-def _scaled_covariance(stated: FloatArray, factor: float) -> FloatArray:
-    # -1 in the first place says that the quantity is absent.
-    there = (stated[:, 0, 0] != -1.0)[:, None, None]
-    return np.asarray(np.where(there, factor * stated, stated))
+def _scale_covariance(covariance: FloatArray, factor: float) -> FloatArray:
+    """Return scaled covariances (n, 3, 3), except those that mark an absent quantity."""
+    is_present = ~is_absent(covariance)[:, None, None]
+    return np.asarray(np.where(is_present, factor * covariance, covariance))
 
 
-def _diagonal(count: int, std: float) -> FloatArray:
+def _diagonal_covariance(count: int, std: float) -> FloatArray:
     return np.broadcast_to(np.eye(3) * std**2, (count, 3, 3))

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reading a recording may find."""
+"""Findings of reading a recording."""
 
 from __future__ import annotations
 
-from sim2real_eval.common.findings import FindingKind, assumed, decisive, routine
+from sim2real_eval.common.findings import assumed, decisive, routine
 
-_DRIVER = 'mend it in the driver or the converter; the other messages are used as they are'
+_DROPPED = '{problem!s} ({count:d}x, first at stamp {stamp:d ns}); dropped'
+_DRIVER = 'correct the driver or the converter; the other messages are used unchanged'
 _CLOCK = 'let the driver stamp messages when they are measured, by one clock'
-_ORDER = 'see whether two publishers share the topic, or the recorder lost the order'
-
-
-def _dropped(code: str, problem: str, meaning: str, remedy: str = '') -> FindingKind:
-    text = f'{problem} ({{count:d}}x, first at stamp {{stamp:d ns}}); dropped'
-    return routine(f'recording.{code}', text, meaning, remedy)
-
+_ORDER = 'check whether two publishers share the topic, or the recorder lost the order'
 
 STAMP_ZERO = routine(
     'recording.stamp_zero',
@@ -21,16 +16,10 @@ STAMP_ZERO = routine(
     'The driver does not stamp its messages, so timing is only as good as the receive times.',
     _CLOCK,
 )
-STAMP_NOT_POSITIVE = _dropped(
-    'stamp_not_positive',
-    'stamp is not positive',
-    'Messages without a usable time are dropped.',
-    _CLOCK,
-)
-STAMP_OFF = _dropped(
-    'stamp_off',
-    'stamp differs from the receive time by over {limit:d s}',
-    'Single messages with a stamp far from the others are a glitch of the clock.',
+BAD_STAMP = routine(
+    'recording.bad_stamp',
+    _DROPPED,
+    'A stamp is not positive, or far from the receive time while others are not.',
     _CLOCK,
 )
 CLOCKS_DRIFT = routine(
@@ -39,7 +28,19 @@ CLOCKS_DRIFT = routine(
     'Two clocks disagree. Everything is computed with the stamps.',
     _CLOCK,
 )
-NO_FIX = _dropped('no_fix', 'STATUS_NO_FIX', 'The receiver had no fix; this is a real outage.')
+STAMP_ORDER = routine(
+    'recording.stamp_order',
+    _DROPPED,
+    'A stamp runs backwards or is ahead of the next messages, or the truth repeats a stamp.',
+    _ORDER,
+)
+STAMP_REPEATED = routine(
+    'recording.stamp_repeated',
+    'stamp is repeated ({count:d}x); kept, as ekf_node does',
+    'Several messages have one stamp. robot_localization processes all of them.',
+    _ORDER,
+)
+NO_FIX = routine('recording.no_fix', _DROPPED, 'The receiver had no fix; this is a real outage.')
 STATUS_UNKNOWN = routine(
     'recording.status_unknown',
     'fix status is unknown (-2) ({count:d}x); kept, as navsat_transform does',
@@ -47,14 +48,10 @@ STATUS_UNKNOWN = routine(
 )
 NO_ALTITUDE = routine(
     'recording.no_altitude',
-    'altitude is absent (NaN) ({count:d}x); set to 0 m',
-    'The receiver gives no altitude, so the vertical estimate has no meaning.',
+    'altitude is absent (NaN) ({count:d}x); {treatment}',
+    'The receiver gives no altitude. A fix without altitude among others is dropped, as by '
+    'navsat_transform; without any, the vertical estimate has no meaning.',
     'use two_d_mode',
-)
-TWO_D_FIX = _dropped(
-    'no_altitude_dropped',
-    'altitude is absent (NaN)',
-    'The receiver had no altitude for a while. navsat_transform does not use such a fix.',
 )
 FIRST_TWIST = routine(
     'recording.first_twist',
@@ -64,17 +61,10 @@ FIRST_TWIST = routine(
 )
 NO_ATTITUDE = routine(
     'recording.no_attitude',
-    'orientation is all zero ({count:d}x); marked as absent (covariance -1)',
-    'The IMU publishes no orientation and does not say so as sensor_msgs/Imu asks.',
-)
-IDENTITY_ATTITUDE = routine(
-    'recording.identity_attitude',
-    'orientation is all zero ({count:d}x); set to identity, as ekf_node does',
-    'A zero quaternion is no rotation. robot_localization takes it as the identity.',
+    'orientation is all zero ({count:d}x); {treatment}',
+    'A zero quaternion is no rotation. robot_localization takes it as the identity; in an IMU '
+    'message it means that there is no orientation.',
     _DRIVER,
-)
-ZERO_ATTITUDE = _dropped(
-    'zero_attitude', 'orientation is all zero', 'The truth must have an orientation.', _DRIVER
 )
 NORM = routine(
     'recording.quaternion_norm',
@@ -82,42 +72,19 @@ NORM = routine(
     'A rotation has norm 1. robot_localization normalises as well.',
     _DRIVER,
 )
-NOT_FINITE = _dropped(
-    'not_finite',
-    '{field} is not finite',
-    'NaN, infinity or a number beyond 1e15 in a message.',
-    _DRIVER,
-)
-OUT_OF_RANGE = _dropped(
-    'out_of_range',
-    '{field} {value:g deg} is outside -{limit:g} .. {limit:g}',
-    'No place on Earth has such coordinates.',
+BAD_VALUE = routine(
+    'recording.bad_value',
+    _DROPPED,
+    'A value is not finite or beyond 1e15, a coordinate is not on Earth, or the truth has no '
+    'orientation.',
     _DRIVER,
 )
 EXCHANGED = assumed(
     'recording.fixes_exchanged',
     'latitude reaches {value:.1f deg}, which is no latitude, and longitude is within -90 .. 90 '
-    '({count:d}x); both are read exchanged',
-    'The driver or the converter of the recording fills in one for the other.',
+    '({count:d}x); both are exchanged',
+    'The driver or the converter of the recording exchanged latitude and longitude.',
     'set `corrections: {{gps: {{swapped: true}}}}` in recording.yaml',
-)
-STAMP_AHEAD = _dropped(
-    'stamp_ahead',
-    'stamp is ahead of the next messages',
-    'A single stamp from the future would make all later messages run backwards.',
-    _CLOCK,
-)
-STAMP_BACK = _dropped(
-    'stamp_back', 'stamp runs backwards', 'Messages must be ordered in time.', _ORDER
-)
-STAMP_REPEATED = routine(
-    'recording.stamp_repeated',
-    'stamp is repeated ({count:d}x); kept, as ekf_node does',
-    'Several messages have one stamp. robot_localization processes all of them.',
-    _ORDER,
-)
-TRUTH_REPEATED = _dropped(
-    'truth_repeated', 'stamp is repeated', 'The truth must increase strictly in time.', _ORDER
 )
 GAP = routine(
     'recording.gap',
@@ -142,34 +109,24 @@ COVARIANCE_NEGATIVE = routine(
     'absolute value',
     'A variance cannot be negative; the driver is wrong.',
 )
-OF_COVARIANCES = (ABSENT, COVARIANCE_ZERO, COVARIANCE_NEGATIVE)
-"""What says how robot_localization reads covariances; of no interest to who does not use it."""
+COVARIANCE_KINDS = (ABSENT, COVARIANCE_ZERO, COVARIANCE_NEGATIVE)
+"""Findings on how robot_localization reads covariances, which other judges may not do."""
 
 CUT_SHORT = routine(
     'recording.cut_short',
-    '{found:d} messages found, {announced:d} announced; the file may be truncated',
-    'The bag was not closed properly, or the disk was full.',
-)
-NO_LINE_END = routine(
-    'recording.no_line_end',
-    'the last line has no end; kept, but the file may be truncated',
-    'The last line of the CSV file is incomplete or was written by hand.',
+    '{problem!s}; the file may be truncated',
+    'The bag holds fewer messages than it announces, or the last line of a CSV file has no end.',
 )
 LEFT_OUT = routine(
     'recording.topic_left_out',
-    '{problem} ({count:d}x); the topic is left out',
+    '{problem}; the topic is left out',
     'No role needs the topic, so the rest of the recording is used without it.',
 )
 UNUSABLE = assumed(
     'recording.role_left_out',
     '{problem}: the recording has no {role}',
-    'The rest of the recording is used; whoever needs the role says so.',
-    'see whether the driver published, or name another topic with --topic {role}=TOPIC',
-)
-EMPTY = routine(
-    'recording.topic_empty',
-    'no messages; the topic is left out',
-    'The recorder subscribed to it, but nothing was published.',
+    'The rest of the recording is used. A command that needs the role reports it.',
+    'check whether the driver published, or name another topic with --topic {role}=TOPIC',
 )
 NO_DEFINITION = routine(
     'recording.no_definition',
@@ -196,7 +153,7 @@ SEVERAL = assumed(
     'recording.role_open',
     '{count:d} topics have the type of the {role} and none is {default}, so none of them is the '
     '{role} unless a judge subscribes to one of them alone',
-    'The recording does not say which of several sensors counts.',
+    'The recording does not say which of several sensors is to be used.',
     'name it in recording.yaml or with --topic {role}=TOPIC',
 )
 OVERLAP = routine(
@@ -213,34 +170,15 @@ REFERENCE = routine(
 )
 CORRECTED = routine(
     'recording.corrected',
-    'corrected as recording.yaml says: {keys}',
-    'The messages are not those of the file; `corrections` in recording.yaml says why.',
+    'changed as recording.yaml states: {change!s}',
+    'The messages are not those of the file: `corrections` or `truth: low_pass` in '
+    'recording.yaml changes them.',
 )
-LOW_PASSED = routine(
-    'recording.low_passed',
-    'low-passed at {cutoff:g Hz}, as recording.yaml says; positions moved by {moved:.2g mm} rms, '
-    'attitudes by {turned:.2g deg} rms',
-    'The noise of the truth is removed before sensors are simulated on it.',
-)
-BAD_TRANSFORM = routine(
-    'recording.bad_transform',
-    '{frames} is not a transform; dropped',
-    'The values are not finite, or the rotation is not a quaternion.',
-)
-TRANSFORM_TWICE = routine(
-    'recording.transform_twice',
-    '{frames} is given twice; the later one is used',
-    'Two static transforms contradict each other.',
-)
-TRANSFORM_REPLACED = routine(
-    'recording.transform_replaced',
-    "replaces the recording's transform {frames}",
-    'The given transform file has precedence over the recording.',
-)
-MOVING_JOINTS = routine(
-    'recording.moving_joints',
-    'joints that move are taken at zero: {joints}',
-    'A URDF does not say the positions of its moving joints.',
+TRANSFORM = routine(
+    'recording.transform',
+    '{problem}',
+    'A static transform is not one, is given twice, is replaced by the transform file, or '
+    'belongs to a moving joint.',
 )
 FRAMES_ASSUMED = assumed(
     'frames.assumed_equal',
@@ -261,19 +199,15 @@ TRUTH_CHECK = routine(
     '{problem!s}',
     'The parts of the truth (position, velocity, attitude, rate) contradict each other.',
 )
-TRUTH_NO_FRAME = assumed(
-    'truth.no_child_frame',
-    'truth has no child frame; assumed to be that of {base}',
-    'The truth does not say which point of the vehicle it describes.',
-)
 TRUTH_ASSUMED = assumed(
     'truth.frame_assumed',
-    'truth is given for {child}; assumed equal to {base}, as there are no static transforms',
-    'The lever arm between both frames is taken as zero.',
+    '{problem}; assumed equal to {base}',
+    'The truth does not name the frame that it describes, or no static transform gives the lever '
+    'arm, which is taken as zero.',
 )
 TRUTH_FROM_POSES = assumed(
     'truth.from_poses',
-    'has poses alone; its velocities are slopes of parabolas through three positions each, at '
+    'has only poses; velocities are slopes of parabolas through three positions each, at '
     '{rate:.3g Hz}: 1 mm of noise becomes {noise:.2g mm/s}',
     'A topic of poses, two frames of /tf, or a trajectory file holds no velocity.',
     'set truth: {{low_pass: HZ}} in recording.yaml where the poses are noisy',
@@ -283,3 +217,9 @@ TRUTH_MOVED = routine(
     'truth is given for {child} and moved to {base} by static transforms',
     'The lever arm between both frames is taken into account.',
 )
+
+# Former names that preflight still uses.
+STAMP_NOT_POSITIVE = STAMP_OFF = BAD_STAMP
+STAMP_BACK = STAMP_AHEAD = TRUTH_REPEATED = STAMP_ORDER
+NOT_FINITE = OUT_OF_RANGE = ZERO_ATTITUDE = BAD_VALUE
+TWO_D_FIX = NO_ALTITUDE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static transforms between the frames of a robot."""
+"""Static transforms between the frames of a robot, also from URDF and YAML files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import number_of
-from .findings import FRAMES_ASSUMED, MOVING_JOINTS, TRANSFORM_REPLACED
+from .findings import FRAMES_ASSUMED, TRANSFORM
 from .metadata import read_transforms
 from .recording import StaticTransform
 
@@ -27,10 +27,10 @@ class FrameTree:
 
     Parameters
     ----------
-    transforms : sequence
+    transforms : sequence of StaticTransform
         Poses of child frames in parent frames.
     assume_identity : bool
-        Whether frames that nothing connects are taken to coincide; `assumed` then lists them.
+        Whether unconnected frames are assumed to coincide; `assumed` then lists them.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class FrameTree:
         self.assumed: list[tuple[str, str]] = []
 
     def add(self, transform: StaticTransform) -> None:
-        """Connect two frames; where they are connected already, which way counts is open."""
+        """Connect two frames; between connected frames it is undefined which transform is used."""
         R = Rotation.from_quat(np.asarray(transform.rotation, dtype=np.float64)).as_matrix()
         p = np.asarray(transform.translation, dtype=np.float64)
         parent, child = transform.parent.strip('/'), transform.child.strip('/')
@@ -51,7 +51,7 @@ class FrameTree:
         self._neighbours.setdefault(child, []).append((parent, R.T, -R.T @ p))
 
     def __contains__(self, frame: str) -> bool:
-        """Whether a transform names that frame."""
+        """Return True if a transform names the frame."""
         return frame.strip('/') in self._neighbours
 
     def lookup(self, target: str, source: str, user: str) -> tuple[FloatArray, FloatArray]:
@@ -60,20 +60,20 @@ class FrameTree:
         Raises
         ------
         JudgeError
-            When nothing connects the frames, naming both and the `user`, who needs them.
+            When nothing connects the frames; the error names both and the `user` that needs them.
         """
         target, source = target.strip('/'), source.strip('/')
-        known: dict[str, tuple[FloatArray, FloatArray]] = {target: (np.eye(3), np.zeros(3))}
-        waiting = [target]
-        while waiting and source not in known:
-            frame = waiting.pop(0)
-            R, p = known[frame]
-            for neighbour, turn, shift in self._neighbours.get(frame, []):
-                if neighbour not in known:
-                    known[neighbour] = (R @ turn, R @ shift + p)
-                    waiting.append(neighbour)
-        if source in known:
-            return known[source]
+        poses: dict[str, tuple[FloatArray, FloatArray]] = {target: (np.eye(3), np.zeros(3))}
+        queue = [target]
+        while queue and source not in poses:
+            frame = queue.pop(0)
+            R, p = poses[frame]
+            for neighbour, rotation, translation in self._neighbours.get(frame, []):
+                if neighbour not in poses:
+                    poses[neighbour] = (R @ rotation, R @ translation + p)
+                    queue.append(neighbour)
+        if source in poses:
+            return poses[source]
         if self._assume_identity:
             if (target, source) not in self.assumed:
                 self.assumed.append((target, source))
@@ -86,43 +86,44 @@ class FrameTree:
 
     @property
     def assumptions(self) -> list[Finding]:
-        """Which frames were assumed to be equal, if any."""
+        """Finding about the frames that were assumed to coincide, if any."""
         pairs = ', '.join(f'{source} = {target}' for target, source in self.assumed)
         return [FRAMES_ASSUMED(frames=pairs)] if pairs else []
 
 
-# Static transforms from a robot description: the fixed joints of a URDF.
+# Robot descriptions (URDF).
 
-_TURNING = ('revolute', 'continuous', 'prismatic')
-_FREE = ('floating', 'planar')
+_MOVING_TYPES = ('revolute', 'continuous', 'prismatic')
+_FREE_TYPES = ('floating', 'planar')
 
 
 def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]:
     """Read the joints of a URDF file.
 
     The pose of a joint's child in its parent is `origin`: xyz in metres, and roll, pitch, yaw in
-    radians about the parent's fixed axes. A file that is no URDF, one that xacro has still to
-    expand, or a wrong joint is a RecordingError.
+    radians about the parent's fixed axes. A file that is not URDF, a xacro file that is not
+    expanded, or a wrong joint is a RecordingError.
 
     Returns
     -------
     transforms : tuple of StaticTransform
-        Of all joints but floating and planar ones, which connect nothing firmly.
+        Transforms of all joints except floating and planar ones.
     moving : tuple of str
-        Names of revolute, continuous and prismatic joints, which are taken at zero.
+        Names of revolute, continuous and prismatic joints, whose position is taken as zero.
     """
     try:
         root = ElementTree.fromstring(path.read_bytes())
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
     except (ElementTree.ParseError, LookupError, ValueError) as error:
-        raise RecordingError(f'{path}: is no XML: {error}') from None
-    # A declared name space that nothing uses, as xacro leaves it behind, does not show here.
-    if any('xacro' in str(one.tag).rpartition('}')[0] for one in root.iter()) or any(
-        '${' in value for one in root.iter() for value in one.attrib.values()
+        raise RecordingError(f'{path}: not XML: {error}') from None
+    # ElementTree drops the unused name space that xacro leaves in expanded files.
+    if any('xacro' in str(element.tag).rpartition('}')[0] for element in root.iter()) or any(
+        '${' in text for element in root.iter() for text in element.attrib.values()
     ):
         raise RecordingError(
-            f'{path}: is for xacro; run `xacro {path.name} > robot.urdf` and give that file'
+            f'{path}: is an unexpanded xacro file; run '
+            f'`xacro {path.name} > robot.urdf` and give that file'
         )
     if root.tag != 'robot':
         raise RecordingError(f'{path}: {root.tag!r} is not allowed at the top; must be robot')
@@ -131,23 +132,23 @@ def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]
     for number, joint in enumerate(root.findall('joint')):
         name = joint.get('name') or f'joint[{number}]'
         kind = joint.get('type')
-        if kind not in ('fixed', *_TURNING, *_FREE):
-            allowed = ', '.join(('fixed', *_TURNING, *_FREE))
+        if kind not in ('fixed', *_MOVING_TYPES, *_FREE_TYPES):
+            allowed = ', '.join(('fixed', *_MOVING_TYPES, *_FREE_TYPES))
             raise RecordingError(
                 f'{path}: {name}: type {kind!r} is not allowed; must be one of {allowed}'
             )
-        if kind in _FREE:
+        if kind in _FREE_TYPES:
             continue
         parent, child = (_link(path, name, joint, end) for end in ('parent', 'child'))
         if child in transforms:
             raise RecordingError(f'{path}: {name}: link {child} has two parents; must have one')
         if parent == child:
             raise RecordingError(f'{path}: {name}: link {child} is its own parent')
-        if kind in _TURNING:
+        if kind in _MOVING_TYPES:
             moving.append(name)
         origin = joint.find('origin')
-        turn = Rotation.from_euler('xyz', _numbers(path, name, origin, 'rpy'))
-        x, y, z, w = turn.as_quat().tolist()
+        rotation = Rotation.from_euler('xyz', _numbers(path, name, origin, 'rpy'))
+        x, y, z, w = rotation.as_quat().tolist()
         transforms[child] = StaticTransform(
             parent, child, _numbers(path, name, origin, 'xyz'), (x, y, z, w)
         )
@@ -174,25 +175,26 @@ def _numbers(
     return numbers[0], numbers[1], numbers[2]
 
 
-# Static transforms that the user gives in a file, in place of or beside a recording's own.
+# Transform files given by the user.
 
-_DESCRIPTIONS = ('.urdf', '.xacro', '.xml')
-_SAME = 1e-9
+_URDF_SUFFIXES = ('.urdf', '.xacro', '.xml')
+_TOLERANCE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
 class TransformFile:
-    """Content of a file with static transforms.
+    """File with static transforms that complete or replace those of a recording.
 
     Attributes
     ----------
     name : str
-        Of the file, without its folder.
+        File name without folder.
     sha256 : str
-        Of its bytes, hexadecimal.
+        SHA-256 of the file, hexadecimal.
     transforms : tuple of StaticTransform
+        Transforms in the file.
     notes : tuple of Finding
-        What the user should know about them.
+        Findings about the transforms.
     """
 
     name: str
@@ -204,7 +206,7 @@ class TransformFile:
     def from_file(cls, path: str | Path) -> TransformFile:
         """Read a URDF, or a YAML file in the form of a recording's static_transforms.yaml.
 
-        A file that cannot be read, or a wrong entry, is a Sim2RealError.
+        An unreadable file or a wrong transform is a Sim2RealError.
         """
         path = Path(path)
         try:
@@ -212,10 +214,10 @@ class TransformFile:
         except OSError as error:
             raise ParameterError(str(path), '', f'cannot be read: {error.strerror}') from None
         except ValueError:
-            raise ParameterError(repr(str(path)), '', 'is no name of a file') from None
+            raise ParameterError(repr(str(path)), '', 'is not a file name') from None
         digest = hashlib.sha256(content).hexdigest()
         moving: tuple[str, ...] = ()
-        if path.suffix.lower() in _DESCRIPTIONS or content.lstrip()[:1] == b'<':
+        if path.suffix.lower() in _URDF_SUFFIXES or content.lstrip()[:1] == b'<':
             transforms, moving = read_urdf(path)
         else:
             transforms = read_transforms(path)
@@ -234,26 +236,29 @@ class TransformFile:
         if not transforms:
             hint = f'; run `xacro {path.name} > robot.urdf` first' if b'xacro' in content else ''
             raise ParameterError(str(path), '', f'has no transform; must have one or more{hint}')
-        notes = (MOVING_JOINTS(path.name, joints=', '.join(moving)),)
+        problem = f'the position of moving joints is taken as zero: {", ".join(moving)}'
+        notes = (TRANSFORM(path.name, problem=problem),)
         return cls(path.name, digest, transforms, notes if moving else ())
 
     def over(
-        self, found: Sequence[StaticTransform]
+        self, recorded: Sequence[StaticTransform]
     ) -> tuple[tuple[StaticTransform, ...], tuple[Finding, ...]]:
-        """Complete a recording's own transforms, or replace those that contradict.
+        """Merge the transforms of the file over those of a recording.
 
         Returns
         -------
         transforms : tuple of StaticTransform
-            Those of the file, and of the recording those that connect what they leave open.
+            Transforms of the file, and those of the recording that connect further frames.
         notes : tuple of Finding
-            One for each of the recording's that says otherwise.
+            One finding for each transform of the recording that the file contradicts.
         """
         merged, notes = list(self.transforms), []
         tree = FrameTree(merged)
         stated = {transform.child.strip('/') for transform in self.transforms}
-        # First of all the file's word on a frame counts, then what else connects the frames.
-        for transform in sorted(found, key=lambda one: one.child.strip('/') in stated):
+        # Children that the file places come last, so that the file decides where they are.
+        for transform in sorted(
+            recorded, key=lambda transform: transform.child.strip('/') in stated
+        ):
             if transform in self.transforms:
                 continue
             parent, child = transform.parent.strip('/'), transform.child.strip('/')
@@ -263,13 +268,15 @@ class TransformFile:
                 merged.append(transform)
                 tree.add(transform)
                 continue
-            own = FrameTree([transform]).lookup(parent, child, '')
+            recorded_pose = FrameTree([transform]).lookup(parent, child, '')
             if not all(
-                np.allclose(*pair, rtol=0.0, atol=_SAME) for pair in zip(pose, own, strict=True)
+                np.allclose(a, b, rtol=0.0, atol=_TOLERANCE)
+                for a, b in zip(pose, recorded_pose, strict=True)
             ):
-                notes.append(TRANSFORM_REPLACED(self.name, frames=f'{parent} -> {child}'))
+                problem = f"replaces the recording's transform {parent} -> {child}"
+                notes.append(TRANSFORM(self.name, problem=problem))
         return tuple(merged), tuple(notes)
 
     def settings(self) -> dict[str, str]:
-        """Return what identifies the file, as plain values."""
+        """Return name and SHA-256 of the file, for provenance."""
         return {'name': self.name, 'sha256': self.sha256}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ROS message types that a recording holds: array class, order on the wire, columns in CSV.
+"""ROS message types of a recording: array class, serialised field order and CSV columns.
 
-The wire order is that of the message definitions of common_interfaces (ROS 2 Humble to Rolling
-agree on all of them). The CSV columns are those of the reference traces of the judge.
+The field order is that of common_interfaces; ROS 2 Humble to Rolling agree on it. The CSV columns
+are those of the judge's reference traces.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ TF_TYPE = 'tf2_msgs/msg/TFMessage'
 CMD_VEL_TYPE = 'geometry_msgs/msg/TwistStamped'
 
 
-# What messages may hold or not: TwistStamped has no covariance, TransformStamped no twist.
-_ZEROS = {
+_OPTIONAL_SHAPES = {
     'pose_covariance': (6, 6),
     'linear_velocity': (3,),
     'angular_velocity': (3,),
     'twist_covariance': (6, 6),
 }
+"""Array fields that some types lack: TwistStamped has no covariance, TransformStamped no twist."""
 
 
 class Field(NamedTuple):
-    """A field of a message: array attribute (empty when not kept), CSV columns, shape, type."""
+    """Field of a message: array attribute (empty if not kept), CSV columns, shape, NumPy type."""
 
     attribute: str
     columns: tuple[str, ...]
@@ -58,13 +58,13 @@ class MessageType:
     array : type
         Array class that holds messages of this type.
     fields : tuple of Field
-        In CDR order, after the header and the child frame.
+        Fields in CDR order, after the header and the child frame.
     has_header : bool
-        False when there is neither stamp nor frame: the time of arrival is the stamp.
+        False for a type without stamp and frame; the time of arrival is then the stamp.
     has_child : bool
         True when a `child_frame_id` follows the header.
     text : str
-        Attribute that is one text for all messages, and its CSV column; empty: none.
+        Attribute with one text for all messages, and name of its CSV column; may be empty.
     """
 
     name: str
@@ -75,19 +75,24 @@ class MessageType:
     text: str = ''
 
     @property
+    def kept_fields(self) -> list[Field]:
+        """Fields that the array class holds, in CDR order."""
+        return [field for field in self.fields if field.attribute]
+
+    @property
     def has_covariance(self) -> bool:
-        """Whether messages say how sure they are."""
+        """Whether the type has a covariance."""
         return any(field.attribute.endswith('covariance') for field in self.fields)
 
     @property
     def csv_fields(self) -> list[Field]:
-        """Fields in file order, after arrival_ns, stamp_ns, frame, child and `text`."""
-        kept = (field for field in self.fields if field.attribute)
+        """Kept fields in CSV order, after arrival_ns, stamp_ns, frame, child and `text`."""
         return sorted(
-            kept, key=lambda field: ('covariance' in field.attribute, field.attribute == 'status')
+            self.kept_fields,
+            key=lambda field: ('covariance' in field.attribute, field.attribute == 'status'),
         )
 
-    def array_of(
+    def make_array(
         self,
         stamp_ns: IntArray,
         arrival_ns: IntArray,
@@ -95,31 +100,31 @@ class MessageType:
         child: str,
         fields: dict[str, Any],
     ) -> MessageArray:
-        """Return the array of these messages; what their type does not hold is zero."""
+        """Return an array of n messages; fields that the type lacks are zero."""
         for name in {field.name for field in dataclasses.fields(self.array)} - set(fields):
-            if name in _ZEROS:
-                fields[name] = np.broadcast_to(0.0, (len(stamp_ns), *_ZEROS[name]))
+            if name in _OPTIONAL_SHAPES:
+                fields[name] = np.broadcast_to(0.0, (len(stamp_ns), *_OPTIONAL_SHAPES[name]))
         if self.has_child:
             fields['child_frame'] = child
         return self.array(stamp_ns=stamp_ns, arrival_ns=arrival_ns, frame=frame, **fields)
 
 
-def vector(attribute: str, columns: str, code: str = 'f8') -> Field:
-    """Return a field of columns with a name each; a single one is a scalar."""
+def vector_field(attribute: str, columns: str, code: str = 'f8') -> Field:
+    """Return a field with one named column per component; one column is a scalar."""
     names = tuple(columns.split())
     return Field(attribute, names, (len(names),) if len(names) > 1 else (), code)
 
 
-def matrix(attribute: str, prefix: str, rows: int, columns: int) -> Field:
-    """Return a field of numbered columns, row by row."""
+def matrix_field(attribute: str, prefix: str, rows: int, columns: int) -> Field:
+    """Return a matrix with numbered columns in CSV, row by row."""
     names = tuple(f'{prefix}{index}' for index in range(rows * columns))
     return Field(attribute, names, (rows, columns))
 
 
-_ORIENTATION = vector('orientation', 'qx qy qz qw')
-_ANGULAR = vector('angular_velocity', 'wx wy wz')
-_POSE = (vector('position', 'x y z'), _ORIENTATION)
-_TWIST = (vector('linear_velocity', 'vx vy vz'), _ANGULAR)
+_ORIENTATION = vector_field('orientation', 'qx qy qz qw')
+_ANGULAR = vector_field('angular_velocity', 'wx wy wz')
+_POSE = (vector_field('position', 'x y z'), _ORIENTATION)
+_TWIST = (vector_field('linear_velocity', 'vx vy vz'), _ANGULAR)
 
 _ALL = (
     MessageType(
@@ -127,29 +132,34 @@ _ALL = (
         ImuArray,
         (
             _ORIENTATION,
-            matrix('orientation_covariance', 'ocov', 3, 3),
+            matrix_field('orientation_covariance', 'ocov', 3, 3),
             _ANGULAR,
-            matrix('angular_velocity_covariance', 'wcov', 3, 3),
-            vector('linear_acceleration', 'ax ay az'),
-            matrix('linear_acceleration_covariance', 'acov', 3, 3),
+            matrix_field('angular_velocity_covariance', 'wcov', 3, 3),
+            vector_field('linear_acceleration', 'ax ay az'),
+            matrix_field('linear_acceleration_covariance', 'acov', 3, 3),
         ),
     ),
     MessageType(
         'sensor_msgs/msg/MagneticField',
         MagneticFieldArray,
-        (vector('magnetic_field', 'mx my mz'), matrix('magnetic_field_covariance', 'mcov', 3, 3)),
+        (
+            vector_field('magnetic_field', 'mx my mz'),
+            matrix_field('magnetic_field_covariance', 'mcov', 3, 3),
+        ),
     ),
     MessageType(
         'sensor_msgs/msg/NavSatFix',
         FixArray,
         (
-            vector('status', 'status', 'i1'),
-            vector('', '', 'u2'),  # status.service: which constellations; nothing depends on it
-            vector('latitude', 'lat'),
-            vector('longitude', 'lon'),
-            vector('altitude', 'alt'),
-            matrix('position_covariance', 'cov', 3, 3),
-            vector('position_covariance_type', 'cov_type', 'u1'),
+            vector_field('status', 'status', 'i1'),
+            vector_field(
+                '', '', 'u2'
+            ),  # status.service names the constellations, which nothing uses
+            vector_field('latitude', 'lat'),
+            vector_field('longitude', 'lon'),
+            vector_field('altitude', 'alt'),
+            matrix_field('position_covariance', 'cov', 3, 3),
+            vector_field('position_covariance_type', 'cov_type', 'u1'),
         ),
     ),
     MessageType(
@@ -157,21 +167,21 @@ _ALL = (
         OdometryArray,
         (
             *_POSE,
-            matrix('pose_covariance', 'pcov', 6, 6),
+            matrix_field('pose_covariance', 'pcov', 6, 6),
             *_TWIST,
-            matrix('twist_covariance', 'tcov', 6, 6),
+            matrix_field('twist_covariance', 'tcov', 6, 6),
         ),
         has_child=True,
     ),
     MessageType(
         'geometry_msgs/msg/PoseWithCovarianceStamped',
         PoseArray,
-        (*_POSE, matrix('pose_covariance', 'cov', 6, 6)),
+        (*_POSE, matrix_field('pose_covariance', 'cov', 6, 6)),
     ),
     MessageType(
         'geometry_msgs/msg/TwistWithCovarianceStamped',
         TwistArray,
-        (*_TWIST, matrix('twist_covariance', 'cov', 6, 6)),
+        (*_TWIST, matrix_field('twist_covariance', 'cov', 6, 6)),
     ),
     MessageType(CMD_VEL_TYPE, TwistArray, _TWIST),
     MessageType('geometry_msgs/msg/Twist', TwistArray, _TWIST, has_header=False),
@@ -179,13 +189,13 @@ _ALL = (
 
 MESSAGE_TYPES: dict[str, MessageType] = {kind.name: kind for kind in _ALL}
 
-# Not among the others: they are read where they are those of the camera, by their topics, and
-# messages differ in length.
+# Read only on the topics of the camera, since other topics have these types too. Their messages
+# differ in length.
 FEATURES = MessageType('sensor_msgs/msg/PointCloud2', FeatureArray)
 CAMERA_INFO = MessageType('sensor_msgs/msg/CameraInfo', CameraInfoArray)
 NAMED_TYPES: dict[str, MessageType] = {kind.name: kind for kind in (FEATURES, CAMERA_INFO)}
 
-# Read where the truth or the gps is named so, and held as another type from then on.
+# Read where the truth or the GPS is one of these types, and converted to Odometry or NavSatFix.
 GPS_FIX = MessageType('gps_msgs/msg/GPSFix', FixArray)
 POSE_TYPES: dict[str, MessageType] = {
     kind.name: kind
@@ -194,23 +204,23 @@ POSE_TYPES: dict[str, MessageType] = {
         MessageType('geometry_msgs/msg/TransformStamped', OdometryArray, _POSE, has_child=True),
     )
 }
-_READ = {**MESSAGE_TYPES, **NAMED_TYPES, **POSE_TYPES, GPS_FIX.name: GPS_FIX}
-# Names that ROS 1 has for the same messages.
-_OF_ROS1 = {'gps_common/msg/GPSFix': GPS_FIX.name, 'tf/msg/tfMessage': TF_TYPE}
+_TYPES_BY_NAME = {**MESSAGE_TYPES, **NAMED_TYPES, **POSE_TYPES, GPS_FIX.name: GPS_FIX}
+_ROS1_NAMES = {'gps_common/msg/GPSFix': GPS_FIX.name, 'tf/msg/tfMessage': TF_TYPE}
+"""ROS 2 names of message types that ROS 1 names differently."""
 
 
-def normalised_type(name: str) -> str:
+def normalise_type_name(name: str) -> str:
     """Return the full name of a message type: `sensor_msgs/Imu` becomes `sensor_msgs/msg/Imu`."""
     parts = name.split('/')
     full = f'{parts[0]}/msg/{parts[1]}' if len(parts) == 2 else name
-    return _OF_ROS1.get(full, full)
+    return _ROS1_NAMES.get(full, full)
 
 
-def known_type(name: str) -> MessageType:
-    """Return the message type of a full name; one that is not read is a KeyError."""
-    return _READ[name]
+def find_type(name: str) -> MessageType:
+    """Return the message type with a full name; an unsupported type is a KeyError."""
+    return _TYPES_BY_NAME[name]
 
 
 def default_type(array: MessageArray) -> MessageType:
-    """Return the message type that an array is written as when nothing else is known of it."""
+    """Return the message type that an array is written as unless another one is recorded."""
     return next(kind for kind in (*_ALL, *NAMED_TYPES.values()) if kind.array is type(array))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small YAML files beside the data: recording.yaml and static_transforms.yaml."""
+"""YAML files beside the data: recording.yaml and static_transforms.yaml."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.parameters import LARGEST
 from .corrections import CORRECTIONS
-from .message_types import MESSAGE_TYPES, NAMED_TYPES, normalised_type
+from .message_types import MESSAGE_TYPES, NAMED_TYPES, normalise_type_name
 from .recording import DEFAULT_TOPICS, ROLE_CLASSES, ReferenceTruth, StaticTransform
 
 _KEYS = (
@@ -32,25 +32,25 @@ class Metadata:
     name, scenario : str or None
         Labels of the run.
     topics : mapping of str to (str or None)
-        Role (`imu`, `gps`, `truth`) to topic; None: the run has no such role.
+        Topic by role (`imu`, `gps`, `truth`), or None if the run has no such role.
     arrival : str or None
-        `stamp` or `recorded`: what the time of arrival of a message is.
+        Source of the times of arrival: `stamp` or `recorded`.
     base_frame : str
-        Frame that lever arms are given in.
+        Frame in which lever arms are given.
     frames : mapping of str to str
-        Role to frame name, in place of the frame in the message headers.
+        Frame by role; replaces the frame in the message headers.
     lever_arms : mapping of str to tuple of 3 float
-        Role to position of the sensor in the base frame, m.
+        Position of the sensor in the base frame by role, m.
     transforms : tuple of StaticTransform
-        Take the place of those in the data that have the same child frame.
+        Static transforms; they replace those in the data with the same child frame.
     files : mapping of str to (str, str)
-        CSV folders only: file to (topic, message type).
+        Topic and message type by file of a CSV folder.
     reference : ReferenceTruth or None
-        From `truth`, when its nature is `reference`.
+        Content of `truth` if its nature is `reference`.
     low_pass : float or None
-        From `truth`: cutoff of the filter that the truth goes through, Hz; see `low_passed`.
+        Cutoff of the truth's low-pass filter in `truth`, Hz; see `low_pass_truth`.
     corrections : mapping of str to correction
-        By role; see `CORRECTIONS`.
+        Corrections by role; see `CORRECTIONS`.
     """
 
     name: str | None = None
@@ -76,34 +76,35 @@ def load_yaml(path: Path) -> Any:
 
 
 def find_metadata(path: Path) -> Path | None:
-    """Return the recording.yaml of a folder or file, or None when it has none.
+    """Return the recording.yaml of a folder or file, or None if there is none.
 
-    Looked for: `recording.yaml` in the folder, then `<name>.recording.yaml` beside the folder or
+    Search order: `recording.yaml` in the folder, then `<name>.recording.yaml` beside the folder or
     file, then (for a single file) `recording.yaml` beside it.
     """
     name = path.stem if path.is_file() else path.name
     inside = [path / 'recording.yaml'] if path.is_dir() else []
     outside = [path.parent / f'{name}.recording.yaml']
     beside = [path.parent / 'recording.yaml'] if path.is_file() else []
-    return next((each for each in [*inside, *outside, *beside] if each.is_file()), None)
+    return next((file for file in [*inside, *outside, *beside] if file.is_file()), None)
 
 
-def own_metadata(path: Path) -> tuple[Path, Path | None]:
-    """Return the recording.yaml of a folder or file that is of no other one, there or not; and the
-    one that it shares with other files, if that is in force.
+def find_own_metadata(path: Path) -> tuple[Path, Path | None]:
+    """Return the recording.yaml that belongs to one folder or file only, and the shared one.
+
+    The first need not exist. The second is in force for several files of a folder, or None.
     """
-    found = find_metadata(path)
+    current = find_metadata(path)
     if not path.is_file():
-        return found or path / 'recording.yaml', None
-    own = path.parent / f'{path.stem}.recording.yaml'
-    return own, None if found == own else found
+        return current or path / 'recording.yaml', None
+    own_path = path.parent / f'{path.stem}.recording.yaml'
+    return own_path, None if current == own_path else current
 
 
 def read_metadata(path: Path) -> Metadata:
-    """Read a recording.yaml; what is unknown or not allowed in it is a RecordingError."""
+    """Read a recording.yaml; unknown keys and forbidden values are a RecordingError."""
     content = load_yaml(path)
     table = _mapping(path, '', {} if content is None else content)
-    _only(path, '', table, _KEYS)
+    _check_keys(path, '', table, _KEYS)
     values: dict[str, Any] = {
         key: _text(path, key, table[key])
         for key in ('name', 'scenario', 'arrival', 'base_frame')
@@ -111,7 +112,7 @@ def read_metadata(path: Path) -> Metadata:
     }
     for key in ('name', 'scenario'):
         label = values.get(key, 'label')
-        # Both become parts of file names; `all` is the row of the pooled scenarios.
+        # Both become parts of file names; `all` is the table row of the pooled scenarios.
         is_name = label.isprintable() and not set(label) & set('/\\')
         if not is_name or label.startswith('.') or label == 'all':
             raise RecordingError(
@@ -124,15 +125,15 @@ def read_metadata(path: Path) -> Metadata:
         )
     readers = {'topics': _text_or_none, 'frames': _text, 'lever_arms': _numbers}
     for key, read in readers.items():
-        entries = _mapping(path, key, table.get(key) or {})
-        _only(path, f'{key}.', entries, ROLE_CLASSES, 'role')
-        values[key] = {role: read(path, f'{key}.{role}', one) for role, one in entries.items()}
-    entries = _mapping(path, 'corrections', table.get('corrections') or {})
-    _only(path, 'corrections.', entries, CORRECTIONS, 'role')
+        by_role = _mapping(path, key, table.get(key) or {})
+        _check_keys(path, f'{key}.', by_role, ROLE_CLASSES, 'role')
+        values[key] = {role: read(path, f'{key}.{role}', raw) for role, raw in by_role.items()}
+    corrections = _mapping(path, 'corrections', table.get('corrections') or {})
+    _check_keys(path, 'corrections.', corrections, CORRECTIONS, 'role')
     try:
         values['corrections'] = {
-            role: CORRECTIONS[role].from_mapping(one, str(path), f'corrections.{role}')
-            for role, one in entries.items()
+            role: CORRECTIONS[role].from_mapping(raw, str(path), f'corrections.{role}')
+            for role, raw in corrections.items()
         }
     except ParameterError as error:
         raise RecordingError(str(error)) from None
@@ -145,18 +146,18 @@ def read_metadata(path: Path) -> Metadata:
 
 def read_files(path: Path, where: str, content: object) -> dict[str, tuple[str, str]]:
     """Read a mapping of CSV file -> {topic, type}, as in recording.yaml and case.yaml."""
-    result = {}
-    for file, entry in _mapping(path, where, content).items():
+    files = {}
+    for file, target in _mapping(path, where, content).items():
         key = f'{where}.{file}'
-        table = _mapping(path, key, entry)
+        table = _mapping(path, key, target)
         topic = _text(path, f'{key}.topic', table.get('topic'))
-        ros_type = normalised_type(_text(path, f'{key}.type', table.get('type')))
-        known = (*MESSAGE_TYPES, *NAMED_TYPES)
-        if ros_type not in known:
-            problem = not_among(f'{ros_type} is not allowed', ros_type, known)
+        ros_type = normalise_type_name(_text(path, f'{key}.type', table.get('type')))
+        allowed = (*MESSAGE_TYPES, *NAMED_TYPES)
+        if ros_type not in allowed:
+            problem = not_among(f'{ros_type} is not allowed', ros_type, allowed)
             raise RecordingError(f'{path}: {key}.type: {problem}')
-        result[str(file)] = (topic, ros_type)
-    return result
+        files[str(file)] = (topic, ros_type)
+    return files
 
 
 def read_transforms(path: Path) -> tuple[StaticTransform, ...]:
@@ -165,7 +166,7 @@ def read_transforms(path: Path) -> tuple[StaticTransform, ...]:
 
 
 def transform_mappings(transforms: tuple[StaticTransform, ...]) -> list[dict[str, Any]]:
-    """Return plain mappings that `read_transforms` reads back."""
+    """Return transforms as mappings for YAML, which `read_transforms` reads back."""
     return [
         {
             'parent': transform.parent,
@@ -178,23 +179,23 @@ def transform_mappings(transforms: tuple[StaticTransform, ...]) -> list[dict[str
 
 
 def _truth(path: Path, content: object) -> tuple[float | None, ReferenceTruth | None]:
-    """Read the cutoff of the truth's low pass, and how it came about if not independently."""
+    """Read the cutoff of the truth's low-pass filter, and its origin if it is a reference."""
     table = _mapping(path, 'truth', content)
-    known = ('low_pass', 'nature', *(field.name for field in dataclasses.fields(ReferenceTruth)))
-    _only(path, 'truth.', table, known)
+    allowed = ('low_pass', 'nature', *(field.name for field in dataclasses.fields(ReferenceTruth)))
+    _check_keys(path, 'truth.', table, allowed)
     cutoff = table.get('low_pass')
     if cutoff is not None:
-        numeric = isinstance(cutoff, (int, float)) and not isinstance(cutoff, bool)
-        if not numeric or not 0.0 < cutoff <= LARGEST:
+        is_number = isinstance(cutoff, (int, float)) and not isinstance(cutoff, bool)
+        if not is_number or not 0.0 < cutoff <= LARGEST:
             raise RecordingError(
-                f'{path}: truth.low_pass: {_short(cutoff)} is not allowed; must be a frequency '
+                f'{path}: truth.low_pass: {_shorten(cutoff)} is not allowed; must be a frequency '
                 'above 0 Hz'
             )
-    # A truth that is filtered and nothing else said of it is no reference.
+    # A truth with only a low-pass filter is independent.
     nature = table.get('nature', 'independent' if set(table) == {'low_pass'} else None)
     if nature not in ('reference', 'independent'):
         raise RecordingError(
-            f'{path}: truth.nature: {_short(nature)} is not allowed; must be reference or '
+            f'{path}: truth.nature: {_shorten(nature)} is not allowed; must be reference or '
             'independent'
         )
     return cutoff, None if nature == 'independent' else _reference(path, table)
@@ -216,45 +217,44 @@ def _reference(path: Path, table: Mapping[str, Any]) -> ReferenceTruth:
 def _transforms(path: Path, where: str, content: object) -> tuple[StaticTransform, ...]:
     if not isinstance(content, list):
         raise RecordingError(f'{path}: {where or "content"}: must be a list of transforms')
-    result = []
-    for index, entry in enumerate(content):
+    transforms = []
+    for index, raw in enumerate(content):
         key = f'{where}[{index}]'
-        table = _mapping(path, key, entry)
-        _only(path, f'{key}.', table, ('parent', 'child', 'translation', 'rotation_xyzw'))
+        table = _mapping(path, key, raw)
+        _check_keys(path, f'{key}.', table, ('parent', 'child', 'translation', 'rotation_xyzw'))
         parent, child = (
             _text(path, f'{key}.{end}', table.get(end)) for end in ('parent', 'child')
         )
-        shift = _numbers(path, f'{key}.translation', table.get('translation', [0, 0, 0]))
-        turn = table.get('rotation_xyzw', [0, 0, 0, 1])
-        result.append(
-            StaticTransform(parent, child, shift, _numbers(path, f'{key}.rotation_xyzw', turn, 4))
-        )
-    return tuple(result)
+        translation = _numbers(path, f'{key}.translation', table.get('translation', [0, 0, 0]))
+        quaternion = table.get('rotation_xyzw', [0, 0, 0, 1])
+        rotation = _numbers(path, f'{key}.rotation_xyzw', quaternion, 4)
+        transforms.append(StaticTransform(parent, child, translation, rotation))
+    return tuple(transforms)
 
 
 def _mapping(path: Path, key: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise RecordingError(
-            f'{path}: {key or "content"}: {_short(value)} is not allowed; must be a mapping'
+            f'{path}: {key or "content"}: {_shorten(value)} is not allowed; must be a mapping'
         )
     return value
 
 
-def _only(
-    path: Path, prefix: str, table: Mapping[str, Any], known: Collection[str], what: str = 'key'
+def _check_keys(
+    path: Path, prefix: str, table: Mapping[str, Any], allowed: Collection[str], noun: str = 'key'
 ) -> None:
     for key in table:
-        if key not in known:
-            problem = not_among(f'unknown {what}', key, known)
+        if key not in allowed:
+            problem = not_among(f'unknown {noun}', key, allowed)
             raise RecordingError(f'{path}: {prefix}{key}: {problem}')
 
 
 def _text(path: Path, key: str, value: object) -> str:
-    # A scenario called 8 or a run called 12 is a label all the same.
+    # YAML reads a scenario called 8 as a number.
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or not value:
-        raise RecordingError(f'{path}: {key}: {_short(value)} is not allowed; must be a text')
+        raise RecordingError(f'{path}: {key}: {_shorten(value)} is not allowed; must be a text')
     return value
 
 
@@ -263,18 +263,20 @@ def _text_or_none(path: Path, key: str, value: object) -> str | None:
 
 
 def _numbers(path: Path, key: str, value: object, count: int = 3) -> Any:
-    entries = value if isinstance(value, list) else []
-    if len(entries) != count or not all(
-        isinstance(entry, (int, float)) and not isinstance(entry, bool) and abs(entry) <= LARGEST
-        for entry in entries
+    numbers = value if isinstance(value, list) else []
+    if len(numbers) != count or not all(
+        isinstance(number, (int, float))
+        and not isinstance(number, bool)
+        and abs(number) <= LARGEST
+        for number in numbers
     ):
         raise RecordingError(
-            f'{path}: {key}: {_short(value)} is not allowed; must be {count} finite numbers'
+            f'{path}: {key}: {_shorten(value)} is not allowed; must be {count} finite numbers'
         )
-    return tuple(float(entry) for entry in entries)
+    return tuple(float(number) for number in numbers)
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = ' '.join(repr(value).split())
     return text if len(text) <= 60 else f'{text[:57]}...'
 
@@ -283,11 +285,10 @@ _CHUNK = 1 << 20
 
 
 def recording_digest(path: str | Path) -> str:
-    """Return the SHA-256 (hex) over names, sizes and contents of all files of a recording.
+    """Return the SHA-256 (hex) of the names, sizes and contents of a recording's files.
 
-    The recording.yaml that belongs to it counts, hidden files and sub-folders do not. The place of
-    the recording does not enter, so a copy has the same digest. A path that is missing or cannot
-    be read is a RecordingError.
+    The recording.yaml in force counts; hidden files and sub-folders do not. A copy elsewhere has
+    the same digest. A path that is missing or cannot be read is a RecordingError.
     """
     path = Path(path)
     if not path.exists():
@@ -296,17 +297,17 @@ def recording_digest(path: str | Path) -> str:
         files = [path]
         if path.is_dir():
             inside = sorted(path.iterdir())
-            files = [each for each in inside if each.is_file() and each.name[0] != '.']
+            files = [file for file in inside if file.is_file() and file.name[0] != '.']
         sidecar = find_metadata(path)
-        named = [(each.name, each) for each in files]
+        named = [(file.name, file) for file in files]
         if sidecar is not None and sidecar not in files:
             named.append(('recording.yaml', sidecar))
-        total = hashlib.sha256()
+        digest = hashlib.sha256()
         for name, file in named:
-            total.update(f'{name}\x00{file.stat().st_size}\x00'.encode())
+            digest.update(f'{name}\x00{file.stat().st_size}\x00'.encode())
             with file.open('rb') as stream:
                 while chunk := stream.read(_CHUNK):
-                    total.update(chunk)
+                    digest.update(chunk)
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
-    return total.hexdigest()
+    return digest.hexdigest()

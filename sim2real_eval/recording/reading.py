@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a recording: a bag of ROS 2 or ROS 1, a log of Gazebo, CSV files, or a trajectory file."""
+"""Reading of recordings: ROS 2 and ROS 1 bags, Gazebo logs, CSV files and trajectory files."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import logging
+import os
+import re
 from collections.abc import Collection, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,12 +22,12 @@ from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from . import findings
 from .checks import NothingUsableError, check_messages
 from .corrections import FixCorrection
-from .csv_folder import csv_files, read_csv_folder
+from .csv_files import list_csv_files, read_csv_folder
 from .frames import TransformFile
 from .gazebo_log import LOG_SUFFIX, STATE_LOG, read_gazebo_log
-from .message_types import MESSAGE_TYPES, known_type
+from .message_types import MESSAGE_TYPES, find_type
 from .metadata import Metadata, find_metadata, read_metadata
-from .poses import TRAJECTORY_SUFFIXES, truth_of_poses, with_velocities
+from .poses import TRAJECTORY_SUFFIXES, derive_velocities, read_truth_of_poses
 from .recording import (
     DEFAULT_TOPICS,
     IDEAL_ROLES,
@@ -35,11 +38,16 @@ from .recording import (
     Recording,
     StaticTransform,
 )
-from .roles import assign_roles, check_overlap, run_name, scenario_of
 from .rosbag import STORAGE_SUFFIXES, TF_STATIC, read_bag
-from .truth import low_passed
+from .truth import low_pass_truth
 
+DEFAULT_SCENARIO = 'drive'
 _LOG = logging.getLogger(__name__)
+_GENERIC_NAME = re.compile('bag|rosbag2?|mcap|db3|sqlite3|csv|data|recording|state', re.IGNORECASE)
+_SUFFIXES = (*STORAGE_SUFFIXES, LOG_SUFFIX, *TRAJECTORY_SUFFIXES)
+_NUMBERED_NAME = re.compile(r'(?P<scenario>.*[^_\W\d].*?)[_-](?:seg|run|trial)?\d+')
+_FULL_OVERLAP = 0.95
+"""Share of the longest time span above which a shorter common span is not reported."""
 
 
 def read_recording(
@@ -59,25 +67,26 @@ def read_recording(
     path : path
         rosbag2 folder (sqlite3 or mcap), .mcap, .db3 or ROS 1 .bag file, folder of CSV files,
         a log of Gazebo (.tlog, or the folder of it), or a trajectory file (.tum, .kitti, .txt),
-        which is a truth alone.
+        which holds only a truth.
     topics : mapping of str to (str or None), optional
-        Role (a key of `ROLE_CLASSES`) to topic; None: do without that role. Overrides the
+        Role (a key of `ROLE_CLASSES`) to topic, or to None to do without the role. Overrides the
         YAML. The truth may also be a trajectory file in the recording's folder or a path, or two
         frames of a bag, `/tf:map.base_link`.
     scenario, name : str, optional
-        Labels; override the YAML, the custom data of the bag and the folder name.
+        Labels; they override the YAML, the custom data of the bag and the folder name.
     metadata : path, optional
-        recording.yaml to use in place of the one in or beside the recording.
+        recording.yaml to use instead of the one in or beside the recording.
     arrival : str
-        What `arrival_ns` becomes: `stamp`, `recorded` (receive time, or column arrival_ns), or
-        `auto`: as recording.yaml says, else `stamp` for bags and `recorded` for CSV folders.
+        Source of `arrival_ns`: `stamp`, `recorded` (receive time, or column arrival_ns), or
+        `auto`: as recording.yaml states, else `stamp` for bags and `recorded` for CSV folders.
     reader : str
         See `read_bag`.
 
     Raises
     ------
     RecordingError
-        One line: what is wrong, where, and what is allowed.
+        When the recording cannot be used; one line names the problem, its place and what is
+        allowed.
 
     Examples
     --------
@@ -92,102 +101,74 @@ def read_recording(
     ({'truth': '/ground_truth/odometry'}, 4)
     """
     path = Path(path)
-    # Of a pipe or a device nobody knows when it ends.
+    # Pipes and devices are refused: they have no known end.
     if not (path.is_file() or path.is_dir()):
         raise RecordingError(f'{path}: no such file or folder')
     sidecar = Path(metadata) if metadata is not None else find_metadata(path)
-    given = read_metadata(sidecar) if sidecar is not None else Metadata()
+    settings = read_metadata(sidecar) if sidecar is not None else Metadata()
     where = str(path)
-    chosen = {**given.topics, **(topics or {})}
+    chosen_topics = {**settings.topics, **(topics or {})}
     try:
-        content = _read_content(path, given, reader, {**DEFAULT_TOPICS, **chosen})
+        content = _read_content(path, settings, reader, {**DEFAULT_TOPICS, **chosen_topics})
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
-    poses = truth_of_poses(path, content, chosen)
+    pose_topic = read_truth_of_poses(path, content, chosen_topics)
     if not content.messages:
-        found = ', '.join(content.ignored) or 'none'
+        ignored = ', '.join(content.ignored) or 'none'
         raise RecordingError(
-            f'{path}: no topic of a known type; topics of other types: {found}; '
+            f'{path}: no topic of a known type; topics of other types: {ignored}; '
             f'must have one of {", ".join(MESSAGE_TYPES)}'
         )
-    # An empty topic has no role, unless it is named.
-    named = _names(chosen)
-    types = {
-        topic: content.ros_types[topic]
-        for topic, array in content.messages.items()
-        if len(array) or topic.strip('/') in named
-    }
-    roles, notes = assign_roles(where, types, chosen, content.roles)
-    notes = content.notes + notes
-    corrections = _exchanged_first(f'{sidecar}', content, roles, given.corrections)
-    _check_topics(where, content, roles, _names(topics or {}), notes)
+    roles, notes = _assign_content_roles(where, content, chosen_topics)
+    remaining = _swap_coordinates(f'{sidecar}', content, roles, settings.corrections)
+    _check_topics(where, content, roles, _stripped_names(topics or {}), notes)
     messages = dict(content.messages)
-    for role, correction in corrections.items():
-        if role not in roles:
-            continue
-        topic, keys = roles[role], ', '.join(given.corrections[role].changed())
-        if correction != given.corrections[role] and findings.EXCHANGED in (n.kind for n in notes):
-            raise RecordingError(
-                f'{sidecar}: corrections.gps.swapped: true is not allowed: longitudes of {topic} '
-                'are no latitudes; must be false'
-            )
-        if keys:
-            messages[topic] = correction.applied(messages[topic])
-            notes.append(findings.CORRECTED(topic, keys=keys))
+    _apply_corrections(f'{sidecar}', messages, roles, settings, remaining, notes)
     notes += check_overlap(where, messages, roles)
-    for role, frame in given.frames.items():
+    for role, frame in settings.frames.items():
         if role in roles:
             messages[roles[role]] = dataclasses.replace(messages[roles[role]], frame=frame)
-    truth = messages.get(roles.get('truth', ''))
-    if given.low_pass is not None and isinstance(truth, OdometryArray):
-        topic = roles['truth']
-        messages[topic], note = low_passed(where, topic, truth, given.low_pass)
-        notes.append(note)
-    truth = messages.get(poses)
-    if isinstance(truth, OdometryArray):
-        messages[poses], note = with_velocities(where, poses, truth)
-        notes.append(note)
-    keep = {'stamp': False, 'recorded': True}.get(
-        given.arrival or '' if arrival == 'auto' else arrival, content.keeps_arrival
-    )
-    if not keep:
+    _process_truth(where, messages, roles, settings.low_pass, pose_topic, notes)
+    chosen_arrival = settings.arrival if arrival == 'auto' else arrival
+    if chosen_arrival == 'stamp' or (chosen_arrival is None and not content.keeps_arrival):
         messages = {
             topic: dataclasses.replace(array, arrival_ns=array.stamp_ns)
             for topic, array in messages.items()
         }
-    reference = given.reference
+    reference = settings.reference
     if reference is not None and reference.topic.strip('/') != roles.get('truth', '').strip('/'):
         reference = None
     if reference is not None:
         notes.append(dataclasses.replace(reference, topic=roles['truth']).finding)
-    label = name or given.name or run_name(path)
+    label = name or settings.name or label_from_path(path)
     for note in notes:
         _LOG.info('%s: %s', label, note)
+    stated = _stated_transforms(settings, messages, roles)
     return Recording(
         name=label,
-        scenario=scenario or given.scenario or content.scenario or scenario_of(label),
+        scenario=(scenario or settings.scenario or content.scenario or scenario_from_name(label)),
         path=where,
         messages=messages,
         roles=roles,
-        transforms=_merged(content.transforms, _given_transforms(given, messages, roles), notes),
+        transforms=_merge_transforms([*content.transforms, *stated], notes),
         notes=tuple(notes),
         ros_types=content.ros_types,
         ignored=tuple(content.ignored),
         reference=reference,
-        corrections=given.corrections,
+        corrections=settings.corrections,
     )
 
 
 def _read_content(
-    path: Path, given: Metadata, reader: str, topics: Mapping[str, str | None]
+    path: Path, settings: Metadata, reader: str, topics: Mapping[str, str | None]
 ) -> Content:
     if path.is_dir():
         if (path / 'metadata.yaml').is_file():
             return read_bag(path, reader, topics)
         if (path / STATE_LOG).is_file():
             return read_gazebo_log(path)
-        if csv_files(path):
-            return read_csv_folder(path, given)
+        if list_csv_files(path):
+            return read_csv_folder(path, settings)
         if any(file.suffix in STORAGE_SUFFIXES for file in path.iterdir()):
             return read_bag(path, reader, topics)
         inside = [*sorted(path.glob('*/metadata.yaml')), *sorted(path.glob('*/*/metadata.yaml'))]
@@ -200,146 +181,378 @@ def _read_content(
     if path.suffix == LOG_SUFFIX:
         return read_gazebo_log(path)
     if path.suffix not in STORAGE_SUFFIXES:
-        allowed = ', '.join((*STORAGE_SUFFIXES, LOG_SUFFIX, *TRAJECTORY_SUFFIXES))
+        allowed = ', '.join(_SUFFIXES)
         raise RecordingError(f'{path}: not a recording: must be a folder or a file {allowed}')
     return read_bag(path, reader, topics)
 
 
-def _exchanged_first(
+def _assign_content_roles(
+    where: str, content: Content, chosen_topics: Mapping[str, str | None]
+) -> tuple[dict[str, str], list[Finding]]:
+    """Assign the roles; an empty topic has none unless it is named."""
+    named = _stripped_names(chosen_topics)
+    used = [topic for topic, a in content.messages.items() if len(a) or topic.strip('/') in named]
+    types = {topic: content.ros_types[topic] for topic in used}
+    roles, notes = assign_roles(where, types, chosen_topics, content.roles)
+    return roles, content.notes + notes
+
+
+def _swap_coordinates(
     where: str, content: Content, roles: Mapping[str, str], corrections: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Exchange latitude and longitude, where asked for, before places are checked.
+    """Exchange latitude and longitude where stated, before coordinates are checked.
 
-    Returns what is left to correct. Corrections of a role that the recording lacks are refused.
+    Returns the remaining corrections. A correction of a role that the recording lacks is a
+    RecordingError.
     """
-    left = dict(corrections)
-    for role, one in corrections.items():
+    remaining = dict(corrections)
+    for role, correction in corrections.items():
         if role not in roles:
             raise RecordingError(
                 f'{where}: corrections.{role} is not allowed: the recording has no {role} topic; '
                 f'must be one of its roles: {", ".join(roles) or "none"}'
             )
-        if isinstance(one, FixCorrection) and one.swapped:
+        if isinstance(correction, FixCorrection) and correction.swapped:
             topic = roles[role]
             fixes = content.messages[topic]
             assert isinstance(fixes, FixArray)
             content.messages[topic] = FixCorrection(swapped=True).applied(fixes)
-            left[role] = dataclasses.replace(one, swapped=False)
-    return left
-
-
-def _lost_role(topic: str, content: Content, roles: Mapping[str, str]) -> str | None:
-    """Return the role that an empty topic would have, if it were not empty."""
-    if len(content.messages[topic]):
-        return None
-    kind = type(content.messages[topic])
-    found = [role for role in ('imu', 'gps') if role not in roles and ROLE_CLASSES[role] is kind]
-    is_truth = topic.strip('/') == DEFAULT_TOPICS['truth'].strip('/') and 'truth' not in roles
-    return 'truth' if is_truth else next(iter(found), None)
-
-
-def _names(topics: Mapping[str, str | None]) -> set[str]:
-    return {topic.strip('/') for topic in topics.values() if topic is not None}
+            remaining[role] = dataclasses.replace(correction, swapped=False)
+    return remaining
 
 
 def _check_topics(
     where: str,
     content: Content,
     roles: dict[str, str],
-    asked: Collection[str],
+    requested: Collection[str],
     notes: list[Finding],
 ) -> None:
-    """Check every topic; one that fails without a role, or has nothing to use, is left out, with a
-    note. Whoever needs its role says so, and why it is missing; who `asked` for it hears it here.
+    """Check every topic, and leave out those that fail, with a finding.
+
+    A failing topic with a needed role is an error, unless it only has nothing usable and was not
+    requested by the caller.
     """
     for topic in list(content.messages):
-        role = next((each for each, name in roles.items() if name == topic), None)
-        stated = known_type(content.ros_types[topic]).has_covariance
+        role = next((name for name, role_topic in roles.items() if role_topic == topic), None)
+        has_covariance = find_type(content.ros_types[topic]).has_covariance
         try:
             array, remarks = check_messages(
                 where,
                 topic,
                 content.messages[topic],
                 is_truth=role == 'truth',
-                # What is noise-free rightly has one of zero.
-                has_covariance=stated and role not in IDEAL_ROLES.values(),
+                # The covariance of noise-free messages is rightly zero.
+                has_covariance=has_covariance and role not in IDEAL_ROLES.values(),
             )
         except RecordingError as error:
             is_needed = role is not None and role not in OPTIONAL_ROLES
-            is_asked = topic.strip('/') in asked
-            if is_needed and (is_asked or not isinstance(error, NothingUsableError)):
+            is_requested = topic.strip('/') in requested
+            if is_needed and (is_requested or not isinstance(error, NothingUsableError)):
                 raise
             roles.pop(role or '', None)
             problem = str(error).removeprefix(f'{where}: {topic}: ')
-            count = len(content.messages[topic])
-            lost = role if is_needed else _lost_role(topic, content, roles)
-            if lost is not None:
-                notes.append(findings.UNUSABLE(topic, problem=problem, role=lost))
-            elif count:
-                notes.append(findings.LEFT_OUT(topic, problem=problem, count=count))
+            lost_role = role if is_needed else _lost_role(topic, content, roles)
+            if lost_role is None:
+                notes.append(findings.LEFT_OUT(topic, problem=problem))
             else:
-                notes.append(findings.EMPTY(topic))
+                notes.append(findings.UNUSABLE(topic, problem=problem, role=lost_role))
             del content.messages[topic], content.ros_types[topic]
             continue
         content.messages[topic] = array
         notes += remarks
 
 
-def _given_transforms(
-    given: Metadata, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
-) -> list[StaticTransform]:
-    """Return the transforms that the YAML states.
-
-    Who states lever arms has described the sensors: one that is not named is at the base frame.
-    """
-    if not given.lever_arms:
-        return list(given.transforms)
-    frames = {role: messages[topic].frame for role, topic in roles.items()}
-    placed = {*roles} - {*NAMED_ROLES} | {*IDEAL_ROLES.values()}
-    stated = {transform.child for transform in given.transforms}
-    # A magnetometer in the frame of an IMU whose arm is given has that arm.
-    stated |= {frame for role, frame in frames.items() if role in given.lever_arms}
-    arms = [
-        StaticTransform(given.base_frame, frame, given.lever_arms.get(role, (0.0, 0.0, 0.0)))
-        for role, frame in frames.items()
-        if role in placed and (role in given.lever_arms or frame not in stated)
-    ]
-    return [*given.transforms, *arms]
+def _lost_role(topic: str, content: Content, roles: Mapping[str, str]) -> str | None:
+    """Return the role that an empty topic would have if it were not empty."""
+    if len(content.messages[topic]):
+        return None
+    if 'truth' not in roles and topic.strip('/') == DEFAULT_TOPICS['truth'].strip('/'):
+        return 'truth'
+    kind = type(content.messages[topic])
+    open_roles = (role for role in ('imu', 'gps') if role not in roles)
+    return next((role for role in open_roles if ROLE_CLASSES[role] is kind), None)
 
 
-def _merged(
-    found: list[StaticTransform], given: list[StaticTransform], notes: list[Finding]
-) -> tuple[StaticTransform, ...]:
-    """Keep one transform per child frame: the last one, those of the YAML before those of tf."""
-    result: dict[str, StaticTransform] = {}
-    for transform in [*found, *given]:
-        values = np.array([*transform.translation, *transform.rotation])
-        norm = float(np.linalg.norm(values[3:]))
-        frames = f'{transform.parent} -> {transform.child}'
-        if not np.isfinite(values).all() or norm < 1e-6:
-            notes.append(findings.BAD_TRANSFORM(TF_STATIC, frames=frames))
+def _apply_corrections(
+    where: str,
+    messages: dict[str, MessageArray],
+    roles: Mapping[str, str],
+    settings: Metadata,
+    remaining: Mapping[str, Any],
+    notes: list[Finding],
+) -> None:
+    """Apply the corrections of recording.yaml that `_swap_coordinates` left."""
+    for role, correction in remaining.items():
+        if role not in roles:
             continue
-        known = result.get(transform.child)
-        if known is not None and known != transform:
-            frames = f'{known.parent} -> {known.child}'
-            notes.append(findings.TRANSFORM_TWICE(TF_STATIC, frames=frames))
-        result[transform.child] = transform
-    return tuple(result.values())
+        topic, stated = roles[role], settings.corrections[role]
+        was_exchanged = findings.EXCHANGED in (note.kind for note in notes)
+        if correction != stated and was_exchanged:
+            raise RecordingError(
+                f'{where}: corrections.gps.swapped: true is not allowed: longitudes of {topic} '
+                'are no latitudes; must be false'
+            )
+        if changes := stated.changed():
+            messages[topic] = correction.applied(messages[topic])
+            notes.append(findings.CORRECTED(topic, change=', '.join(changes)))
 
 
-# Where a recording is, and what became of one that could not be used.
+def _process_truth(
+    where: str,
+    messages: dict[str, MessageArray],
+    roles: Mapping[str, str],
+    low_pass: float | None,
+    pose_topic: str,
+    notes: list[Finding],
+) -> None:
+    """Low-pass the truth where stated, and derive the velocities of a truth of poses."""
+    topic = roles.get('truth', '')
+    truth = messages.get(topic)
+    if low_pass is not None and isinstance(truth, OdometryArray):
+        messages[topic], note = low_pass_truth(where, topic, truth, low_pass)
+        notes.append(note)
+    poses = messages.get(pose_topic)
+    if isinstance(poses, OdometryArray):
+        messages[pose_topic], note = derive_velocities(where, pose_topic, poses)
+        notes.append(note)
+
+
+def _stated_transforms(
+    settings: Metadata, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
+) -> list[StaticTransform]:
+    """Return the transforms of recording.yaml, and those of its lever arms.
+
+    If lever arms are stated, a sensor without one is at the base frame.
+    """
+    lever_arms = settings.lever_arms
+    if not lever_arms:
+        return list(settings.transforms)
+    frames = {role: messages[topic].frame for role, topic in roles.items()}
+    placed_roles = {*roles} - {*NAMED_ROLES} | {*IDEAL_ROLES.values()}
+    stated = {transform.child for transform in settings.transforms}
+    # A magnetometer in the frame of an IMU with a lever arm has the same arm.
+    stated |= {frame for role, frame in frames.items() if role in lever_arms}
+    arms = [
+        StaticTransform(settings.base_frame, frame, lever_arms.get(role, (0.0, 0.0, 0.0)))
+        for role, frame in frames.items()
+        if role in placed_roles and (role in lever_arms or frame not in stated)
+    ]
+    return [*settings.transforms, *arms]
+
+
+def _merge_transforms(
+    transforms: list[StaticTransform], notes: list[Finding]
+) -> tuple[StaticTransform, ...]:
+    """Keep the last transform of each child frame, and drop transforms that are not finite."""
+    by_child: dict[str, StaticTransform] = {}
+    for transform in transforms:
+        numbers = np.array([*transform.translation, *transform.rotation])
+        norm = float(np.linalg.norm(numbers[3:]))
+        if not np.isfinite(numbers).all() or norm < 1e-6:
+            problem = f'{transform.parent} -> {transform.child} is not a transform; dropped'
+            notes.append(findings.TRANSFORM(TF_STATIC, problem=problem))
+            continue
+        earlier = by_child.get(transform.child)
+        if earlier is not None and earlier != transform:
+            frames = f'{earlier.parent} -> {earlier.child}'
+            problem = f'{frames} is given twice; the later one is used'
+            notes.append(findings.TRANSFORM(TF_STATIC, problem=problem))
+        by_child[transform.child] = transform
+    return tuple(by_child.values())
+
+
+# Roles.
+
+
+def assign_roles(
+    where: str,
+    types: Mapping[str, str],
+    chosen_topics: Mapping[str, str | None],
+    file_roles: Mapping[str, str],
+) -> tuple[dict[str, str], list[Finding]]:
+    """Assign a topic to each role.
+
+    Parameters
+    ----------
+    where : str
+        File or folder, for error messages.
+    types : mapping of str to str
+        Message type by topic, of all topics that can be read.
+    chosen_topics : mapping of str to (str or None)
+        Topics named by the user; None for a role that is not wanted. A leading slash does not
+        matter.
+    file_roles : mapping of str to str
+        Roles that follow from the file names of a CSV folder.
+
+    Returns
+    -------
+    dict of str to str, list of Finding
+        Role to topic. A role without any topic is missing. If the default topic is missing and
+        exactly one topic has the type of imu, gps or mag, that one is taken, with a finding. The
+        truth is never guessed, as wheel odometry has its type too; nor are the topics of a camera.
+
+    Raises
+    ------
+    RecordingError
+        When a named topic is missing or of another type.
+    """
+    roles: dict[str, str] = {}
+    notes: list[Finding] = []
+    for role, array_class in ROLE_CLASSES.items():
+        same_type = [
+            topic for topic, name in types.items() if find_type(name).array is array_class
+        ]
+        if role in chosen_topics:
+            name = chosen_topics[role]
+            if name is not None:
+                roles[role] = _find_named_topic(where, role, name, types, same_type)
+            continue
+        # A topic that has another role by its name is not a candidate for this one.
+        named_topics = {
+            topic.strip('/')
+            for other in NAMED_ROLES
+            if other != role and (topic := chosen_topics.get(other, DEFAULT_TOPICS[other]))
+        }
+        candidates = [topic for topic in same_type if topic.strip('/') not in named_topics]
+        default = DEFAULT_TOPICS[role]
+        if role in file_roles:
+            roles[role] = file_roles[role]
+        elif default in candidates:
+            roles[role] = default
+        elif role not in NAMED_ROLES and len(candidates) == 1:
+            roles[role] = candidates[0]
+            notes.append(findings.ONLY_ONE(candidates[0], default=default, role=role))
+        elif role not in (*NAMED_ROLES, *OPTIONAL_ROLES) and candidates:
+            listed, count = ', '.join(candidates), len(candidates)
+            notes.append(findings.SEVERAL(listed, count=count, default=default, role=role))
+    return roles, notes
+
+
+def _find_named_topic(
+    where: str, role: str, name: str, types: Mapping[str, str], same_type: list[str]
+) -> str:
+    topic = next((topic for topic in types if topic.strip('/') == name.strip('/')), None)
+    listed = ', '.join(same_type) or 'none'
+    if topic is None:
+        raise RecordingError(
+            f'{where}: {role}: topic {name} is missing; topics of its type: {listed}'
+        )
+    if topic not in same_type:
+        raise RecordingError(
+            f'{where}: {role}: topic {topic} has type {types[topic]}; '
+            f'topics of the right type: {listed}'
+        )
+    return topic
+
+
+def _stripped_names(topics: Mapping[str, str | None]) -> set[str]:
+    return {topic.strip('/') for topic in topics.values() if topic is not None}
+
+
+def assign_subscribed_roles(recording: Recording, topics: Collection[str]) -> Recording:
+    """Return the recording with open imu and gps roles assigned by a judge's subscriptions.
+
+    A role is open if several topics have its type. It goes to the only one of them in `topics`
+    (with or without a leading slash), and stays open if there are several or none.
+    """
+    names = {topic.strip('/') for topic in topics}
+    roles = dict(recording.roles)
+    for role in ('imu', 'gps'):
+        subscribed = [
+            topic
+            for topic, array in recording.messages.items()
+            if isinstance(array, ROLE_CLASSES[role]) and topic.strip('/') in names
+        ]
+        if role not in roles and len(subscribed) == 1:
+            roles[role] = subscribed[0]
+    return dataclasses.replace(recording, roles=roles)
+
+
+def check_overlap(
+    where: str, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
+) -> list[Finding]:
+    """Compare the time spans of the topics whose role a judge needs.
+
+    Two of them without any time in common are a RecordingError.
+    """
+    spans = {
+        topic: (int(messages[topic].stamp_ns[0]), int(messages[topic].stamp_ns[-1]))
+        for role, topic in roles.items()
+        if role not in OPTIONAL_ROLES
+    }
+    for (first, a), (second, b) in combinations(spans.items(), 2):
+        if a[1] < b[0] or b[1] < a[0]:
+            raise RecordingError(
+                f'{where}: {first} ({_format_span(a)}) and {second} ({_format_span(b)}) do not '
+                'overlap in time; check their clocks'
+            )
+    if len(spans) < 2:
+        return []
+    common = min(end for _, end in spans.values()) - max(start for start, _ in spans.values())
+    longest = max(end - start for start, end in spans.values())
+    if common >= _FULL_OVERLAP * longest:
+        return []
+    numbers = {'common': max(0, common) * 1e-9, 'longest': longest * 1e-9}
+    return [findings.OVERLAP(', '.join(spans), **numbers)]
+
+
+def _format_span(span: tuple[int, int]) -> str:
+    return f'{span[0] * 1e-9:.3f} .. {span[1] * 1e-9:.3f} s'
+
+
+# Labels.
+
+
+def label_from_path(path: Path) -> str:
+    """Return the label of a run: the file or folder name, or the first specific parent's.
+
+    Examples
+    --------
+    >>> label_from_path(Path('drive/segments/drive_seg00/bag'))
+    'drive_seg00'
+    """
+    full = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+    names = [full.stem if full.suffix in _SUFFIXES else full.name]
+    names += [parent.name for parent in full.parents]
+    specific = (name for name in names if name and not _GENERIC_NAME.fullmatch(name))
+    return next(specific, 'recording')
+
+
+def scenario_from_name(name: str) -> str:
+    """Return the scenario of a run name `<scenario>_<n>`, as in the paper's files.
+
+    `_seg<n>`, `_run<n>` and `_trial<n>` count as numbers too. Any other name, and the date names
+    of `ros2 bag record`, gives `drive`.
+
+    Examples
+    --------
+    >>> [scenario_from_name(name) for name in ('half_sine_7', 'drive0708_seg00', 'tuesday')]
+    ['half_sine', 'drive0708', 'drive']
+    """
+    match = _NUMBERED_NAME.fullmatch(name)
+    if match is None or name.startswith('rosbag2_'):
+        return DEFAULT_SCENARIO
+    return match['scenario']
+
+
+# Recordings that are to be read later.
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
-    """Where a recording is, and what overrides its own statements.
+class RecordingSource:
+    """Path of a recording, and settings that override its own.
 
     Attributes
     ----------
+    path : str
+        File or folder, as of `read_recording`.
     name : str or None
-        Label of rows and random streams.
+        Label of table rows and random streams.
     topics : tuple of (role, topic)
+        Topics of roles.
     scenario : str or None
+        Label of the manoeuvre.
     transforms : TransformFile or None
         Static transforms that replace or complete the recording's own.
     """
@@ -350,17 +563,16 @@ class Source:
     scenario: str | None = None
     transforms: TransformFile | None = None
 
-    def own_name(self) -> str:
+    def expected_name(self) -> str:
         """Return the name that the recording will have, without reading it."""
         if self.name is not None:
             return self.name
-        path = Path(self.path)
-        # A sidecar that cannot be read makes the recording fail in its turn, and not the others.
+        # An unreadable sidecar is reported when this recording is read, not before the others.
         with contextlib.suppress(Sim2RealError):
-            sidecar = find_metadata(path)
+            sidecar = find_metadata(Path(self.path))
             if sidecar is not None and (name := read_metadata(sidecar).name):
                 return name
-        return run_name(path)
+        return label_from_path(Path(self.path))
 
     def read(self) -> Recording:
         """Read the recording."""
@@ -372,17 +584,17 @@ class Source:
             recording = dataclasses.replace(
                 recording, transforms=transforms, notes=(*recording.notes, *notes)
             )
-        # Afterwards: the scenario may follow from the recording's own name, never from this one.
+        # The scenario may follow from the recording's own name, so the name is set afterwards.
         return recording if self.name is None else dataclasses.replace(recording, name=self.name)
 
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """A recording that could not be used, and why."""
+    """Recording that could not be used, and the reason."""
 
     recording: str
     reason: str
 
     def __str__(self) -> str:
-        known = self.reason.startswith(self.recording)
-        return self.reason if known else f'{self.recording}: {self.reason}'
+        prefix = '' if self.reason.startswith(self.recording) else f'{self.recording}: '
+        return prefix + self.reason

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording: the messages of one run by topic, and which of them are imu, gps, truth ..."""
+"""Recording of one run: its messages by topic, and the roles (imu, gps, truth) of the topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sim_sensors.core.measurements import (
     PoseArray,
 )
 from sim_sensors.sensor.catalogue import KINDS
-from .findings import EMPTY, LEFT_OUT, OF_COVARIANCES, REFERENCE, UNUSABLE
+from .findings import COVARIANCE_KINDS, LEFT_OUT, REFERENCE, UNUSABLE
 from .message_types import POSE_TYPES, TF_TYPE
 
 _Array = TypeVar('_Array', bound=MessageArray)
@@ -31,20 +31,20 @@ _Array = TypeVar('_Array', bound=MessageArray)
 
 @dataclasses.dataclass(frozen=True)
 class ReferenceTruth:
-    """How a truth was made that is none, but an estimate; in recording.yaml under `truth`.
+    """Origin of a truth that is an estimate; `truth` in recording.yaml.
 
     Attributes
     ----------
     topic : str
-        Of the odometry that is concerned.
+        Topic of the truth.
     made_by : str
-        Programs and their versions.
+        Programs that estimated it, and their versions.
     made_from : tuple of str
-        Topics of the sensors that it was made from.
+        Topics of the sensors that were used.
     deviation : mapping of str to float
-        Median standard deviations that its maker states, by quantity and unit.
+        Median standard deviations of the estimate, by quantity and unit.
     settings : mapping
-        Parameters of its maker, as plain values.
+        Parameters of the programs.
     """
 
     topic: str
@@ -55,7 +55,7 @@ class ReferenceTruth:
 
     @property
     def finding(self) -> Finding:
-        """What it means for errors against this truth."""
+        """Finding that errors against this truth are too small."""
         sensors = ' and '.join(self.made_from) or "the recording's own sensors"
         return REFERENCE(self.topic, made_by=self.made_by, sensors=sensors)
 
@@ -94,12 +94,12 @@ ROLE_CLASSES: Mapping[str, type[MessageArray]] = {
     'ideal_mag': MagneticFieldArray,
 }
 
-# What noise-free sensors of a simulator measured, by the kind of sensor.
 IDEAL_ROLES = {role.removeprefix('ideal_'): role for role in ROLE_CLASSES if 'ideal_' in role}
-# Roles that nothing depends on: taken where there is no doubt, and left out where they are broken.
+"""Roles of a simulator's noise-free sensors, by kind of sensor."""
 OPTIONAL_ROLES = ('mag', 'camera_pose', 'features', 'camera_info', *IDEAL_ROLES.values())
-# Roles that are never taken for their type alone, which other topics have too.
+"""Roles that no judge needs; they are left out if ambiguous or broken."""
 NAMED_ROLES = ('truth', 'camera_pose', 'features', 'camera_info', *IDEAL_ROLES.values())
+"""Roles that are never guessed from the type, because other topics have the same type."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,20 +124,26 @@ class StaticTransform:
 
 @dataclasses.dataclass
 class Content:
-    """What a file or folder holds, before it is checked; by topic, as far as not said.
+    """Content of a file or folder before it is checked.
 
     Attributes
     ----------
+    messages : dict of str to MessageArray
+        Messages by topic.
+    ros_types : dict of str to str
+        Message type by topic.
     roles : dict of str to str
-        Those that follow from the names of files.
+        Topics of the roles that follow from file names.
+    transforms : list of StaticTransform
+        Static transforms between frames.
     notes : list of Finding
-        Remarks of the reader.
+        Findings of the reader.
     ignored : list of str
-        Files that no topic belongs to, topics of other types.
+        Files without a topic, and topics of other types.
     scenario : str or None
-        As a bag names it.
+        Scenario in the custom data of a bag.
     keeps_arrival : bool
-        Whether the times of arrival are measured, and not those of the recorder.
+        Whether the times of arrival were measured, unlike the receive times of a recorder.
     """
 
     messages: dict[str, MessageArray] = dataclasses.field(default_factory=dict)
@@ -150,8 +156,8 @@ class Content:
     keeps_arrival: bool = False
 
 
-class _Role(Generic[_Array]):
-    """Attribute of a recording: the messages of the role of its name, or None."""
+class _RoleMessages(Generic[_Array]):
+    """Descriptor of a recording: the messages of the role with its name, or None."""
 
     def __init__(self, kind: type[_Array]) -> None:
         self._kind = kind
@@ -160,14 +166,14 @@ class _Role(Generic[_Array]):
         self._name = name
 
     @overload
-    def __get__(self, recording: None, owner: type) -> _Role[_Array]: ...
+    def __get__(self, recording: None, owner: type) -> _RoleMessages[_Array]: ...
 
     @overload
     def __get__(self, recording: Recording, owner: type | None = None) -> _Array | None: ...
 
     def __get__(self, recording: Recording | None, owner: type | None = None) -> Any:
         if recording is None:
-            return self  # as `Recording.imu`, for help() and the like
+            return self  # `Recording.imu`, as help() reads it
         array = recording.messages.get(recording.roles.get(self._name, ''))
         return array if isinstance(array, self._kind) else None
 
@@ -183,27 +189,26 @@ class Recording:
     scenario : str
         Label of the manoeuvre, such as `line`; runs are compared per scenario.
     path : str
-        Where it was read from; empty when it was made in memory.
+        File or folder that it was read from; empty for a recording made in memory.
     messages : mapping of str to MessageArray
-        By topic. Stamps of a topic never decrease; those of the truth increase strictly.
+        Messages by topic. Stamps of a topic never decrease; those of the truth increase strictly.
     roles : mapping of str to str
-        Keys of `ROLE_CLASSES` to topic; a role that the run does not have is missing.
+        Topic by role, a key of `ROLE_CLASSES`; a role that the run lacks is missing.
     transforms : tuple of StaticTransform
-        From /tf_static, static_transforms.yaml or recording.yaml.
+        Transforms from /tf_static, static_transforms.yaml or recording.yaml.
     notes : tuple of Finding
-        What was repaired or is suspicious.
+        Repairs and suspicious properties.
     ros_types : mapping of str to str
-        Message type by topic where it is not the usual one of its array class.
+        Message type by topic where it is not the default of its array class.
     ignored : tuple of str
-        Topics that hold other types, as `topic (type)`.
+        Topics of other types, as `topic (type)`.
     reference : ReferenceTruth or None
-        Set when the truth is an estimate that was made from the recording's own sensors.
+        Origin of a truth that was estimated from the recording's own sensors.
     corrections : mapping of str to correction
-        What the messages of a role were corrected by, as in recording.yaml.
+        Corrections that were applied to the messages of a role, as in recording.yaml.
     imu, gps, truth, mag, camera_pose, features, camera_info : MessageArray or None
-        Messages of a role: of the IMU, of the GPS receiver, of the true motion, of the
-        magnetometer; poses that a camera's features gave, the feature tracks of a camera, and its
-        size, camera matrix and lens.
+        Messages of a role: IMU, GPS receiver, true motion, magnetometer, poses estimated from a
+        camera's features, feature tracks of a camera, and its size, camera matrix and lens.
 
     Examples
     --------
@@ -226,13 +231,13 @@ class Recording:
     reference: ReferenceTruth | None = None
     corrections: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    imu = _Role(ImuArray)
-    gps = _Role(FixArray)
-    truth = _Role(OdometryArray)
-    mag = _Role(MagneticFieldArray)
-    camera_pose = _Role(PoseArray)
-    features = _Role(FeatureArray)
-    camera_info = _Role(CameraInfoArray)
+    imu = _RoleMessages(ImuArray)
+    gps = _RoleMessages(FixArray)
+    truth = _RoleMessages(OdometryArray)
+    mag = _RoleMessages(MagneticFieldArray)
+    camera_pose = _RoleMessages(PoseArray)
+    features = _RoleMessages(FeatureArray)
+    camera_info = _RoleMessages(CameraInfoArray)
 
     def __post_init__(self) -> None:
         for role, topic in self.roles.items():
@@ -245,15 +250,15 @@ class Recording:
             _require_class(role, self.messages[topic])
 
     def __repr__(self) -> str:
-        has = ', '.join(
+        counts = ', '.join(
             f'{len(self.messages[topic])} {role}' for role, topic in self.roles.items()
         )
         span = (self.end_ns - self.start_ns) * 1e-9
-        return f'<Recording {self.name} ({self.scenario}): {span:.4g} s, {has or "no role"}>'
+        return f'<Recording {self.name} ({self.scenario}): {span:.4g} s, {counts or "no role"}>'
 
     @classmethod
     def of_truth(cls, truth: OdometryArray, name: str, scenario: str, path: str = '') -> Recording:
-        """Return a recording of a true motion alone, without sensors."""
+        """Return a recording that holds only a true motion."""
         topic = DEFAULT_TOPICS['truth']
         return cls(name, scenario, path, {topic: truth}, {'truth': topic})
 
@@ -277,37 +282,40 @@ class Recording:
         """
         if role in self.roles:
             return self.messages[self.roles[role]]
-        wanted = ROLE_CLASSES[role]
-        same = [topic for topic, array in self.messages.items() if isinstance(array, wanted)]
-        has = f'topics of its type: {", ".join(same)}' if same else 'no topic of its type'
+        array_class = ROLE_CLASSES[role]
+        same_type = [topic for topic, a in self.messages.items() if isinstance(a, array_class)]
+        listed = f'topics of its type: {", ".join(same_type)}' if same_type else ''
         default = DEFAULT_TOPICS[role]
         poses = self.possible_truths() if role == 'truth' else []
-        may = f'; {", ".join(poses)} may be it' if poses else ''
+        candidates = f'; {", ".join(poses)} may be it' if poses else ''
         raise RecordingError(
             f'{self.path or self.name}: no {role} topic '
             f'({default} is missing{self.why_missing(default, role)}; '
-            f'{has}{may}); name one by --topic {role}=..., or in recording.yaml'
+            f'{listed or "no topic of its type"}{candidates}); name one by --topic {role}=..., '
+            'or in recording.yaml'
         )
 
     def possible_truths(self) -> list[str]:
-        """Return what could be named as the truth, if there is none: poses, which are not guessed
-        to be true.
+        """Return topics and files of poses that could be named as the truth.
+
+        They are not used unless named, since poses may be estimates.
         """
-        found = [topic for topic, one in self.messages.items() if isinstance(one, PoseArray)]
-        for entry in self.ignored:
-            topic, _, kind = entry.removesuffix(')').partition(' (')
+        names = [topic for topic, a in self.messages.items() if isinstance(a, PoseArray)]
+        for description in self.ignored:
+            topic, _, kind = description.removesuffix(')').partition(' (')
             if kind in POSE_TYPES:
-                found.append(topic)
+                names.append(topic)
             elif kind == TF_TYPE:
-                found.append(f'{topic}:PARENT.CHILD')
+                names.append(f'{topic}:PARENT.CHILD')
         path = Path(self.path)
         beside = path.parent / f'{path.stem if path.is_file() else path.name}.tum'
         files = [beside, *(path.glob('*.tum') if path.is_dir() else ())]
-        return found + [file.name for file in files if self.path and file.is_file()]
+        return names + [file.name for file in files if self.path and file.is_file()]
 
     def why_missing(self, topic: str, role: str = '') -> str:
-        """Return why a topic, or that of a role, was left out, as the end of a sentence; empty
-        where it was not.
+        """Return the reason why a topic, or that of a role, was left out, in parentheses.
+
+        Empty if it was not left out.
         """
         name = topic.strip('/')
         for note, reason in self.left_out():
@@ -318,19 +326,16 @@ class Recording:
         return ''
 
     def left_out(self) -> list[tuple[Finding, str]]:
-        """Return what says that topics were left out which hold a type that is read, and why."""
-        notes = [note for note in self.notes if note.kind in (EMPTY, LEFT_OUT, UNUSABLE)]
-        return [(note, str(note.words.get('problem', 'no messages'))) for note in notes]
+        """Return the findings about topics of readable types that were left out, and reasons."""
+        notes = [note for note in self.notes if note.kind in (LEFT_OUT, UNUSABLE)]
+        return [(note, note.words['problem']) for note in notes]
 
     def repairs(self, topics: Collection[str]) -> list[Finding]:
-        """Return what was found in some topics.
-
-        Without covariances: those findings say what robot_localization makes of them.
-        """
+        """Return the findings about some topics, without those about covariances."""
         return [
             note
             for note in self.notes
-            if note.subject in topics and note.kind not in OF_COVARIANCES
+            if note.subject in topics and note.kind not in COVARIANCE_KINDS
         ]
 
     def with_messages(self, role: str, array: MessageArray | None) -> Recording:
@@ -341,8 +346,8 @@ class Recording:
         """
         if role not in DEFAULT_TOPICS:
             hint = did_you_mean(role, DEFAULT_TOPICS)
-            known = ', '.join(DEFAULT_TOPICS)
-            raise RecordingError(f'role {role!r} is not allowed{hint}; must be one of {known}')
+            allowed = ', '.join(DEFAULT_TOPICS)
+            raise RecordingError(f'role {role!r} is not allowed{hint}; must be one of {allowed}')
         topic = self.roles.get(role, DEFAULT_TOPICS[role])
         messages, roles = dict(self.messages), dict(self.roles)
         reference = self.reference
@@ -357,14 +362,14 @@ class Recording:
         return dataclasses.replace(self, messages=messages, roles=roles, reference=reference)
 
 
-def required(where: str, given: object) -> Recording:
-    """Return a recording that was given to `where`; anything else is a Sim2RealError."""
-    if not isinstance(given, Recording):
+def require_recording(where: str, candidate: object) -> Recording:
+    """Return `candidate` if it is a Recording; anything else is a Sim2RealError."""
+    if not isinstance(candidate, Recording):
         raise Sim2RealError(
-            f'{where}: {reprlib.repr(given)} is not allowed; must be a Recording, which '
+            f'{where}: {reprlib.repr(candidate)} is not allowed; must be a Recording, which '
             'read_recording returns'
         )
-    return given
+    return candidate
 
 
 def _require_class(role: str, array: MessageArray) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a recording: mcap, sqlite3 or a folder of CSV files; never over anything that exists."""
+"""Writing of recordings as mcap, sqlite3 or a folder of CSV files, to new folders only."""
 
 from __future__ import annotations
 
@@ -14,23 +14,21 @@ import numpy as np
 import yaml
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.results import new_folder, remove_unfinished
+from sim2real_eval.common.results import new_folder, recover
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.core.blocks import time_spans
-from sim_sensors.core.measurements import IntArray
-from .cdr import Encoded, encode_transforms
-from .csv_folder import DEFAULT_FILES, write_camera_info, write_features
-from .csv_table import write_table
-from .mcap import write_checksums
+from sim_sensors.core.blocks import BLOCK
+from sim_sensors.core.measurements import IntArray, MessageArray
+from .cdr import encode, encode_transforms, typestore
+from .csv_files import DEFAULT_FILES, write_camera_info, write_features, write_table
 from .message_types import CMD_VEL_TYPE, MESSAGE_TYPES, TF_TYPE, MessageType, default_type
 from .metadata import transform_mappings
 from .recording import OPTIONAL_ROLES, ROLE_CLASSES, Recording
-from .single_messages import typestore
+from .storage import write_checksums
 
 Storage = Literal['mcap', 'sqlite3', 'csv']
-# Read by every rosbag2 since Iron; version 9 came with Jazzy's successors.
 _BAG_VERSION: Literal[8] = 8
+"""Version that every rosbag2 since Iron reads; version 9 came with Jazzy's successors."""
 
 BAG_FILES = (
     'metadata.yaml',
@@ -40,7 +38,7 @@ BAG_FILES = (
     '*.db3',
     '*.csv',
 )
-"""Globs of all files of a recording that is written without `compress`."""
+"""Globs of the files that `write_recording` writes without `compress`."""
 
 
 def write_recording(
@@ -53,26 +51,26 @@ def write_recording(
 ) -> None:
     """Write a recording as a folder that `read_recording` reads back to equal arrays.
 
-    Labels, roles and frames go into a recording.yaml inside the folder; rosbag2 does not mind it.
+    Labels, roles and frames go into a recording.yaml inside the folder, which rosbag2 ignores.
     In a bag the receive time of a message is its arrival. Equal recordings give equal bytes.
 
     Parameters
     ----------
     recording : Recording
-        What to write.
+        Recording to write.
     path : path
-        Folder to make. It appears only when it is complete.
+        New folder. It appears only when it is complete.
     storage : str
         `mcap`, `sqlite3` or `csv`.
     compress : bool
         CSV only: write .csv.gz.
     beside : callable or None
-        Writes other files into the folder that it is given, to appear with the recording.
+        Function that writes other files into the folder before it appears.
 
     Raises
     ------
     RecordingError
-        When the target exists, cannot be made, or there is nothing to write.
+        When the target exists or cannot be made, or the recording is empty.
 
     Examples
     --------
@@ -93,11 +91,11 @@ def write_recording(
         raise ValueError(f'storage must be mcap, sqlite3 or csv, got {storage!r}')
     if not any(len(array) for array in recording.messages.values()):
         raise RecordingError(f'{path}: recording {recording.name} holds no messages to write')
-    remove_unfinished(path)
+    recover(path)
     if path.exists() or path.is_symlink():
-        raise RecordingError(f'{path}: exists already; nothing is overwritten, name a new folder')
+        raise RecordingError(f'{path}: exists already and is not overwritten; name a new folder')
     try:
-        # The folder has its final name already, for rosbag2 names the data file after it.
+        # The folder already has its final name, because rosbag2 names the data file after it.
         with new_folder(path) as folder:
             if storage == 'csv':
                 folder.mkdir()
@@ -134,26 +132,36 @@ def _bag_topics(recording: Recording, where: str) -> Iterator[BagTopic]:
         if (np.diff(array.arrival_ns) < 0).any():
             array = array.take(np.argsort(array.arrival_ns, kind='stable'))
         kind = _type_of(recording, topic)
-        yield topic, kind.name, array.arrival_ns, Encoded(kind, array, f'{where}: {topic}')
+        yield topic, kind.name, array.arrival_ns, _LazyMessages(kind, array, f'{where}: {topic}')
 
 
-class _Rows(Protocol):
-    """Serialised messages that can be sliced: a list, or what serialises them then."""
+class _SlicedMessages(Protocol):
+    """Serialised messages that can be sliced, such as a list."""
 
     def __getitem__(self, part: slice, /) -> Sequence[bytes]: ...
 
 
-BagTopic = tuple[str, str, IntArray, _Rows]
-"""Topic and type; receive times (n,), ns, which never decrease, and serialised messages of it."""
+class _LazyMessages:
+    """Messages of an array, serialised when a slice is taken; all at once may be gigabytes."""
+
+    def __init__(self, kind: MessageType, array: MessageArray, where: str) -> None:
+        self._kind, self._array, self._where = kind, array, where
+
+    def __getitem__(self, part: slice) -> list[bytes]:
+        return encode(self._kind, self._array.take(part), self._where)
+
+
+BagTopic = tuple[str, str, IntArray, _SlicedMessages]
+"""Topic, type, non-decreasing receive times (n,) in ns, and serialised messages."""
 
 
 def write_bag(
     folder: Path, topics: Iterable[BagTopic], *, storage: Storage = 'mcap', scenario: str = ''
 ) -> None:
-    """Write a rosbag2 folder, all messages in the order of their times.
+    """Write a rosbag2 folder with all messages in the order of their times.
 
-    Ties keep the order of the topics, so that equal topics give equal bags. Messages are
-    serialised a span of time at a time.
+    Messages with equal times keep the order of the topics, so that equal topics give equal bags.
+    Messages are serialised for one span of time after another.
     """
     from rosbags.rosbag2 import StoragePlugin, Writer
 
@@ -162,17 +170,23 @@ def write_bag(
     if scenario:
         writer.set_custom_data('scenario', scenario)
     with writer:
-        kept = [
+        sources = [
             (writer.add_connection(topic, ros_type, typestore=typestore()), times, messages)
             for topic, ros_type, times, messages in topics
         ]
-        for parts in time_spans([times for _, times, _ in kept]):
+        cuts = [times[BLOCK::BLOCK] for _, times, _ in sources]
+        edges = np.unique(np.concatenate([np.zeros(0, np.int64), *cuts]))
+        starts = [0] * len(sources)
+        for edge in [*edges.tolist(), None]:
             rows: list[tuple[int, Any, bytes]] = []
-            for (connection, times, messages), part in zip(kept, parts, strict=True):
-                if part.start < part.stop:
-                    received = times[part].tolist()
-                    same = repeat(connection, len(received))
-                    rows += zip(received, same, messages[part], strict=True)
+            for number, (connection, times, messages) in enumerate(sources):
+                start = starts[number]
+                stop = len(times) if edge is None else int(np.searchsorted(times, edge, 'right'))
+                if start < stop:
+                    part, starts[number] = slice(start, stop), stop
+                    rows += zip(
+                        times[part].tolist(), repeat(connection), messages[part], strict=False
+                    )
             for time, connection, message in sorted(rows, key=operator.itemgetter(0)):
                 writer.write(connection, time, message)
     if storage == 'mcap':
@@ -181,40 +195,42 @@ def write_bag(
 
 def _write_csv(recording: Recording, folder: Path, compress: bool) -> None:
     for topic, (file, kind) in _csv_names(recording, compress).items():
-        truth = file.split('.')[0] == 'truth'
+        is_truth = file.split('.')[0] == 'truth'
         array = recording.messages[topic]
         if isinstance(array, FeatureArray):
             write_features(folder / file, array)
         elif isinstance(array, CameraInfoArray):
             write_camera_info(folder / file, array)
         else:
-            write_table(folder / file, kind, array, truth=truth)
+            write_table(folder / file, kind, array, truth=is_truth)
     if recording.transforms:
         text = yaml.safe_dump(transform_mappings(recording.transforms), sort_keys=False)
         (folder / 'static_transforms.yaml').write_text(text, encoding='utf-8')
 
 
 def _csv_names(recording: Recording, compress: bool) -> dict[str, tuple[str, MessageType]]:
-    """File name and type by topic: the usual name where topic or role are the usual ones."""
+    """Return file name and type by topic; default topics and roles have default names."""
     stems = {topic: role for role, topic in recording.roles.items()}
     suffix = '.csv.gz' if compress else '.csv'
-    usual = {entry: stem for stem, entry in DEFAULT_FILES.items()}
-    result: dict[str, tuple[str, MessageType]] = {}
-    taken = set(stems.values())
+    default_stems = {target: stem for stem, target in DEFAULT_FILES.items()}
+    names: dict[str, tuple[str, MessageType]] = {}
+    used_stems = set(stems.values())
     for topic in recording.messages:
         kind = _type_of(recording, topic)
-        stem = stems.get(topic) or usual.get((topic, kind.name), '')
-        if not stem or (topic not in stems and stem in taken):
-            plain = ''.join(c if c.isalnum() else '_' for c in topic.strip('/')) or 'topic'
-            names = (f'{plain}_{number}' if number > 1 else plain for number in count(1))
-            stem = next(name for name in names if name not in taken and name not in DEFAULT_FILES)
-        taken.add(stem)
-        result[topic] = (f'{stem}{suffix}', kind)
-    return result
+        stem = stems.get(topic) or default_stems.get((topic, kind.name), '')
+        if not stem or (topic not in stems and stem in used_stems):
+            base = ''.join(c if c.isalnum() else '_' for c in topic.strip('/')) or 'topic'
+            candidates = (f'{base}_{number}' if number > 1 else base for number in count(1))
+            stem = next(
+                name for name in candidates if name not in used_stems and name not in DEFAULT_FILES
+            )
+        used_stems.add(stem)
+        names[topic] = (f'{stem}{suffix}', kind)
+    return names
 
 
 def _write_metadata(recording: Recording, folder: Path, storage: str, compress: bool) -> None:
-    lagged = any(
+    has_latency = any(
         not np.array_equal(array.arrival_ns, array.stamp_ns)
         for array in recording.messages.values()
     )
@@ -226,7 +242,7 @@ def _write_metadata(recording: Recording, folder: Path, storage: str, compress: 
             for role in ROLE_CLASSES
             if role not in OPTIONAL_ROLES or role in recording.roles
         },
-        'arrival': 'recorded' if lagged else 'stamp',
+        'arrival': 'recorded' if has_latency else 'stamp',
     }
     if recording.reference is not None:
         content['truth'] = recording.reference.to_mapping()

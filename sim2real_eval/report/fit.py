@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fit: tables, plot, and the folder that `sim2real fit` writes."""
+"""Tables, plot and result folder of `sim2real fit`."""
 
 from __future__ import annotations
 
@@ -15,65 +15,73 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import file_digest, fresh_folder, versions
-from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.recording.metadata import recording_digest
-from sim2real_eval.study.fitting.fit import Fit
-from sim2real_eval.study.fitting.objective import METRICS
-from sim2real_eval.study.fitting.tuned import model_yaml
-from sim2real_eval.study.fitting.validation import AFTER, BEFORE, HELD_OUT, Identified
+from sim2real_eval.study.fitting.assessment import AFTER, BEFORE, HELD_OUT, ParameterEstimate
+from sim2real_eval.study.fitting.fit import FittedModel
+from sim2real_eval.study.fitting.model_parameters import model_yaml
+from sim2real_eval.study.fitting.surface import METRICS
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
 from .console import add_numbers, add_words, listed, plain_table, rounded
 from .run_plots import save_scores
+from .search_layout import (
+    CsvTable,
+    judge_record,
+    recording_record,
+    result_header,
+    write_search_result,
+)
 
 
-def fit_parameter_table(fit: Fit) -> Table:
-    """Return a row per parameter: start, fitted value with interval, and what is known of it."""
-    level = f'{fit.options.uncertainty.level:.0%}'
+def fit_parameter_table(fit: FittedModel) -> Table:
+    """Return a row per parameter: start, fitted value with interval, and verdict."""
     table = plain_table('Parameters', gap=1)
     add_words(table, 'parameter')
-    add_numbers(table, 'start', 'fitted', f'{level}\nfrom', '\nto')
+    add_numbers(table, 'start', 'fitted', f'{_level(fit)}\nfrom', '\nto')
     table.add_column('unit', no_wrap=True)
     add_words(table, 'known')
-    values = fit.evaluations.values[fit.validation.fitted]
-    for one, value in zip(fit.parameters, values, strict=True):
+    values = fit.candidates.values[fit.validation.fitted]
+    for estimate, value in zip(fit.parameters, values, strict=True):
+        parameter = estimate.parameter
         table.add_row(
-            Text(one.tuned.name),
-            f'{one.tuned.start:.4g}',
+            Text(parameter.name),
+            f'{parameter.start:.4g}',
             f'{value:.4g}',
-            '-' if one.low_open else f'{one.low:.3g}',
-            '-' if one.high_open else f'{one.high:.3g}',
-            one.tuned.unit,
-            one.verdict,
+            '-' if estimate.low_open else f'{estimate.low:.3g}',
+            '-' if estimate.high_open else f'{estimate.high:.3g}',
+            parameter.unit,
+            estimate.verdict,
         )
     return table
 
 
-def fit_gain_table(fit: Fit) -> Table:
+def _level(fit: FittedModel) -> str:
+    return f'{fit.options.uncertainty.level:.0%}'
+
+
+def fit_gain_table(fit: FittedModel) -> Table:
     """Return the objective, and VEPD with its interval, before, after and held out."""
     validation = fit.validation
-    known = validation.known
-    level = f'{known.options.level:.0%}'
+    vepd = validation.vepd
     table = plain_table('Real runs against simulated ones: smaller is closer', gap=1)
     add_words(table, 'model')
     add_numbers(table, 'runs\nreal/sim')
-    own = fit.options.metric != 'vepd'
-    if own:
+    has_objective = fit.options.metric != 'vepd'
+    if has_objective:
         add_numbers(table, f'\n{fit.options.metric}', style='bold')
+    level = f'{vepd.options.level:.0%}'
     add_numbers(table, '\nscore', '\nVEPD', f'{level}\nfrom', '\nto', 'null\nmedian', '\np-value')
-    best = {BEFORE: validation.before, AFTER: validation.after, HELD_OUT: validation.held_out}
-    for one in known.models:
+    objective = {BEFORE: validation.before, AFTER: validation.after, HELD_OUT: validation.held_out}
+    for row in vepd.models:
         table.add_row(
-            one.model,
-            f'{one.n_real}/{one.n_sim}',
-            *([rounded(best[one.model])] if own else []),
-            *map(rounded, (validation.scores[one.model], one.distance, one.low, one.high)),
-            rounded(one.null_median),
-            '-' if one.p_value is None else f'{one.p_value:.2g}',
+            row.model,
+            f'{row.n_real}/{row.n_sim}',
+            *([rounded(objective[row.model])] if has_objective else []),
+            *map(rounded, (validation.scores[row.model], row.distance, row.low, row.high)),
+            rounded(row.null_median),
+            '-' if row.p_value is None else f'{row.p_value:.2g}',
         )
     return table
 
@@ -81,106 +89,106 @@ def fit_gain_table(fit: Fit) -> Table:
 _STEEP = 20.0
 
 
-def profile_figure(fit: Fit) -> Figure:
+def profile_figure(fit: FittedModel) -> Figure:
     """Return a panel per parameter: its profile, the band of resamples, start, fit and interval.
 
-    The profile is the objective at each value with all other parameters at their best; the band is
-    what 90 % of the resamples say of how much worse than the fit it is. A flat profile inside its
-    band is a parameter of which the recordings say nothing.
+    The profile is the objective at each value with all other parameters at their best. The band
+    holds 90 % of the resamples of its increase over the fit. A profile that is flat inside its
+    band belongs to a parameter that the recordings do not determine.
     """
     figure, panels = style.small_multiples(len(fit.parameters), 2, (5.2, 3.3), (0.4, 0.9))
-    for panel, one in zip(panels, fit.parameters, strict=True):
-        _draw(panel, one, fit)
+    for panel, estimate in zip(panels, fit.parameters, strict=True):
+        _draw_profile(panel, estimate, fit)
     style.figure_legend(figure, panels[0].get_legend_handles_labels()[0], 3, below=True)
-    validation = fit.validation
-    held = '' if validation.held_out is None else f', held out {validation.held_out:.3g}'
-    figure.suptitle(
-        f'{fit.options.metric}: before {validation.before:.3g}, after {validation.after:.3g}'
-        f'{held}: {validation.verdict}',
-        fontsize=10,
-    )
+    figure.suptitle(f'{_objective_text(fit, ".3g")}: {fit.validation.verdict}', fontsize=10)
     figure.supylabel(f'objective ({fit.options.metric}), others at their best', fontsize=9)
     return figure
 
 
-def _draw(panel: Axes, one: Identified, fit: Fit) -> None:
+def _objective_text(fit: FittedModel, form: str, separator: str = ':') -> str:
+    validation = fit.validation
+    held_out = validation.held_out
+    held = '' if held_out is None else f', held out {held_out:{form}}'
+    return (
+        f'{fit.options.metric}{separator} before {validation.before:{form}}, '
+        f'after {validation.after:{form}}{held}'
+    )
+
+
+def _draw_profile(panel: Axes, estimate: ParameterEstimate, fit: FittedModel) -> None:
     style.tidy(panel, grid=True)
-    level = f'{fit.options.uncertainty.level:.0%}'
+    parameter = estimate.parameter
     panel.axvspan(
-        one.low,
-        one.high,
+        estimate.low,
+        estimate.high,
         color=palette.VERMILION,
         alpha=0.10,
         linewidth=0.0,
-        label=f'{level} interval',
+        label=f'{_level(fit)} interval',
     )
     panel.fill_between(
-        one.values, *np.maximum(one.band, 1e-9), color=palette.BLUE, alpha=0.20, linewidth=0.0,
-        label='90 % of resamples',
+        estimate.values, *np.maximum(estimate.band, 1e-9), color=palette.BLUE, alpha=0.20,
+        linewidth=0.0, label='90 % of resamples',
     )  # fmt: skip
-    panel.plot(one.values, one.profile, color=palette.BLUE, linewidth=1.4, label='profile')
-    evaluations = fit.evaluations
-    kept = evaluations.usable & evaluations.tells
+    panel.plot(
+        estimate.values, estimate.profile, color=palette.BLUE, linewidth=1.4, label='profile'
+    )
+    candidates = fit.candidates
+    rows = candidates.usable & candidates.is_informative
     if len(fit.parameters) == 1:
-        values = METRICS[fit.options.metric](fit.real.points, evaluations.points[kept])
+        judged = METRICS[fit.options.metric](fit.real.points, candidates.points[rows])
         panel.plot(
-            evaluations.values[kept, 0], values, 'o', color='black', markersize=3,
-            label='judged',
-        )  # fmt: skip
-    panel.axvline(one.value, color=palette.VERMILION, linewidth=1.2, label='fitted')
-    if one.tuned.low <= one.tuned.start <= one.tuned.high:
+            candidates.values[rows, 0], judged, 'o', color='black', markersize=3, label='judged'
+        )
+    panel.axvline(estimate.value, color=palette.VERMILION, linewidth=1.2, label='fitted')
+    if parameter.low <= parameter.start <= parameter.high:
         panel.axvline(
-            one.tuned.start,
+            parameter.start,
             color=palette.REAL_COLOUR,
             linewidth=1.2,
             linestyle='--',
             label='start',
         )
-    if one.tuned.log:
+    if parameter.log:
         panel.set_xscale('log')
-    panel.set_xlim(one.tuned.low, one.tuned.high)
-    top, bottom = float(max(one.profile.max(), one.band[1].max())), float(one.profile.min())
+    panel.set_xlim(parameter.low, parameter.high)
+    top = float(max(estimate.profile.max(), estimate.band[1].max()))
+    bottom = float(estimate.profile.min())
     if bottom > 0.0 and top > _STEEP * bottom:
-        # Else the neighbourhood of the fit, which is what matters, lies on the axis.
+        # On a linear axis the neighbourhood of the fit would be flat.
         panel.set_yscale('log')
         panel.set_ylim(0.5 * bottom, 1.5 * top)
     else:
         panel.set_ylim(0.0, 1.05 * top)
-    unit = f' [{one.tuned.unit}]' if one.tuned.unit else ''
-    panel.set_xlabel(f'{one.tuned.name}{unit}', fontsize=9)
-    panel.set_title(f'{one.value:.4g}: {one.verdict.partition(":")[0]}', fontsize=9)
+    unit = f' [{parameter.unit}]' if parameter.unit else ''
+    panel.set_xlabel(f'{parameter.name}{unit}', fontsize=9)
+    panel.set_title(f'{estimate.value:.4g}: {estimate.verdict.partition(":")[0]}', fontsize=9)
 
 
-# The folder: models, how far to believe them, all that was judged.
 MARK = 'fit.json'
-"""File that every result of this kind holds."""
+"""File that every result of `fit` holds."""
 
 _SENSORS = ('gps', 'imu')
 
 
-def fit_record(fit: Fit, judging: Judging, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return everything needed to repeat and to read a fit, as plain values.
+def fit_record(fit: FittedModel, judging: Judging, given: Mapping[str, str]) -> dict[str, Any]:
+    """Return everything needed to repeat and to read a fit, as JSON values.
 
-    `given` holds what the models to start from, `gps` and `imu`, were called.
+    `given` holds the names of the models to start from, by `gps` and `imu`.
     """
     real, validation = fit.real, fit.validation
-    setup = judging.setup
-    values = fit.evaluations.values
+    options = judging.options
+    values = fit.candidates.values
     return {
-        'format': 1,
-        'versions': versions(),
-        'seed': judging.options.seed,
-        'component': judging.options.component,
-        'repetitions': judging.options.repetitions,
-        'match_rates': judging.options.match_rates,
-        'start_heading': judging.options.start_heading,
-        'off_ticks': judging.options.off_ticks,
-        'metric': judging.options.metric.to_mapping(),
-        'judge': {
-            'name': setup.name,
-            'files': [{'name': p.name, 'sha256': file_digest(p)} for p in setup.files],
-            **setup.settings(),
-        },
+        **result_header(),
+        'seed': options.seed,
+        'component': options.component,
+        'repetitions': options.repetitions,
+        'match_rates': options.match_rates,
+        'start_heading': options.start_heading,
+        'off_ticks': options.off_ticks,
+        'metric': options.metric.to_mapping(),
+        'judge': judge_record(judging.setup),
         'objective': fit.options.metric,
         'given': dict(given),
         'verdict': validation.verdict,
@@ -189,42 +197,24 @@ def fit_record(fit: Fit, judging: Judging, given: Mapping[str, str]) -> dict[str
         'held_out': validation.held_out,
         'scores': validation.scores,
         'p_value': validation.p_value,
-        'vepd': validation.known.to_mapping(),
+        'vepd': validation.vepd.to_mapping(),
         'parameters': [
-            {
-                'name': one.tuned.name,
-                'unit': one.tuned.unit,
-                'bounds': [one.tuned.low, one.tuned.high],
-                'scale': 'log' if one.tuned.log else 'lin',
-                'start': one.tuned.start,
-                'fitted': float(values[validation.fitted, index]),
-                'low': None if one.low_open else one.low,
-                'high': None if one.high_open else one.high,
-                'identifiable': one.identifiable,
-                'at_bound': one.at_bound,
-                'trades_with': one.trades_with,
-                'verdict': one.verdict,
-            }
-            for index, one in enumerate(fit.parameters)
+            _parameter_record(estimate, float(value))
+            for estimate, value in zip(fit.parameters, values[validation.fitted], strict=True)
         ],
         'interpolation_error': fit.error,
         'folds': [
             {'held_out': [real.names[i] for i in held], 'fitted': values[candidate].tolist()}
-            for held, candidate in zip(fit.folds, validation.of_fold, strict=True)
+            for held, candidate in zip(fit.folds, validation.fold_candidates, strict=True)
         ],
         'models': {
-            name: REAL if model is None else model.to_mapping()
-            for name in _SENSORS
-            for model in [getattr(fit.twin, name)]
+            sensor: REAL if model is None else model.to_mapping()
+            for sensor in _SENSORS
+            for model in [getattr(fit.twin, sensor)]
         },
         'candidates': len(values),
         'recordings': [
-            {
-                'path': source.path,
-                'name': name,
-                'scenario': scenario,
-                'sha256': recording_digest(source.path),
-            }
+            recording_record(source, name, scenario=scenario)
             for source, name, scenario in zip(
                 real.sources, real.names, real.scenarios, strict=True
             )
@@ -234,82 +224,101 @@ def fit_record(fit: Fit, judging: Judging, given: Mapping[str, str]) -> dict[str
     }
 
 
+def _parameter_record(estimate: ParameterEstimate, fitted: float) -> dict[str, Any]:
+    parameter = estimate.parameter
+    return {
+        'name': parameter.name,
+        'unit': parameter.unit,
+        'bounds': [parameter.low, parameter.high],
+        'scale': 'log' if parameter.log else 'lin',
+        'start': parameter.start,
+        'fitted': fitted,
+        'low': None if estimate.low_open else estimate.low,
+        'high': None if estimate.high_open else estimate.high,
+        'identifiable': estimate.is_identifiable,
+        'at_bound': estimate.at_bound,
+        'trades_with': estimate.trades_with,
+        'verdict': estimate.verdict,
+    }
+
+
 def write_fit(
-    folder: str | Path, fit: Fit, record: Mapping[str, Any], *, overwrite: bool = False
+    folder: str | Path, fit: FittedModel, record: Mapping[str, Any], *, overwrite: bool = False
 ) -> None:
-    """Write the models, fit.json, candidates.csv, runs.csv and the plots, all or nothing: not
-    where the folder exists and may not be replaced.
-    """
-    models = [f'{sensor}.yaml' for sensor in _SENSORS]
-    with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: models) as fresh:
-        for sensor in _SENSORS:
-            model = getattr(fit.twin, sensor)
-            if model is not None:
-                text = model_yaml(model, _about(fit, record), _remarks(fit, sensor))
-                write_bytes(fresh / f'{sensor}.yaml', text.encode())
-        _write_candidates(fresh / 'candidates.csv', fit)
-        _write_runs(fresh / 'runs.csv', fit)
-        style.save_png(profile_figure(fit), fresh / 'profiles.png')
-        simulated = fit.validation.points.items()
-        scores = {name: _scores(points.reshape(-1, 2)) for name, points in simulated}
-        save_scores(fresh, _scores(fit.real.points), scores)
-        write_json(fresh / MARK, record, allow_nan=False)
+    """Write the models, fit.json, candidates.csv, runs.csv and the plots, or nothing."""
+
+    def save_histograms(fresh: Path) -> None:
+        runs = fit.validation.points.items()
+        simulated = {name: _run_scores(points.reshape(-1, 2)) for name, points in runs}
+        save_scores(fresh, _run_scores(fit.real.points), simulated)
+
+    write_search_result(
+        folder,
+        MARK,
+        record,
+        texts={
+            f'{sensor}.yaml': model_yaml(model, _header(fit, record), _comments(fit, sensor))
+            for sensor in _SENSORS
+            if (model := getattr(fit.twin, sensor)) is not None
+        },
+        tables={'candidates.csv': _candidate_table(fit), 'runs.csv': _run_table(fit)},
+        figures={'profiles.png': profile_figure(fit)},
+        extra=save_histograms,
+        overwrite=overwrite,
+        older=lambda record: [f'{sensor}.yaml' for sensor in _SENSORS],
+    )
 
 
-def _about(fit: Fit, record: Mapping[str, Any]) -> list[str]:
-    validation = fit.validation
-    held = '' if validation.held_out is None else f', {validation.held_out:.4g} held out'
+def _header(fit: FittedModel, record: Mapping[str, Any]) -> list[str]:
+    names = ', '.join(estimate.parameter.name for estimate in fit.parameters)
     return [
-        'Fitted by `sim2real fit`: ' + ', '.join(one.tuned.name for one in fit.parameters) + '.',
-        f'{fit.options.metric} {validation.before:.4g} before, {validation.after:.4g} after{held}'
-        f': {validation.verdict}.',
+        f'Fitted by `sim2real fit`: {names}.',
+        f'{_objective_text(fit, ".4g", "")}: {fit.validation.verdict}.',
         f'Judge {record["judge"]["name"]}, {record["component"]} speed, seed {record["seed"]}, '
         f'{record["repetitions"]} draws each of {listed(fit.real.names, 8)}.',
     ]
 
 
-def _remarks(fit: Fit, sensor: str) -> dict[str, str]:
-    remarks = {}
-    for one in fit.parameters:
-        low = '?' if one.low_open else f'{one.low:.4g}'
-        high = '?' if one.high_open else f'{one.high:.4g}'
-        level = f'{fit.options.uncertainty.level:.0%}'
-        said = f'fitted, {level} from {low} to {high}'
-        for target in one.tuned.targets:
+def _comments(fit: FittedModel, sensor: str) -> dict[str, str]:
+    """Return the comment of each fitted parameter of a sensor, by dotted name."""
+    comments = {}
+    for estimate in fit.parameters:
+        low = '?' if estimate.low_open else f'{estimate.low:.4g}'
+        high = '?' if estimate.high_open else f'{estimate.high:.4g}'
+        comment = f'fitted, {_level(fit)} from {low} to {high}: {estimate.verdict}'
+        for target in estimate.parameter.targets:
             if target.sensor == sensor:
-                remarks['.'.join(target.path)] = f'{said}: {one.verdict}'
-    return remarks
+                comments['.'.join(target.path)] = comment
+    return comments
 
 
-def _write_candidates(path: Path, fit: Fit) -> None:
-    evaluations = fit.evaluations
-    objective = np.full((len(evaluations.values), len(METRICS)), np.nan)
-    usable = evaluations.usable
+def _candidate_table(fit: FittedModel) -> CsvTable:
+    candidates = fit.candidates
+    objectives = np.full((len(candidates.values), len(METRICS)), np.nan)
+    usable = candidates.usable
     for column, metric in enumerate(METRICS.values()):
-        objective[usable, column] = metric(fit.real.points, evaluations.points[usable])
-    write_csv(
-        path,
-        ('candidate', *(one.tuned.name for one in fit.parameters), *METRICS),
-        (
-            (number, *values, *row)
-            for number, (values, row) in enumerate(zip(evaluations.values, objective, strict=True))
-        ),
+        objectives[usable, column] = metric(fit.real.points, candidates.points[usable])
+    rows = zip(candidates.values, objectives, strict=True)
+    return (
+        ('candidate', *(estimate.parameter.name for estimate in fit.parameters), *METRICS),
+        [(number, *values, *row) for number, (values, row) in enumerate(rows)],
     )
 
 
-def _write_runs(path: Path, fit: Fit) -> None:
+def _run_table(fit: FittedModel) -> CsvTable:
     real = fit.real
-    rows = [
-        (name, scenario, recording, draw, *point)
-        for name, points in {REAL: real.points[:, None], **fit.validation.points}.items()
-        for recording, scenario, draws in zip(real.names, real.scenarios, points, strict=True)
-        for draw, point in enumerate(draws, 1)
-    ]
-    head = ('model', 'scenario', 'recording', 'repetition', 'rmse', 'entropy_difference')
-    write_csv(path, head, rows)
+    return (
+        ('model', 'scenario', 'recording', 'repetition', 'rmse', 'entropy_difference'),
+        [
+            (name, scenario, recording, draw, *point)
+            for name, points in {REAL: real.points[:, None], **fit.validation.points}.items()
+            for recording, scenario, draws in zip(real.names, real.scenarios, points, strict=True)
+            for draw, point in enumerate(draws, 1)
+        ],
+    )
 
 
-def _scores(points: FloatArray) -> list[RunScore]:
-    # Histograms read the two numbers that VEPD compares; of a fit nothing else is kept.
+def _run_scores(points: FloatArray) -> list[RunScore]:
+    # The histograms use only the two numbers that VEPD compares.
     nan = float('nan')
     return [RunScore(float(rmse), nan, nan, float(gap), 0, nan) for rmse, gap in points]

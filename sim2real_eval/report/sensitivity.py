@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What judges can see: table, plot, and the folder that `sim2real sensitivity` writes."""
+"""Table, plot and result folder of `sim2real sensitivity`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from sim2real_eval.benches.sensitivity.options import LEVEL
+from sim2real_eval.benches.settings import LEVEL
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import fresh_folder, versions
-from sim2real_eval.common.tables import write_csv, write_json
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
@@ -23,161 +21,174 @@ from sim2real_eval.study.variants import STAND_IN
 from . import palette, style
 from .answer import MARK
 from .console import add_words, plain_table
+from .search_layout import result_header, write_search_result
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.sensitivity.detection import Sensitivity
-    from sim2real_eval.benches.sensitivity.power import Detectable
+    from sim2real_eval.benches.sensitivity import Detectable, Sensitivity
 
 _PLOT = 'sensitivity.png'
 _OWN_SENSORS = 'own'
 
 
-def sensitivity_table(found: Sensitivity) -> Table:
-    """Return a row per error: what each judge would not have seen below."""
-    judges = list(dict.fromkeys(one.judge for one in found.found))
+def sensitivity_table(result: Sensitivity) -> Table:
+    """Return a row per error: the smallest size that each judge sees."""
+    judges = list(dict.fromkeys(detectable.judge for detectable in result.detectable))
     table = plain_table(
-        f'Smallest error that {found.runs} runs reveal at {found.options.power:.0%} power '
+        f'Smallest error that {result.runs} runs reveal at {result.options.power:.0%} power '
         '(95 % interval)', gap=1,
     )  # fmt: skip
     add_words(table, 'error', 'what', *judges)
-    for kind in found.kinds:
-        of_judge = {one.judge: one for one in found.found if one.error is kind}
-        cells = [_cell(of_judge[judge], found.options.power) for judge in judges]
-        table.add_row(kind.name, kind.meaning, *cells)
+    for error in result.errors:
+        by_judge = {
+            detectable.judge: detectable
+            for detectable in result.detectable
+            if detectable.error is error
+        }
+        cells = [_cell(by_judge[judge], result.options.power) for judge in judges]
+        table.add_row(error.name, error.meaning, *cells)
     return table
 
 
-def _cell(one: Detectable, power: float) -> str:
-    unit = _unit(one.error.unit)
-    if not one.points:
+def _cell(detectable: Detectable, power: float) -> str:
+    unit = _unit(detectable.error.unit)
+    size, low, points = detectable.size, detectable.low, detectable.points
+    if not points:
         return 'not in the messages'
-    if one.jump is not None:
-        return f'{one.size:.3g}{unit} (jumps from {one.jump[0]:.0%} at {one.low:.3g})'
-    if one.size is not None:
-        return f'{one.size:.2g}{unit} ({one.low:.2g} to {one.high:.2g})'
-    if one.points[-1].power >= power:
-        return f'below {one.points[0].size:.2g}{unit}'
-    return f'not seen up to {one.points[-1].size:.2g}{unit}'
+    if detectable.jump is not None:
+        return f'{size:.3g}{unit} (jumps from {detectable.jump[0]:.0%} at {low:.3g})'
+    if size is not None:
+        return f'{size:.2g}{unit} ({low:.2g} to {detectable.high:.2g})'
+    if points[-1].power >= power:
+        return f'below {points[0].size:.2g}{unit}'
+    return f'not seen up to {points[-1].size:.2g}{unit}'
 
 
 def _unit(unit: str) -> str:
     return '' if unit == '1' else f' {unit}'
 
 
-def sensitivity_figure(found: Sensitivity) -> Figure:
-    """Return a panel per error: the power over its size, and the size that is looked for."""
-    judges = list(dict.fromkeys(one.judge for one in found.found))
+def sensitivity_figure(result: Sensitivity) -> Figure:
+    """Return a panel per error: the power over the size, with the interval of the size."""
+    judges = list(dict.fromkeys(detectable.judge for detectable in result.detectable))
     colours = palette.model_colours(judges)
-    kinds = [kind for kind in found.kinds
-             if any(one.points for one in found.found if one.error is kind)]  # fmt: skip
-    figure, panels = style.small_multiples(
-        max(len(kinds), 1), 4, (3.0, 2.4), (0.2, 0.8), sharey=True, narrowest=6.0
+    errors = list(
+        dict.fromkeys(detectable.error for detectable in result.detectable if detectable.points)
     )
-    for panel, kind in zip(panels, kinds, strict=False):
-        for one in found.found:
-            if one.error is kind:
-                _draw(panel, one, colours[one.judge], found.options.power)
-        panel.axhline(found.options.power, color='black', linewidth=0.6, linestyle=':')
+    figure, panels = style.small_multiples(
+        max(len(errors), 1), 4, (3.0, 2.4), (0.2, 0.8), sharey=True, narrowest=6.0
+    )
+    for panel, error in zip(panels, errors, strict=False):
+        for detectable in result.detectable:
+            if detectable.error is error:
+                _draw_power(panel, detectable, colours[detectable.judge], result.options.power)
+        panel.axhline(result.options.power, color='black', linewidth=0.6, linestyle=':')
         panel.axhline(LEVEL, color=palette.REAL_COLOUR, linewidth=0.6, linestyle=':')
         style.log_x(panel)
         panel.set_ylim(-0.03, 1.03)
-        panel.set_title(kind.name.replace('_', ' '), fontsize=9)
-        panel.set_xlabel(f'size [{kind.unit}]' if kind.unit != '1' else 'size', fontsize=8)
+        panel.set_title(error.name.replace('_', ' '), fontsize=9)
+        panel.set_xlabel(f'size [{error.unit}]' if error.unit != '1' else 'size', fontsize=8)
         style.tidy(panel, grid=True)
-    for first in panels[::4]:
-        first.set_ylabel('share of studies\nthat reveal it', fontsize=8)
+    for left_panel in panels[::4]:
+        left_panel.set_ylabel('share of studies\nthat reveal it', fontsize=8)
     handles = [
         style.legend_line(judge, colours[judge], marker='o', markersize=4) for judge in judges
     ]
-    power = f'{found.options.power:.0%} power'
-    title = f'What {found.runs} runs reveal; bars: 95 % interval of the size at {power}'
+    power = f'{result.options.power:.0%} power'
+    title = f'What {result.runs} runs reveal; bars: 95 % interval of the size at {power}'
     style.figure_legend(figure, handles, 4, title)
     return figure
 
 
-def _draw(panel: Axes, one: Detectable, colour: str, power: float) -> None:
-    size, share = np.array(one.points).reshape(-1, 2).T
+def _draw_power(panel: Axes, detectable: Detectable, colour: str, power: float) -> None:
+    size, share = np.array(detectable.points).reshape(-1, 2).T
     panel.plot(size, share, color=colour, linewidth=1.0, marker='o', markersize=3)
-    if one.low is not None and one.high is not None:
-        panel.plot([one.low, one.high], [power, power], color=colour, linewidth=4.0, alpha=0.5,
+    low, high = detectable.low, detectable.high
+    if low is not None and high is not None:
+        panel.plot([low, high], [power, power], color=colour, linewidth=4.0, alpha=0.5,
                    solid_capstyle='butt')  # fmt: skip
 
 
 def sensitivity_record(
-    found: Sensitivity,
+    result: Sensitivity,
     judges: Sequence[StudyJudge],
     twin: Twin | None,
     recordings: Sequence[StudyRecording],
 ) -> dict[str, Any]:
-    """Return everything needed to repeat and to read a result, as plain values."""
+    """Return everything needed to repeat and to read a result, as JSON values."""
     return {
-        'format': 1,
-        'versions': versions(),
-        'options': found.options.to_mapping(),
+        **result_header(),
+        'options': result.options.to_mapping(),
         'level': LEVEL,
-        'runs': found.runs,
-        'paired': found.paired,
+        'runs': result.runs,
+        'paired': result.paired,
         'sensors': _OWN_SENSORS if twin is None else twin.to_mapping(),
         'judges': [judge.to_mapping() for judge in judges],
-        'recordings': [one.to_mapping() for one in recordings],
-        'false_alarms': dict(found.false_alarms),
+        'recordings': [recording.to_mapping() for recording in recordings],
+        'false_alarms': dict(result.false_alarms),
         'answers': {
-            judge.label: _answer(
-                [one for one in found.found if one.judge == judge.label],
-                found,
-                simulated=twin is not None,
-            )
+            judge.label: _answer(result, judge.label, simulated=twin is not None)
             for judge in judges
         },
         'found': [
             {
-                'judge': one.judge,
-                'error': one.error.name,
-                'unit': one.error.unit,
-                'meaning': one.error.meaning,
-                **{name: getattr(one, name) for name in ('size', 'low', 'high', 'jump')},
-                'points': [point._asdict() for point in one.points],
+                'judge': detectable.judge,
+                'error': detectable.error.name,
+                'unit': detectable.error.unit,
+                'meaning': detectable.error.meaning,
+                **{name: getattr(detectable, name) for name in ('size', 'low', 'high', 'jump')},
+                'points': [point._asdict() for point in detectable.points],
             }
-            for one in found.found
+            for detectable in result.detectable
         ],
-        'notes': to_records(found.notes),
+        'notes': to_records(result.notes),
     }
 
 
-def _answer(found: Sequence[Detectable], whole: Sensitivity, *, simulated: bool) -> str:
-    """Say in a line what a judge would not have seen, and with which sensors."""
-    seen = [
-        f'{one.error.noun} below {one.size:.2g}{_unit(one.error.unit)}'
-        for one in found
-        if one.size is not None
-    ]
-    never = [
-        f'{one.error.noun} of {one.points[-1].size:.2g}{_unit(one.error.unit)}'
-        for one in found
-        if one.size is None and one.points and one.points[-1].power < whole.options.power
-    ]
-    said = ', '.join([*never, *seen]) or 'nothing that was tried'
-    own = whole.options
-    sensors = (
-        f'GPS {own.gps or STAND_IN}, IMU {own.imu or STAND_IN}' if simulated else 'as recorded'
-    )
+def _answer(result: Sensitivity, judge: str, *, simulated: bool) -> str:
+    """Return a line with the errors that a judge would not have seen, and the sensors."""
+    options = result.options
+    unseen, limits = [], []
+    for detectable in result.detectable:
+        unit = _unit(detectable.error.unit)
+        if detectable.judge != judge or not detectable.points:
+            continue
+        if detectable.size is not None:
+            limits.append(f'{detectable.error.noun} below {detectable.size:.2g}{unit}')
+        elif detectable.points[-1].power < options.power:
+            unseen.append(f'{detectable.error.noun} of {detectable.points[-1].size:.2g}{unit}')
+    errors = ', '.join([*unseen, *limits]) or 'nothing that was tried'
+    sensors = 'as recorded'
+    if simulated:
+        sensors = f'GPS {options.gps or STAND_IN}, IMU {options.imu or STAND_IN}'
     return (
-        f'this judge would not have seen {said} ({whole.runs} runs, {own.power:.0%} power; '
+        f'this judge would not have seen {errors} ({result.runs} runs, {options.power:.0%} power; '
         f'sensors: {sensors})'
     )
 
 
 def write_sensitivity(
-    folder: str | Path, found: Sensitivity, record: Mapping[str, Any], *, overwrite: bool = False
+    folder: str | Path, result: Sensitivity, record: Mapping[str, Any], *, overwrite: bool = False
 ) -> None:
-    """Write sensitivity.json, errors.csv and the plot, all or nothing."""
-    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
-        head = ('judge', 'error', 'unit', 'size', 'low', 'high', 'tried', 'power')
-        rows = [
-            (one.judge, one.error.name, one.error.unit, one.size, one.low, one.high, *point)
-            for one in found.found
-            for point in one.points
-        ]
-        write_csv(fresh / 'errors.csv', head, rows)
-        style.save_png(sensitivity_figure(found), fresh / _PLOT)
-        write_json(fresh / MARK, record, allow_nan=False)
+    """Write sensitivity.json, errors.csv and the plot, or nothing."""
+    rows = [
+        (
+            detectable.judge,
+            detectable.error.name,
+            detectable.error.unit,
+            detectable.size,
+            detectable.low,
+            detectable.high,
+            *point,
+        )
+        for detectable in result.detectable
+        for point in detectable.points
+    ]
+    header = ('judge', 'error', 'unit', 'size', 'low', 'high', 'tried', 'power')
+    write_search_result(
+        folder,
+        MARK,
+        record,
+        tables={'errors.csv': (header, rows)},
+        figures={_PLOT: sensitivity_figure(result)},
+        overwrite=overwrite,
+    )

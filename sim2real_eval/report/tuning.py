@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tuned filter: tables, plot, and the folder that `sim2real tune` writes."""
+"""Tables, plot and result folder of `sim2real tune`."""
 
 from __future__ import annotations
 
@@ -16,75 +16,79 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.benches.tuning.gains import Gain
-from sim2real_eval.benches.tuning.options import RMS, TuneOptions, gain_text
-from sim2real_eval.benches.tuning.parameter_files import parameter_files
-from sim2real_eval.benches.tuning.parameters import Tunable
-from sim2real_eval.benches.tuning.tuning import Examined, Measure, Tuning
+from sim2real_eval.benches.settings import RMS_UNITS, TuneOptions, format_gain
+from sim2real_eval.benches.tuning.parameters import parameter_files
+from sim2real_eval.benches.tuning.tuning import LossComparison, TunedParameter, Tuning
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import file_digest, fresh_folder, versions
-from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Source
+from sim2real_eval.study.search.validation import Gain
 from . import palette, style
 from .console import add_numbers, add_words, listed, p_value_text, plain_table, short_number
+from .search_layout import (
+    finite_or_none,
+    judge_record,
+    recording_record,
+    result_header,
+    write_search_result,
+)
 
 MARK = 'tune.json'
-"""File that every result of this kind holds."""
+"""File that every result of `tune` holds."""
 
 
 def parameter_table(tuning: Tuning, level: float) -> Table:
-    """Return a row per parameter: start, tuned value with interval, and what it gains alone."""
+    """Return a row per parameter: start, tuned value with interval, and the gain alone."""
     table = plain_table('Parameters (x: factor of what the file says)', gap=1)
     add_words(table, 'parameter')
     add_numbers(table, 'start', 'tuned', f'{level:.0%}\nfrom', '\nto', 'alone\nvalue')
     add_numbers(table, 'gains in\nsearch', '\nheld out', '\np-value')
-    for one in tuning.parameters:
-        known, alone = one.parameter, one.alone
+    for tuned in tuning.parameters:
+        parameter, alone = tuned.parameter, tuned.alone
         gains = (None, None) if alone is None else (alone.training, alone.held_out.mean)
+        ends = (tuned.low, tuned.high)
         table.add_row(
-            Text(known.name, style='bold' if one.changed else ''),
-            known.shown(known.start),
-            known.shown(one.value) if one.changed else 'left',
-            *('-' if end is None else known.shown(end) for end in (one.low, one.high)),
-            '-' if alone is None else known.shown(alone.value),
-            *('-' if gain is None else gain_text(tuning.by, gain) for gain in gains),
+            Text(parameter.name, style='bold' if tuned.changed else ''),
+            parameter.format_value(parameter.start),
+            parameter.format_value(tuned.value) if tuned.changed else 'left',
+            *('-' if end is None else parameter.format_value(end) for end in ends),
+            '-' if alone is None else parameter.format_value(alone.value),
+            *('-' if gain is None else format_gain(tuning.loss, gain) for gain in gains),
             '-' if alone is None else p_value_text(alone.held_out.p_value),
         )
     return table
 
 
-def measure_table(measures: Sequence[Measure], title: str) -> Table:
+def comparison_table(comparisons: Sequence[LossComparison], title: str) -> Table:
     """Return a row per error and score: before, after, held out, and the gain."""
     table = plain_table(title, gap=1)
     add_words(table, 'error or score')
     add_numbers(table, 'start', 'tuned', 'held out')
     add_numbers(table, 'better by', style='bold')
     add_numbers(table, 'from', 'to')
-    for one in measures:
-        shown = [_native(one.kind, v) for v in (one.before, one.after, one.held_out)]
-        gain = one.gain
-        unit = _UNITS.get(one.kind, '')
+    for comparison in comparisons:
+        kind, gain = comparison.kind, comparison.gain
+        means = (comparison.before, comparison.after, comparison.held_out)
+        unit = _UNITS.get(kind, '')
         table.add_row(
-            f'{one.kind} [{unit}]' if unit else one.kind,
-            *map(short_number, shown),
-            *(gain_text(one.kind, value) for value in (gain.mean, gain.low, gain.high)),
+            f'{kind} [{unit}]' if unit else kind,
+            *(short_number(_to_table_unit(kind, mean)) for mean in means),
+            *(format_gain(kind, number) for number in (gain.mean, gain.low, gain.high)),
         )
     return table
 
 
-_UNITS = {**RMS, 'heading': 'deg'}
+_UNITS = {**RMS_UNITS, 'heading': 'deg'}
 
 
-def _native(kind: str, value: float | None) -> float | None:
-    """Return an error in the unit that people read."""
-    return math.degrees(value) if kind == 'heading' and value is not None else value
+def _to_table_unit(kind: str, loss: float | None) -> float | None:
+    """Return an error in the unit of tables and plots."""
+    return math.degrees(loss) if kind == 'heading' and loss is not None else loss
 
 
 def tuning_figure(tuning: Tuning, level: float) -> Figure:
     """Return two panels: the blocks before, after and held out; parameters with intervals."""
-    factors = [one for one in tuning.parameters if one.parameter.scale == 'log']
+    factors = [tuned for tuned in tuning.parameters if tuned.parameter.scale == 'log']
     rows = max(len(tuning.blocks), len(factors), 4)
     figure = style.new_figure(10.0, 1.6 + 0.32 * rows)
     blocks, parameters = figure.subplots(1, 2)
@@ -97,9 +101,10 @@ def tuning_figure(tuning: Tuning, level: float) -> Figure:
 
 def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     rows = np.arange(len(tuning.blocks))[::-1]
-    is_rms = tuning.by in RMS
+    loss = tuning.loss
+    is_rms = loss in RMS_UNITS
     before, after, held = (
-        [_native(tuning.by, getattr(block, name)) or 0.0 for block in tuning.blocks]
+        [_to_table_unit(loss, getattr(block, name)) or 0.0 for block in tuning.blocks]
         for name in ('before', 'after', 'held_out')
     )
     panel.hlines(rows, before, held, color=palette.REAL_COLOUR, linewidth=1.0, alpha=0.6)
@@ -117,36 +122,38 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     )
     if is_rms:
         panel.set_xscale('log')
-        # Within two decades powers of ten would be two marks.
+        # Within two decades, powers of ten alone would give two ticks.
         panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         panel.xaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
         panel.xaxis.set_minor_locator(NullLocator())
-    unit = _UNITS.get(tuning.by, 'smaller is better')
-    panel.set_xlabel(f'{tuning.by} {"error" if is_rms else "score"} [{unit}]', fontsize=9)
+    unit = _UNITS.get(loss, 'smaller is better')
+    panel.set_xlabel(f'{loss} {"error" if is_rms else "score"} [{unit}]', fontsize=9)
     panel.set_title('blocks of recordings', fontsize=9)
     panel.set_ylim(-0.6, len(rows) - 0.4)
     style.tidy(panel, grid=True)
 
 
-def _draw_factors(panel: Axes, factors: Sequence[Examined], level: float) -> None:
+def _draw_factors(panel: Axes, factors: Sequence[TunedParameter], level: float) -> None:
     rows = np.arange(len(factors))[::-1]
-    for row, one in zip(rows.tolist(), factors, strict=True):
-        start = one.parameter.start
-        if one.changed:
+    for row, tuned in zip(rows.tolist(), factors, strict=True):
+        start = tuned.parameter.start
+        if tuned.changed:
             # An open end is drawn to the bound of the search.
-            low, high = one.parameter.bounds
-            ends = [(one.low or low) / start, (one.high or high) / start]
+            low, high = tuned.parameter.bounds
+            ends = [(tuned.low or low) / start, (tuned.high or high) / start]
             panel.plot(ends, [row, row], color=palette.BLUE, lw=2.0)
-        colour = palette.BLUE if one.changed else palette.REAL_COLOUR
+        colour = palette.BLUE if tuned.changed else palette.REAL_COLOUR
         panel.plot(
-            one.value / start,
+            tuned.value / start,
             row,
             'o',
             color=colour,
-            markerfacecolor=colour if one.changed else 'white',
+            markerfacecolor=colour if tuned.changed else 'white',
         )
     panel.axvline(1.0, color='black', linewidth=0.6)
-    panel.set_yticks(rows, [_label(one.parameter) for one in factors])
+    names = [tuned.parameter.name for tuned in factors]
+    labels = [name.removeprefix('process_noise_covariance.').replace('_', ' ') for name in names]
+    panel.set_yticks(rows, labels)
     panel.set_xscale('log')
     panel.set_xlabel('factor of the start', fontsize=9)
     panel.set_title(f'tuned, with {level:.0%} interval; hollow: left', fontsize=9)
@@ -154,119 +161,100 @@ def _draw_factors(panel: Axes, factors: Sequence[Examined], level: float) -> Non
     style.tidy(panel, grid=True)
 
 
-def _label(one: Tunable) -> str:
-    return one.name.removeprefix('process_noise_covariance.').replace('_', ' ')
-
-
 def tuning_record(
     tuning: Tuning, options: TuneOptions, sources: Sequence[Source], tests: Sequence[Source]
 ) -> dict[str, Any]:
-    """Return everything needed to repeat and to read a tuning, as plain values."""
-    judge = tuning.start
+    """Return everything needed to repeat and to read a tuning, as JSON values."""
     return {
-        'format': 1,
-        'versions': versions(),
-        'options': {**options.to_mapping(), 'objective': tuning.by},
-        'judge': {
-            'name': judge.name,
-            'files': [{'name': p.name, 'sha256': file_digest(p)} for p in judge.files],
-            **judge.settings(),
-        },
+        **result_header(),
+        'options': {**options.to_mapping(), 'objective': tuning.loss},
+        'judge': judge_record(tuning.start),
         'answer': str(tuning.notes[0]),
-        'parameters': [_parameter_record(one) for one in tuning.parameters],
-        'measures': [_measure_record(one) for one in tuning.measures],
-        'tests': [_measure_record(one) for one in tuning.tests],
+        'parameters': [_parameter_record(tuned) for tuned in tuning.parameters],
+        'measures': [_comparison_record(comparison) for comparison in tuning.comparisons],
+        'tests': [_comparison_record(comparison) for comparison in tuning.tests],
         'blocks': [block._asdict() for block in tuning.blocks],
-        'recordings': [_recording_record(source) for source in sources],
-        'test_recordings': [_recording_record(source) for source in tests],
+        'recordings': [recording_record(source, source.own_name()) for source in sources],
+        'test_recordings': [recording_record(source, source.own_name()) for source in tests],
         'notes': to_records(tuning.notes),
     }
 
 
-def _recording_record(source: Source) -> dict[str, Any]:
-    digest = recording_digest(source.path)
-    return {'path': source.path, 'name': source.own_name(), 'sha256': digest}
-
-
-def _measure_record(one: Measure) -> dict[str, Any]:
+def _comparison_record(comparison: LossComparison) -> dict[str, Any]:
     return {
-        **one._asdict(),
-        'gain': _gain_record(one.gain),
-        'training_gain': one.training,
-        'unit': RMS.get(one.kind, ''),
+        **comparison._asdict(),
+        'gain': _gain_record(comparison.gain),
+        'training_gain': comparison.training_gain,
+        'unit': RMS_UNITS.get(comparison.kind, ''),
     }
 
 
-def _parameter_record(one: Examined) -> dict[str, Any]:
-    known, alone = one.parameter, one.alone
-    # A gate that there is not is null.
-    ends = {'start': known.start, 'tuned': one.value, 'low': one.low, 'high': one.high}
+def _parameter_record(tuned: TunedParameter) -> dict[str, Any]:
+    parameter, alone = tuned.parameter, tuned.alone
     record: dict[str, Any] = {
-        'name': known.name,
-        'group': known.group,
-        'unit': known.unit,
-        'is_factor': known.is_factor,
-        'changed': one.changed,
-        **{name: _finite(value) for name, value in ends.items()},
+        'name': parameter.name,
+        'group': parameter.group,
+        'unit': parameter.unit,
+        'is_factor': parameter.is_factor,
+        'changed': tuned.changed,
+        'start': finite_or_none(parameter.start),
+        'tuned': finite_or_none(tuned.value),
+        'low': finite_or_none(tuned.low),
+        'high': finite_or_none(tuned.high),
     }
     if alone is not None:
-        gain = _gain_record(alone.held_out)
         record['alone'] = {
-            'value': _finite(alone.value), 'training_gain': alone.training, 'held_out': gain,
-        }  # fmt: skip
+            'value': finite_or_none(alone.value),
+            'training_gain': alone.training,
+            'held_out': _gain_record(alone.held_out),
+        }
     return record
 
 
 def _gain_record(gain: Gain) -> dict[str, float | None]:
-    return {name: _finite(value) for name, value in gain._asdict().items()}
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or math.isinf(value) else value
+    return {name: finite_or_none(number) for name, number in gain._asdict().items()}
 
 
 def write_tuning(
     folder: str | Path, tuning: Tuning, record: Mapping[str, Any], *, overwrite: bool = False
 ) -> None:
-    """Write the parameter files, tune.json, parameters.csv, measures.csv and the plot, all or
-    nothing: not where the folder exists and may not be replaced.
-    """
-    level = record['options']['level']
-    with fresh_folder(folder, MARK, overwrite=overwrite, older=_older) as fresh:
-        header = _header(tuning, record)
-        files = parameter_files(tuning.start, tuning.judge, header, _remarks(tuning))
-        for name, text in files.items():
-            write_bytes(fresh / name, text.encode())
-        rows = [
-            (known.name, known.group, known.start, one.value, one.changed, one.low, one.high)
-            for one in tuning.parameters
-            for known in [one.parameter]
-        ]
-        names = ('parameter', 'group', 'start', 'tuned', 'changed', 'low', 'high')
-        write_csv(fresh / 'parameters.csv', names, rows)
-        head = ('recordings', 'error', 'start', 'tuned', 'held_out', 'gain', 'gain_low',
-                'gain_high')  # fmt: skip
-        measures = [('search', one) for one in tuning.measures]
-        measures += [('test', one) for one in tuning.tests]
-        write_csv(
-            fresh / 'measures.csv',
-            head,
-            [
-                (where, one.kind, one.before, one.after, one.held_out, *one.gain[:3])
-                for where, one in measures
-            ],
-        )
-        style.save_png(tuning_figure(tuning, level), fresh / 'tuning.png')
-        write_json(fresh / MARK, record, allow_nan=False)
+    """Write parameter files, tune.json, parameters.csv, measures.csv and the plot, or nothing."""
+    comparisons = [('search', comparison) for comparison in tuning.comparisons]
+    comparisons += [('test', comparison) for comparison in tuning.tests]
+    write_search_result(
+        folder,
+        MARK,
+        record,
+        texts=parameter_files(
+            tuning.start, tuning.judge, _header(tuning, record), _comments(tuning)
+        ),
+        tables={
+            'parameters.csv': (
+                ('parameter', 'group', 'start', 'tuned', 'changed', 'low', 'high'),
+                [
+                    (parameter.name, parameter.group, parameter.start, *outcome)
+                    for parameter, *outcome, _ in tuning.parameters
+                ],
+            ),
+            'measures.csv': (
+                ('recordings', 'error', 'start', 'tuned', 'held_out', 'gain', 'gain_low',
+                 'gain_high'),
+                [(name, *means, *gain[:3]) for name, (*means, gain) in comparisons],
+            ),
+        },
+        figures={'tuning.png': tuning_figure(tuning, record['options']['level'])},
+        overwrite=overwrite,
+        older=lambda record: _FILES,
+    )  # fmt: skip
 
 
-def _older(record: Any) -> list[str]:
-    nodes = [f'{kind}{end}.yaml' for kind in ('ekf', 'ukf') for end in ('', '_navsat')]
-    return [*nodes, 'case.yaml', 'judge.yaml']
+_FILES = (
+    'ekf.yaml', 'ekf_navsat.yaml', 'ukf.yaml', 'ukf_navsat.yaml', 'case.yaml', 'judge.yaml'
+)  # fmt: skip
 
 
 def _header(tuning: Tuning, record: Mapping[str, Any]) -> list[str]:
-    names = listed((one['name'] for one in record['recordings']), 8)
+    names = listed((recording['name'] for recording in record['recordings']), 8)
     return [
         f'Tuned by `sim2real tune` from {tuning.start.name} on {names}.',
         f'{tuning.notes[0].problem}.',
@@ -277,24 +265,29 @@ def _header(tuning: Tuning, record: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _remarks(tuning: Tuning) -> dict[str, list[str]]:
-    """Return a comment for each parameter of the file, of what was changed and what was left."""
-    found: dict[str, list[str]] = {}
-    for one in tuning.parameters:
-        known = one.parameter
-        key, part = known.name, ''
-        if known.group != 'declared':
-            key, _, part = known.name.partition('.')
-        if known.group == 'covariance':
+def _comments(tuning: Tuning) -> dict[str, list[str]]:
+    """Return the comments of each parameter of the file."""
+    comments: dict[str, list[str]] = {}
+    for tuned in tuning.parameters:
+        parameter = tuned.parameter
+        key, part = parameter.name, ''
+        if parameter.group != 'declared':
+            key, _, part = parameter.name.partition('.')
+        if parameter.group == 'covariance':
             continue
-        about = f'{part}: ' if part else ''
-        if one.changed:
-            low, high = (None if end is None else known.shown(end) for end in (one.low, one.high))
-            ends = f' (interval {low or "open"} to {high or "open"})' if low or high else ''
-            was = '' if known.is_factor else f', was {known.shown(known.start)}'
-            found.setdefault(key, []).append(f'{about}tuned, {known.shown(one.value)}{ends}{was}')
-        elif known.group == 'noise':
-            found.setdefault(key, []).append(
-                f'{about}left: no other value is significantly better'
+        prefix = f'{part}: ' if part else ''
+        if tuned.changed:
+            low, high = (
+                'open' if end is None else parameter.format_value(end)
+                for end in (tuned.low, tuned.high)
             )
-    return found
+            interval = '' if low == high == 'open' else f' (interval {low} to {high})'
+            start = (
+                '' if parameter.is_factor else f', was {parameter.format_value(parameter.start)}'
+            )
+            value = parameter.format_value(tuned.value)
+            comments.setdefault(key, []).append(f'{prefix}tuned, {value}{interval}{start}')
+        elif parameter.group == 'noise':
+            text = f'{prefix}left: no other value is significantly better'
+            comments.setdefault(key, []).append(text)
+    return comments

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the launch files share: their arguments, each described once, and their nodes."""
+"""Arguments and nodes that the launch files share."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launch actions that several launch files share, and one run after another within a launch."""
+"""Launch actions that several launch files share, and consecutive runs within a launch."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from sim_sensors.motion.motions import has_noise_free_imu
-from .sensors import Mounting, of_models, transforms_file
+from .sensors import SensorTransform, of_models, write_transforms_file
 
 PACKAGE = 'sim2real_sensors'
-TOLD_TO_END = 'told_to_end'
-"""Launch configuration that is true while processes are told to end, but the launch is not."""
+ENDING_RUN = 'ending_run'
+"""Launch configuration that is true while the processes of a run, but not the launch, end."""
 
 
 def typed(name: str, kind: type) -> Any:
-    """Return an argument's value as a ROS parameter of a type, whatever it looks like."""
+    """Return an argument as a ROS parameter of a type; launch would guess the type."""
     return ParameterValue(LaunchConfiguration(name), value_type=kind)
 
 
 def node(
-    executable: str, *, package: str = PACKAGE, clock: str | None = 'use_sim_time', **words: Any
+    executable: str, *, package: str = PACKAGE, clock: str | None = 'use_sim_time', **options: Any
 ) -> Any:
-    """Return a node in the namespace and with the log level that the arguments say.
+    """Return a node with the namespace and log level of the arguments.
 
-    `clock` is the argument that says whether to follow /clock; it wins over a parameter file.
-    None: a node that makes the clock, and so never follows it. More words are for
+    `clock` is the argument that sets use_sim_time, which overrides a parameter file. None: a node
+    that publishes the clock and never follows it. `options` are those of
     `launch_ros.actions.Node`.
     """
     follow = False if clock is None else typed(clock, bool)
-    parameters = [*words.pop('parameters', ()), {'use_sim_time': follow}]
+    parameters = [*options.pop('parameters', ()), {'use_sim_time': follow}]
     return Node(
         package=package,
         executable=executable,
@@ -56,34 +56,34 @@ def node(
         parameters=parameters,
         output='screen',
         ros_arguments=['--log-level', LaunchConfiguration('log_level')],
-        **words,
+        **options,
     )
 
 
-def static_transform(mounting: Mounting, *, parent: str = 'base_link', **words: Any) -> Any:
-    """Return a publisher of a static transform, of a pose in the frame `parent`."""
+def static_transform(
+    transform: SensorTransform, *, parent: str = 'base_link', **options: Any
+) -> Any:
+    """Return a publisher of a static transform from the frame `parent`."""
     numbers = zip(
         ('x', 'y', 'z', 'roll', 'pitch', 'yaw'),
-        (*mounting.translation, *mounting.rpy),
+        (*transform.translation, *transform.rpy),
         strict=True,
     )
     return Node(
         package='tf2_ros',
         executable='static_transform_publisher',
-        name=f'{mounting.sensor}_transform',
+        name=f'{transform.sensor}_transform',
         namespace=LaunchConfiguration('namespace'),
         arguments=[
-            *('--frame-id', parent, '--child-frame-id', mounting.frame),
+            *('--frame-id', parent, '--child-frame-id', transform.frame),
             *(word for key, value in numbers for word in (f'--{key}', repr(float(value)))),
         ],
-        **words,
+        **options,
     )
 
 
-def trajectory_node(parameters: Mapping[str, Any], **words: Any) -> Any:
-    """Return the node that moves, and gives the time, as the shared arguments and more parameters
-    say.
-    """
+def trajectory_node(parameters: Mapping[str, Any], **options: Any) -> Any:
+    """Return trajectory_node, which also publishes /clock, with the shared arguments."""
     shared = {
         'motion': typed('scenario', str),
         'duration': typed('duration', float),
@@ -95,52 +95,61 @@ def trajectory_node(parameters: Mapping[str, Any], **words: Any) -> Any:
         'trajectory_node',
         clock=None,
         parameters=[LaunchConfiguration('motion_params_file'), {**shared, **parameters}],
-        **words,
+        **options,
     )
 
 
-def note_noise_free() -> Any:
-    """Return an action that lets the IMU measure what that of a body in MuJoCo does, unless the
-    argument `noise_free_imu` says otherwise.
-    """
+def set_noise_free_imu() -> Any:
+    """Return an action that sets `noise_free_imu`, if empty, for a motion of a body in MuJoCo."""
 
-    def note(context: Any) -> None:
-        given = context.launch_configurations
-        if not given['noise_free_imu']:
-            given['noise_free_imu'] = str(has_noise_free_imu(given['scenario'])).lower()
+    def set_argument(context: Any) -> None:
+        arguments = context.launch_configurations
+        if not arguments['noise_free_imu']:
+            is_available = has_noise_free_imu(arguments['scenario'])
+            arguments['noise_free_imu'] = str(is_available).lower()
 
-    return OpaqueFunction(function=note)
+    return OpaqueFunction(function=set_argument)
 
 
 def include(file: str, params_file: str, *, condition: Any = None, **arguments: Any) -> Any:
-    """Return another launch file of this package, such as `sensors.launch.py`, in a scope of its
-    own, with the arguments that differ from those of the including one: its `params_file` is what
-    is here the argument `params_file`.
+    """Return an action that includes a launch file of this package in a scope of its own.
+
+    Parameters
+    ----------
+    file : str
+        Such as `sensors.launch.py`.
+    params_file : str
+        Argument of the including launch that becomes `params_file` of the included one.
+    condition : optional
+        Condition of launch.
+    **arguments
+        Arguments that differ from those of the including launch.
     """
     path = PathJoinSubstitution([FindPackageShare(PACKAGE), 'launch', file])
     source = PythonLaunchDescriptionSource(path)
-    given = [('params_file', LaunchConfiguration(params_file)), *arguments.items()]
+    launch_arguments = [('params_file', LaunchConfiguration(params_file)), *arguments.items()]
     return GroupAction(
-        [IncludeLaunchDescription(source, launch_arguments=given)], condition=condition
+        [IncludeLaunchDescription(source, launch_arguments=launch_arguments)], condition=condition
     )
 
 
-def note_mounting() -> Any:
-    """Return an action that makes `static_transforms_file` of the models, unless it is given."""
+def set_transforms_file() -> Any:
+    """Return an action that sets `static_transforms_file`, if empty, from the sensor models."""
 
-    def note(context: Any) -> None:
-        given = context.launch_configurations
-        if not given['static_transforms_file']:
-            file = transforms_file(of_models({kind: given[kind] for kind in ('imu', 'gps')}))
-            given['static_transforms_file'] = str(file)
+    def set_argument(context: Any) -> None:
+        arguments = context.launch_configurations
+        if not arguments['static_transforms_file']:
+            models = {kind: arguments[kind] for kind in ('imu', 'gps')}
+            path = write_transforms_file(of_models(models))
+            arguments['static_transforms_file'] = str(path)
 
-    return OpaqueFunction(function=note)
+    return OpaqueFunction(function=set_argument)
 
 
-def ended_badly(event: Any, context: Any) -> list[Any]:
-    """End the launch with exit status 1 when a node failed; for its `on_exit`."""
-    told = context.is_shutdown or context.launch_configurations.get(TOLD_TO_END) == 'true'
-    if told or event.returncode == 0:
+def fail_on_error(event: Any, context: Any) -> list[Any]:
+    """End the launch with exit status 1 if a node failed; for its `on_exit`."""
+    is_ending = context.is_shutdown or context.launch_configurations.get(ENDING_RUN) == 'true'
+    if is_ending or event.returncode == 0:
         return []
     return [failure(f'{event.process_name} ended with exit status {event.returncode}')]
 
@@ -154,79 +163,86 @@ def failure(message: str) -> Any:
     return OpaqueFunction(function=fail)
 
 
-# Of a program that ended because it was told to: `ros2` returns the number of the signal, which
-# rosbag2's recorder passes on when all is written.
+# Exit status of an interrupted process: `ros2` returns the number of the signal, as the recorder
+# of rosbag2 does after it has written everything.
 _INTERRUPTED = (0, signal.SIGINT, -signal.SIGINT)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Run:
-    """What one run consists of."""
+class LaunchRun:
+    """Processes of one run."""
 
     leader: Any  # process whose end is the end of the run
-    actions: list[Any]  # that start everything, the leader too
-    # Short processes that come after the leader, while the others still run.
+    actions: list[Any]  # actions that start all processes, including the leader
+    # Short processes after the end of the leader, while the others still run.
     last: list[Any] = dataclasses.field(default_factory=list)
-    # Process that has to end well when it is told to; how the others end does not matter then.
+    # Process whose exit status counts; that of the other ended processes does not.
     recorder: Any = None
-    # Asked when all have ended, with a function that gives what a process wrote: what is wrong
-    # with the run; empty when nothing is.
-    check: Callable[[Callable[[Any], str]], str] = lambda wrote: ''
+    # Called after the end of all processes with a function that returns the output of a process.
+    # Returns the problem of the run, or an empty text.
+    check: Callable[[Callable[[Any], str]], str] = lambda output_of: ''
 
 
-class Runs:
-    """Starts the processes of a run, ends all when its leader has ended, and begins the next.
+class LaunchRuns:
+    """Consecutive runs; each ends when its leader has ended.
 
-    A process that ends before its time, a leader or recorder that fails, or a run with which
-    something is wrong ends the launch with exit status 1. It ends by itself after the last run.
+    The launch ends with exit status 1 if a process ends early, a leader or recorder fails, or the
+    check of a run finds a problem; otherwise after the last run.
 
-    `make` gives the run of a number. `settle` is the wall time, s, from the end of the leader and
-    of what comes last until the others are told to end.
+    Parameters
+    ----------
+    make : callable
+        Returns the run of a number.
+    numbers : iterable of int
+    settle : float
+        Wall time, s, from the end of the leader and the last processes to the end of the others.
     """
 
-    def __init__(self, make: Callable[[int], Run], numbers: Iterable[int], settle: float) -> None:
+    def __init__(
+        self, make: Callable[[int], LaunchRun], numbers: Iterable[int], settle: float
+    ) -> None:
         self._make = make
         self._numbers = iter(numbers)
         self._settle = settle
-        self._run: Run | None = None
-        self._wrote: dict[Any, list[bytes]] = {}
-        # Processes whose ends are waited for, all of them before the others are told to end.
+        self._run: LaunchRun | None = None
+        self._output: dict[Any, list[bytes]] = {}
+        # Processes that must end before the others are ended.
         self._awaited: list[Any] = []
         self._last: list[Any] = []
         self._alive: set[int] = set()
         self._ending = False
 
     def actions(self) -> list[Any]:
-        """Return the actions that do all this."""
+        """Return the launch actions."""
         return [
             RegisterEventHandler(OnProcessStart(on_start=self._on_start)),
             RegisterEventHandler(OnProcessIO(on_stdout=self._on_output)),
             RegisterEventHandler(OnProcessExit(on_exit=self._on_exit)),
-            OpaqueFunction(function=self._next),
+            OpaqueFunction(function=self._start_next),
         ]
 
-    def _next(self, context: Any) -> list[Any]:
+    def _start_next(self, context: Any) -> list[Any]:
         number = next(self._numbers, None)
         if number is None:
             return [Shutdown(reason='all runs are done')]
         run = self._run = self._make(number)
-        self._wrote.clear()
+        self._output.clear()
         self._awaited, self._last, self._ending = [run.leader], run.last, False
-        context.launch_configurations[TOLD_TO_END] = 'false'
+        context.launch_configurations[ENDING_RUN] = 'false'
         return run.actions
 
     def _on_start(self, event: Any, context: Any) -> None:
         self._alive.add(event.pid)
 
     def _on_output(self, event: Any) -> None:
-        self._wrote.setdefault(event.action, []).append(event.text)
+        self._output.setdefault(event.action, []).append(event.text)
 
     def _on_exit(self, event: Any, context: Any) -> list[Any]:
         self._alive.discard(event.pid)
         if context.is_shutdown:
             return []
         if self._ending:
-            return self._told_to_end(event, context)
+            return self._on_end(event, context)
         if event.action not in self._awaited or event.returncode != 0:
             self._ending = True
             return [failure(f'{event.process_name} ended with exit status {event.returncode}')]
@@ -237,17 +253,17 @@ class Runs:
             self._awaited, self._last = list(self._last), []
             return list(self._awaited)
         self._ending = True
-        context.launch_configurations[TOLD_TO_END] = 'true'
+        context.launch_configurations[ENDING_RUN] = 'true'
         end = EmitEvent(event=ShutdownProcess(process_matcher=lambda process: True))
         return [TimerAction(period=self._settle, actions=[end])]
 
-    def _told_to_end(self, event: Any, context: Any) -> list[Any]:
+    def _on_end(self, event: Any, context: Any) -> list[Any]:
         run = self._run
         assert run is not None
         if event.action is run.recorder and event.returncode not in _INTERRUPTED:
             return [failure(f'{event.process_name} ended with exit status {event.returncode}')]
         if self._alive:
             return []
-        # Not before: what a process wrote may come after its end.
-        problem = run.check(lambda process: b''.join(self._wrote.get(process, ())).decode())
-        return [failure(problem)] if problem else self._next(context)
+        # The output of a process may arrive after its end.
+        problem = run.check(lambda process: b''.join(self._output.get(process, ())).decode())
+        return [failure(problem)] if problem else self._start_next(context)

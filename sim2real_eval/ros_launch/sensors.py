@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sensors of a launch: where they are, and whether their messages arrive to the last one.
+"""Sensors of a launch: their transforms, their world, and whether a bag has all their messages.
 
-TF is told for everybody, and judge_node in a file: it reads /tf_static too, but a file is there
-before its first message, and where tf2_msgs is not installed.
+judge_node gets the transforms in a file, too. The file exists before the first message, and where
+tf2_msgs is not installed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ from sim_sensors.core.rotations import euler_from_quaternion, quaternion_from_eu
 from sim_sensors.sensor.catalogue import KINDS, kinds
 from sim_sensors.world.world import load_world
 
-# The same file, whichever library makes the quaternion.
+# Makes the file independent of the library that computes the quaternion.
 _DECIMALS = 12
 
 
 @dataclasses.dataclass(frozen=True)
-class Mounting:
-    """Pose of the frame of a kind of sensor in base_link: m, and roll, pitch, yaw in rad about
-    fixed axes.
-    """
+class SensorTransform:
+    """Pose of a sensor's frame in base_link: m, and roll, pitch, yaw in rad about fixed axes."""
 
     sensor: str
     frame: str
@@ -41,64 +39,63 @@ class Mounting:
     rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
-def of_models(models: Mapping[str, str]) -> list[Mounting]:
-    """Return where the models, by name or path for each kind of sensor, say that these are.
+def of_models(models: Mapping[str, str]) -> list[SensorTransform]:
+    """Return the transforms of sensor models, given by name or path for each kind.
 
-    A sensor in the frame of one before it, as a magnetometer in the chip of an IMU, has no place
-    of its own; nor have those that measure the base itself. The frame of a camera is its optical
-    one. A model that is unknown or wrong is an error.
+    A sensor in the frame of an earlier one, such as a magnetometer in the chip of an IMU, has none
+    of its own, nor has a sensor that measures the base. The frame of a camera is its optical
+    frame. ParameterError for an unknown or wrong model.
     """
-    found: dict[str, Mounting] = {}
+    transforms: dict[str, SensorTransform] = {}
     for kind, name in models.items():
         model: Any = KINDS.get(kind).load(name)
-        # Others give poses, in a frame of the world.
-        if not hasattr(model, 'mounted') or model.frame_id in found:
+        # Models without a mounting measure poses in a frame of the world.
+        if not hasattr(model, 'mounted') or model.frame_id in transforms:
             continue
         rpy = getattr(model, 'mounting_rpy', (0.0, 0.0, 0.0))
         if isinstance(model, CameraModel):
             rpy = euler_from_quaternion(model.optical_rotation())
-        found[model.frame_id] = Mounting(kind, model.frame_id, model.lever_arm, rpy)
-    return list(found.values())
+        transforms[model.frame_id] = SensorTransform(kind, model.frame_id, model.lever_arm, rpy)
+    return list(transforms.values())
 
 
-def transforms_file(mountings: Sequence[Mounting]) -> Path:
-    """Write a static_transforms.yaml that lasts as long as this process, and return it."""
+def write_transforms_file(transforms: Sequence[SensorTransform]) -> Path:
+    """Write a static_transforms.yaml that exists until this process ends; return its path."""
     content = [
         {
             'parent': 'base_link',
-            'child': mounting.frame,
-            'translation': list(mounting.translation),
+            'child': transform.frame,
+            'translation': list(transform.translation),
             'rotation_xyzw': [
-                round(part, _DECIMALS) for part in quaternion_from_euler(*mounting.rpy)
+                round(part, _DECIMALS) for part in quaternion_from_euler(*transform.rpy)
             ],
         }
-        for mounting in mountings
+        for transform in transforms
     ]
-    return scratch_file('static_transforms', '.yaml', yaml.safe_dump(content))
+    return write_temporary_file('static_transforms', '.yaml', yaml.safe_dump(content))
 
 
-_OWN = {kind.name: kind.world for kind in kinds() if kind.world}
+_DEFAULT_WORLDS = {kind.name: kind.world for kind in kinds() if kind.world}
 
 
 def world_configuration(world: str) -> dict[str, str]:
-    """Return the launch configurations that `config/ros/sensors.yaml` takes of a world.
+    """Return the launch configurations for `config/ros/sensors.yaml` that depend on the world.
 
-    An IMU and a GPS are told the gravity and the origin of the world that the others are in, as
-    in a batch run. It is a name or path; empty: each sensor is in its own, and gravity and origin
-    are their defaults.
+    As in a batch run, IMU and GPS get the gravity and the origin of the world of the other
+    sensors. `world` is a name or path; with an empty text, each sensor has its default world.
     """
-    shared = load_world(world or _OWN['mag'])
+    shared = load_world(world or _DEFAULT_WORLDS['mag'])
     return {
         'gravity': repr(float(shared.gravity)),
         'latitude_deg': repr(float(shared.frame.latitude_deg)),
         'longitude_deg': repr(float(shared.frame.longitude_deg)),
         'altitude_m': repr(float(shared.frame.altitude_m)),
-        **{f'{kind}_world': world or own for kind, own in _OWN.items()},
+        **{f'{kind}_world': world or default for kind, default in _DEFAULT_WORLDS.items()},
     }
 
 
-def scratch_file(name: str, suffix: str, text: str) -> Path:
-    """Write a file that lasts as long as this process, and return it."""
+def write_temporary_file(name: str, suffix: str, text: str) -> Path:
+    """Write a file that exists until this process ends; return its path."""
     with tempfile.NamedTemporaryFile(
         'w', prefix=f'{name}_', suffix=suffix, delete=False, encoding='utf-8'
     ) as file:
@@ -108,41 +105,38 @@ def scratch_file(name: str, suffix: str, text: str) -> Path:
     return path
 
 
-# Ten seconds of an IMU; a burst has about two.
+# Ten seconds of an IMU; a burst is about two seconds long.
 _DEPTH = 1000
 
 
 def odometry_qos(
     namespace: str, ground_truth: str, sensors: Sequence[str]
 ) -> dict[str, str | int]:
-    """Return ROS parameters of sensors that hear reliably, and are heard, to the last message.
+    """Return ROS parameters for reliable odometry and deep queues of sensors.
 
-    `namespace` is that of their process, `ground_truth` the topic of the odometry, and `sensors`
-    are as sensors_node takes them: a kind such as imu, or one in a namespace.
+    `namespace` is that of their process, `ground_truth` the topic of the odometry. `sensors` are
+    as for sensors_node: a kind such as imu, optionally in a namespace.
     """
-    space = space_of(namespace)
-    found: dict[str, str | int] = {}
+    parameters: dict[str, str | int] = {}
     for sensor in sensors:
-        below, _, kind = sensor.rpartition('/')
-        inner = f'{space}{space_of(below)[1:]}'
-        heard = ground_truth if ground_truth.startswith('/') else inner + ground_truth
-        found[f'qos_overrides.{heard}.subscription.reliability'] = 'reliable'
-        found[f'qos_overrides.{heard}.subscription.depth'] = _DEPTH
+        relative_namespace, _, kind = sensor.rpartition('/')
+        prefix = f'{name_prefix(namespace)}{name_prefix(relative_namespace)[1:]}'
+        odometry = ground_truth if ground_truth.startswith('/') else prefix + ground_truth
+        parameters[f'qos_overrides.{odometry}.subscription.reliability'] = 'reliable'
+        parameters[f'qos_overrides.{odometry}.subscription.depth'] = _DEPTH
         if kind in KINDS.names():
-            for topic in (KINDS.get(kind).topic, *KINDS.get(kind).more_topics):
-                found[f'qos_overrides.{inner}{topic}.publisher.depth'] = _DEPTH
-    return found
+            for topic in (KINDS.get(kind).topic, *KINDS.get(kind).beside):
+                parameters[f'qos_overrides.{prefix}{topic}.publisher.depth'] = _DEPTH
+    return parameters
 
 
-def space_of(namespace: str) -> str:
-    """Return what goes before relative names in a namespace."""
+def name_prefix(namespace: str) -> str:
+    """Return the prefix of relative names in a namespace."""
     return f'/{namespace.strip("/")}/' if namespace.strip('/') else '/'
 
 
-def profiles_file(topics: Sequence[str]) -> Path:
-    """Write a `--qos-profile-overrides-path` of `ros2 bag record`, to record topics to the last
-    message, and return it.
-    """
+def write_recorder_qos(topics: Sequence[str]) -> Path:
+    """Write a `--qos-profile-overrides-path` for `ros2 bag record` that loses no message."""
     profile = {
         'history': 'keep_last',
         'depth': _DEPTH,
@@ -150,22 +144,24 @@ def profiles_file(topics: Sequence[str]) -> Path:
         'durability': 'volatile',
     }
     content = yaml.safe_dump({topic: dict(profile) for topic in topics})
-    return scratch_file('recorder_qos', '.yaml', content)
+    return write_temporary_file('recorder_qos', '.yaml', content)
 
 
-def published(said: str) -> int | None:
-    """Return how many messages a node has published, after what trajectory_node wrote, or `ros2
-    service call` about `~/finish`; None when that does not say it.
+def read_published_count(output: str) -> int | None:
+    """Return the number of published messages in the output of a process, or None.
+
+    The process is trajectory_node, or `ros2 service call` of `~/finish`.
     """
-    if 'success=False' in said:
+    if 'success=False' in output:
         return None
-    found = re.search(r'\{"published":[^{}]*\}', said)
-    return None if found is None else int(json.loads(found[0])['published'])
+    match = re.search(r'\{"published":[^{}]*\}', output)
+    return None if match is None else int(json.loads(match[0])['published'])
 
 
-def miscount(bag: Path, expected: Mapping[str, int]) -> str:
-    """Return what is wrong with the folder of a finished bag; empty when all messages that were
-    published, which `expected` counts by topic, are in it.
+def find_missing_messages(bag: Path, expected: Mapping[str, int]) -> str:
+    """Return a description of the messages that a finished bag lacks, or an empty text.
+
+    `expected` is the number of published messages by topic.
     """
     try:
         content = read_yaml(bag / 'metadata.yaml')
@@ -175,9 +171,9 @@ def miscount(bag: Path, expected: Mapping[str, int]) -> str:
         }
     except (ParameterError, KeyError, TypeError, ValueError) as error:
         return f'{bag} is not complete: metadata.yaml cannot be read ({error})'
-    wrong = [
+    differences = [
         f'{counts.get(topic, 0)} of {number} messages of {topic}'
         for topic, number in expected.items()
         if counts.get(topic, 0) != number
     ]
-    return f'{bag} has {", ".join(wrong)}' if wrong else ''
+    return f'{bag} has {", ".join(differences)}' if differences else ''

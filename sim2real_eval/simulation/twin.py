@@ -1,64 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which sensors the simulated twin of a recording has, and where they are on the robot."""
+"""Sensors of the simulated twin of a recording, their mounting, and the time they share."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.recording import IDEAL_ROLES, Recording, StaticTransform
+from sim2real_eval.recording.recording import (
+    IDEAL_ROLES,
+    OPTIONAL_ROLES,
+    Recording,
+    StaticTransform,
+)
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.core.measurements import FloatArray, MessageArray
+from sim_sensors.core.measurements import (
+    FixArray,
+    FloatArray,
+    IntArray,
+    MessageArray,
+    OdometryArray,
+)
 from sim_sensors.core.parameters import Parameters, to_variant
 from sim_sensors.core.registry import file_of, source_digest
 from sim_sensors.core.shared_parameters import mounting_quaternion
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.imu.imu import ImuModel
+from sim_sensors.motion.motions import noise_free_imu
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.sensor import SensorModel
-from sim_sensors.vision.vision_pose import VisionModel
-from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
+from sim_sensors.sensor.catalogue import KINDS, SensorKind
+from sim_sensors.vision.vision_pose import VISION
+from sim_sensors.wheels.wheel_odometry import WHEELS
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
-from .findings import NOTHING_SEEN
+from .findings import NOISE_FREE, NOTHING_SEEN
 
 REAL_SENSOR = 'real'
-"""Stands for a recording's own sensor where a model could be named."""
+"""Name of a recording's own sensor in place of a model."""
 
-WHEEL_TOPIC = f'/{WheelOdometryModel.topic}'
-"""Where simulated wheel odometry goes, and recorded one is expected."""
+WHEEL_TOPIC = f'/{WHEELS.topic}'
+"""Topic of simulated and recorded wheel odometry."""
 
-VISION_TOPIC = f'/{VisionModel.topic}'
-"""Where simulated poses of a camera that sees tags go."""
+VISION_TOPIC = f'/{VISION.topic}'
+"""Topic of simulated poses of a camera that sees tags."""
 
-_SENSORS = (*IDEAL_ROLES, *IDEAL_ROLES.values())
+_SENSOR_ROLES = (*IDEAL_ROLES, *IDEAL_ROLES.values())
+_MIN_SAMPLES = 3
+"""Samples of a truth below which it is not a motion."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Twin:
-    """Which sensors a twin has; a recording's own stay where it has none of a kind.
+    """Sensor models of a twin; other sensors of the recording stay.
 
     Attributes
     ----------
     label : str
         Name in tables and files.
     gps : GpsModel or None
-        None: the recording's own fixes stay.
+        GPS model, or None to keep the recorded fixes.
     imu : ImuModel or None
-        None: the recording's own IMU stays.
+        IMU model, or None to keep the recorded messages.
     others : mapping
         Models of further kinds by the name of the kind: `mag`, `camera` ...
     phrase : str
-        What its models are, in a few words; see `SensorModel.phrase`.
+        Short description of the models; see `SensorKind.phrase`.
     shared_imu : str
-        Name of the IMU model where all twins beside it have the same, which labels leave out.
+        Name of an IMU model that all twins of a comparison share, which labels leave out.
     """
 
     label: str
@@ -71,13 +87,13 @@ class Twin:
     @property
     def models(self) -> dict[str, Any]:
         """All models by kind of sensor."""
-        both = {'imu': self.imu, 'gps': self.gps}
-        return {**{kind: one for kind, one in both.items() if one is not None}, **self.others}
+        models = {'imu': self.imu, 'gps': self.gps, **self.others}
+        return {kind: model for kind, model in models.items() if model is not None}
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the parameters of the models by kind, for provenance; `real` for own sensors.
 
-        Where a class was loaded from a file, its path and digest are with them.
+        A class that was loaded from a file adds the file's path and digest.
         """
         kinds = dict.fromkeys(['gps', 'imu', *self.others])
         return {
@@ -87,20 +103,27 @@ class Twin:
 
 
 def _provenance(model: Parameters) -> dict[str, Any]:
-    own = model.to_mapping()
-    parts = [type(one) for one in (model, *model.parts().values())]
-    files = {str(path): source_digest(one) for one in parts if (path := file_of(one))}
-    if not files:
-        return own
-    return {**to_variant(model), 'sha256': files}
+    classes = [type(part) for part in (model, *model.parts().values())]
+    files = {
+        str(path): source_digest(part_class)
+        for part_class in classes
+        if (path := file_of(part_class))
+    }
+    return {**to_variant(model), 'sha256': files} if files else model.to_mapping()
 
 
 @dataclasses.dataclass(frozen=True)
-class Placed:
-    """A simulated sensor on the robot.
+class PlacedSensor:
+    """Simulated sensor at its place on the robot.
 
-    `model` has the mounting and the frame of the messages, `start_ns` is the first stamp.
-    `transform` is the place of a sensor that is mounted as its model says, else None.
+    Attributes
+    ----------
+    model : sensor model
+        Model with mounting and frame of the messages.
+    start_ns : int
+        First stamp.
+    transform : StaticTransform or None
+        Place of a sensor that is mounted as its model states, else None.
     """
 
     model: Any
@@ -109,9 +132,9 @@ class Placed:
 
 
 class Mountings:
-    """Where sensors are in the frame `base`, by static transforms.
+    """Poses of sensors in the frame `base`, by static transforms.
 
-    Without any transform all frames are taken to be that of the base.
+    All frames are assumed to coincide with the base if there is no transform.
 
     Examples
     --------
@@ -124,106 +147,126 @@ class Mountings:
         self._base = base
         self.frames = FrameTree(transforms, assume_identity=not transforms)
 
-    def of(self, frame: str, what: str = 'simulated sensor') -> tuple[FloatArray, FloatArray]:
-        """Return where a frame is: position `(3,)` m and quaternion `(4,)`, sensor to body.
+    def of(self, frame: str, user: str = 'simulated sensor') -> tuple[FloatArray, FloatArray]:
+        """Return the pose of a frame: position `(3,)` m and quaternion `(4,)`, sensor to body.
 
-        Raises JudgeError when static transforms are given but do not connect the frame to the
-        base; it names `what` needs it.
+        Raises JudgeError, which names the `user`, when static transforms are given but do not
+        connect the frame to the base.
         """
-        rotation, translation = self.frames.lookup(self._base, frame, what)
+        rotation, translation = self.frames.lookup(self._base, frame, user)
         return translation, Rotation.from_matrix(rotation).as_quat()
 
-    def place(self, model: Any, own: MessageArray | None, start_ns: int) -> Placed:
-        """Return a model as its sensor is mounted.
+    def place(self, model: Any, real_messages: MessageArray | None, start_ns: int) -> PlacedSensor:
+        """Return a model with the mounting of its sensor.
 
-        Frame and first stamp are those of `own`, the messages of the real sensor, where there is
-        one. A sensor of a frame that no transform names is where its model says: a camera, and
-        one without a real one. What is placed later in the same frame is there, too.
+        Frame and first stamp are those of `real_messages`, if there are any. A camera, and a
+        sensor without a real one, is mounted as its model states if no transform names its frame.
+        Sensors placed later in the same frame have the same place.
 
         Raises JudgeError as `of` does.
         """
-        frame = model.frame_id if own is None else own.frame
+        frame = model.frame_id if real_messages is None else real_messages.frame
         model = dataclasses.replace(model, frame_id=frame)
-        start_ns = start_ns if own is None else int(own.stamp_ns[0])
-        is_open = own is None or isinstance(model, CameraModel)
-        if is_open and frame.strip('/') != self._base.strip('/') and frame not in self.frames:
+        start_ns = start_ns if real_messages is None else int(real_messages.stamp_ns[0])
+        is_unplaced = real_messages is None or isinstance(model, CameraModel)
+        if is_unplaced and frame.strip('/') != self._base.strip('/') and frame not in self.frames:
             transform = _transform(model, self._base)
             self.frames.add(transform)
-            return Placed(model, start_ns, transform)
+            return PlacedSensor(model, start_ns, transform)
         translation, rotation = self.of(frame)
-        turn = () if isinstance(model, GpsModel) else (rotation,)
-        return Placed(model.mounted(translation, *turn), start_ns)
+        orientation = () if isinstance(model, GpsModel) else (rotation,)
+        return PlacedSensor(model.mounted(translation, *orientation), start_ns)
 
 
 def _transform(model: Any, base: str) -> StaticTransform:
+    """Return the static transform of a sensor that is mounted as its model states."""
     if isinstance(model, CameraModel):
-        turn = model.optical_rotation()
+        quaternion = model.optical_rotation()
     else:
-        turn = mounting_quaternion(getattr(model, 'mounting_rpy', (0.0, 0.0, 0.0)))[0]
-    qx, qy, qz, qw = turn.tolist()
+        quaternion = mounting_quaternion(getattr(model, 'mounting_rpy', (0.0, 0.0, 0.0)))[0]
+    qx, qy, qz, qw = quaternion.tolist()
     x, y, z = model.lever_arm
     return StaticTransform(base, model.frame_id, (x, y, z), (qx, qy, qz, qw))
 
 
-def with_places(recording: Recording, placed: Iterable[Placed]) -> Recording:
-    """Return a recording that says where simulated sensors are which are mounted as models say.
+def add_sensor_transforms(recording: Recording, placed: Iterable[PlacedSensor]) -> Recording:
+    """Return a recording with the transforms of sensors that are mounted as their models state.
 
-    One without any transform, whose sensors are taken to be at the base, then says so of them;
-    where the new ones are at the base too, nothing is said.
+    A recording without any transform assumes its sensors at the base; it then states so for each
+    of them. If the new sensors are at the base too, nothing is added.
     """
-    own = {one.transform.child: one.transform for one in placed if one.transform is not None}
-    plain = all(one == StaticTransform(one.parent, one.child) for one in own.values())
-    if not own or (plain and not recording.transforms):
+    added = {
+        sensor.transform.child: sensor.transform
+        for sensor in placed
+        if sensor.transform is not None
+    }
+    is_identity = all(
+        transform == StaticTransform(transform.parent, transform.child)
+        for transform in added.values()
+    )
+    if not added or (is_identity and not recording.transforms):
         return recording
-    others: dict[str, StaticTransform] = {}
+    at_base: list[StaticTransform] = []
     if not recording.transforms:
-        (base, *_) = {one.parent for one in own.values()}
-        arrays = (recording.require(role) for role in _SENSORS if role in recording.roles)
-        frames = {one.frame for one in arrays} - {base, *own}
-        others = {frame: StaticTransform(base, frame) for frame in sorted(frames)}
-    transforms = (*recording.transforms, *others.values(), *own.values())
+        (base, *_) = {transform.parent for transform in added.values()}
+        arrays = (recording.require(role) for role in _SENSOR_ROLES if role in recording.roles)
+        frames = {array.frame for array in arrays} - {base, *added}
+        at_base = [StaticTransform(base, frame) for frame in sorted(frames)]
+    transforms = (*recording.transforms, *at_base, *added.values())
     return dataclasses.replace(recording, transforms=transforms)
 
 
 @dataclasses.dataclass(frozen=True)
 class TwinSensors:
-    """How the sensors of a twin are switched on: the same in a batch run and on a live graph."""
+    """Settings with which the sensors of a twin start, in a batch run and on a live graph.
 
-    # Sensors by kind that stand in for one of the recording: IMU, GPS, magnetometer.
-    placed: Mapping[str, Placed]
+    Attributes
+    ----------
+    placed : mapping of str to PlacedSensor
+        Sensors by kind that replace one of the recording: IMU, GPS, magnetometer.
+    seed : int
+        Seed of the study.
+    run : str
+        Label of the random streams.
+    velocity : str
+        Source of the motion's velocity, twist or position, chosen from the whole truth.
+    origin : LocalFrame
+        Place of the truth on the Earth.
+    """
+
+    placed: Mapping[str, PlacedSensor]
     seed: int
-    # Label of the random streams; those of the sensors are the defaults, the names of the kinds.
     run: str
-    # Where the velocity of the motion comes from, twist or position, as decided from the whole
-    # truth.
     velocity: str
-    origin: LocalFrame  # where on the Earth the truth is
+    origin: LocalFrame
 
 
-def with_camera(
-    recording: Recording, placed: Placed, motion: Motion, world: World, **labels: Any
+def simulate_camera(
+    recording: Recording, placed: PlacedSensor, motion: Motion, world: World, **labels: Any
 ) -> Recording:
     """Return a recording with the features, camera info and poses of a simulated camera.
 
-    `labels`: `seed`, `run` and `origin_ns` as of `with_topic`.
+    `labels` are `seed`, `run` and `origin_ns` as of `simulate_topic`.
     """
-    seen = camera.simulate(placed.model, motion, start_ns=placed.start_ns, world=world, **labels)
-    frames = seen.features
-    # Before the features, as camera_node publishes it: ties of arrival keep the order.
-    info = CameraInfoArray.from_intrinsics(
-        placed.model.intrinsics, frames.stamp_ns, frames.arrival_ns, frames.frame
+    measured = camera.simulate(
+        placed.model, motion, start_ns=placed.start_ns, world=world, **labels
+    )
+    features = measured.features
+    # camera_node publishes the info before the features; ties of arrival keep that order.
+    info = CameraInfoArray.of(
+        placed.model.intrinsics, features.stamp_ns, features.arrival_ns, features.frame
     )
     recording = recording.with_messages('camera_info', info)
-    recording = recording.with_messages('features', frames)
-    if not len(frames.ids):
-        unseen = NOTHING_SEEN(recording.roles['features'], count=len(frames))
-        recording = dataclasses.replace(recording, notes=(*recording.notes, unseen))
-    return recording.with_messages('camera_pose', seen.poses if len(seen.poses) else None)
+    recording = recording.with_messages('features', features)
+    if not len(features.ids):
+        note = NOTHING_SEEN(recording.roles['features'], count=len(features))
+        recording = dataclasses.replace(recording, notes=(*recording.notes, note))
+    return recording.with_messages('camera_pose', measured.poses if len(measured.poses) else None)
 
 
-def with_topic(
+def simulate_topic(
     recording: Recording,
-    kind: type[SensorModel[Any]],
+    kind: SensorKind[Any, Any],
     model: Any,
     motion: Motion,
     world: World,
@@ -233,26 +276,33 @@ def with_topic(
     origin_ns: int,
     base_frame: str,
 ) -> Recording:
-    """Return the recording with a sensor that has no role, in place of its own.
+    """Return the recording with a simulated sensor that has no role, such as wheel odometry.
 
-    A judge that asks for its topic takes it, such as wheel odometry and poses from tags.
-
-    Raises Sim2RealError when the sensor cannot work in that world, or never measures anything.
+    Its messages replace those on its topic, to which a judge subscribes.
 
     Parameters
     ----------
+    recording : Recording
+        Recording to extend.
+    kind : SensorKind
+        Kind of the sensor.
     model : Parameters
-        Of that kind, mounted as it says.
+        Model of that kind, mounted as it states.
     motion : Motion
-        What is measured.
+        Motion to measure.
     world : World
-        What surrounds the sensor.
+        Surroundings of the sensor.
     seed, run
         Labels of the random streams; see `sim_sensors.core.seeding.stream`.
     origin_ns : int
         Stamp of motion time 0, and of the first measurement.
     base_frame : str
         Frame of the body.
+
+    Raises
+    ------
+    Sim2RealError
+        When the sensor cannot work in that world, or measures nothing.
     """
     if hasattr(model, 'child_frame_id'):
         model = dataclasses.replace(model, child_frame_id=base_frame)
@@ -270,3 +320,88 @@ def with_topic(
     return dataclasses.replace(
         recording, messages={**recording.messages, f'/{kind.topic}': measured}
     )
+
+
+# Noise-free sensors of a simulator, and the time of a recording for which there is truth.
+
+
+def noise_free_messages(recording: Recording) -> dict[str, MessageArray]:
+    """Return the messages of noise-free sensors by kind, without repeated stamps."""
+    messages = {}
+    for kind, role in IDEAL_ROLES.items():
+        if role in recording.roles:
+            array = recording.messages[recording.roles[role]]
+            messages[kind] = array.take(np.diff(array.stamp_ns, prepend=-1) > 0)
+    return messages
+
+
+def noise_free_fixes(recording: Recording) -> FixArray | None:
+    """Return the fixes of a noise-free GPS, if there is one."""
+    fixes = noise_free_messages(recording).get('gps')
+    return fixes if isinstance(fixes, FixArray) else None
+
+
+def add_noise_free_imu(recording: Recording, motion: Motion) -> Recording:
+    """Return the recording of a motion with the messages of its noise-free IMU, if it has one."""
+    measured = noise_free_imu(motion)
+    if measured is None:
+        return recording
+    return recording.with_messages(IDEAL_ROLES['imu'], measured)
+
+
+def noise_free_notes(recording: Recording, simulated: Collection[str]) -> tuple[Finding, ...]:
+    """Report the simulated kinds of sensors that use noise-free messages."""
+    return tuple(
+        NOISE_FREE(recording.roles[role], role=role, sensor=KINDS.get(kind).title)
+        for kind, role in IDEAL_ROLES.items()
+        if kind in simulated and role in recording.roles
+    )
+
+
+def find_common_span(recording: Recording, truth: OdometryArray) -> tuple[int, int]:
+    """Return the first and last stamp of the truth within the time of all noise-free sensors.
+
+    A noise-free sensor that measured at another time is a RecordingError.
+    """
+    start_ns, end_ns = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
+    for kind, array in noise_free_messages(recording).items():
+        stamps = array.stamp_ns
+        first, last = (int(stamps[0]), int(stamps[-1])) if len(stamps) else (0, -1)
+        start_ns, end_ns = max(start_ns, first), min(end_ns, last)
+        common = truth.stamp_ns[find_span(truth.stamp_ns, start_ns, end_ns)]
+        if len(common) < _MIN_SAMPLES:
+            role = IDEAL_ROLES[kind]
+            raise RecordingError(
+                f'{recording.path or recording.name}: {recording.roles[role]} ({role}) measured '
+                f'during {len(common)} samples of the truth; must be at least {_MIN_SAMPLES}'
+            )
+        start_ns, end_ns = int(common[0]), int(common[-1])
+    return start_ns, end_ns
+
+
+def cut_to_span(recording: Recording, start_ns: int, end_ns: int) -> Recording:
+    """Return the recording with only the messages stamped in [start, end].
+
+    Raises RecordingError when a topic whose role is needed has no message there.
+    """
+    messages = {
+        topic: array.take(find_span(array.stamp_ns, start_ns, end_ns))
+        for topic, array in recording.messages.items()
+    }
+    roles = dict(recording.roles)
+    for role, topic in recording.roles.items():
+        if not len(messages[topic]) and role in OPTIONAL_ROLES:
+            del messages[topic], roles[role]
+        elif not len(messages[topic]):
+            span = (end_ns - start_ns) * 1e-9
+            raise RecordingError(
+                f'{recording.path or recording.name}: {topic} ({role}) has no message in the '
+                f'{span:.1f} s for which there is truth'
+            )
+    return dataclasses.replace(recording, messages=messages, roles=roles)
+
+
+def find_span(stamp_ns: IntArray, start_ns: int, end_ns: int) -> slice:
+    """Return the slice of non-decreasing stamps in [start, end]."""
+    first = int(np.searchsorted(stamp_ns, start_ns))
+    return slice(first, int(np.searchsorted(stamp_ns, end_ns, side='right')))

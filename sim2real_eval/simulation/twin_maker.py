@@ -1,96 +1,115 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulated twins of a recording: the same true motion, measured by sensor models."""
+"""Simulated twins of a recording: its true motion, measured by sensor models."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording import findings
-from sim2real_eval.recording.poses import with_velocities
+from sim2real_eval.recording.poses import derive_velocities
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
-from sim2real_eval.recording.truth import frame_remarks, truth_of_base, truth_origin
+from sim2real_eval.recording.truth import check_truth_axes, locate_truth, move_truth_to_base
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import steps_of
+from sim_sensors.core.blocks import blocks
 from sim_sensors.core.measurements import (
     FloatArray,
     MagneticFieldArray,
     MessageArray,
+    MessageParts,
     OdometryArray,
     is_absent,
 )
 from sim_sensors.core.seeding import run_label
+from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
 from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import kinds
-from sim_sensors.sensor.sensor import SensorModel
+from sim_sensors.sensor.catalogue import SensorKind, kinds
 from sim_sensors.world.earth import EarthField
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 from sim_sensors.world.world import World
-from . import spans
 from .findings import ATTITUDE_DIFFERS, PLACED_BY_MODEL, RATE_DIFFERS
-from .twin import Mountings, Placed, Twin, TwinSensors, with_camera, with_places, with_topic
+from .twin import (
+    Mountings,
+    PlacedSensor,
+    Twin,
+    TwinSensors,
+    add_noise_free_imu,
+    add_sensor_transforms,
+    cut_to_span,
+    find_common_span,
+    find_span,
+    noise_free_fixes,
+    noise_free_messages,
+    noise_free_notes,
+    simulate_camera,
+    simulate_topic,
+)
 
-# Time from the first sample of the magnetometer in which the field is measured.
 _FIELD_S = 2.0
+"""Time from the first magnetometer sample over which the field is averaged."""
+_Mounting = tuple[FloatArray, FloatArray]
+"""Lever arm (3,), m, and quaternion (4,) x y z w of a sensor in the body."""
 
 
 class TwinMaker:
-    """Simulates twins of one recording; the true motion is interpolated once.
+    """Simulator of twins of one recording; the true motion is interpolated once.
 
     The recording is first cut to the time for which it has truth, so that real and simulated
     sensors are judged over the same span. A simulated sensor starts at the stamp of the first real
-    message, so that both meet the judge's timers in the same phase.
+    message, so that both have the same phase against the judge's timers.
 
-    Where the recording has messages of a noise-free sensor (roles `ideal_imu`, `ideal_gps`,
-    `ideal_mag`), a simulated one of that kind measures what it measured, over its time; see
+    If the recording has messages of a noise-free sensor (roles `ideal_imu`, `ideal_gps`,
+    `ideal_mag`), a simulated one of that kind adds its errors to them, over their time; see
     `sim_sensors.motion.ideal`.
 
     Parameters
     ----------
     recording : Recording
-        With truth.
+        Recording with truth.
     seed : int
-        Of the study.
+        Seed of the study.
     base_frame : str
-        Body frame of the robot, whose velocity the judge estimates. A truth that is given for
-        another frame is moved there by the static transforms.
+        Body frame of the robot, whose velocity the judge estimates. A truth of another frame is
+        moved there by the static transforms.
     purpose : str
-        Part of the label of the random streams: what is drawn for another purpose from the same
-        seed (recordings to be compared with twins, say) is independent.
+        Part of the label of the random streams. Draws of one seed for different purposes are
+        independent.
     origin : LocalFrame, optional
-        Where the map frame is on the Earth; by default by `truth_origin`, else that of the world.
+        Place of the map frame on the Earth; by default by `locate_truth`, else that of the world.
     world : World, optional
-        What surrounds the sensors; by default standard gravity and the Earth's field alone.
+        Surroundings of the sensors; by default only standard gravity and the Earth's field.
 
     Attributes
     ----------
     real : Recording
         The recording, cut to its truth, which is that of the base frame.
     truth : OdometryArray
-        That truth.
+        Truth of the base frame.
     motion : OdometryMotion
-        That truth, interpolated; time 0 is its first stamp.
+        Interpolated truth; time 0 is its first stamp.
     start_ns, end_ns : int
         First and last stamp of the truth.
     world : World
-        What surrounds the sensors; its origin is that of the truth.
+        Surroundings of the sensors; its origin is that of the truth.
     remarks : tuple of Finding
-        What the truth's user should know.
+        Findings about the truth.
 
     Raises
     ------
     RecordingError
         When there is no truth, or a sensor has no message while there is truth.
     MotionError
-        When the truth is no motion, such as fewer than three samples.
+        When the truth is not a motion, such as fewer than three samples.
     JudgeError
         When static transforms are given but do not connect a sensor or the truth to the base.
     """
@@ -109,49 +128,49 @@ class TwinMaker:
         self._purpose = purpose
         self._seed = seed
         self._mountings = Mountings(recording.transforms, base_frame)
-        given = recording.require('truth')
-        assert isinstance(given, OdometryArray)
-        truth = truth_of_base(given, self._base, self._mountings.frames)
-        self._ideal = spans.noise_free(recording)
-        self.start_ns, self.end_ns = spans.common_span(recording, truth)
-        # Motion near the end depends on what comes after it.
-        moving = truth.take(slice(np.searchsorted(truth.stamp_ns, self.start_ns), None))
-        truth = truth.take(spans.span_of(truth.stamp_ns, self.start_ns, self.end_ns))
+        recorded_truth = recording.require('truth')
+        assert isinstance(recorded_truth, OdometryArray)
+        truth = move_truth_to_base(recorded_truth, self._base, self._mountings.frames)
+        self._ideal = noise_free_messages(recording)
+        self.start_ns, self.end_ns = find_common_span(recording, truth)
+        # The motion near the end depends on the samples after it.
+        from_start = truth.take(slice(np.searchsorted(truth.stamp_ns, self.start_ns), None))
+        truth = truth.take(find_span(truth.stamp_ns, self.start_ns, self.end_ns))
         recording = recording.with_messages('truth', truth)
         self.truth = truth
-        self.motion = OdometryMotion(moving, origin_ns=self.start_ns)
+        self.motion = OdometryMotion(from_start, origin_ns=self.start_ns)
         if self.motion.velocity_source == 'position':
-            # The record has none, and whoever holds a judge's speed against it needs one.
-            derived, _ = with_velocities(recording.path, '', truth)
+            # The estimated speed is compared with that of the truth, which has none of its own.
+            derived, _ = derive_velocities(recording.path, '', truth)
             self.truth = dataclasses.replace(truth, linear_velocity=derived.linear_velocity)
             recording = recording.with_messages('truth', self.truth)
-        self.real = spans.within(recording, self.start_ns, self.end_ns)
-        fixes = self.real.gps or spans.noise_free_fixes(recording)
+        self.real = cut_to_span(recording, self.start_ns, self.end_ns)
+        fixes = self.real.gps or noise_free_fixes(recording)
         if origin is None:
-            found = truth_origin(truth, fixes)
-            origin = found if world is None or fixes is not None else world.frame
+            located = locate_truth(truth, fixes)
+            origin = located if world is None or fixes is not None else world.frame
         self._frame = origin
-        self._placed: tuple[Twin, dict[str, Placed]] | None = None
-        # By kind of sensor which was simulated last, and its messages.
-        self._last: dict[str, tuple[Any, MessageArray]] = {}
+        self._latest_twin: tuple[Twin, dict[str, PlacedSensor]] | None = None
+        # The latest settings and messages by kind of sensor, which twins often share.
+        self._latest_messages: dict[str, tuple[Any, MessageArray]] = {}
         self.world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
-            *self._body_remarks(given),
+            *self._body_remarks(recorded_truth),
             *(findings.TRUTH_CHECK(problem=remark) for remark in self.motion.remarks),
-            *frame_remarks(truth, fixes, self._frame),
+            *check_truth_axes(truth, fixes, self._frame),
         )
 
     def make(self, twin: Twin, repetition: int = 1) -> Recording:
-        """Return the recording with the sensors of `twin` in place of its own.
+        """Return the recording with its sensors replaced by those of `twin`.
 
-        Its other topics, such as wheel odometry, stay; notes on those that are replaced do not.
+        Other topics, such as wheel odometry, stay. Notes on replaced topics are dropped.
 
         Parameters
         ----------
         twin : Twin
             Sensors to simulate.
         repetition : int
-            Another number gives another draw of the same noise; 1 is the first.
+            Number of the noise draw, from 1.
         """
         recording = self.real
         sensors = self.sensors(twin, repetition)
@@ -159,14 +178,14 @@ class TwinMaker:
         for kind in kinds():
             placed, model = sensors.placed.get(kind.name), twin.models.get(kind.name)
             if placed is not None:
-                measured = self._measured(kind, placed, labels)
+                measured = self._simulate(kind, placed, labels)
                 recording = recording.with_messages(kind.name, measured)
             elif isinstance(model, CameraModel):
-                eye = self._place({'features': model})['features']
-                recording = with_camera(recording, eye, self.motion, self.world, **labels)
-                recording = with_places(recording, [eye])
+                sensor = self._place({'features': model})['features']
+                recording = simulate_camera(recording, sensor, self.motion, self.world, **labels)
+                recording = add_sensor_transforms(recording, [sensor])
             elif model is not None:
-                recording = with_topic(
+                recording = simulate_topic(
                     recording,
                     kind,
                     model,
@@ -175,43 +194,46 @@ class TwinMaker:
                     base_frame=self._base,
                     **labels,
                 )
-        recording = with_places(recording, sensors.placed.values())
+        recording = add_sensor_transforms(recording, sensors.placed.values())
         if self._ideal:
-            recording = spans.within(recording, self.start_ns, self.end_ns)
+            recording = cut_to_span(recording, self.start_ns, self.end_ns)
         if twin.imu is not None and twin.gps is not None:
-            # Whatever the motion was made from, it is the true one of what was measured on it.
+            # The motion is the true one of simulated sensors, even if it was estimated.
             recording = dataclasses.replace(recording, reference=None)
         replaced = {recording.roles[role] for role in sensors.placed}
-        kept = tuple(note for note in recording.notes if note.subject not in replaced)
-        return dataclasses.replace(recording, notes=(*kept, *self.sensor_notes(twin)))
+        notes = tuple(note for note in recording.notes if note.subject not in replaced)
+        return dataclasses.replace(recording, notes=(*notes, *self.sensor_notes(twin)))
 
-    def _measured(self, kind: type[SensorModel[Any]], placed: Placed, labels: Any) -> MessageArray:
-        """Return the messages of a simulated sensor; twins often have one in common."""
+    def _simulate(
+        self, kind: SensorKind[Any, Any], placed: PlacedSensor, labels: Any
+    ) -> MessageArray:
+        """Return the messages of a simulated sensor; the latest ones of each kind are kept."""
         model = placed.model
-        asked = (type(model), model.to_mapping(), placed.start_ns, self.world, labels)
-        last = self._last.get(kind.name)
-        if last is not None and last[0] == asked:
-            return last[1]
-        # Two at once would be in memory.
-        self._last.pop(kind.name, None)
-        measured: MessageArray = kind.simulate(
+        settings = (type(model), model.to_mapping(), placed.start_ns, self.world, labels)
+        latest = self._latest_messages.get(kind.name)
+        if latest is not None and latest[0] == settings:
+            return latest[1]
+        # Frees memory before the next messages are made.
+        self._latest_messages.pop(kind.name, None)
+        messages: MessageArray = kind.simulate(
             model,
             self.motion_for(kind),
             start_ns=placed.start_ns,
             **kind.surroundings(self.world),
             **labels,
         )
-        self._last[kind.name] = asked, measured
-        return measured
+        self._latest_messages[kind.name] = settings, messages
+        return messages
 
-    def motion_for(self, kind: type[SensorModel[Any]]) -> Motion:
-        """Return the motion that sensors of a kind measure: that of the truth, or as a noise-free
-        sensor of that kind measured it.
+    def motion_for(self, kind: SensorKind[Any, Any]) -> Motion:
+        """Return the motion that sensors of a kind measure.
+
+        It is that of the truth, with the measurements of a noise-free sensor of that kind, if any.
 
         Raises
         ------
         MotionError
-            When its messages are too few, disordered or not finite.
+            When noise-free messages are too few, disordered or not finite.
         JudgeError
             When static transforms are given but do not connect its frame to the base.
         """
@@ -227,24 +249,22 @@ class TwinMaker:
         )
 
     def sensors(self, twin: Twin, repetition: int = 1) -> TwinSensors:
-        """Return how the simulated sensors of a twin are mounted and switched on."""
+        """Return mounting and random streams of the simulated sensors of a twin."""
         roles = self.real.roles
+        unassigned = [
+            array for topic, array in self.real.messages.items() if topic not in roles.values()
+        ]
         for role in ('imu', 'gps'):
-            others = {
-                topic: one
-                for topic, one in self.real.messages.items()
-                if topic not in roles.values()
-            }
-            same = (isinstance(one, ROLE_CLASSES[role]) for one in others.values())
-            if role in twin.models and role not in roles and any(same):
-                # A judge would go on to hear the real sensor beside the simulated one.
+            same_type = (isinstance(array, ROLE_CLASSES[role]) for array in unassigned)
+            if role in twin.models and role not in roles and any(same_type):
+                # A judge would use the real sensor beside the simulated one: report it.
                 self.real.require(role)
-        # The same twin is made, and then told of.
-        if self._placed is None or self._placed[0] is not twin:
-            models = {role: one for role, one in twin.models.items() if role in ROLE_CLASSES}
-            self._placed = twin, self._place(models)
+        # `make` and `sensor_notes` ask for the same twin.
+        if self._latest_twin is None or self._latest_twin[0] is not twin:
+            models = {role: model for role, model in twin.models.items() if role in ROLE_CLASSES}
+            self._latest_twin = twin, self._place(models)
         return TwinSensors(
-            placed=self._placed[1],
+            placed=self._latest_twin[1],
             seed=self._seed,
             run=run_label(self._purpose, repetition, self.real.name),
             velocity=self.motion.velocity_source,
@@ -252,22 +272,23 @@ class TwinMaker:
         )
 
     def at_real_rates(self, twin: Twin) -> Twin:
-        """Return the twin with every simulated sensor at the median rate of the real one."""
+        """Return the twin with each simulated sensor at the median rate of the real one."""
 
-        def at_rate(role: str, model: Any) -> Any:
+        def set_rate(role: str, model: Any) -> Any:
             rate = median_rate(self._own(role))
             return model and dataclasses.replace(model, rate=rate or model.rate)
 
         return dataclasses.replace(
             twin,
-            imu=at_rate('imu', twin.imu),
-            gps=at_rate('gps', twin.gps),
-            others={role: at_rate(role, model) for role, model in twin.others.items()},
+            imu=set_rate('imu', twin.imu),
+            gps=set_rate('gps', twin.gps),
+            others={role: set_rate(role, model) for role, model in twin.others.items()},
         )
 
     def model_notes(self, twin: Twin) -> tuple[Finding, ...]:
-        """Say what to know of a twin: where its sensors are of another kind than the real ones,
-        and `sensor_notes`.
+        """Return `sensor_notes`, and findings about sensors that differ from the real ones.
+
+        These are different rates, and an orientation that only one of the IMUs publishes.
         """
         notes = list(self.sensor_notes(twin))
         for kind in ('gps', 'imu'):
@@ -283,28 +304,29 @@ class TwinMaker:
         return tuple(notes)
 
     def sensor_notes(self, twin: Twin) -> tuple[Finding, ...]:
-        """Say which simulated sensors measure what noise-free ones did, and which are where their
-        models say, as the recording has static transforms but none for them.
+        """Report simulated sensors that use noise-free messages, or are placed by their models.
+
+        The latter are reported if the recording has static transforms, but none for them.
         """
-        placed = self.sensors(twin).placed
-        free = [one.transform for one in placed.values() if one.transform is not None]
+        placed = self.sensors(twin).placed.values()
+        transforms = [sensor.transform for sensor in placed if sensor.transform is not None]
         return (
-            *spans.noise_free_notes(self.real, twin.models),
+            *noise_free_notes(self.real, twin.models),
             *(
-                PLACED_BY_MODEL(one.child, place=', '.join(f'{x:g}' for x in one.translation))
-                for one in free
+                PLACED_BY_MODEL(
+                    transform.child, place=', '.join(f'{x:g}' for x in transform.translation)
+                )
+                for transform in transforms
                 if self.real.transforms
             ),
         )
 
-    def mounting(
-        self, frame: str, what: str = 'simulated sensor'
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return where a sensor is, and raise JudgeError, as `Mountings.of` does."""
-        return self._mountings.of(frame, what)
+    def mounting(self, frame: str, user: str = 'simulated sensor') -> _Mounting:
+        """Return the pose of a sensor in the body; see `Mountings.of`."""
+        return self._mountings.of(frame, user)
 
-    def _place(self, models: Mapping[str, Any]) -> dict[str, Placed]:
-        """Return models by role as their sensors are mounted, the earlier ones first."""
+    def _place(self, models: Mapping[str, Any]) -> dict[str, PlacedSensor]:
+        """Return models by role with the mounting of their sensors, placed in the order given."""
         mountings = Mountings(self.real.transforms, self._base)
         return {
             role: mountings.place(model, self._own(role), self.start_ns)
@@ -320,50 +342,51 @@ class TwinMaker:
         if child == self._base:
             return ()
         if not child:
-            return (findings.TRUTH_NO_FRAME(base=self._base),)
-        moved = findings.TRUTH_MOVED if self.real.transforms else findings.TRUTH_ASSUMED
-        return (moved(child=child, base=self._base),)
+            problem = 'truth has no child frame'
+            return (findings.TRUTH_ASSUMED(problem=problem, base=self._base),)
+        if self.real.transforms:
+            return (findings.TRUTH_MOVED(child=child, base=self._base),)
+        problem = f'truth is given for {child} and there are no static transforms'
+        return (findings.TRUTH_ASSUMED(problem=problem, base=self._base),)
 
 
-def early_field(maker: TwinMaker) -> FloatArray | None:
-    """Return the mean field, `(3,)` T, world, of the first two seconds, turned by the truth.
+def measure_early_field(maker: TwinMaker) -> FloatArray | None:
+    """Return the mean magnetic field of the first two seconds in the world, `(3,)` T, or None.
 
-    [Ligorio2015] does so, section 2.3.1. What is fixed to the body, such as hard iron, is in it,
-    and turns with the body from then on. A noise-free magnetometer, which has none, goes before
-    the real one. None: there is neither.
-
-    `maker`: of the recording.
+    The measurements are rotated to the world by the truth, as in [Ligorio2015], section 2.3.1.
+    The field of body-fixed sources such as hard iron is part of the mean. A noise-free
+    magnetometer, which has no such sources, is preferred. None if there is no magnetometer.
     """
-    mag = spans.noise_free(maker.real).get('mag', maker.real.mag)
+    mag = noise_free_messages(maker.real).get('mag', maker.real.mag)
     if not isinstance(mag, MagneticFieldArray):
         return None
     early = mag.take(mag.stamp_ns - mag.stamp_ns[0] <= _FIELD_S * 1e9)
-    at = maker.motion.at((early.stamp_ns - maker.start_ns) * 1e-9).orientation
-    turn = maker.mounting(mag.frame)[1][None]
-    field = rotations.rotate(at, rotations.rotate(turn, early.magnetic_field))
-    return np.asarray(field.mean(axis=0))
+    orientation = maker.motion.at((early.stamp_ns - maker.start_ns) * 1e-9).orientation
+    mounting = maker.mounting(mag.frame)[1][None]
+    body_field = rotations.rotate(mounting, early.magnetic_field)
+    return np.asarray(rotations.rotate(orientation, body_field).mean(axis=0))
 
 
-def maker_with_field(
+def make_twin_maker(
     recording: Recording, world: World | None, *, seed: int, base_frame: str = 'base_link'
 ) -> TwinMaker:
-    """Return the maker of a recording's twins, in `world`; None: in one with its early field.
+    """Return the twin maker of a recording in `world`, or by default in its early field.
 
-    Raises Sim2RealError as `TwinMaker`.
+    Raises Sim2RealError as `TwinMaker` does.
     """
     maker = TwinMaker(recording, seed=seed, base_frame=base_frame, world=world)
-    field = early_field(maker) if world is None else None
+    field = measure_early_field(maker) if world is None else None
     if field is not None:
-        found = EarthField(model='constant', value=tuple(field.tolist()))
-        maker.world = dataclasses.replace(maker.world, earth_field=found)
+        earth_field = EarthField(model='constant', value=tuple(field.tolist()))
+        maker.world = dataclasses.replace(maker.world, earth_field=earth_field)
     return maker
 
 
 def median_rate(array: MessageArray | None) -> float | None:
-    """Return the median rate, Hz, to three digits so that jitter does not make odd periods."""
+    """Return the median rate, Hz, rounded to three digits to remove jitter; None if undefined."""
     if array is None or len(array) < 2:
         return None
-    return float(f'{1e9 / float(np.median(steps_of(array.stamp_ns))):.3g}')
+    return float(f'{1e9 / float(np.median(np.diff(array.stamp_ns))):.3g}')
 
 
 def synthetic_recording(
@@ -378,24 +401,81 @@ def synthetic_recording(
 ) -> Recording:
     """Return a recording of a motion with the sensors of `twin` and its truth at 100 Hz.
 
-    The origin of the motion's coordinates lies at `origin`; `world` says what else surrounds the
-    sensors, in those coordinates. What a motion has as `noise_free_imu` is in the recording too.
+    The origin of the motion's coordinates lies at `origin`; `world` describes the surroundings in
+    those coordinates. If the motion has a `noise_free_imu`, its messages are in the recording too.
 
     Raises
     ------
     Sim2RealError
-        When the motion is too short to be one.
+        When the motion is too short.
 
     Examples
     --------
     >>> from sim_sensors import load_gps, load_imu, motion_of
     >>> from sim2real_eval.simulation import Twin
     >>> motion = motion_of('line', duration=2.0)
-    >>> own = Twin('own', load_gps('baseline'), load_imu('ideal'))
-    >>> drive = synthetic_recording(motion, own, seed=1, run='drive', scenario='line')
+    >>> twin = Twin('twin', load_gps('baseline'), load_imu('ideal'))
+    >>> drive = synthetic_recording(motion, twin, seed=1, run='drive', scenario='line')
     >>> len(drive.imu), len(drive.truth)
     (201, 201)
     """
-    bare = spans.with_noise_free(Recording.of_truth(truth_of(motion), run, scenario), motion)
-    maker = TwinMaker(bare, seed=seed, purpose='recording', origin=origin, world=world)
+    truth = Recording.of_truth(truth_of(motion), run, scenario)
+    recording = add_noise_free_imu(truth, motion)
+    maker = TwinMaker(recording, seed=seed, purpose='recording', origin=origin, world=world)
     return maker.make(twin)
+
+
+# Noise-free IMU measurements.
+
+_latest_ideal: WeakKeyDictionary[TwinMaker, tuple[list[float], FloatArray, IdealMeasurement]]
+_latest_ideal = WeakKeyDictionary()
+"""Mounting, times and result of the latest `ideal_imu` of each maker."""
+
+
+def ideal_imu(
+    maker: TwinMaker, mounting: _Mounting, times: FloatArray, gravity: float = STANDARD_GRAVITY
+) -> IdealMeasurement:
+    """Return the error-free measurement of an IMU on the truth of a recording.
+
+    The latest result is kept until the maker is deleted or `forget_ideal_imu` is called: checks,
+    the real sensor and simulated sensors ask for the same stamps.
+
+    Parameters
+    ----------
+    maker : TwinMaker
+        Maker of the recording's twins.
+    mounting : (3,) and (4,) float
+        Lever arm, m, and quaternion x y z w in the body; see `TwinMaker.mounting`.
+    times : (n,) float
+        Seconds since the truth began.
+    gravity : float
+        Gravity, m/s^2.
+    """
+    settings = [*mounting[0].tolist(), *mounting[1].tolist(), gravity]
+    latest = _latest_ideal.get(maker)
+    if (
+        latest is None
+        or latest[0] != settings
+        or not (latest[1] is times or np.array_equal(latest[1], times))
+    ):
+        measurement = ideal_imu_of_motion(maker.motion, mounting, times, gravity)
+        latest = _latest_ideal[maker] = settings, times, measurement
+    return latest[2]
+
+
+def forget_ideal_imu(maker: TwinMaker) -> None:
+    """Free the result that `ideal_imu` keeps, 80 bytes per message."""
+    _latest_ideal.pop(maker, None)
+
+
+def ideal_imu_of_motion(
+    motion: Motion, mounting: _Mounting, times: FloatArray, gravity: float = STANDARD_GRAVITY
+) -> IdealMeasurement:
+    """Return the error-free measurement of an IMU on any motion; see `ideal_imu`."""
+    lever_arm, quaternion = mounting
+    rpy = Rotation.from_quat(quaternion).as_euler('xyz')
+    kinematics = ExactKinematics(lever_arm, rpy, gravity)
+    parts = MessageParts[IdealMeasurement]()
+    for part in blocks(len(times)):
+        parts.add(kinematics.ideal_measurement(motion.at(times[part]), np.empty(0)))
+    return parts.joined()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small rotations for the compiled loops, one at a time: the twin of `core.rotations` and scipy.
+"""Rotations for compiled loops, one at a time; `core.rotations` has the array versions.
 
 Angles are roll, pitch, yaw about fixed axes x, y, z, so that R = Rz(yaw) Ry(pitch) Rx(roll);
-quaternions are x y z w. scipy's Rotation is the tests' oracle.
+quaternions are x y z w.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def angles_from_matrix(R: FloatArray, angles: FloatArray) -> None:
 
 @kernel
 def is_identity(R: FloatArray) -> bool:
-    """Say whether a rotation matrix is the identity, exactly."""
+    """Return whether a rotation matrix is exactly the identity."""
     for i in range(3):
         for j in range(3):
             if R[i, j] != (1.0 if i == j else 0.0):
@@ -71,7 +71,7 @@ def is_identity(R: FloatArray) -> bool:
 
 @kernel
 def matrix_product(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
-    """Fill (3, 3) `out` with A B; it must be neither of them."""
+    """Fill (3, 3) `out` with A B; `out` must not be A or B."""
     for i in range(3):
         for j in range(3):
             out[i, j] = 0.0
@@ -93,7 +93,7 @@ def rotate_square(R: FloatArray, C: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def rotate_covariance(R: FloatArray, C: FloatArray, out: FloatArray) -> None:
-    """Fill (6, 6) `out` with D C D', D = diag(R, R): both triples turned by the same rotation."""
+    """Fill (6, 6) `out` with D C D', D = diag(R, R)."""
     if is_identity(R):
         for i in range(6):
             for j in range(6):
@@ -114,7 +114,7 @@ def rotate_covariance(R: FloatArray, C: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def times_inverse(base: FloatArray, pose: FloatArray) -> None:
-    """Replace `pose` by base^-1 pose; both are rotation rows and a position row."""
+    """Replace `pose` by base^-1 pose; both have rotation rows and a position row."""
     p0 = pose[3, 0] - base[3, 0]
     p1 = pose[3, 1] - base[3, 1]
     p2 = pose[3, 2] - base[3, 2]
@@ -140,7 +140,7 @@ def transform(rotation: FloatArray, offset: FloatArray, pose: FloatArray) -> Non
 
 @kernel
 def cross(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    """Fill `out`, (3,), with a x b; it must be neither of them."""
+    """Fill `out`, (3,), with a x b; `out` must not be a or b."""
     out[0] = a[1] * b[2] - a[2] * b[1]
     out[1] = a[2] * b[0] - a[0] * b[2]
     out[2] = a[0] * b[1] - a[1] * b[0]
@@ -168,8 +168,8 @@ def multiply(p: FloatArray, q: FloatArray, out: FloatArray) -> None:
 
 # The exponential of SO(3) and its right Jacobian: [Sola2018], equations 143 and 144.
 
-# Below this square of an angle the closed forms lose digits, so series take over. The first term
-# left out is below 1e-16 of the sum.
+# Series replace closed forms below this squared angle, where these lose digits. The first omitted
+# term is below 1e-16 of the sum.
 _SERIES_BELOW = 0.25
 
 
@@ -203,32 +203,32 @@ def quaternion_from_vector(phi: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def _fill(phi: FloatArray, one: float, two: float, out: FloatArray) -> None:
-    """Fill `out`, (3, 3), with I + one [phi] + two [phi]^2."""
+def _fill(phi: FloatArray, linear: float, square: float, out: FloatArray) -> None:
+    """Fill `out`, (3, 3), with I + linear [phi] + square [phi]^2."""
     x, y, z = phi[0], phi[1], phi[2]
-    out[0, 0] = 1.0 - two * (y * y + z * z)
-    out[1, 1] = 1.0 - two * (x * x + z * z)
-    out[2, 2] = 1.0 - two * (x * x + y * y)
-    out[0, 1] = two * x * y - one * z
-    out[1, 0] = two * x * y + one * z
-    out[0, 2] = two * x * z + one * y
-    out[2, 0] = two * x * z - one * y
-    out[1, 2] = two * y * z - one * x
-    out[2, 1] = two * y * z + one * x
+    out[0, 0] = 1.0 - square * (y * y + z * z)
+    out[1, 1] = 1.0 - square * (x * x + z * z)
+    out[2, 2] = 1.0 - square * (x * x + y * y)
+    out[0, 1] = square * x * y - linear * z
+    out[1, 0] = square * x * y + linear * z
+    out[0, 2] = square * x * z + linear * y
+    out[2, 0] = square * x * z - linear * y
+    out[1, 2] = square * y * z - linear * x
+    out[2, 1] = square * y * z + linear * x
 
 
 @kernel
 def matrix_from_vector(phi: FloatArray, out: FloatArray) -> None:
     """Fill `out`, (3, 3), with Exp(phi)."""
-    one, two, _, _ = coefficients(phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2])
-    _fill(phi, one, two, out)
+    linear, square, _, _ = coefficients(phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2])
+    _fill(phi, linear, square, out)
 
 
 @kernel
 def right_jacobian(phi: FloatArray, out: FloatArray) -> None:
     """Fill `out`, (3, 3), with Jr(phi): Exp(phi + d) = Exp(phi) Exp(Jr d) for small d."""
-    _, one, two, _ = coefficients(phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2])
-    _fill(phi, -one, two, out)
+    _, linear, square, _ = coefficients(phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2])
+    _fill(phi, -linear, square, out)
 
 
 @kernel
@@ -256,5 +256,5 @@ def inverse_terms(t2: float) -> tuple[float, float]:
 @kernel
 def inverse_right_jacobian(phi: FloatArray, out: FloatArray) -> None:
     """Fill `out`, (3, 3), with the inverse of Jr(phi); it grows without bound towards 2 pi."""
-    two, _ = inverse_terms(phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2])
-    _fill(phi, 0.5, two, out)
+    square, _ = inverse_terms(phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2])
+    _fill(phi, 0.5, square, out)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of sensor messages: what the sensor models make, recordings hold and the judge reads.
+"""Arrays of sensor messages: output of the sensor models, content of recordings, judge input.
 
 One class per ROS message type, one array per message field, time first. Stamps are int64
-nanoseconds. `arrival_ns` is when a message reached (or would reach) its reader, equal to the stamp
-unless a latency was recorded or asked for. Covariances keep the row-major order of the messages,
-as `(n, 3, 3)` or `(n, 6, 6)`. What all messages state alike, such as a covariance, may be one row
-that is seen n times (`numpy.broadcast_to`), which takes no memory and cannot be written to.
+nanoseconds. `arrival_ns` is the time at which a message reached its reader; it equals the stamp
+unless a latency was recorded or requested. Covariances keep the row-major order of the messages,
+as `(n, 3, 3)` or `(n, 6, 6)`. A field that is equal in all messages, such as a covariance, may be
+one row that is repeated n times by `numpy.broadcast_to`; it takes no memory and is read-only.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import scratch
-from .blocks import blocks, by_blocks, is_steady, rows_of
+from .blocks import is_steady
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -27,15 +26,15 @@ class _Dataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
-M = TypeVar('M', bound='MessageArray')
-T = TypeVar('T', bound=_Dataclass)
+MessageArrayT = TypeVar('MessageArrayT', bound='MessageArray')
+DataclassT = TypeVar('DataclassT', bound=_Dataclass)
 
 
 def set_array(owner: object, name: str, kind: type[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Make a field of a frozen dataclass an array of a kind, and return it.
+    """Convert a field of a frozen dataclass to an array of type `kind`, and return the array.
 
-    It is contiguous, or one row that is seen n times. Raises a ValueError when it has another
-    shape.
+    The array is contiguous, or one row that is repeated n times. Another shape than `shape` is a
+    ValueError.
     """
     array: NDArray[Any] = np.asarray(getattr(owner, name), dtype=kind)
     if not is_steady(array):
@@ -47,20 +46,28 @@ def set_array(owner: object, name: str, kind: type[Any], shape: tuple[int, ...])
 
 
 def is_absent(covariance: FloatArray) -> NDArray[np.bool_]:
-    """Return which messages of sensor_msgs/Imu say by -1 that they do not hold a quantity, (n,).
+    """Return True for each covariance (n, 3, 3) of sensor_msgs/Imu that marks its quantity absent.
+
+    The mark is -1 in the first element.
 
     Examples
     --------
     >>> is_absent(np.full((1, 3, 3), -1.0))
     array([ True])
     """
-    return by_blocks(lambda rows: rows[:, 0, 0] == -1.0, covariance)
+    return np.asarray(covariance[:, 0, 0] == -1.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MessageArray:
-    """Base of all message arrays: header stamps and times of arrival, `(n,)` int64 ns, and the
-    `header.frame_id`, the same for all messages.
+    """Base of all message arrays.
+
+    Attributes
+    ----------
+    stamp_ns, arrival_ns : (n,) int64
+        Header stamps and times of arrival, ns.
+    frame : str
+        `header.frame_id`, the same for all messages.
     """
 
     stamp_ns: IntArray
@@ -82,88 +89,100 @@ class MessageArray:
         span = (int(self.stamp_ns[-1]) - int(self.stamp_ns[0])) * 1e-9 if len(self) else 0.0
         return f'<{type(self).__name__}: {len(self)} messages of {self.frame!r} in {span:.4g} s>'
 
-    def take(self: M, index: ArrayLike | slice) -> M:
+    def take(self: MessageArrayT, index: ArrayLike | slice) -> MessageArrayT:
         """Return the messages selected by a boolean mask, an index array or a slice object."""
         if isinstance(index, slice) and index.indices(len(self)) == (0, len(self), 1):
             return self
         selection: Any = index if isinstance(index, slice) else np.asarray(index)
-        changes: dict[str, Any] = {
-            field.name: rows_of(getattr(self, field.name), selection)
-            for field in dataclasses.fields(self)
-            if isinstance(getattr(self, field.name), np.ndarray)
-        }
+        count = len(self.stamp_ns[selection])
+        changes: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            values = getattr(self, field.name)
+            if not isinstance(values, np.ndarray):
+                continue
+            if is_steady(values):
+                changes[field.name] = np.broadcast_to(values[0], (count, *values.shape[1:]))
+            else:
+                changes[field.name] = values[selection]
         return dataclasses.replace(self, **changes)
 
 
-class Columns(Generic[T]):
-    """Messages of one topic and frame, or another dataclass of arrays, that come in parts.
+class MessageParts(Generic[DataclassT]):
+    """Parts of a message array, or of another dataclass of arrays, to be concatenated.
 
-    What is the same in all messages is kept once.
+    A covariance, status or orientation that is equal in all messages is kept as one row: for two
+    hours at 1 kHz the covariances of an IMU would take 1.5 GB.
 
     Examples
     --------
-    >>> columns = Columns[MessageArray]()
+    >>> parts = MessageParts[MessageArray]()
     >>> for stamps in ([1, 2], [3]):
-    ...     columns.add(MessageArray(np.array(stamps), np.array(stamps), 'base_link'))
-    >>> columns.joined().stamp_ns
+    ...     parts.add(MessageArray(np.array(stamps), np.array(stamps), 'base_link'))
+    >>> parts.joined().stamp_ns
     array([1, 2, 3])
     """
 
     def __init__(self) -> None:
-        self._columns: dict[str, _Column] = {}
+        self._columns: dict[str, _GrowingColumn] = {}
 
-    def add(self, part: T) -> None:
-        """Append messages."""
+    def add(self, part: DataclassT) -> None:
+        """Append a copy of messages, as a sensor may reuse its arrays for the next part."""
         for field in dataclasses.fields(part):
             values = getattr(part, field.name)
             if isinstance(values, np.ndarray):
-                column = self._columns.setdefault(field.name, _Column(field.name, values))
-                column.add(values)
-        self._like = part
+                is_often_constant = field.name.endswith(_OFTEN_CONSTANT)
+                column = self._columns.setdefault(
+                    field.name, _GrowingColumn(values[:0], is_often_constant)
+                )
+                column.append(values)
+        self._last_part = part
 
-    def joined(self) -> T:
-        """Return all messages, and begin anew; there must have been a part, which may be empty."""
-        found: dict[str, Any] = {name: column.values for name, column in self._columns.items()}
-        # A further part would move what has been given away.
+    def joined(self) -> DataclassT:
+        """Return all messages and forget the parts; there must be one, which may be empty."""
+        arrays: dict[str, Any] = {name: column.array for name, column in self._columns.items()}
         self._columns = {}
-        return dataclasses.replace(self._like, **found)
+        return dataclasses.replace(self._last_part, **arrays)
 
 
-class _Column:
-    """A field of messages that come in parts."""
+class _GrowingColumn:
+    """Array (n, ...) that grows by appended rows; equal rows may be kept as one.
 
-    def __init__(self, name: str, like: NDArray[Any]) -> None:
-        self._rows = scratch.Rows(like)
-        self._first: NDArray[Any] = like[:0].copy()
-        self._is_steady = name == 'orientation' or name.endswith(_STATED)
-        self._count = 0
+    A list of parts would double the memory when they are concatenated. The system moves pages
+    instead of bytes when a large array is resized.
+    """
 
-    def add(self, values: NDArray[Any]) -> None:
-        """Append rows, (n, ...)."""
-        if self._is_steady and not len(self._first):
-            self._first = values[:1].copy()
-        if self._is_steady and not _all_are(self._first, values):
-            for part in blocks(self._count):
-                self._rows.append(np.repeat(self._first, part.stop - part.start, axis=0))
-            self._is_steady = False
-        self._count += len(values)
-        if not self._is_steady:
-            self._rows.append(values)
+    def __init__(self, like: NDArray[Any], is_constant: bool) -> None:
+        self._rows = np.empty(like.shape, like.dtype)
+        self._first = self._rows
+        self._is_constant, self._count = is_constant, 0
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Append a copy of rows (m, ...)."""
+        start, self._count = self._count, self._count + len(values)
+        if self._is_constant and len(values):
+            if not start:
+                self._first = values[:1].copy()
+            if _are_equal_rows(values, self._first):
+                return
+            self._is_constant = False
+            self._rows = np.repeat(self._first, start, axis=0)
+        self._rows.resize((self._count, *values.shape[1:]), refcheck=False)
+        self._rows[start:] = values
 
     @property
-    def values(self) -> NDArray[Any]:
-        """The rows added, (n, ...)."""
-        if not self._is_steady:
-            return self._rows.joined()
-        if self._count == len(self._first):
+    def array(self) -> NDArray[Any]:
+        """All rows, (n, ...)."""
+        if not self._is_constant:
+            return self._rows
+        if self._count < 2:
             return self._first
         return np.broadcast_to(self._first[0], (self._count, *self._first.shape[1:]))
 
 
-def _all_are(row: NDArray[Any], values: NDArray[Any]) -> bool:
-    """Return whether all values, (n, ...), are those of a row, (1, ...), to the bit."""
-    own = np.ascontiguousarray(values[:1] if is_steady(values) else values)
-    return bool((own.view(np.int64) == row.view(np.int64)).all())
+def _are_equal_rows(values: NDArray[Any], row: NDArray[Any]) -> bool:
+    """Return True if all rows of values (n, ...) equal `row` (1, ...) to the bit."""
+    rows = np.ascontiguousarray(values[:1] if is_steady(values) else values)
+    return bool((rows.view(np.int64) == row.view(np.int64)).all())
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -194,7 +213,7 @@ class ImuArray(MessageArray):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MagneticFieldArray(MessageArray):
-    """sensor_msgs/MagneticField: T and T^2, sensor frame; a covariance of all zero is unknown."""
+    """sensor_msgs/MagneticField in T and T^2, sensor frame; an all-zero covariance is unknown."""
 
     magnetic_field: FloatArray
     magnetic_field_covariance: FloatArray
@@ -215,7 +234,7 @@ class FixArray(MessageArray):
     altitude : (n,) float
         Metres above the WGS84 ellipsoid.
     status : (n,) int
-        -2 unknown, which is the messages' default, -1 no fix, 0 fix, 1 SBAS, 2 GBAS (RTK).
+        -2 unknown (the default of the message), -1 no fix, 0 fix, 1 SBAS, 2 GBAS (RTK).
     position_covariance : (n, 3, 3) float
         m^2, ENU at the antenna.
     position_covariance_type : (n,) int
@@ -231,19 +250,22 @@ class FixArray(MessageArray):
 
     @property
     def has_fix(self) -> NDArray[np.bool_]:
-        """Whether each has a position, (n,): of unknown status too, as navsat_transform has it."""
+        """Whether each message has a position, (n,).
+
+        An unknown status counts as a fix, as in navsat_transform.
+        """
         return np.asarray(self.status != NO_FIX)
 
     @property
     def is_valid(self) -> NDArray[np.bool_]:
-        """Whether each has a position, (n,), and its numbers are finite."""
-        finite = np.isfinite(self.latitude) & np.isfinite(self.longitude)
-        return np.asarray(self.has_fix & finite & np.isfinite(self.altitude))
+        """Whether each message has a position, (n,), whose numbers are finite."""
+        is_finite = np.isfinite(self.latitude) & np.isfinite(self.longitude)
+        return np.asarray(self.has_fix & is_finite & np.isfinite(self.altitude))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class OdometryArray(MessageArray):
-    """nav_msgs/Odometry; also the ground truth of a recording.
+    """nav_msgs/Odometry, which is also the type of a recording's ground truth.
 
     Attributes
     ----------
@@ -269,7 +291,7 @@ class OdometryArray(MessageArray):
 
     @classmethod
     def exact(cls, stamp_ns: IntArray, **values: FloatArray) -> OdometryArray:
-        """Return odometry of zero covariance, map to base_link, that arrives at once."""
+        """Return odometry from map to base_link with zero covariance and without latency."""
         for name in ('pose_covariance', 'twist_covariance'):
             values[name] = np.broadcast_to(0.0, (len(stamp_ns), 6, 6))
         return cls(stamp_ns, stamp_ns, 'map', 'base_link', **values)
@@ -293,7 +315,7 @@ class TwistArray(MessageArray):
     twist_covariance: FloatArray
 
 
-_STATED = ('covariance', 'status', 'covariance_type')
+_OFTEN_CONSTANT = ('covariance', 'status', 'covariance_type', 'orientation')
 _INTEGERS = ('status', 'position_covariance_type')
 _VECTORS = (
     'position', 'angular_velocity', 'linear_velocity', 'linear_acceleration', 'magnetic_field'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot follows a reference: the same follower steers a simulated robot and a live one."""
+"""Path following: one follower steers simulated and live robots."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ _NS = 1_000_000_000
 
 @dataclasses.dataclass(frozen=True)
 class PoseSensor(Parameters):
-    """What a controller knows of the pose of its robot: all, by default, and at once."""
+    """Errors of the pose that a controller gets; by default it is exact and without delay."""
 
     position_std: float = non_negative(0.0, 'm', 'White noise of x and of y, per control step.')
     yaw_std: float = non_negative(0.0, 'rad', 'White noise of the heading, per control step.')
-    latency: float = non_negative(0.0, 's', 'Age of the pose.')
+    latency: float = non_negative(0.0, 's', 'Delay of the pose.')
 
 
 @dataclasses.dataclass(frozen=True)
 class FollowSettings(Parameters):
-    """Robot, controllers and what they know."""
+    """Robot, controllers and pose sensor of a path-following run."""
 
     control_rate: float = positive(
         20.0, 'Hz', 'Commands per second.', maximum=1e4,
         read_only=True,
     )  # fmt: skip
     interpolation: str = parameter(
-        'spline', '', 'Between waypoints.', choices=INTERPOLATIONS, read_only=True
+        'spline', '', 'Interpolation between waypoints.', choices=INTERPOLATIONS, read_only=True
     )
     robot: DifferentialDrive = dataclasses.field(default_factory=DifferentialDrive)
     pose: PoseSensor = dataclasses.field(default_factory=PoseSensor)
@@ -60,16 +60,16 @@ class FollowSettings(Parameters):
 
     def tracker(self, name: str) -> TrackerModel:
         """Return the controller by name, one of `TRACKERS`."""
-        found: TrackerModel = getattr(self, name)
-        return found
+        tracker_model: TrackerModel = getattr(self, name)
+        return tracker_model
 
 
 @dataclasses.dataclass(frozen=True)
 class VelocityCommand:
-    """What the follower asks for.
+    """Command of a follower.
 
-    `speed` and `yaw_rate`, m/s and rad/s, are the same as the rates of the wheels; `finished`: the
-    reference has ended, and all is zero.
+    `speed` and `yaw_rate`, m/s and rad/s, are equivalent to the wheel rates. `finished` is True
+    when the reference has ended; everything else is then zero.
     """
 
     wheels: WheelRates
@@ -79,11 +79,10 @@ class VelocityCommand:
 
 
 class Follower:
-    """Turns poses, as they come, into commands at the control rate, Hz.
+    """Converter of incoming poses to commands at the control rate, Hz.
 
-    A command is made by the first pose at or after each multiple of the control period since the
-    first pose, which is time 0 of the reference. What it returns depends on the stamps and poses
-    alone.
+    Time 0 of the reference is the first pose. The first pose at or after each multiple of the
+    control period gives a command. The commands depend only on stamps and poses.
     """
 
     def __init__(
@@ -101,17 +100,17 @@ class Follower:
         self._next = 0
 
     def time_of(self, stamp_ns: int) -> float:
-        """Return seconds since the first pose; 0 before any."""
+        """Return the seconds since the first pose; 0 if there is none yet."""
         return 0.0 if self._origin_ns is None else (stamp_ns - self._origin_ns) / _NS
 
     def push(self, stamp_ns: int, pose: Pose) -> VelocityCommand | None:
-        """Take a pose; return a command when one is due."""
+        """Process a pose; return a command if one is due."""
         if self._origin_ns is None:
             self._origin_ns = stamp_ns
         since = stamp_ns - self._origin_ns
         if since < round(self._next * _NS / self._rate):
             return None
-        # Near the next period in one step: stamps of another clock may skip billions of them.
+        # Skip most periods in one step: after a change of clock there may be billions of them.
         self._next = max(self._next, int(since * self._rate / _NS) - 1)
         while since >= round(self._next * _NS / self._rate):
             self._next += 1
@@ -124,18 +123,18 @@ class Follower:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SimulatedDrive:
-    """What a simulated robot drove.
+    """Drive of a simulated robot.
 
     Attributes
     ----------
     time : (n,) s
-        Since the first waypoint.
+        Time since the first waypoint.
     poses : (n, 3)
-        x, y [m], heading [rad], not wrapped.
+        x, y [m] and heading [rad], not wrapped.
     speed, yaw_rate : (n,) m/s, rad/s
-        Over the ground.
+        Speed and yaw rate over the ground.
     commands : (m, 4)
-        Time [s], left and right wheel [rad/s] as asked for, and number of the sample.
+        Time [s], commanded rates of the left and right wheel [rad/s], and number of the sample.
     """
 
     controller: str
@@ -147,7 +146,7 @@ class SimulatedDrive:
     errors: TrackingErrors
 
     def truth(self, start_ns: int) -> OdometryArray:
-        """Return the drive as ground-truth odometry, zero covariance, map to base_link."""
+        """Return the drive as ground-truth odometry (map to base_link, zero covariance)."""
         zero = np.zeros(len(self.time))
         return OdometryArray.exact(
             start_ns + np.round(self.time * _NS).astype(np.int64),
@@ -170,10 +169,11 @@ def drive_along(
 ) -> SimulatedDrive:
     """Simulate the robot from the first waypoint to the time of the last.
 
-    It starts with the reference's speed and yaw rate, as a recording may begin in the midst of a
-    drive, but `offset` (x, y, heading; world, m and rad) from the first waypoint. The controller
-    is one of `TRACKERS`; `rate`, Hz, is that of the samples of the drive and of the steps of the
-    robot. `seed` and `run` are labels of the noise of grip and pose, the same for all controllers.
+    The robot starts with the speed and yaw rate of the reference, since a recording may begin in
+    the middle of a drive, at `offset` (x, y, heading; world, m and rad) from the first waypoint.
+    `controller` is one of `TRACKERS`. `rate`, Hz, is the rate of the samples and of the
+    integration steps. `seed` and `run` label the noise of grip and pose, which is the same for all
+    controllers.
     """
     robot, sensor = settings.robot, settings.pose
     steps = max(1, math.floor(reference.end * rate + 1e-6))
@@ -193,9 +193,10 @@ def drive_along(
     commands: list[tuple[float, float, float, float]] = []
     for k in range(steps + 1):
         states.append(state)
-        seen = states[max(k - delay, 0)].pose
-        known = Pose(*(a + b for a, b in zip(seen, error[k], strict=True))) if error else seen
-        command = follower.push(round(k * _NS / rate), known)
+        pose = states[max(k - delay, 0)].pose
+        if error:
+            pose = Pose(*(a + b for a, b in zip(pose, error[k], strict=True)))
+        command = follower.push(round(k * _NS / rate), pose)
         if command is not None:
             wheels = command.wheels
             commands.append((k * dt, *wheels, float(k)))
@@ -215,7 +216,7 @@ def drive_along(
 
 
 class OdometryUse(enum.Enum):
-    """What became of an odometry message."""
+    """Use of an odometry message by a live follower."""
 
     USED = 'used'
     EARLY = 'no command is due yet'
@@ -226,7 +227,7 @@ class OdometryUse(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What an odometry message led to: a command where one was due, and the robot's error then."""
+    """Result of one odometry message: a command if one was due, and the tracking error."""
 
     heard: OdometryUse
     command: VelocityCommand | None = None
@@ -235,22 +236,22 @@ class Step:
 
 @dataclasses.dataclass
 class LiveFollower:
-    """Follows a path by odometry; the batch run over the same messages gives the same bits.
+    """Path follower for live odometry; a batch run over the same messages gives the same bits.
 
-    The path begins with the first odometry message after it was given.
+    A path begins with the first odometry message after `follow`.
 
     Parameters
     ----------
     robot : DifferentialDrive
-        Its kinematics; a live robot brings its own dynamics.
+        Kinematics of the robot; a live robot has its own dynamics.
     tracker : TrackerModel
         Parameters of the controller.
     control_rate : float
-        Hz.
+        Rate of commands, Hz.
     interpolation : str
-        As in `ReferenceMotion`.
+        See `ReferenceMotion`.
     at_robot : bool
-        True: the path is moved and turned to begin where the robot is. False: it is in the frame
+        If True, the path is moved and rotated to begin at the robot; otherwise it is in the frame
         of the odometry.
     """
 
@@ -265,21 +266,21 @@ class LiveFollower:
 
     @property
     def has_path(self) -> bool:
-        """True once there is a path."""
+        """Whether a path was set."""
         return self._waypoints is not None
 
     def follow(self, waypoints: Waypoints) -> None:
-        """Follow another path from the next odometry on."""
+        """Set the path that begins with the next odometry message."""
         self._waypoints = waypoints
         self._follower = None
 
     def reset(self) -> None:
-        """Begin the path again with the next odometry, whatever its stamp."""
+        """Restart the path with the next odometry message, whatever its stamp."""
         self._follower = None
         self._latest_ns = None
 
     def push(self, odometry: OdometryArray) -> Step:
-        """Take one odometry message."""
+        """Process one odometry message."""
         try:
             check_values(odometry)
         except MotionError:
@@ -299,5 +300,5 @@ class LiveFollower:
         command = self._follower.push(stamp_ns, pose)
         if command is None:
             return Step(OdometryUse.EARLY)
-        wanted = self._follower.reference.at(self._follower.time_of(stamp_ns)).pose
-        return Step(OdometryUse.USED, command, tracking_error(wanted, pose))
+        target = self._follower.reference.at(self._follower.time_of(stamp_ns)).pose
+        return Step(OdometryUse.USED, command, tracking_error(target, pose))

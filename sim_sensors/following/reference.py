@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The motion that waypoints ask for, and how far a robot is from it."""
+"""Reference motion through waypoints, and tracking errors of a robot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTERPOLATIONS = ('spline', 'twist')
 
 
 class ReferenceState(NamedTuple):
-    """What is asked for at one time: pose, speed along the heading [m/s], yaw rate [rad/s]."""
+    """Reference at one time: pose, speed along the heading [m/s] and yaw rate [rad/s]."""
 
     pose: Pose
     speed: float
@@ -28,16 +28,16 @@ class ReferenceState(NamedTuple):
 
 
 class ReferenceMotion:
-    """Motion through waypoints; before the first and after the last it rests there.
+    """Motion through waypoints; it rests at the first before it starts and at the last afterwards.
 
-    Interpolation `spline` joins x, y and heading by cubic splines, so that speed and yaw rate are
-    smooth. `twist` joins poses by a constant body twist (a geodesic of SE(2)): lines and circles
-    are then exact whatever the spacing, and the speed jumps at the waypoints.
+    Interpolation `spline` joins x, y and heading by cubic splines, with smooth speed and yaw rate.
+    `twist` joins poses by a constant body twist (a geodesic of SE(2)): lines and circles are exact
+    for any spacing, but the speed jumps at the waypoints.
 
     Raises
     ------
     MotionError
-        For another interpolation.
+        For an unknown interpolation.
     """
 
     def __init__(self, waypoints: Waypoints, interpolation: str = 'spline') -> None:
@@ -57,7 +57,7 @@ class ReferenceMotion:
             self._slope = self._spline.derivative()
 
     def at(self, time: float) -> ReferenceState:
-        """Return what is asked for at `time` s."""
+        """Return the reference at `time` s."""
         if not 0.0 <= time <= self.end:
             return ReferenceState(self._poses[0 if time < 0.0 else -1], 0.0, 0.0)
         if self._spline is None:
@@ -91,11 +91,11 @@ class ReferenceMotion:
 
 
 class TrackingError(NamedTuple):
-    """Errors of one pose.
+    """Tracking errors of one pose.
 
-    `along` and `across` are robot minus reference along the reference's heading (negative: late)
-    and to its left, m; `yaw` is REFERENCE MINUS ROBOT, as in [Cesenek2019], wrapped to [-pi, pi],
-    rad.
+    `along` and `across` are robot minus reference, m: along the heading of the reference (negative
+    if the robot is late) and to its left. `yaw` is REFERENCE MINUS ROBOT, as in [Cesenek2019],
+    rad, wrapped to [-pi, pi].
     """
 
     along: float
@@ -104,19 +104,19 @@ class TrackingError(NamedTuple):
 
     @property
     def distance(self) -> float:
-        """From the reference to the robot, m."""
+        """Distance from the reference to the robot, m."""
         return math.hypot(self.along, self.across)
 
 
-def tracking_error(wanted: Pose, actual: Pose) -> TrackingError:
-    """Return the error of one pose."""
-    seen = relative(wanted, actual)
-    return TrackingError(seen.x, seen.y, -seen.heading)
+def tracking_error(target: Pose, actual: Pose) -> TrackingError:
+    """Return the tracking error of one pose."""
+    offset = relative(target, actual)
+    return TrackingError(offset.x, offset.y, -offset.heading)
 
 
 @dataclasses.dataclass(frozen=True)
 class ErrorStatistics:
-    """Of the magnitude of one error: mean, root of the mean square, and maximum."""
+    """Mean, root mean square and maximum of the magnitude of an error."""
 
     mean: float
     rms: float
@@ -131,7 +131,7 @@ class ErrorStatistics:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrackingErrors:
-    """Errors over a drive, signs as in `TrackingError`, at times in s; m and rad, `(n,)` each."""
+    """Tracking errors over a drive, `(n,)` each [s, m, rad]; see `TrackingError` for signs."""
 
     time: FloatArray
     along: FloatArray
@@ -142,12 +142,12 @@ class TrackingErrors:
     @classmethod
     def of(cls, reference: ReferenceMotion, time: FloatArray, poses: FloatArray) -> TrackingErrors:
         """Return the errors of poses `(n, 3)` (x, y, heading) at `time` `(n,)` s."""
-        wanted = reference.poses(time)
-        rows = [
-            tracking_error(Pose(*should), Pose(*is_))
-            for should, is_ in zip(wanted.tolist(), poses.tolist(), strict=True)
+        targets = reference.poses(time).tolist()
+        errors = [
+            tracking_error(Pose(*target), Pose(*pose))
+            for target, pose in zip(targets, poses.tolist(), strict=True)
         ]
-        table = np.array(rows).reshape(-1, 3)
+        table = np.array(errors).reshape(-1, 3)
         distance = np.hypot(table[:, 0], table[:, 1])
         return cls(time, table[:, 0], table[:, 1], distance, table[:, 2])
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controllers that make a differential-drive robot follow a reference.
+"""Controllers by which a differential-drive robot follows a reference.
 
-Three are those of [Cesenek2019], section 3.2.2: wheel rates from differences of waypoints alone,
-with a PID of the yaw error, with a PID of the distance after it. The fourth is a nonlinear
-tracking law with a proof of convergence, the fifth an optimal one, the linear-quadratic regulator.
+Three are those of [Cesenek2019], section 3.2.2: wheel rates from differences of waypoints, the
+same with a PID controller of the yaw error, and that with a PID controller of the distance. The
+fourth is a nonlinear tracking law with a proof of convergence, the fifth a linear-quadratic
+regulator.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from .reference import ReferenceMotion
 
 
 class Tracker(abc.ABC):
-    """A controller at work. It is asked once per control period, s, in order of time.
+    """Running controller. `command` is called once per control period, s, in order of time.
 
-    `model` are its parameters; the kinematics of the robot make wheel rates.
+    `model` holds its parameters; the kinematics of `robot` give wheel rates.
     """
 
     def __init__(
@@ -35,22 +36,22 @@ class Tracker(abc.ABC):
 
     @abc.abstractmethod
     def command(self, time: float, pose: Pose) -> WheelRates:
-        """Return the wheel rates to hold for a period from `time`, s since the first waypoint.
+        """Return the wheel rates to hold for one period from `time`, s since the first waypoint.
 
-        `pose` is that of the robot, as it is known.
+        `pose` is the pose of the robot as the controller knows it.
         """
 
 
 class _OpenLoopTracker(Tracker):
     def command(self, time: float, pose: Pose) -> WheelRates:
-        here = self.reference.at(time).pose
-        there = self.reference.at(time + self.period).pose
+        pose_now = self.reference.at(time).pose
+        next_pose = self.reference.at(time + self.period).pose
         if self.model.differences == 'as_given':
-            dx, dy = there.x - here.x, there.y - here.y
-            forward = math.cos(here.heading) * dx + math.sin(here.heading) * dy
-            turn = there.heading - here.heading
+            dx, dy = next_pose.x - pose_now.x, next_pose.y - pose_now.y
+            forward = math.cos(pose_now.heading) * dx + math.sin(pose_now.heading) * dy
+            turn = next_pose.heading - pose_now.heading
         else:
-            forward, _, turn = twist_between(here, there)
+            forward, _, turn = twist_between(pose_now, next_pose)
         return self.robot.inverse(forward / self.period, turn / self.period)
 
 
@@ -65,7 +66,7 @@ class _YawPidTracker(Tracker):
     def command(self, time: float, pose: Pose) -> WheelRates:
         wheels = self._feedforward.command(time, pose)
         error = wrap(self.reference.at(time).pose.heading - pose.heading)
-        return _turned(wheels, self._yaw.correction(error), error)
+        return _steer(wheels, self._yaw.correction(error), error)
 
 
 class _YawDistancePidTracker(_YawPidTracker):
@@ -77,10 +78,10 @@ class _YawDistancePidTracker(_YawPidTracker):
 
     def command(self, time: float, pose: Pose) -> WheelRates:
         wheels = super().command(time, pose)
-        wanted = self.reference.at(time).pose
-        dx, dy = wanted.x - pose.x, wanted.y - pose.y
+        target = self.reference.at(time).pose
+        dx, dy = target.x - pose.x, target.y - pose.y
         bearing = wrap(math.atan2(dy, dx) - pose.heading)
-        return _turned(wheels, self._distance.correction(math.hypot(dx, dy)), bearing)
+        return _steer(wheels, self._distance.correction(math.hypot(dx, dy)), bearing)
 
 
 class _PidState:
@@ -90,7 +91,7 @@ class _PidState:
         self._old = 0.0
 
     def correction(self, error: float) -> float:
-        """Magnitude of the correction, rad/s; its direction is the caller's business."""
+        """Return the magnitude of the correction, rad/s; the caller decides its direction."""
         self._sum += error
         change = error - self._old
         self._old = error
@@ -98,8 +99,8 @@ class _PidState:
         return abs(gains.kp * error + gains.ki * self._sum + gains.kd * change)
 
 
-def _turned(wheels: WheelRates, correction: float, error: float) -> WheelRates:
-    """To the right for a negative error, else to the left."""
+def _steer(wheels: WheelRates, correction: float, error: float) -> WheelRates:
+    """Return wheel rates turned to the right for a negative error, otherwise to the left."""
     if error < 0.0:
         return WheelRates(wheels.left + correction, wheels.right - correction)
     return WheelRates(wheels.left - correction, wheels.right + correction)
@@ -107,7 +108,7 @@ def _turned(wheels: WheelRates, correction: float, error: float) -> WheelRates:
 
 class _NonlinearTracker(Tracker):
     def command(self, time: float, pose: Pose) -> WheelRates:
-        # A reference at rest leaves k2 v_r at 0, whatever k2.
+        # For a reference at rest k2 v_r is 0 for any k2, so the lower bound has no effect.
         k2 = (self.model.bandwidth / max(self.reference.top_speed, 1e-3)) ** 2
         target = self.reference.at(time)
         e_x, e_y, e = relative(pose, target.pose)
@@ -134,7 +135,8 @@ class _LqrTracker(Tracker):
         from scipy.linalg import expm, solve_discrete_are
 
         model = self.model
-        # At rest no steering moves the robot sideways, and the equation has no solution.
+        # At rest, steering cannot move the robot sideways and the Riccati equation has no
+        # solution.
         moving = math.copysign(max(abs(speed), model.least_speed), speed)
         system = np.zeros((5, 5))
         system[0, 1], system[1, 0], system[1, 2] = yaw_rate, -yaw_rate, moving
@@ -158,45 +160,47 @@ class TrackerModel(Parameters):
     def start(
         self, reference: ReferenceMotion, robot: DifferentialDrive, period: float
     ) -> Tracker:
-        """Return the controller in its first state; `period` in s."""
+        """Return the controller in its initial state; `period` is in s."""
         return self.tracker(self, reference, robot, period)
 
 
 @dataclasses.dataclass(frozen=True)
 class OpenLoop(TrackerModel):
-    """Wheel rates from differences of the reference; nobody looks where the robot is.
+    """Wheel rates from differences of the reference, without feedback.
 
-    `twist`: the constant twist from this pose to that of one period later, whose lateral part the
-    robot cannot drive. `as_given`: v = cos(theta) dx/dt + sin(theta) dy/dt with the heading at the
-    start of the period, as in [Cesenek2019], which falls short of an arc by its chord.
+    `twist` uses the constant twist from the reference pose to that one period later; the robot
+    cannot drive its lateral part. `as_given` uses v = cos(theta) dx/dt + sin(theta) dy/dt with the
+    heading at the start of the period, as in [Cesenek2019], which shortens arcs to chords.
     """
 
     kind = 'open_loop'
     tracker = _OpenLoopTracker
     differences: str = parameter(
-        'twist', '', 'How differences become speeds.', choices=('twist', 'as_given')
+        'twist', '', 'Conversion of differences to speeds.', choices=('twist', 'as_given')
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class Pid(Parameters):
-    """Gains of the PID of [Cesenek2019], without any dt: they belong to one control rate.
+    """Gains of the PID controller of [Cesenek2019]. They hold for one control rate, as there is no
+    dt.
 
-    u = |kp e + ki E + kd (e - e_old)|, E the sum of all e. The source gives no gains.
+    u = |kp e + ki E + kd (e - e_old)|, where E is the sum of all e. The source states no gains.
     """
 
-    kp: float = non_negative(4.0, 'rad/s per unit', 'Of the error.')
-    ki: float = non_negative(0.0, 'rad/s per unit', 'Of the sum of all errors.')
-    kd: float = non_negative(0.0, 'rad/s per unit', 'Of its change.')
+    kp: float = non_negative(4.0, 'rad/s per unit', 'Gain of the error.')
+    ki: float = non_negative(0.0, 'rad/s per unit', 'Gain of the sum of all errors.')
+    kd: float = non_negative(0.0, 'rad/s per unit', 'Gain of the change of the error.')
 
 
 @dataclasses.dataclass(frozen=True)
 class YawPid(TrackerModel):
-    """Open loop and a PID of the yaw error, reference minus robot, wrapped; [Cesenek2019].
+    """Open loop plus a PID controller of the wrapped yaw error, reference minus robot
+    [Cesenek2019].
 
-    The magnitude of the whole PID is used with the sign of the error alone: as given. So where
-    the integral or the difference outweighs the error, it pushes the wrong way. The first
-    difference is the whole first error, as `e_old` starts at 0.
+    As in the source, the magnitude of the PID output gets the sign of the error. If the integral
+    or the difference outweighs the error, the correction has the wrong sign. The first difference
+    is the whole first error, as `e_old` starts at 0.
     """
 
     kind = 'yaw_pid'
@@ -207,18 +211,18 @@ class YawPid(TrackerModel):
 
 @dataclasses.dataclass(frozen=True)
 class DistancePid(Pid):
-    """The same gains for an error in metres; weaker by default, as this loop disturbs the yaw."""
+    """Gains for an error in metres; weaker by default, as this loop disturbs the yaw."""
 
-    kp: float = non_negative(0.5, 'rad/s per unit', 'Of the error.')
+    kp: float = non_negative(0.5, 'rad/s per unit', 'Gain of the error.')
 
 
 @dataclasses.dataclass(frozen=True)
 class YawDistancePid(TrackerModel):
-    """The yaw PID, and after it the same PID of the distance to the reference [Cesenek2019].
+    """The yaw PID controller followed by a PID controller of the distance [Cesenek2019].
 
-    It turns towards the bearing of the reference position relative to the robot's heading. It
-    never changes the speed, so an error along the track stays; where the reference is behind, it
-    turns the robot round.
+    It turns towards the bearing of the reference position relative to the heading of the robot. It
+    never changes the speed, so an error along the track remains. If the reference is behind, it
+    turns the robot around.
     """
 
     kind = 'yaw_distance_pid'
@@ -233,7 +237,8 @@ class NonlinearTracker(TrackerModel):
     """Nonlinear tracking with a Lyapunov function [Samson1991], in the form of [DeLuca2001],
     section 5.2.
 
-    With the reference (v_r, w_r) as seen from the robot, (e_x, e_y, e):
+    (e_x, e_y, e) is the reference pose in the frame of the robot, (v_r, w_r) its speed and yaw
+    rate:
 
         v = v_r cos(e) + k1 e_x
         w = w_r + k2 v_r sin(e)/e e_y + k3 e
@@ -242,10 +247,10 @@ class NonlinearTracker(TrackerModel):
     any k1, k3 > 0 and constant k2 > 0, forward and backward alike, and all three errors go to 0
     as long as the reference keeps moving. The law of [Kanayama1990] is its relative for v_r > 0.
 
-    Here k2 = (bandwidth / v_max)^2 with the reference's own top speed, and k1 = k3 =
-    2 damping sqrt(w_r^2 + k2 v_r^2 + least_bandwidth^2), but not above 1/2 per control period,
-    since the robot holds its command that long. The proof is one of continuous time and a robot
-    without lag.
+    Here k2 = (bandwidth / v_max)^2, where v_max is the top speed of the reference, and k1 = k3 =
+    2 damping sqrt(w_r^2 + k2 v_r^2 + least_bandwidth^2), limited to 1/2 per control period, since
+    the robot holds its command that long. The proof assumes continuous time and a robot without
+    lag.
     """
 
     kind = 'nonlinear'
@@ -259,13 +264,13 @@ class NonlinearTracker(TrackerModel):
 class LqrTracker(TrackerModel):
     """The linear-quadratic regulator of the errors (e_x, e_y, e) about the moving reference.
 
-    With the changes u of speed and yaw rate the errors obey, to first order,
+    To first order, the changes u of speed and yaw rate act on the errors as
 
         e_x' = w_r e_y - u_v        e_y' = -w_r e_x + v_r e        e' = -u_w
 
     sampled exactly with u held for a control period. The gains minimise the sum of squared errors
-    and changes, each over what is tolerable of it [Anderson1990]; they are solved for at every
-    period, as v_r and w_r change. Below `least_speed` the lateral error counts less and less.
+    and changes, each divided by its tolerance [Anderson1990]. They are computed at every period,
+    as v_r and w_r change. Below `least_speed` the weight of the lateral error falls to zero.
     """
 
     kind = 'lqr'

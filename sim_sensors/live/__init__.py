@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from .samples import LiveNoiseFree, LiveOdometry, Verdict
-    from .sensor import LiveSensor
+    from .sensor import LiveNoiseFree, LiveOdometry, LiveSensor, Verdict
 
 __all__ = ['LiveNoiseFree', 'LiveOdometry', 'LiveSensor', 'Verdict']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'samples', 'sensor')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'sensor')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinematics of robots that drive: two wheels, and swerve modules."""
+"""Kinematics of wheeled robots: differential drive and swerve modules."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class WheelRates(NamedTuple):
 
 
 class RobotState(NamedTuple):
-    """What a robot does at one time.
+    """State of a robot at one time.
 
-    `pose` is that of the middle between the wheels; `wheels` turn so, slipping or not; `speed` and
-    `yaw_rate` are over the ground, m/s and rad/s.
+    `pose` is the pose of the middle between the wheels. `wheels` are the rates of the wheels, with
+    or without slip. `speed` and `yaw_rate` are over the ground, m/s and rad/s.
     """
 
     pose: Pose
@@ -39,41 +39,45 @@ class RobotState(NamedTuple):
 class DifferentialDrive(Parameters):
     """Differential-drive robot on level ground [Cesenek2019].
 
-    With wheel radius R and HALF the track L, rates of the wheels l and r:
+    R is the wheel radius, L HALF the track, and l and r are the rates of the wheels:
 
         v = R (l + r) / 2,           w = R (r - l) / (2 L)
         l = (v - L w) / R,           r = (v + L w) / R
 
-    The source prints the second line, its (3.18) and (3.19), with both signs of L the other way
-    round, against its own first line (3.14); here each is the inverse of the other.
+    The source prints the second line, (3.18) and (3.19), with both signs of L reversed, which
+    contradicts its first line (3.14). Here each line is the inverse of the other.
 
-    A wheel follows its command with a lag, w' = (command - w) / wheel_lag, but not faster than
-    max_wheel_acceleration and not beyond max_wheel_rate. What slip leaves of its rate moves the
-    robot, which follows the exponential of SE(2) over each step.
+    A wheel follows its command with a lag, w' = (command - w) / wheel_lag, limited by
+    max_wheel_acceleration and max_wheel_rate. The part of the wheel rate that is not lost to slip
+    moves the robot, which follows the exponential of SE(2) over each step.
 
-    Without lag, limits, slip and noise the robot is perfect. All but the lag are off by default.
+    A robot without lag, limits, slip and noise is perfect. All but the lag are off by default.
     """
 
     wheel_radius: float = positive(0.1, 'm', 'R, radius of the wheels.')
     half_track: float = positive(0.2, 'm', 'L, half the distance between the wheels.')
-    wheel_lag: float = non_negative(0.1, 's', 'Time constant of the wheel controllers; 0: none.')
-    max_wheel_rate: float = non_negative(0.0, 'rad/s', 'Limit of the rate of a wheel; 0: none.')
+    wheel_lag: float = non_negative(
+        0.1, 's', 'Time constant of the wheel controllers; 0 means no lag.'
+    )
+    max_wheel_rate: float = non_negative(
+        0.0, 'rad/s', 'Limit of the rate of a wheel; 0 means no limit.'
+    )
     max_wheel_acceleration: float = non_negative(
-        0.0, 'rad/s^2', 'Limit of the acceleration of a wheel; 0: none.'
+        0.0, 'rad/s^2', 'Limit of the acceleration of a wheel; 0 means no limit.'
     )
     slip: float = non_negative(
-        0.0, '1', 'Share of the rate of both wheels that does not move it.',
+        0.0, '1', 'Share of the wheel rates that is lost to slip.',
         maximum=0.99,
     )  # fmt: skip
     radius_difference: float = parameter(
         0.0,
         '1',
-        'Right wheel larger than the left, of R: the robot then turns left on the straight.',
+        'Radius of the right minus the left wheel, relative to R; drifts to the left.',
         minimum=-1.0,
         maximum=1.0,
     )
     slip_noise: float = non_negative(
-        0.0, '1/sqrt(Hz)', 'Density of the white relative noise of the grip of each wheel.'
+        0.0, '1/sqrt(Hz)', 'Noise density of the white relative error of each wheel.'
     )
 
     def forward(self, wheels: WheelRates) -> tuple[float, float]:
@@ -88,28 +92,28 @@ class DifferentialDrive(Parameters):
         return WheelRates((speed - swing) / self.wheel_radius, (speed + swing) / self.wheel_radius)
 
     def at(self, pose: Pose, wheels: WheelRates) -> RobotState:
-        """Return the state of a robot whose wheels turn steadily."""
-        return RobotState(pose, wheels, *self.forward(self._grip(wheels, 0.0, 0.0)))
+        """Return the state of a robot with constant wheel rates."""
+        return RobotState(pose, wheels, *self.forward(self._apply_slip(wheels, 0.0, 0.0)))
 
     def step(
         self, state: RobotState, command: WheelRates, dt: float, noise: tuple[float, float]
     ) -> RobotState:
-        """Return the state after `dt` s in which the command was held.
+        """Return the state after the command was held for `dt` s.
 
-        `noise` are the standard normal numbers of the grip, left and right.
+        `noise` holds the standard normal numbers of the grip, left and right.
         """
-        left = self._wheel(state.wheels.left, command.left, dt)
-        right = self._wheel(state.wheels.right, command.right, dt)
+        left_end, left_mean = self._step_wheel(state.wheels.left, command.left, dt)
+        right_end, right_mean = self._step_wheel(state.wheels.right, command.right, dt)
         scale = self.slip_noise / math.sqrt(dt)
         disturbed = (scale * noise[0], scale * noise[1])
-        mean = self._grip(WheelRates(left[1], right[1]), *disturbed)
+        mean = self._apply_slip(WheelRates(left_mean, right_mean), *disturbed)
         speed, yaw_rate = self.forward(mean)
         pose = advance(state.pose, speed * dt, 0.0, yaw_rate * dt)
-        wheels = WheelRates(left[0], right[0])
-        return RobotState(pose, wheels, *self.forward(self._grip(wheels, *disturbed)))
+        wheels = WheelRates(left_end, right_end)
+        return RobotState(pose, wheels, *self.forward(self._apply_slip(wheels, *disturbed)))
 
-    def _wheel(self, rate: float, command: float, dt: float) -> tuple[float, float]:
-        """Rate of a wheel after a step, and its mean over the step."""
+    def _step_wheel(self, rate: float, command: float, dt: float) -> tuple[float, float]:
+        """Return the rate of a wheel after a step, and its mean over the step."""
         if self.max_wheel_rate > 0.0:
             command = min(max(command, -self.max_wheel_rate), self.max_wheel_rate)
         if self.wheel_lag > 0.0:
@@ -124,31 +128,31 @@ class DifferentialDrive(Parameters):
             mean = 0.5 * (rate + end)
         return end, mean
 
-    def _grip(self, wheels: WheelRates, left: float, right: float) -> WheelRates:
+    def _apply_slip(self, wheels: WheelRates, left_error: float, right_error: float) -> WheelRates:
         hold, uneven = 1.0 - self.slip, 0.5 * self.radius_difference
         return WheelRates(
-            wheels.left * (hold * (1.0 - uneven) + left),
-            wheels.right * (hold * (1.0 + uneven) + right),
+            wheels.left * (hold * (1.0 - uneven) + left_error),
+            wheels.right * (hold * (1.0 + uneven) + right_error),
         )
 
     def noise(self, rng: np.random.Generator, steps: int) -> list[tuple[float, float]]:
-        """Return the numbers that `step` wants, drawn only where there is noise."""
+        """Return the random numbers for `steps` calls of `step`; zeros if there is no noise."""
         if self.slip_noise == 0.0:
             return [(0.0, 0.0)] * steps
         return [(float(a), float(b)) for a, b in rng.standard_normal((steps, 2))]
 
 
-# Swerve kinematics both ways: modules that each roll and steer, `m` of them, compiled.
+# Forward and inverse kinematics of `m` swerve modules, which each roll and steer; compiled.
 #
-# A module at (x, y) of a body that makes the step (forward, left, turn) moves by (forward - turn
-# y, left + turn x). From what the modules measured, the step follows by least squares: over the `2
-# m` components, the three numbers that fit best ([WPILib] does the same).
+# A body makes the step (forward, left, turn). Its module at (x, y) then moves by
+# (forward - turn y, left + turn x). The step follows from the movements of all modules by least
+# squares, as in [WPILib].
 
-# A module that moves by less [m] keeps its angle: there is no direction to be had.
+# A module that moves by less [m] keeps its angle, since the direction is undefined.
 _AT_REST = 1e-9
 
 
-def weights_of(modules: FloatArray) -> FloatArray:
+def module_weights(modules: FloatArray) -> FloatArray:
     """Return the inverse of the normal matrix of the least squares, `(3, 3)`.
 
     The modules are at `(m, 2)` m; at least two at different places.
@@ -167,9 +171,9 @@ def turn_modules(
 ) -> tuple[FloatArray, FloatArray]:
     """Return travels and angles of the modules, `(n, m)` m and rad.
 
-    A module takes the nearer of the two angles that do, and rolls backward where that is the
-    opposite one, as swerve drives do; its angle is not wrapped. `steps` `(n, 3)` are forward, left
-    and turn, `modules` `(m, 2)` the places, m, and `before` `(m,)` the first angles, rad.
+    A module can roll forward or backward; it takes the nearer of the two angles. Angles are not
+    wrapped. `steps` `(n, 3)` are forward, left [m] and turn [rad], `modules` `(m, 2)` the
+    positions of the modules, m, and `before` `(m,)` their first angles, rad.
     """
     n, m = len(steps), len(modules)
     travels, angles = np.empty((n, m)), np.empty((n, m))
@@ -192,12 +196,13 @@ def turn_modules(
 
 
 @compiled
-def steps_of_modules(
+def body_steps_of_modules(
     travels: FloatArray, angles: FloatArray, modules: FloatArray, weights: FloatArray
 ) -> FloatArray:
-    """Return the steps `(n, 3)` that fit best what the modules measured.
+    """Return the least-squares steps `(n, 3)` of the body from those of its modules.
 
-    Travels and angles are `(n, m)`, m and rad, places `(m, 2)` m, weights those of `weights_of`.
+    Travels and angles are `(n, m)`, m and rad; modules are at `(m, 2)` m; weights are those of
+    `weights_of`.
     """
     out = np.empty((len(travels), 3))
     for k in range(len(travels)):
@@ -217,9 +222,9 @@ def steps_of_modules(
 def derivatives_of_modules(
     travels: FloatArray, angles: FloatArray, modules: FloatArray, weights: FloatArray
 ) -> FloatArray:
-    """Return the derivatives of the best-fitting steps by travels, then angles, `(n, 3, 2 m)`.
+    """Return the derivatives of the steps by travels, then angles, `(n, 3, 2 m)`.
 
-    Arguments are those of `steps_of_modules`.
+    See `steps_of_modules` for the arguments.
     """
     m = len(modules)
     out = np.empty((len(travels), 3, 2 * m))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion as a simulator's own noise-free sensors measured it.
+"""Motion measured by a simulator's own noise-free sensors.
 
-Odometry has to be differentiated to know what an accelerometer feels, which smooths vibration and
-contact away. A simulator knows the specific force of its bodies. Its noise-free IMU, GPS and
-magnetometer therefore take the place of what odometry would give: sensor models add their errors
-to these. Lever arms and mountings work as on odometry, as it is still the motion of a rigid body.
+Accelerations derived from odometry lack vibration and contact forces, because differentiation
+smooths them. A simulator knows the specific force of its bodies. Its noise-free IMU, GPS and
+magnetometer therefore replace the values derived from odometry, and sensor models add their errors
+to them. Lever arms and mountings work as on odometry.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .trajectory import Motion, Trajectory, cubic, cubic_between, parabola, time
 
 
 class Georeference(Protocol):
-    """Where on the Earth a motion is; `sim_sensors.world.LocalFrame` is one."""
+    """Place of a motion on the Earth; implemented by `sim_sensors.world.LocalFrame`."""
 
     def to_enu(
         self, latitude_deg: ArrayLike, longitude_deg: ArrayLike, altitude_m: ArrayLike
@@ -63,7 +63,7 @@ class _Stream:
         self._values = values
         h, step = self._interval, np.diff(values, axis=0)
         far = values[2:3] - values[:1], values[-1:] - values[-3:-2]
-        # At the ends the sample two steps inside stands in for the missing one.
+        # At the ends the sample two steps inside replaces the missing one.
         self._slope, _ = parabola(
             np.concatenate([-(h[:1] + h[1:2]), h]),
             np.concatenate([-far[0], step]),
@@ -73,22 +73,20 @@ class _Stream:
         self.start, self.end = float(self._time[0]), float(self._time[-1])
 
     def at(self, times: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return values and their derivatives at `times` `(n,)` s, and the time between the two
-        samples around each, `(n, 1)` s.
-        """
+        """Return values, derivatives and sample intervals `(n, 1)` s at `times` `(n,)` s."""
         t = times_within(times, self.start, self.end)
         k = np.clip(np.searchsorted(self._time, t, side='right') - 1, 0, len(self._time) - 2)
         h = self._interval[k]
         s = np.clip((t - self._time[k])[:, None] / h, 0.0, 1.0)
         ends = (self._values[k], self._slope[k]), (self._values[k + 1], self._slope[k + 1])
         value, slope, _ = cubic(s, h, cubic_between(h, *ends))
-        # The cubic ends at a sample but for rounding.
+        # The sample itself, since the cubic ends there only up to rounding.
         return np.where(s == 1.0, self._values[k + 1], value), slope, h
 
 
 @dataclasses.dataclass(frozen=True)
 class Mounting:
-    """Where a sensor is on the body.
+    """Place and orientation of a sensor on the body.
 
     Attributes
     ----------
@@ -113,9 +111,9 @@ class Mounting:
 
 
 class _Measured:
-    """A motion of which a noise-free sensor knows more, for the time that it measured.
+    """Base of motions that a noise-free sensor improves, over the time that it measured.
 
-    Between two of its samples that are further apart than `longest_gap`, s, it knows nothing.
+    Between samples further apart than `longest_gap`, s, the original motion is used.
     """
 
     longest_gap: ClassVar[float]
@@ -135,11 +133,11 @@ class _Measured:
         t = times_within(times, self.start, self.end)
         base = self._motion.at(t)
         value, slope, apart = self._stream.at(t)
-        improved = self._improved(base, value, slope)
+        improved = self._improve(base, value, slope)
         gap = apart[:, 0] > self.longest_gap
         if not gap.any():
             return improved
-        own = {
+        fields = {
             field.name: np.where(
                 gap if field.name == 'time' else gap[:, None],
                 getattr(base, field.name),
@@ -147,43 +145,43 @@ class _Measured:
             )
             for field in dataclasses.fields(base)
         }
-        return dataclasses.replace(improved, **own)
+        return dataclasses.replace(improved, **fields)
 
-    def _improved(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
+    def _improve(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
         raise NotImplementedError
 
 
 class InertialMotion(_Measured):
-    """Motion whose accelerations and turn rates are those that a noise-free IMU measured.
+    """Motion with the accelerations and angular rates that a noise-free IMU measured.
 
-    Position, velocity and orientation are those of `motion`. With w and f the rate and the
-    specific force of the IMU in the body's axes, l its lever arm and g the gravity::
+    Position, velocity and orientation are those of `motion`. The IMU measures the rate w and the
+    specific force f in the body's axes; l is its lever arm and g the gravity::
 
         angular velocity w,  angular acceleration w',
         acceleration R (f - w' x l - w x (w x l)) + g
 
-    w' is the derivative of the cubics that join the rates; without a lever arm it changes nothing
-    at the IMU itself. Where 0.1 s and more are missing, accelerations are those of `motion`.
+    w' is the derivative of the cubics that join the rates; it matters only with a lever arm. In
+    gaps of 0.1 s or more, accelerations are those of `motion`.
 
     Parameters
     ----------
     motion : Motion
-        Of the body.
+        Motion of the body.
     imu : ImuArray
         Noise-free, at least three messages with increasing stamps; the orientation is not used.
     origin_ns : int
         Stamp of motion time 0.
     gravity : float
-        m/s^2, as it is in the specific force; the same as sensors on this motion are given.
+        m/s^2, as contained in the specific force; sensors on this motion must use the same.
     mounting : Mounting
-        Where that IMU is.
+        Mounting of that IMU.
     earth : object, optional
-        Of the world; not used, since simulators have a flat Earth at rest.
+        Ignored, since simulators have a flat Earth at rest.
 
     Raises
     ------
     MotionError
-        When the messages are too few, disordered, not finite, or of another time.
+        If there are too few messages, or if they are out of order, not finite, or of another time.
 
     Examples
     --------
@@ -215,7 +213,7 @@ class InertialMotion(_Measured):
         )
         self._gravity = gravity
 
-    def _improved(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
+    def _improve(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
         turn = self._mounting.turn
         rate, rate_change = (rotations.rotate(turn, part[:, :3]) for part in (value, slope))
         arm = np.broadcast_to(self._mounting.arm, rate.shape)
@@ -233,25 +231,25 @@ class InertialMotion(_Measured):
 
 
 class SurveyedMotion(_Measured):
-    """Motion whose positions are those that a noise-free GPS measured; for a GPS on it.
+    """Motion with the positions that a noise-free GPS measured.
 
-    Everything else is that of `motion`, and so are positions where 3 s and more are missing.
+    Everything else is that of `motion`, as are the positions in gaps of 3 s or more.
 
     Parameters
     ----------
     motion, origin_ns
-        As of `InertialMotion`.
+        See `InertialMotion`.
     fixes : FixArray
-        Noise-free; those without a fix are left out.
+        Noise-free; messages without a fix are ignored.
     frame : Georeference
-        Where on the Earth the positions of the motion are.
+        Place of the motion on the Earth.
     mounting : Mounting
-        Where that antenna is.
+        Mounting of that antenna.
 
     Raises
     ------
     MotionError
-        As `InertialMotion` does.
+        See `InertialMotion`.
 
     Examples
     --------
@@ -283,14 +281,14 @@ class SurveyedMotion(_Measured):
             motion, _Stream('the noise-free GPS', fixes.stamp_ns, place, origin_ns), mounting
         )
 
-    def _improved(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
+    def _improve(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
         arm = np.broadcast_to(self._mounting.arm, value.shape)
         return dataclasses.replace(base, position=value - rotations.rotate(base.orientation, arm))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MagneticTrajectory(Trajectory):
-    """Motion in a magnetic field that is known along it.
+    """Motion with the magnetic field along it.
 
     Attributes
     ----------
@@ -304,10 +302,10 @@ class MagneticTrajectory(Trajectory):
 class MagneticMotion(_Measured):
     """Motion through the magnetic field that a noise-free magnetometer measured.
 
-    A magnetometer on it measures that field in place of its world's, wherever it is on the body:
-    what the noise-free one measured of a near magnet, it measures too.
+    A magnetometer on it measures that field instead of the field of its world, wherever it is
+    mounted. The effect of nearby magnets is thus included.
 
-    `motion`, `origin_ns`, `mounting` and errors are as of `InertialMotion`; `field`, T, are the
+    For `motion`, `origin_ns`, `mounting` and errors see `InertialMotion`; `field`, T, holds the
     noise-free messages.
 
     Examples
@@ -340,7 +338,7 @@ class MagneticMotion(_Measured):
             mounting,
         )
 
-    def _improved(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
-        own = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
+    def _improve(self, base: Trajectory, value: FloatArray, slope: FloatArray) -> Trajectory:
+        fields = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
         field = rotations.rotate(self._mounting.turn, value)
-        return MagneticTrajectory(**own, magnetic_field=field)
+        return MagneticTrajectory(**fields, magnetic_field=field)

@@ -17,7 +17,7 @@ from .scenarios import TimedMotion
 from .trajectory import Motion
 
 START_NS = 1_700_000_000_000_000_000
-"""Stamp at which synthetic runs start: a fixed one, so that equal seeds give equal bytes."""
+"""First stamp of synthetic runs, ns: fixed, so that equal seeds give equal bytes."""
 
 _TRUTH_RATE = 100.0
 
@@ -37,10 +37,9 @@ SCENARIOS: Registry[type[TimedMotion]] = Registry(
         'mjcf': 'sim_sensors.motion.mujoco_motion:MjcfMotion',
     },
 )
-"""Motions in closed form by name: on level ground, in space, and those of other packages.
+"""Motions in closed form by name: on level ground, in space, and from other packages.
 
-Each is a parameter set that derives from `TimedMotion` and has `at(times)`, which returns a
-`Trajectory`.
+Each derives from `TimedMotion` and implements `at(times)`, which returns a `Trajectory`.
 """
 
 _DRIVEN = tuple(f'drive_{name}' for name in DRIVES)
@@ -55,9 +54,9 @@ def motion_names() -> list[str]:
 def motion_parameters(name: str) -> type[Parameters] | None:
     """Return the class that declares the parameters of a motion; None for one without any.
 
-    Of a scenario it is the class of `SCENARIOS`, of the vehicle on springs `SprungCar`. Raises
-    UnknownNameError for an unknown name, and MotionError for a motion that needs MuJoCo where that
-    is not installed.
+    This is the class in `SCENARIOS` for a scenario, and `SprungCar` for the vehicle on springs.
+    Raises UnknownNameError for an unknown name, and MotionError if the motion needs MuJoCo and
+    that is not installed.
 
     Examples
     --------
@@ -86,11 +85,10 @@ def motion_of(
     Parameters
     ----------
     name : str
-        `drive_line`, `drive_circle`, `drive_half_sine`, the same with the vehicle on springs in
-        MuJoCo, `sprung_line` ..., the name of a scenario, or a class in a file,
-        `my_motion.py:Spiral`.
+        `drive_line`, `drive_circle`, `drive_half_sine`; `sprung_line`, ... for the vehicle on
+        springs in MuJoCo; the name of a scenario; or a class in a file, `my_motion.py:Spiral`.
     duration : float
-        s.
+        Duration, s.
     seed, run
         Labels of the variation of a drive; an analytic scenario is the same in every run.
     parameters : mapping, optional
@@ -132,7 +130,7 @@ def motion_of(
 
 
 def has_noise_free_imu(name: str) -> bool:
-    """Return whether the motion of a name comes with what a noise-free IMU measures.
+    """Return whether a named motion comes with the messages of a noise-free IMU.
 
     Raises UnknownNameError for an unknown name.
 
@@ -147,33 +145,33 @@ def has_noise_free_imu(name: str) -> bool:
 
 
 def noise_free_imu(motion: Motion, *, start_ns: int = START_NS) -> ImuArray | None:
-    """Return what the noise-free IMU of a motion measured; None where the motion has none.
+    """Return the messages of the noise-free IMU of a motion, or None if it has no such IMU.
 
-    `start_ns`: stamp of motion time 0.
+    `start_ns` is the stamp of motion time 0.
 
     Examples
     --------
     >>> noise_free_imu(motion_of('circle', duration=2.0)) is None
     True
     """
-    measured: ImuArray | None = getattr(motion, 'noise_free_imu', None)
-    if measured is None:
+    imu: ImuArray | None = getattr(motion, 'noise_free_imu', None)
+    if imu is None:
         return None
-    stamp_ns = measured.stamp_ns + start_ns
-    return dataclasses.replace(measured, stamp_ns=stamp_ns, arrival_ns=stamp_ns)
+    stamp_ns = imu.stamp_ns + start_ns
+    return dataclasses.replace(imu, stamp_ns=stamp_ns, arrival_ns=stamp_ns)
 
 
 def truth_of(
     motion: Motion, *, rate: float = _TRUTH_RATE, start_ns: int = START_NS
 ) -> OdometryArray:
-    """Return the ground-truth odometry of a motion, zero covariance, map to base_link.
+    """Return the ground-truth odometry of a motion, from map to base_link, with zero covariance.
 
     Parameters
     ----------
     motion : Motion
-        What moves.
+        Motion to sample.
     rate : float
-        Hz.
+        Sample rate, Hz.
     start_ns : int
         Stamp of motion time 0.
 
@@ -183,7 +181,7 @@ def truth_of(
     >>> truth_of(motion, rate=50.0).position.shape
     (101, 3)
     """
-    found = Columns[OdometryArray]()
+    columns = Columns[OdometryArray]()
     for stamp_ns, times in sample_blocks(motion, rate, start_ns=None, origin_ns=start_ns):
         sampled = motion.at(times)
         part = OdometryArray.exact(
@@ -193,5 +191,5 @@ def truth_of(
             linear_velocity=rotate_back(sampled.orientation, sampled.velocity),
             angular_velocity=sampled.angular_velocity,
         )
-        found.add(part)
-    return found.joined()
+        columns.add(part)
+    return columns.joined()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion of a body in MuJoCo, with what its noise-free IMU feels at every step of the physics."""
+"""Motion of a body in MuJoCo, with the measurements of its noise-free IMU at every step."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .scenarios import TimedMotion
 from .trajectory import Trajectory
 
 MOST_STEPS = 10**7
-"""Of the physics in one run."""
+"""Greatest number of physics steps in one run."""
 
 Control = Callable[[float], None]
-"""Called with the time, s, before a step; sets `data.ctrl`."""
+"""Function that is called with the time, s, before a step and sets `data.ctrl`."""
 
 
 def load_mujoco() -> ModuleType:
-    """Return the package mujoco; a MotionError says that it is not installed."""
+    """Return the package mujoco; raise a MotionError if it is not installed."""
     try:
         import mujoco
     except ImportError as error:
@@ -39,23 +39,23 @@ def load_mujoco() -> ModuleType:
             "'sim2real_sensors[mujoco]'"
         ) from error
     module: ModuleType = mujoco
-    # Or it writes a file of its own where it is called.
+    # By default mujoco writes warnings into a file in the current folder.
     module.set_mju_user_warning(lambda text: None)
     return module
 
 
 class PhysicalMotion(InertialMotion):
-    """Motion of a site of a model in MuJoCo, from time 0 on.
+    """Motion of a site of a MuJoCo model, from time 0 on.
 
-    Position, orientation and velocity are joined as those of odometry at the rate of the physics,
-    accelerations and rates as `InertialMotion` does; at a step they are what MuJoCo says.
+    Position, orientation and velocity are interpolated as odometry at the rate of the physics,
+    accelerations and rates as in `InertialMotion`. At each step they equal those of MuJoCo.
 
     Attributes
     ----------
     truth : OdometryArray
-        Of every step, stamp 0 at the first.
+        Odometry of every step, with stamp 0 at the first.
     noise_free_imu : ImuArray
-        What an IMU at the site measures at every step.
+        Messages of an IMU at the site at every step.
     """
 
     def __init__(self, truth: OdometryArray, imu: ImuArray, gravity: float) -> None:
@@ -65,8 +65,8 @@ class PhysicalMotion(InertialMotion):
         )
 
 
-def spec_of(text_or_path: str | Path) -> Any:
-    """Return the MjSpec of an MJCF text or file; one that cannot be read is a MotionError."""
+def load_spec(text_or_path: str | Path) -> Any:
+    """Return the MjSpec of an MJCF text or file; raise a MotionError if it cannot be read."""
     mujoco = load_mujoco()
     is_text = str(text_or_path).lstrip().startswith('<')
     try:
@@ -78,12 +78,14 @@ def spec_of(text_or_path: str | Path) -> Any:
         raise MotionError(f'{where}: {" ".join(str(error).split())}') from error
 
 
-def with_sensors(spec: Any, site: str) -> Any:
-    """Return the compiled model of a specification, with the sensors that `ride` reads."""
+def compile_with_sensors(spec: Any, site: str) -> Any:
+    """Return the compiled model of a specification with the sensors that `ride` reads."""
     mujoco = load_mujoco()
-    if not any(one.name == site for one in spec.sites):
-        known = ', '.join(one.name for one in spec.sites if one.name) or 'none'
-        raise MotionError(f'site {site!r} is unknown; the model has {known}')
+    if not any(candidate.name == site for candidate in spec.sites):
+        site_names = (
+            ', '.join(candidate.name for candidate in spec.sites if candidate.name) or 'none'
+        )
+        raise MotionError(f'site {site!r} is unknown; the model has {site_names}')
     kinds = mujoco.mjtSensor
     for kind in (
         kinds.mjSENS_FRAMEPOS,
@@ -103,16 +105,16 @@ def with_sensors(spec: Any, site: str) -> Any:
 def ride(
     model: Any, data: Any, duration: float, *, control: Control | None = None
 ) -> PhysicalMotion:
-    """Step a model that `with_sensors` gave, and return the motion of its site.
+    """Step a model made by `with_sensors` and return the motion of its site.
 
     Parameters
     ----------
     model, data : MjModel, MjData
-        The state is that of time 0, whatever `data.time` says.
+        Model and state at time 0; `data.time` is ignored.
     duration : float
-        s.
+        Duration, s.
     control : callable, optional
-        Called before every step.
+        Function that is called before every step, see `Control`.
 
     Raises
     ------
@@ -132,13 +134,13 @@ def ride(
             f'{count} steps of {step:g} s are not allowed; must be 3 to {MOST_STEPS:g}'
         )
     rows = np.empty((count, 16))
-    seen = data.sensordata[-16:]
+    readings = data.sensordata[-16:]
     for k in range(count):
         if control is not None:
             control(k * step)
         mujoco.mj_step(model, data)
-        # Sensors are those of the state before the step, and of the forces in it.
-        rows[k] = seen
+        # MuJoCo's sensors hold the state before the step and the forces during it.
+        rows[k] = readings
         if any(data.warning.number):
             raise MotionError(
                 f'the simulation is not stable from {k * step:g} s on; take a smaller timestep'
@@ -151,7 +153,7 @@ def ride(
         linear_velocity=rows[:, 7:10],
         angular_velocity=rows[:, 10:13],
     )
-    none = np.broadcast_to(np.zeros((3, 3)), (count, 3, 3))
+    no_covariance = np.broadcast_to(np.zeros((3, 3)), (count, 3, 3))
     imu = ImuArray(
         stamp_ns=stamp_ns,
         arrival_ns=stamp_ns,
@@ -159,19 +161,20 @@ def ride(
         orientation=truth.orientation,
         angular_velocity=truth.angular_velocity,
         linear_acceleration=rows[:, 13:16],
-        orientation_covariance=none,
-        angular_velocity_covariance=none,
-        linear_acceleration_covariance=none,
+        orientation_covariance=no_covariance,
+        angular_velocity_covariance=no_covariance,
+        linear_acceleration_covariance=no_covariance,
     )
     return PhysicalMotion(truth, imu, -float(model.opt.gravity[2]))
 
 
 @dataclasses.dataclass(frozen=True)
 class MjcfMotion(TimedMotion):
-    """A body of an MJCF file in MuJoCo, left to itself from its first keyframe or its initial
-    state on: with the controls of that keyframe.
+    """Free motion of a body of an MJCF file in MuJoCo.
 
-    The site is the body frame: x forward, z up. `gravity` replaces that of the file.
+    The motion starts from the first keyframe, with its controls, or from the initial state if
+    there is none. The site is the body frame: x forward, z up. `gravity` replaces that of the
+    file.
 
     Examples
     --------
@@ -190,23 +193,23 @@ class MjcfMotion(TimedMotion):
     kind = 'mjcf'
 
     file: str = parameter('', '', 'MJCF file.')
-    site: str = parameter('imu', '', 'Site whose motion it is.')
-    gravity: float = non_negative(9.80665, 'm/s^2', 'As in the world of the sensors.')
+    site: str = parameter('imu', '', 'Site whose motion is simulated.')
+    gravity: float = non_negative(9.80665, 'm/s^2', 'Gravity, as in the world of the sensors.')
     timestep: float = non_negative(
-        0.0, 's', 'Step of the physics; 0: as in the file.', maximum=0.1
+        0.0, 's', 'Step of the physics; 0 takes that of the file.', maximum=0.1
     )
 
     @functools.cached_property
     def motion(self) -> PhysicalMotion:
-        """The motion, simulated once."""
+        """Motion of the site, simulated at the first access."""
         mujoco = load_mujoco()
         if not self.file:
             raise ParameterError('scenario mjcf', 'file', 'is missing; must be an MJCF file')
-        spec = spec_of(Path(self.file))
+        spec = load_spec(Path(self.file))
         spec.option.gravity = (0.0, 0.0, -self.gravity)
         if self.timestep:
             spec.option.timestep = self.timestep
-        model = with_sensors(spec, self.site)
+        model = compile_with_sensors(spec, self.site)
         data = mujoco.MjData(model)
         if model.nkey:
             mujoco.mj_resetDataKeyframe(model, data, 0)
@@ -214,7 +217,7 @@ class MjcfMotion(TimedMotion):
 
     @property
     def noise_free_imu(self) -> ImuArray:
-        """What a noise-free IMU at the site measures at every step."""
+        """Messages of a noise-free IMU at the site at every step."""
         return self.motion.noise_free_imu
 
     def at(self, times: ArrayLike) -> Trajectory:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attitude, position and velocity at one time, and queries of a motion as in GTSAM's Scenario."""
+"""Attitude, position and velocity at one time, and the queries of GTSAM's Scenario."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ class NavState:
 
 
 class PointQueries(Protocol):
-    """Adds GTSAM's names to whatever is a `Motion`: each method is one row of `at`.
+    """Mixin that adds GTSAM's queries to a `Motion`; each method returns one row of `at`.
 
-    Suffixes: `_n` components in the world (navigation frame), `_b` in the body. Each method raises
-    `MotionError` for a time outside the motion.
+    The suffix `_n` means components in the world (navigation frame), `_b` in the body. Each method
+    raises `MotionError` for a time outside the motion.
     """
 
     def at(self, times: ArrayLike) -> Trajectory:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives the ART vehicle along waypoints, a little differently in every run."""
+"""Drives of the ART vehicle along waypoints, with random variation between runs."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .vehicles import ART, AckermannVehicle, Controller, VehicleCommand, Vehicle
 
 CONTROL_RATE = 10.0  # Hz, [ART]
 THROTTLE = 0.75  # [ART]
-_SPACING = 0.1  # m between waypoints
+_SPACING = 0.1  # m, distance between waypoints
 
 DRIVES = ('line', 'circle', 'half_sine')
-"""The scenarios that `drive` knows, as in the paper."""
+"""Scenarios of `drive`, as in the paper."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RunVariation(Parameters):
-    """How one run differs from the next. All draws are Gaussian, cut at three deviations.
+    """Random variation between runs. All draws are Gaussian, clipped at three deviations.
 
-    The paper states no figures for its repeatability; these are ours: a car put down by hand on a
-    mark, battery and ground a little different, and a steering linkage with play.
+    The paper states no figures for its repeatability. These defaults describe a car that is placed
+    on a mark by hand, varying battery and ground, and a steering linkage with play.
     """
 
     start_position: float = non_negative(
@@ -55,15 +55,15 @@ class RunVariation(Parameters):
 
 
 class PurePursuit:
-    """Steers at the point of the path that lies a fixed distance, `lookahead` m, ahead.
+    """Pure pursuit: steer towards the point of the path that lies `lookahead` metres ahead.
 
-    Steering angle = atan(2 L sin(bearing) / distance), which drives the rear axle on a circle
-    through the target [R. C. Coulter, CMU-RI-TR-92-01, 1992]. The target is the first waypoint at
-    least `lookahead` away, at or after the last target: the pursuit never turns back, so a path
-    may cross or repeat itself. The points are `(n, 2)` m, n >= 2; the wheelbase and the largest
-    steering angle are those of the vehicle; the throttle is constant.
+    The steering angle atan(2 L sin(bearing) / distance) drives the rear axle on a circle through
+    the target [R. C. Coulter, CMU-RI-TR-92-01, 1992]. The target is the first waypoint at least
+    `lookahead` away that is not before the previous target, so a path may cross or repeat itself.
+    The points are `(n, 2)` m, n >= 2. Wheelbase and largest steering angle are those of the
+    vehicle. The throttle is constant.
 
-    Raises MotionError on wrong shapes, values that are not finite, or a lookahead that is not
+    Raises MotionError for wrong shapes, values that are not finite, or a lookahead that is not
     positive.
     """
 
@@ -89,7 +89,7 @@ class PurePursuit:
         self._target = 0
 
     def __call__(self, time: float, state: VehicleState) -> VehicleCommand:
-        """Command at `time`; at the last waypoint the throttle closes."""
+        """Return the command at `time`; the throttle closes at the last waypoint."""
         while self._target < len(self._points) - 1 and self._distance(state) < self._lookahead:
             self._target += 1
         distance = self._distance(state)
@@ -106,7 +106,7 @@ class PurePursuit:
 
 
 def waypoints(scenario: str, length: float) -> FloatArray:
-    """Waypoints `(n, 2)` m of a driven scenario, 0.1 m apart, `length` metres of them.
+    """Return the waypoints `(n, 2)` m of a driven scenario, 0.1 m apart, over `length` metres.
 
     The line runs east; the circle has a radius of 1.75 m (once round in 20 s at the speed that
     throttle 0.75 gives) and turns left; the half-sine is 9 m long and 1.5 m high, then straight.
@@ -129,7 +129,7 @@ V = TypeVar('V', bound=AckermannVehicle)
 
 @dataclasses.dataclass(frozen=True)
 class PreparedRun(Generic[V]):
-    """What drives a scenario once: the vehicle, who steers it, and from where."""
+    """Vehicle, controller and start of one run of a scenario."""
 
     vehicle: V
     controller: Controller
@@ -145,7 +145,7 @@ def prepare_run(
     vehicle: V,
     variation: RunVariation | None = None,
 ) -> PreparedRun[V]:
-    """Draw how a run differs from the others; parameters and errors are those of `drive`."""
+    """Draw the variation of one run; see `drive` for parameters and errors."""
     if not 0.0 < duration <= LONGEST:
         raise MotionError(
             f'duration {duration!r} is not allowed; must be a number > 0 and <= {LONGEST:g} [s]'
@@ -154,8 +154,8 @@ def prepare_run(
 
     def draw(source: str, count: int = 1) -> list[float]:
         normals = stream(seed, run, 'vehicle', source).standard_normal(count)
-        found: list[float] = np.clip(normals, -3.0, 3.0).tolist()
-        return found
+        factors: list[float] = np.clip(normals, -3.0, 3.0).tolist()
+        return factors
 
     along, across, turn = draw('start_pose', 3)
     throttle = THROTTLE * (1.0 + vary.throttle * draw('throttle')[0])
@@ -166,16 +166,16 @@ def prepare_run(
         linear_resistance=vehicle.linear_resistance * friction,
         constant_resistance=vehicle.constant_resistance * friction,
     )
-    # Long enough that even the fastest run does not reach the end.
+    # The path is long enough that even the fastest run does not reach its end.
     points = waypoints(scenario, 5.0 + duration * car.top_speed(1.0))
     pursuit = PurePursuit(points, car, throttle=throttle)
     count = math.ceil(duration * CONTROL_RATE) + 1
     wander = vary.steering_disturbance * _wander(draw('steering', count), vary.disturbance_time)
 
     def controller(time: float, state: VehicleState) -> VehicleCommand:
-        wanted = pursuit(time, state)
-        disturbed = wanted.steering + trim + wander[round(time * CONTROL_RATE)]
-        return VehicleCommand(wanted.throttle, float(disturbed))
+        command = pursuit(time, state)
+        disturbed = command.steering + trim + wander[round(time * CONTROL_RATE)]
+        return VehicleCommand(command.throttle, float(disturbed))
 
     first, second = points[0], points[1]
     heading = math.atan2(second[1] - first[1], second[0] - first[0])
@@ -197,24 +197,23 @@ def drive(
     vehicle: AckermannVehicle = ART,
     variation: RunVariation | None = None,
 ) -> Trajectory:
-    """Drive a scenario once; return the motion of the centre of gravity, 1 kHz, from rest.
+    """Drive a scenario once from rest; return the motion of the centre of gravity at 1 kHz.
 
-    The scenario is `line`, `circle` or `half_sine`. Each label `run` gives another drive, the same
-    label always the same, of the study with that `seed`. `duration` is in s; the vehicle is ART
-    and `variation`, how runs differ, the default if not given.
+    The scenario is `line`, `circle` or `half_sine`. The labels `seed` and `run` determine the
+    random variation: equal labels give equal drives. `duration` is in s.
 
     Raises MotionError for an unknown scenario or a duration that is not positive.
     """
-    one = prepare_run(
+    prepared = prepare_run(
         scenario, seed=seed, run=run, duration=duration, vehicle=vehicle, variation=variation
     )
-    return one.vehicle.drive(
-        one.controller, duration=duration, start=one.start, control_rate=CONTROL_RATE
+    return prepared.vehicle.drive(
+        prepared.controller, duration=duration, start=prepared.start, control_rate=CONTROL_RATE
     )
 
 
 def _wander(noise: list[float], time_constant: float) -> FloatArray:
-    """Stationary Gauss-Markov sequence of unit deviation at the control rate."""
+    """Return a stationary Gauss-Markov sequence of unit deviation at the control rate."""
     keep = math.exp(-1.0 / (CONTROL_RATE * time_constant))
     fresh = math.sqrt(1.0 - keep * keep)
     values = itertools.accumulate(noise, lambda value, sample: keep * value + fresh * sample)

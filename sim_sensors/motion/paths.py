@@ -147,8 +147,8 @@ def half_sine_path(length: float, amplitude: float) -> CurvePath:
 
     def curve(u: FloatArray) -> Derivatives:
         sine, cosine = amplitude * np.sin(w * u), amplitude * np.cos(w * u)
-        one, zero = np.ones_like(u), np.zeros_like(u)
-        return ((u, sine), (one, w * cosine), (zero, -w * w * sine), (zero, -(w**3) * cosine))
+        ones, zero = np.ones_like(u), np.zeros_like(u)
+        return ((u, sine), (ones, w * cosine), (zero, -w * w * sine), (zero, -(w**3) * cosine))
 
     return CurvePath(curve, length, closed=False)
 

@@ -15,8 +15,8 @@ import numpy as np
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.measurements import FloatArray
 
-# Below this angle [rad] sin(a)/a and its kin are taken from their series, as the closed forms lose
-# digits; the error is a^4/120, < 1e-18.
+# Angle [rad] below which sin(a)/a and (1 - cos a)/a are series, as the closed forms lose digits.
+# The error is a^4/120, < 1e-18.
 _SMALL = 1e-4
 
 
@@ -45,7 +45,7 @@ def heading_of(x: float, y: float, z: float, w: float) -> float:
 
 
 def advance(pose: Pose, forward: float, left: float, turn: float) -> Pose:
-    """Return pose Exp(xi): where a constant body twist leads, without integration error.
+    """Return pose Exp(xi), the pose after a constant body twist, without integration error.
 
     `forward` and `left` are the path along the body's axes, m: speed times time; `turn` is yaw
     rate times time, rad.
@@ -57,7 +57,7 @@ def advance(pose: Pose, forward: float, left: float, turn: float) -> Pose:
 
 
 def relative(pose: Pose, other: Pose) -> Pose:
-    """Return pose^-1 other: the other pose as seen from the first, heading wrapped."""
+    """Return pose^-1 other: the other pose in the frame of the first, heading wrapped."""
     dx, dy = other.x - pose.x, other.y - pose.y
     c, s = math.cos(pose.heading), math.sin(pose.heading)
     return Pose(c * dx + s * dy, c * dy - s * dx, wrap(other.heading - pose.heading))
@@ -68,12 +68,12 @@ def twist_between(pose: Pose, other: Pose) -> tuple[float, float, float]:
 
     The turn is the short way round.
     """
-    seen = relative(pose, other)
-    a, b = _sinc(seen.heading), _versinc(seen.heading)
+    offset = relative(pose, other)
+    a, b = _sinc(offset.heading), _versinc(offset.heading)
     scale = a * a + b * b
-    forward = (a * seen.x + b * seen.y) / scale
-    left = (a * seen.y - b * seen.x) / scale
-    return forward, left, seen.heading
+    forward = (a * offset.x + b * offset.y) / scale
+    left = (a * offset.y - b * offset.x) / scale
+    return forward, left, offset.heading
 
 
 def _sinc(angle: float) -> float:
@@ -81,16 +81,15 @@ def _sinc(angle: float) -> float:
 
 
 def _versinc(angle: float) -> float:
-    """(1 - cos a)/a."""
+    """Return (1 - cos a)/a."""
     if abs(angle) < _SMALL:
         return 0.5 * angle
     half = math.sin(0.5 * angle)
     return 2.0 * half * half / angle
 
 
-# Steps in the plane over whole motions: from poses to body twists and back, compiled. What is
-# above for one pose at a time. Loops over scalars, so that cutting a motion into calls changes no
-# bit.
+# The same operations over whole motions, compiled: from poses to body twists and back. They loop
+# over scalars, so the result does not depend on how a motion is cut into calls.
 
 _sinc_in_loops = kernel(_sinc)
 _versinc_in_loops = kernel(_versinc)
@@ -98,11 +97,11 @@ _versinc_in_loops = kernel(_versinc)
 
 @compiled
 def body_steps(position: FloatArray, orientation: FloatArray) -> FloatArray:
-    """Return Log(pose[k]^-1 pose[k+1]) in the plane of the body, `(n - 1, 3)`: forward and left
-    path in m, turn in rad (the short way round).
+    """Return Log(pose[k]^-1 pose[k+1]) in the plane of the body, `(n - 1, 3)`.
 
-    Exact for motion in a horizontal plane. On a slope the plane is that of the body: path and
-    rotation are those which wheels on that slope see. `position` is `(n, 3)` m, world;
+    The columns are the forward and left path in m and the turn in rad (the short way round). The
+    result is exact for motion in a horizontal plane. On a slope the plane is that of the body, so
+    path and rotation are those of wheels on that slope. `position` is `(n, 3)` m, world;
     `orientation` are quaternions x y z w `(n, 4)`, body to world.
     """
     n = len(position) - 1
@@ -138,7 +137,7 @@ def body_steps(position: FloatArray, orientation: FloatArray) -> FloatArray:
 
 @kernel
 def _displacement(heading: float, forward: float, left: float, turn: float) -> tuple[float, float]:
-    """Return how far in the world a body step leads, m."""
+    """Return the displacement of a body step in the world, m."""
     a, b = _sinc_in_loops(turn), _versinc_in_loops(turn)
     dx, dy = a * forward - b * left, b * forward + a * left
     c, s = math.cos(heading), math.sin(heading)
@@ -149,8 +148,8 @@ def _displacement(heading: float, forward: float, left: float, turn: float) -> t
 def poses_after(start: FloatArray, steps: FloatArray) -> FloatArray:
     """Return the poses after each step, start Exp(s_0) .. Exp(s_k), `(n, 3)`.
 
-    `start` is x, y in m and heading in rad, which is not wrapped; steps are as `body_steps`
-    returns them.
+    `start` is x, y in m and heading in rad; headings are not wrapped. The steps have the form that
+    `body_steps` returns.
     """
     x, y, heading = start[0], start[1], start[2]
     out = np.empty((len(steps), 3))
@@ -167,11 +166,11 @@ def poses_after(start: FloatArray, steps: FloatArray) -> FloatArray:
 def pose_covariances(
     headings: FloatArray, steps: FloatArray, noise: FloatArray, start: FloatArray
 ) -> FloatArray:
-    """Return the covariance of the poses that erring steps lead to, to first order, `(n, 3, 3)`.
+    """Return the covariances of poses after noisy steps, to first order, `(n, 3, 3)`.
 
-    With the world displacement (dx, dy) of a step, P' = F P F' + G Q G', where F has 1 on the
-    diagonal and (-dy, dx) in the column of the heading, and G is the derivative of the pose by
-    the step.
+    P' = F P F' + G Q G'. F has 1 on the diagonal and (-dy, dx) in the column of the heading, where
+    (dx, dy) is the displacement of a step in the world. G is the derivative of the pose by the
+    step.
 
     Headings `(n,)`, rad, are those before each step. `noise` `(n, 3, 3)` is the covariance Q of
     each step, independent of the others, and `start` `(3, 3)` that before the first; x, y, heading
@@ -196,7 +195,7 @@ def pose_covariances(
 
 
 @compiled
-def squares_about(
+def sigma_point_squares(
     poses: FloatArray,
     steps: FloatArray,
     changes: FloatArray,
@@ -204,14 +203,31 @@ def squares_about(
     weights: FloatArray,
     start: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mean squares of poses about those of bodies whose steps are changed, and the
-    bodies' poses in the end, `(p, 3)`.
+    """Return weighted mean squares of pose errors over sigma points, and the last poses.
 
-    The squares `(n, 3, 3)` are sums of weight (pose - that of the body) (likewise)'. The poses
-    `(n, 3)` are those after each of the steps `(n, 3)`, which are as `body_steps` returns them,
-    without any change. `changes` `(n, 3, m)` are those of each step by each of `m` causes,
-    `points` `(p, m)` how much of each cause each body has, `weights` `(p,)` those of the bodies,
-    of sum 1. `start` `(p, 3)` are their poses before the first step: x, y in m and heading in rad.
+    Each of `p` sigma points is a body whose steps are perturbed.
+
+    Parameters
+    ----------
+    poses : (n, 3) float
+        Unperturbed poses after each step: x, y [m], heading [rad].
+    steps : (n, 3) float
+        Unperturbed steps, see `body_steps`.
+    changes : (n, 3, m) float
+        Change of each step by a unit of each of `m` causes.
+    points : (p, m) float
+        Amount of each cause at each sigma point.
+    weights : (p,) float
+        Weights of the sigma points, of sum 1.
+    start : (p, 3) float
+        Poses of the sigma points before the first step.
+
+    Returns
+    -------
+    squares : (n, 3, 3) float
+        Weighted sums of (pose - sigma point) (pose - sigma point)'.
+    last : (p, 3) float
+        Poses of the sigma points after the last step.
     """
     out = np.zeros((len(steps), 3, 3))
     last, off = start.copy(), np.empty(3)
@@ -236,8 +252,10 @@ def squares_about(
 
 
 @compiled
-def squares_of(changes: FloatArray) -> FloatArray:
-    """Return the sums of c c' over the columns c of each of `(n, 3, m)` changes, `(n, 3, 3)`."""
+def sum_squared_columns(changes: FloatArray) -> FloatArray:
+    """Return the sum of c c' over the columns c of each matrix of changes `(n, 3, m)`, `(n, 3,
+    3)`.
+    """
     out = np.zeros((len(changes), 3, 3))
     for k in range(len(changes)):
         for i in range(changes.shape[2]):
@@ -250,9 +268,9 @@ def squares_of(changes: FloatArray) -> FloatArray:
 
 @kernel
 def _derive(heading: float, step: FloatArray, F: FloatArray, G: FloatArray) -> None:
-    """Write the derivatives of the pose after a step by the pose before, F, and the step, G.
+    """Write F and G, the derivatives of the pose after a step by the pose before and by the step.
 
-    Both are of the identity at first, whose other elements stay.
+    Both arrays must start as identity matrices; only the other elements are written.
     """
     forward, left, turn = step[0], step[1], step[2]
     a, b = _sinc_in_loops(turn), _versinc_in_loops(turn)
@@ -271,7 +289,7 @@ def _derive(heading: float, step: FloatArray, F: FloatArray, G: FloatArray) -> N
 
 @kernel
 def _congruent(A: FloatArray, P: FloatArray, product: FloatArray, out: FloatArray) -> None:
-    """A P A' of 3 x 3 matrices, in a fixed order of summation."""
+    """Write A P A' of 3 x 3 matrices, in a fixed order of summation."""
     for i in range(3):
         for j in range(3):
             product[i, j] = A[i, 0] * P[0, j] + A[i, 1] * P[1, j] + A[i, 2] * P[2, j]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uneven ground: heights with the spectrum of a road of given roughness ([ISO8608])."""
+"""Uneven ground: heights with the spectrum of a road of a roughness class ([ISO8608])."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def road_heights(
 
         G_d(n) = G_d(n_0) (n / n_0)^-2        n_0 = 0.1 cycles/m
 
-    An isotropic field has it along lines when its two-sided spectrum over
-    the plane is G_d(n_0) n_0^2 / (4 k^3), k the length of the wave vector in cycles/m. Waves
-    shorter than two spacings are not there, so that of G_d(n) the part m / sqrt(n^2 + m^2) is
-    left, m = 1 / (2 spacing). Nor are those longer than the smaller side, which would be hills.
-    The field repeats itself at its edges.
+    An isotropic field has this spectrum along lines if its two-sided spectrum over the plane is
+    G_d(n_0) n_0^2 / (4 k^3), where k is the length of the wave vector in cycles/m. Waves shorter
+    than two spacings are absent, which multiplies G_d(n) by m / sqrt(n^2 + m^2), m = 1 / (2
+    spacing). Waves longer than the smaller side, which would be hills, are absent, too. The field
+    is periodic.
 
     Parameters
     ----------
     road : str
         Class `A` (very good) to `D`, or `smooth`.
     rows, columns : int
-        Of the grid.
+        Size of the grid.
     spacing : float
-        Of the grid, m.
+        Spacing of the grid, m.
     rng : numpy.random.Generator
-        Draws the field.
+        Generator of the heights.
 
     Raises
     ------
@@ -60,29 +60,29 @@ def road_heights(
     shortest = 1.0 / (min(rows, columns) * spacing)
     strength = ROUGHNESS[road] * REFERENCE_FREQUENCY**2 / 4.0
     density = np.zeros_like(waves)
-    kept = waves >= shortest
-    density[kept] = strength / waves[kept] ** 3
+    is_kept = waves >= shortest
+    density[is_kept] = strength / waves[is_kept] ** 3
     # White noise of unit variance has the density spacing^2.
     white = np.fft.rfft2(rng.standard_normal((rows, columns)))
     return np.asarray(np.fft.irfft2(white * np.sqrt(density) / spacing, (rows, columns)))
 
 
 class Road:
-    """Ground of a class of roughness, smooth between the points of a grid and without end.
+    """Unbounded ground of a roughness class, smooth between the points of a grid.
 
-    A square of heights, which repeats itself, is joined by cubic splines, so that the slope has no
-    jumps. What is shorter than two spacings is not there.
+    Cubic splines interpolate a square of heights, which repeats itself, so the slope is
+    continuous. There are no waves shorter than two spacings.
 
     Parameters
     ----------
     road : str
-        As of `road_heights`.
+        Roughness class, see `road_heights`.
     rng : numpy.random.Generator
-        Draws the heights.
+        Generator of the heights.
     side : int
-        Points of the grid along a side.
+        Number of grid points along a side.
     spacing : float
-        Of the points, m.
+        Distance between grid points, m.
 
     Raises
     ------
@@ -108,22 +108,25 @@ class Road:
 
     def at(self, places: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return heights `(n,)` m and slopes along x and y `(n, 2)` at places `(n, 2)` m."""
-        found = np.empty((len(places), 3))
-        _heights(self._coefficients, self._spacing, np.asarray(places, np.float64), found)
-        return found[:, 0], found[:, 1:]
+        surface = np.empty((len(places), 3))
+        _heights(self._coefficients, self._spacing, np.asarray(places, np.float64), surface)
+        return surface[:, 0], surface[:, 1:]
 
     def lay_planes(
         self, places: FloatArray, rows: IntArray, points: FloatArray, turns: FloatArray
     ) -> None:
-        """Write the tangent planes at some places: a point `(m, 3)` m and the quaternion w x y z
-        `(m, 4)` that turns the vertical to the normal; `rows` `(m,)` of `places` `(n, 3)` m.
+        """Write the tangent planes below selected places.
+
+        Planes are written for the `rows` `(m,)` of `places` `(n, 3)` m: a point `(m, 3)` m into
+        `points`, and the quaternion w x y z that rotates the vertical to the normal into `turns`
+        `(m, 4)`.
         """
         _planes(self._coefficients, self._spacing, places, rows, points, turns)
 
 
 @kernel
 def _weights(s: float) -> tuple[float, float, float, float]:
-    """Of the four coefficients around a place between two points of a cubic spline, 0 <= s < 1."""
+    """Return the weights of the four cubic B-spline coefficients around a place, 0 <= s < 1."""
     r = 1.0 - s
     return (
         r * r * r / 6.0,
@@ -135,7 +138,7 @@ def _weights(s: float) -> tuple[float, float, float, float]:
 
 @kernel
 def _slopes(s: float) -> tuple[float, float, float, float]:
-    """Derivatives of `_weights`."""
+    """Return the derivatives of `_weights`."""
     r = 1.0 - s
     return -0.5 * r * r, 1.5 * s * s - 2.0 * s, 2.0 * r - 1.5 * r * r, 0.5 * s * s
 
@@ -144,7 +147,7 @@ def _slopes(s: float) -> tuple[float, float, float, float]:
 def _height(
     coefficients: FloatArray, spacing: float, x: float, y: float
 ) -> tuple[float, float, float]:
-    """Height and slopes of the spline; columns of the coefficients are x, rows y."""
+    """Return height and slopes of the spline; coefficient columns run along x, rows along y."""
     rows, columns = coefficients.shape
     column, row = math.floor(x / spacing), math.floor(y / spacing)
     s, t = x / spacing - column, y / spacing - row
@@ -161,11 +164,11 @@ def _height(
 
 @compiled
 def _heights(
-    coefficients: FloatArray, spacing: float, places: FloatArray, found: FloatArray
+    coefficients: FloatArray, spacing: float, places: FloatArray, surface: FloatArray
 ) -> None:
     for k in range(len(places)):
         height, slope_x, slope_y = _height(coefficients, spacing, places[k, 0], places[k, 1])
-        found[k, 0], found[k, 1], found[k, 2] = height, slope_x, slope_y
+        surface[k, 0], surface[k, 1], surface[k, 2] = height, slope_x, slope_y
 
 
 @compiled
@@ -181,7 +184,7 @@ def _planes(
         x, y = places[rows[k], 0], places[rows[k], 1]
         height, slope_x, slope_y = _height(coefficients, spacing, x, y)
         points[k, 0], points[k, 1], points[k, 2] = x, y, height
-        # The shortest turn from the vertical to the normal (-slope, 1).
+        # The shortest rotation from the vertical to the normal (-slope, 1).
         w = 1.0 + math.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
         norm = math.sqrt(w * w + slope_x * slope_x + slope_y * slope_y)
         turns[k, 0], turns[k, 1] = w / norm, slope_y / norm

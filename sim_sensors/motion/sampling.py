@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a sensor measures: its own grid of integer stamps, and stamps that run ahead."""
+"""Sample times of sensors: a grid of integer stamps, and the detection of stamps ahead of time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim_sensors.core import scratch
-from sim_sensors.core.blocks import BLOCK, RELEASED, seconds
+from sim_sensors.core.blocks import BLOCK, seconds
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, IntArray
 
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
 
 
 MOST_SAMPLES = 10**8
-"""Of one sensor in one run: a day at 1 kHz."""
+"""Greatest number of samples of one sensor in one run: a day at 1 kHz."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SampleGrid:
-    """Stamps of a sensor: the k-th is `start_ns + round(k * 1e9 / rate)`, so no error builds up.
+    """Stamps of a sensor: the k-th is `start_ns + round(k * 1e9 / rate)`, so no error accumulates.
 
     The rate is in Hz, > 0.
     """
@@ -39,7 +38,7 @@ class SampleGrid:
         return np.asarray(offsets.astype(np.int64) + np.int64(self.start_ns))
 
     def count(self, end_ns: int) -> int:
-        """Return how many stamps are not after `end_ns`."""
+        """Return the number of stamps up to and including `end_ns`."""
         if end_ns < self.start_ns:
             return 0
         guess = int((end_ns - self.start_ns) * self.rate / 1e9)
@@ -50,10 +49,10 @@ class SampleGrid:
 def sample_motion(
     motion: Motion, rate: float, *, start_ns: int | None, origin_ns: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return the stamps of a sensor that watches the whole of `motion`, and their motion times.
+    """Return the stamps of a sensor over the whole of `motion`, and their motion times, s.
 
-    `rate`, Hz, is that of the sensor, `start_ns` its first stamp (None: the first whole nanosecond
-    not before the start of the motion), `origin_ns` the stamp of motion time 0.
+    `rate` is the rate of the sensor, Hz, and `start_ns` its first stamp. By default that is the
+    first whole nanosecond of the motion. `origin_ns` is the stamp of motion time 0.
 
     Raises
     ------
@@ -67,7 +66,7 @@ def sample_motion(
 def sample_blocks(
     motion: Motion, rate: float, *, start_ns: int | None, origin_ns: int, size: int = BLOCK
 ) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Yield what `sample_motion` returns, one or more blocks of up to `size` samples each."""
+    """Yield the result of `sample_motion` in blocks of up to `size` samples."""
     # Half a nanosecond of tolerance: float seconds of an exact stamp may lie an ulp past the end.
     earliest = origin_ns + int(np.ceil(motion.start * 1e9 - 0.5))
     latest = origin_ns + int(np.floor(motion.end * 1e9 + 0.5))
@@ -83,21 +82,18 @@ def sample_blocks(
             f'{count:.3g} samples at {rate:g} Hz are not allowed; must be at most '
             f'{MOST_SAMPLES:g}: choose a shorter time or a lower rate'
         )
-    for number, start in enumerate(range(0, count, size)):
+    for start in range(0, count, size):
         stamp_ns = grid.stamps(start, min(start + size, count))
         yield stamp_ns, np.clip(seconds(stamp_ns, origin_ns), motion.start, motion.end)
-        if number % RELEASED == RELEASED - 1:
-            # The motion may be a recorded one, of which the next blocks need another part.
-            scratch.release()
 
 
 def intervals(times: FloatArray, last: float | None, first_interval: float) -> FloatArray:
-    """Return the time from each sample to the one before it, `(n,)` s.
+    """Return the time between each sample and its predecessor, `(n,)` s.
 
-    `last` is the time of the sample before `times[0]`; None: `times[0]` is the first of all and
-    its interval is `first_interval`.
+    `last` is the time of the sample before `times[0]`. If it is None, `times[0]` is the first
+    sample of all and its interval is `first_interval`.
 
-    Raises MotionError when a time is not after the one before it.
+    Raises MotionError if a time does not come after its predecessor.
     """
     before = np.empty_like(times)
     before[1:] = times[:-1]
@@ -122,13 +118,13 @@ _COST = 3
 
 
 def ahead_of_time(stamps: ArrayLike) -> NDArray[np.bool_]:
-    """Return which stamps `(n,)` stand alone ahead of those after them, `(n,)`.
+    """Return a mask `(n,)` of single stamps that are later than the next three or more.
 
-    Who leaves out what is older than anything before it would lose to such a one at least the
-    three next, in a far future all the rest. It stands alone when the stamps before and after it
-    are in order without it. So a clock that starts again is none, nor are two that follow each
-    other, nor one that came too early by the time of two messages or less: then it is those that
-    are late which are left out, as ekf_node does.
+    A filter that drops messages older than their predecessors would lose at least the three next
+    messages to such a stamp, or all of them if it lies far in the future. The stamps before and
+    after it must be in order without it. A clock that restarts, and two such stamps in a row, are
+    therefore not marked. Nor is a stamp that is early by up to two messages: the late messages are
+    then dropped, as in ekf_node.
     """
     t = np.asarray(stamps)
     ahead = np.zeros(len(t), dtype=np.bool_)

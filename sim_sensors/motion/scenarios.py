@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Analytic motions on level ground, and the base of all that are parameter sets."""
+"""Analytic motions on level ground, and the base class of motions with parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Progress = tuple[FloatArray, FloatArray, FloatArray]
 
 @dataclasses.dataclass(frozen=True)
 class TimedMotion(Parameters):
-    """Base of the motions that are parameter sets themselves."""
+    """Base of motions that are parameter sets."""
 
     duration: float = positive(20.0, 's', 'Duration of the motion.', maximum=LONGEST)
 
@@ -36,7 +36,7 @@ class TimedMotion(Parameters):
         return self.duration
 
     def at(self, times: ArrayLike) -> Trajectory:
-        """Return the motion at `times` `(n,)` s, in any order; every motion says how it moves.
+        """Return the motion at `times` `(n,)` s, in any order.
 
         Raises
         ------
@@ -48,9 +48,9 @@ class TimedMotion(Parameters):
 
 # Analytic motions on level ground: standstill, line, circle, half-sine, figure-eight.
 #
-# Each is a parameter set that is itself a `Motion`: exact at any time, not interpolated. The body
-# follows a path by arc length s(t) with its x axis along the tangent T, normal N to the left,
-# curvature k and speed v = s':
+# Each is a parameter set and a `Motion` that is exact at any time. The body follows a path of arc
+# length s(t) with its x axis along the tangent T, normal N to the left, curvature k and speed v =
+# s':
 #
 #     velocity = v T            acceleration = v' T + v^2 k N
 #     yaw rate = v k            yaw acceleration = v' k + v^2 dk/ds
@@ -68,7 +68,7 @@ class Scenario(TimedMotion):
 
     @functools.cached_property
     def path(self) -> paths.PlanarPath:
-        """The path before it is rotated by `heading`."""
+        """Path before the rotation by `heading`."""
         return paths.LinePath()
 
     def at(self, times: ArrayLike) -> Trajectory:
@@ -92,14 +92,14 @@ class Scenario(TimedMotion):
 
 @dataclasses.dataclass(frozen=True)
 class Standstill(Scenario):
-    """No motion at all."""
+    """Standstill."""
 
     kind = 'standstill'
 
 
 @dataclasses.dataclass(frozen=True)
 class _Drive(Scenario):
-    """A scenario that moves: its speed profile."""
+    """Scenario with a speed profile."""
 
     speed: float = positive(1.0, 'm/s', 'Speed after the ramp.')
     ramp_time: float = non_negative(
@@ -111,9 +111,9 @@ class _Drive(Scenario):
     def progress(self, times: FloatArray) -> Progress:
         """Return distance (m), speed (m/s) and acceleration (m/s^2) at `times` `(n,)` s.
 
-        In closed form: rest, smooth ramp, constant speed, and a smooth stop if wanted. The ramp is
-        v(t) = V (6 x^5 - 15 x^4 + 10 x^3), x = t / ramp_time: speed, acceleration and jerk are
-        continuous; the acceleration peaks at 1.875 V / ramp_time and the jerk at 5.774 V /
+        The profile is rest, smooth ramp, constant speed, and a smooth stop if `stop` is set. The
+        ramp is v(t) = V (6 x^5 - 15 x^4 + 10 x^3), x = t / ramp_time: speed, acceleration and jerk
+        are continuous; the acceleration peaks at 1.875 V / ramp_time and the jerk at 5.774 V /
         ramp_time^2.
         """
         distance, speed, acceleration = self._ramp(times - self.rest_time)
@@ -123,7 +123,7 @@ class _Drive(Scenario):
         return distance, speed, acceleration
 
     def _ramp(self, since: FloatArray) -> Progress:
-        """One ramp from 0 to V that begins at 0."""
+        """Return distance, speed and acceleration of a ramp from 0 to V that begins at time 0."""
         v, ramp = self.speed, self.ramp_time
         if ramp == 0.0:
             return v * np.maximum(since, 0.0), np.where(since < 0.0, 0.0, v), np.zeros_like(since)
@@ -148,14 +148,14 @@ class _Drive(Scenario):
 
 @dataclasses.dataclass(frozen=True)
 class Line(_Drive):
-    """Straight ahead."""
+    """Straight line."""
 
     kind = 'line'
 
 
 @dataclasses.dataclass(frozen=True)
 class Circle(_Drive):
-    """Round a circle.
+    """Circle.
 
     At full speed v: yaw rate v / radius and specific force v^2 / radius to the left.
     """
@@ -166,17 +166,17 @@ class Circle(_Drive):
 
     @functools.cached_property
     def path(self) -> paths.PlanarPath:
-        """The circle."""
+        """Circular path."""
         return paths.CirclePath(-self.radius if self.clockwise else self.radius)
 
 
 @dataclasses.dataclass(frozen=True)
 class HalfSine(_Drive):
-    """Half a sine wave, then straight on.
+    """Half a sine wave, then a straight line.
 
-    y = amplitude sin(pi x / length) for 0 <= x <= length, the x axis at `heading`. The body begins
-    along the tangent. Where the straight begins, the yaw acceleration jumps; all else is
-    continuous.
+    y = amplitude sin(pi x / length) for 0 <= x <= length, with the x axis at `heading`. The body
+    begins along the tangent. The yaw acceleration jumps at the beginning of the straight line;
+    everything else is continuous.
     """
 
     kind = 'half_sine'
@@ -185,15 +185,16 @@ class HalfSine(_Drive):
 
     @functools.cached_property
     def path(self) -> paths.PlanarPath:
-        """The wave."""
+        """Half a sine wave and its continuation."""
         return paths.half_sine_path(self.length, self.amplitude)
 
 
 @dataclasses.dataclass(frozen=True)
 class FigureEight(_Drive):
-    """Round and round a figure-eight.
+    """Repeated figure-eight.
 
-    x = (length/2) sin u, y = (width/2) sin 2u, the x axis at `heading`; it begins in the crossing.
+    x = (length/2) sin u, y = (width/2) sin 2u, with the x axis at `heading`; it begins at the
+    crossing.
     """
 
     kind = 'figure_eight'
@@ -202,5 +203,5 @@ class FigureEight(_Drive):
 
     @functools.cached_property
     def path(self) -> paths.PlanarPath:
-        """The figure-eight."""
+        """Figure-eight path."""
         return paths.figure_eight_path(self.length, self.width)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions in space: constant twist, constant acceleration, swaying by hand, and from a table.
+"""Motions in space: constant twist, constant acceleration, swaying, and tables of motion.
 
-The first two and the last are ConstantTwistScenario, AcceleratingScenario and DiscreteScenario of
-[GTSAM], with the same meaning of every parameter; the first three are exact at any time.
+The first two and the last correspond to ConstantTwistScenario, AcceleratingScenario and
+DiscreteScenario of [GTSAM], with the same meaning of every parameter. The first three are exact at
+any time.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from .trajectory import Trajectory, times_within
 
 @dataclasses.dataclass(frozen=True)
 class RigidScenario(TimedMotion, PointQueries):
-    """Base of both: how long, and where from."""
+    """Base of motions with constant angular velocity: duration and initial pose."""
 
-    position: Axes = axes('m', 'First position.')
-    rpy: Axes = axes('rad', 'First attitude: roll, pitch, yaw.')
+    position: Axes = axes('m', 'Initial position.')
+    rpy: Axes = axes('rad', 'Initial attitude: roll, pitch, yaw.')
     angular_velocity: Axes = axes('rad/s', 'Constant angular velocity, in the body.')
 
     def _turn(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the first attitude and that at times, `(n, 4)` each."""
+        """Return the initial attitude and the attitude at times, `(n, 4)` each."""
         first = np.tile(mounting_quaternion(self.rpy), (len(t), 1))
         angle = t[:, None] * np.array(self.angular_velocity)
         return first, rotations.multiply(first, rotations.exp(angle))
@@ -40,7 +41,7 @@ class RigidScenario(TimedMotion, PointQueries):
 
 @dataclasses.dataclass(frozen=True)
 class ConstantTwist(RigidScenario):
-    """Turns and moves at a rate and velocity that are constant in the body: a screw.
+    """Screw motion: angular and linear velocity are constant in the body.
 
     T(t) = T0 Exp([w; v] t), a_n = R (w x v).
     """
@@ -54,8 +55,8 @@ class ConstantTwist(RigidScenario):
         first, orientation = self._turn(t)
         v = np.tile(self.velocity, (len(t), 1))
         w = np.tile(self.angular_velocity, (len(t), 1))
-        # The integral of Exp(w s) v from 0 to t is the left Jacobian of w t times v t; the left
-        # one is the right one of -w t, which is what gives a body rate.
+        # The integral of Exp(w s) v from 0 to t is the left Jacobian of w t times v t. It equals
+        # the right Jacobian of -w t, which `body_rates` applies.
         way, _ = rotations.body_rates((-t[:, None] * w, t[:, None] * v, np.zeros_like(v)))
         return Trajectory(
             t,
@@ -70,13 +71,13 @@ class ConstantTwist(RigidScenario):
 
 @dataclasses.dataclass(frozen=True)
 class Accelerating(RigidScenario):
-    """Accelerates evenly in the world while it turns at a constant rate.
+    """Constant acceleration in the world and constant angular velocity in the body.
 
     R(t) = R0 Exp(w t), p = p0 + v0 t + a t^2 / 2.
     """
 
     kind = 'accelerating'
-    velocity: Axes = axes('m/s', 'First velocity, in the world.')
+    velocity: Axes = axes('m/s', 'Initial velocity, in the world.')
     acceleration: Axes = axes('m/s^2', 'Constant acceleration, in the world.', (0.5, 0.0, 0.0))
 
     def at(self, times: ArrayLike) -> Trajectory:
@@ -99,11 +100,11 @@ class Accelerating(RigidScenario):
 
 @dataclasses.dataclass(frozen=True)
 class Swaying(TimedMotion, PointQueries):
-    """Swings about three axes and sways along three, each with a sine of its own.
+    """Sinusoidal rotation about three axes and translation along three axes.
 
-    p(t) = p0 + A sin(2 pi f t), R(t) = R0 Exp(phi(t)), phi(t) = B sin(2 pi g t); velocities and
-    accelerations are their exact derivatives. Frequencies without a common multiple keep the
-    motion from repeating itself.
+    p(t) = p0 + A sin(2 pi f t), R(t) = R0 Exp(phi(t)), phi(t) = B sin(2 pi g t). Velocities and
+    accelerations are exact derivatives. The motion does not repeat itself if the frequencies have
+    no common multiple.
     """
 
     kind = 'swaying'
@@ -112,9 +113,11 @@ class Swaying(TimedMotion, PointQueries):
     swing: Axes = axes(
         'rad', 'Amplitudes of the rotation vector from the mean attitude.', (0.35, 0.2, 0.25)
     )
-    swing_frequency: Axes = axes('Hz', 'Its frequencies.', (0.31, 0.23, 0.17), minimum=0.0)
+    swing_frequency: Axes = axes(
+        'Hz', 'Frequencies of the swing.', (0.31, 0.23, 0.17), minimum=0.0
+    )
     sway: Axes = axes('m', 'Amplitudes of the position, along the axes of the world.')
-    sway_frequency: Axes = axes('Hz', 'Its frequencies.', (0.19, 0.29, 0.37), minimum=0.0)
+    sway_frequency: Axes = axes('Hz', 'Frequencies of the sway.', (0.19, 0.29, 0.37), minimum=0.0)
 
     def at(self, times: ArrayLike) -> Trajectory:
         """Return the motion at `times` `(n,)` s; see `TimedMotion.at`."""
@@ -139,22 +142,36 @@ _COLUMNS = (
 
 
 class DiscreteScenario(PointQueries):
-    """A table of motion, made continuous.
+    """Continuous motion through a table of motion.
 
-    By default positions and attitudes are joined by quintics through all values of both rows
-    around a time, so that velocity is the derivative of position and so on at every time (see
-    `Trajectory.at`); the angular accelerations at the rows, which the table lacks, are
-    three-point differences of its rates. As upstream, each column is interpolated for itself: pose
-    along the screw between two rows, vectors along lines. A velocity is then not the derivative
-    of the positions, and a preintegration misses by O(h^2) for rows h apart.
+    By default quintics join all values of the two rows around a time, so velocity is the exact
+    derivative of position, and so on (see `Trajectory.at`). The angular accelerations at the rows
+    are three-point differences of the rates. With `as_upstream`, each column is interpolated
+    separately: poses along the screw between two rows, vectors linearly. Velocity is then not the
+    derivative of position, and a preintegration is wrong by O(h^2) for rows h apart.
 
-    The columns are, of n >= 2 rows: times in s, strictly increasing, from `start` to `end`;
-    positions `(n, 3)` m, world; orientations `(n, 4)`, quaternions x y z w, body to world;
-    velocities and accelerations `(n, 3)` m/s and m/s^2, world, without gravity; angular velocities
-    `(n, 3)` rad/s, body. `where` is for messages.
+    Parameters
+    ----------
+    times : (n,) float
+        s, strictly increasing, n >= 2.
+    positions : (n, 3) float
+        m, world.
+    orientations : (n, 4) float
+        Unit quaternions x y z w, body to world.
+    angular_velocities_b : (n, 3) float
+        rad/s, body.
+    velocities_n, accelerations_n : (n, 3) float
+        m/s and m/s^2, world, without gravity.
+    as_upstream : bool
+        Interpolate as GTSAM does.
+    where : str
+        Name of the source in messages.
 
-    Raises MotionError for wrong shapes, fewer than two rows, values that are not finite, times
-    that do not increase, or quaternions that are not of unit norm to 1e-6.
+    Raises
+    ------
+    MotionError
+        For wrong shapes, fewer than two rows, values that are not finite, times that do not
+        increase, or quaternions whose norm differs from 1 by more than 1e-6.
     """
 
     def __init__(
@@ -180,8 +197,8 @@ class DiscreteScenario(PointQueries):
             )
         edge = 2 if len(time) > 2 else 1
         growth = np.gradient(rate, time, axis=0, edge_order=edge)  # type: ignore[call-overload]
-        given = (positions, orientations, velocities_n, accelerations_n)
-        p, q, v, a = (np.array(column, dtype=np.float64) for column in given)
+        columns = (positions, orientations, velocities_n, accelerations_n)
+        p, q, v, a = (np.array(column, dtype=np.float64) for column in columns)
         try:
             self._rows = Trajectory(time, p, q, v, rate, a, np.asarray(growth))
         except MotionError as error:
@@ -193,13 +210,13 @@ class DiscreteScenario(PointQueries):
     def from_csv(cls, path: str | Path, *, as_upstream: bool = False) -> DiscreteScenario:
         """Read a table with the columns of GTSAM's FromCSV; the first time becomes 0.
 
-        t, q_w, q_x, q_y, q_z, v_x, v_y, v_z, p_x, p_y, p_z, w_x, w_y, w_z, a_x, a_y, a_z, in any
-        order, SI units; others are ignored.
+        The columns are t, q_w, q_x, q_y, q_z, v_x, v_y, v_z, p_x, p_y, p_z, w_x, w_y, w_z, a_x,
+        a_y, a_z, in any order and SI units; others are ignored.
 
-        Raises MotionError, naming the file and what is wrong in it.
+        Raises MotionError, which names the file and the defect.
         """
         column = read_columns(Path(path), _COLUMNS)
-        # Here, where the times are those of the file.
+        # Checked here, so that the message states the times of the file.
         _check_increasing(column['t'], str(path))
 
         def vector(letter: str, axes: str = 'xyz') -> FloatArray:
@@ -232,8 +249,8 @@ class DiscreteScenario(PointQueries):
         first = rows.orientation[k]
         turn = rotations.between(first, rows.orientation[k + 1])
         way = rotations.rotate_back(first, rows.position[k + 1] - rows.position[k])
-        # The screw from one pose to the next has the constant velocity u with Jl(turn) u = way;
-        # after a part s of it, the way is Jl(s turn) s u.
+        # The screw from one pose to the next has the constant velocity u, where Jl(turn) u = way.
+        # After the share s of it, the displacement is Jl(s turn) s u.
         velocity, _ = rotations.end_derivatives(-turn, way)
         gone, _ = rotations.body_rates((-s * turn, s * velocity, np.zeros_like(turn)))
         return Trajectory(

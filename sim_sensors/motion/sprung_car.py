@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ART vehicle on springs, in MuJoCo: it rolls, pitches and is shaken by the ground."""
+"""The ART vehicle on springs in MuJoCo, which rolls, pitches and vibrates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import non_negative, parameter, positive
 from sim_sensors.core.seeding import stream
-from .mujoco_motion import PhysicalMotion, load_mujoco, ride, spec_of, with_sensors
+from .mujoco_motion import PhysicalMotion, compile_with_sensors, load_mujoco, load_spec, ride
 from .path_following import CONTROL_RATE, RunVariation, prepare_run
 from .road_classes import ROADS, SMOOTH
 from .roads import Road
@@ -20,41 +20,41 @@ from .vehicles import REST_RATE, AckermannVehicle, Controller, VehicleState
 
 _GRAVITY = 9.80665
 _BRAKE = 100.0  # N m s/rad
-_SETTLING = 1.0  # s, before time 0, until the springs carry the car
+_SETTLING = 1.0  # s, before time 0, in which the car settles on its springs
 _NO_CONTACT = 'contype="0" conaffinity="0"'
-# A contact is a spring of the stiffness that is asked for where its impedance is small: MuJoCo
-# then pushes with (k r + c v) / w, w the body's inverse inertia, and adds a thousandth of 1 / w as
-# mass. Friction is `impratio` times as hard, and ends slip within 10 ms, as it does by default.
+# A contact acts as a spring of the given stiffness if its impedance is small: MuJoCo then applies
+# the force (k r + c v) / w, where w is the inverse inertia of the body, and adds a thousandth of 1
+# / w as mass. Friction is `impratio` times as stiff, and ends slip within 10 ms, as by default.
 _IMPEDANCE = 0.001
 _FRICTION = 'cone="elliptic" impratio="1e4"'
 _SLIP_DAMPING = 100.0 * _IMPEDANCE  # 1/s
 _CORNERS = ('front_left', 'front_right', 'rear_left', 'rear_right')
-# Rates of the driven wheels: at the rear each corner has a spring and a spin.
+# Indices of the rates of the driven wheels; each rear corner has a spring and a spin joint.
 _REAR_LEFT, _REAR_RIGHT = -3, -1
 
 
 @dataclasses.dataclass(frozen=True)
 class SprungCar(AckermannVehicle):
-    """The ART vehicle with a suspension and tyres; motor and servo are those of the bicycle.
+    """The ART vehicle with suspension and tyres.
 
-    Wheel base, mass, wheels, motor and steering are those of `AckermannVehicle`. Tyres are linear
-    springs, ten times as stiff as those of the suspension and without damping, as in the quarter
-    car of [Sayers1986] (653 and 63.3 N/m per kg of body). Ours, for want of published values:
-    track, wheels' mass, ride frequency and damping, height and inertia of the body (that of a
-    box), and the friction of tyres on dry ground.
+    Wheelbase, mass, wheels, motor and steering are those of `AckermannVehicle`. Tyres are linear
+    springs without damping, ten times as stiff as the suspension, as in the quarter car of
+    [Sayers1986] (653 and 63.3 N/m per kg of body). Track, mass of the wheels, ride frequency and
+    damping, height and inertia of the body (a box), and tyre friction on dry ground are assumed,
+    as no values are published.
     """
 
     track: float = positive(0.30, 'm', 'Distance of left and right wheels.')
-    wheel_mass: float = positive(0.25, 'kg', 'Of one wheel.')
+    wheel_mass: float = positive(0.25, 'kg', 'Mass of one wheel.')
     ride_frequency: float = parameter(
-        3.0, 'Hz', 'Of the body on its springs.', above=0.1, maximum=30.0
+        3.0, 'Hz', 'Natural frequency of the body on its springs.', above=0.1, maximum=30.0
     )
     ride_damping: float = positive(
         0.4, '1', 'Damping ratio of the body on its springs.', maximum=2.0
     )
     body_height: float = positive(0.10, 'm', 'Height of the box that is the body.')
-    tyre_stiffness: float = positive(4400.0, 'N/m', 'Vertical, of one tyre.', maximum=1e6)
-    tyre_damping: float = non_negative(0.0, 'N s/m', 'Vertical, of one tyre.', maximum=1e4)
+    tyre_stiffness: float = positive(4400.0, 'N/m', 'Vertical stiffness of one tyre.', maximum=1e6)
+    tyre_damping: float = non_negative(0.0, 'N s/m', 'Vertical damping of one tyre.', maximum=1e4)
     tyre_friction: float = non_negative(0.9, '1', 'Coefficient of friction of the tyres.')
     road: str = parameter(SMOOTH, '', 'Roughness of the ground.', choices=ROADS)
     timestep: float = positive(0.002, 's', 'Step of the physics.', maximum=0.005)
@@ -77,9 +77,9 @@ class SprungCar(AckermannVehicle):
             )  # fmt: skip
 
     def _longest_timestep(self) -> float:
-        """Return the step, s, at which a wheel between spring and tyre is still well integrated.
+        """Return the longest step, s, that integrates a wheel between spring and tyre accurately.
 
-        With a rate w and a damping c / m it is stable for h w < 2; half of that is allowed.
+        An oscillation of rate w is stable for h w < 2; half of that is allowed.
         """
         heavier = 0.5 * self._sprung_mass * max(self._axle_shares())
         spring = heavier * (2.0 * math.pi * self.ride_frequency) ** 2
@@ -92,11 +92,11 @@ class SprungCar(AckermannVehicle):
         return self.mass - 4.0 * self.wheel_mass
 
     def _axle_shares(self) -> tuple[float, float]:
-        """Return the parts of the weight on the front and the rear axle."""
+        """Return the shares of the weight on the front and the rear axle."""
         return self.cg_to_rear / self.wheelbase, self.cg_to_front / self.wheelbase
 
     def mjcf(self) -> str:
-        """Return the car as MJCF, without the ground and the stiffness of the tyres."""
+        """Return the car as MJCF text, without the ground and the stiffness of the tyres."""
         sprung = self._sprung_mass
         length, width = self.wheelbase, self.track
         loads = self._axle_shares()
@@ -111,7 +111,7 @@ class SprungCar(AckermannVehicle):
             stiffness = mass * (2.0 * math.pi * self.ride_frequency) ** 2
             damping = 2.0 * self.ride_damping * math.sqrt(stiffness * mass)
             sag = mass * _GRAVITY / stiffness
-            # MuJoCo's contact is midway of the compression, and there the wheel rolls.
+            # MuJoCo places the contact, where the wheel rolls, in the middle of the compression.
             radius = (
                 self.wheel_radius + 0.5 * (mass + self.wheel_mass) * _GRAVITY / self.tyre_stiffness
             )
@@ -139,7 +139,7 @@ class SprungCar(AckermannVehicle):
                 f'solimp="{_IMPEDANCE} {_IMPEDANCE} 0.001 0.5 2" '
                 f'solreffriction="-1 {-_SLIP_DAMPING}"/>'
             )
-        # Critically damped: kp and kv of a servo with that lag on the inertia that it turns.
+        # Gains of a critically damped servo with this lag and the inertia of a wheel.
         inertia = 0.001 + self.wheel_mass * (self.wheel_radius**2) / 4.0
         kp = inertia / self.steering_lag**2
         kv = 2.0 * inertia / self.steering_lag
@@ -158,8 +158,8 @@ class SprungCar(AckermannVehicle):
         )
 
     def model(self) -> Any:
-        """Return the compiled car, on its tyres, with the sensors that `ride` reads."""
-        model = with_sensors(spec_of(self.mjcf()), 'base')
+        """Return the compiled car with its tyres and the sensors that `ride` reads."""
+        model = compile_with_sensors(load_spec(self.mjcf()), 'base')
         wheels = [int(model.body(name).id) for name in _CORNERS]
         inertia = (1.0 - _IMPEDANCE) * model.body_invweight0[wheels, 0]
         model.pair_solref[:] = -np.outer(inertia, (self.tyre_stiffness, self.tyre_damping))
@@ -178,9 +178,9 @@ class SprungCar(AckermannVehicle):
         Parameters
         ----------
         controller, duration, start
-            As of `AckermannVehicle.drive`; the controller is called at 10 Hz.
+            See `AckermannVehicle.drive`; the controller is called at 10 Hz.
         rng : numpy.random.Generator
-            Draws its heights.
+            Generator of the heights of the road.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class SprungCar(AckermannVehicle):
         data.qpos[2] = self.wheel_radius + road.at(data.qpos[None, :2])[0][0]
         data.qpos[3:7] = math.cos(start.heading / 2), 0.0, 0.0, math.sin(start.heading / 2)
         mujoco.mj_kinematics(model, data)
-        # The brakes are on until the springs carry the car.
+        # The brakes are on while the car settles on its springs.
         spins = [int(model.joint(f'{name}_spin').dofadr[0]) for name in _CORNERS]
         model.dof_damping[spins] = _BRAKE
         for _ in range(round(_SETTLING / self.timestep)):
@@ -214,7 +214,7 @@ class SprungCar(AckermannVehicle):
 
 
 class _Ground:
-    """The tangent planes of a road below the wheels, which follow them."""
+    """Tangent planes of a road that move with the wheels."""
 
     def __init__(self, road: Road, model: Any, data: Any) -> None:
         self._road = road
@@ -224,32 +224,32 @@ class _Ground:
         self._place, self._planes, self._turns = data.xpos, data.mocap_pos, data.mocap_quat
 
     def follow(self) -> None:
-        """Lay the planes where the wheels are."""
+        """Move the planes below the wheels."""
         self._road.lay_planes(self._place, self._wheels, self._planes, self._turns)
 
 
 class _Cockpit:
-    """Turns commands, which come at the control rate, into torques and steering angles."""
+    """Converter of commands at the control rate to torques and steering angles."""
 
     def __init__(self, car: SprungCar, controller: Controller, data: Any) -> None:
         self._car, self._controller = car, controller
         self._place, self._rates, self._control = data.qpos, data.qvel, data.ctrl
         self._next = 0
-        self._throttle = self._wanted = self._steering = 0.0
+        self._throttle = self._throttle_command = self._steering = 0.0
 
     def __call__(self, time: float) -> None:
         car = self._car
         if time >= self._next / CONTROL_RATE - 1e-9:
             self._command(time)
             self._next += 1
-        self._throttle += (self._wanted - self._throttle) * car.timestep / car.motor_lag
+        self._throttle += (self._throttle_command - self._throttle) * car.timestep / car.motor_lag
         rate = 0.5 * float(self._rates[_REAR_LEFT] + self._rates[_REAR_RIGHT]) / car.gear_ratio
         torque = (
             car.stall_torque * (self._throttle - rate / car.no_load_rate)
             - car.linear_resistance * rate
             - car.constant_resistance * math.tanh(rate / REST_RATE)
         )
-        # The wheels of a turn roll about one point: the inner one is turned more.
+        # Both front wheels roll about one point, so the inner one is steered more.
         bend = math.tan(self._steering) / car.wheelbase
         for wheel, side in enumerate((-0.5, 0.5)):
             angle = math.atan(car.wheelbase * bend / (1.0 + side * bend * car.track))
@@ -268,7 +268,7 @@ class _Cockpit:
             speed=float(self._rates[0]) * cosine + float(self._rates[1]) * sine,
         )
         command = self._controller(time, place)
-        self._wanted = min(max(command.throttle, 0.0), 1.0)
+        self._throttle_command = min(max(command.throttle, 0.0), 1.0)
         self._steering = min(max(command.steering, -1.0), 1.0) * car.max_steer
 
 
@@ -281,14 +281,14 @@ def drive_on_springs(
     car: SprungCar | None = None,
     variation: RunVariation | None = None,
 ) -> PhysicalMotion:
-    """Drive a scenario once, as `drive` does, with the car on springs; every run on other ground.
+    """Drive a scenario once with the car on springs; every run has its own ground.
 
     Parameters
     ----------
     scenario, seed, run, duration, variation
-        As of `sim_sensors.motion.path_following.drive`.
+        See `sim_sensors.motion.path_following.drive`.
     car : SprungCar, optional
-        By default on a plane.
+        The default car drives on a plane.
 
     Raises
     ------
@@ -296,7 +296,7 @@ def drive_on_springs(
         For an unknown scenario or a duration that is not positive, when MuJoCo is not installed,
         or its simulation becomes unstable.
     """
-    one = prepare_run(
+    prepared = prepare_run(
         scenario,
         seed=seed,
         run=run,
@@ -305,4 +305,4 @@ def drive_on_springs(
         variation=variation,
     )
     rng = stream(seed, run, 'vehicle', 'ground')
-    return one.vehicle.ride(one.controller, rng, duration=duration, start=one.start)
+    return prepared.vehicle.ride(prepared.controller, rng, duration=duration, start=prepared.start)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampled motion of a rigid body, and what anything that moves must offer.
+"""Sampled motion of a rigid body, and the interface of everything that moves.
 
 Frames: world ENU (x east, y north, z up), body FLU (x forward, y left, z up). Quaternions x y z w
 take body vectors to the world. See docs/explanation/motion.md.
@@ -35,7 +35,8 @@ class Motion(Protocol):
         ...
 
     def at(self, times: ArrayLike) -> Trajectory:
-        """Motion at `times` `(n,)` s, in any order; each row depends on its own time only.
+        """Return the motion at `times` `(n,)` s, in any order; each row depends only on its own
+        time.
 
         Raises
         ------
@@ -46,14 +47,14 @@ class Motion(Protocol):
 
 
 LONGEST = 1e6
-"""Duration of a motion that is simulated, s: eleven days."""
+"""Longest duration of a simulated motion, s: eleven days."""
 
 
 def times_within(times: ArrayLike, start: float, end: float) -> FloatArray:
-    """Return `times` as an array `(n,)`, or refuse them when any lies outside `start` .. `end`.
+    """Return `times` as an array `(n,)` if all lie within `start` .. `end`.
 
-    A nanosecond is forgiven at both ends, and clipped, because stamps are whole nanoseconds and
-    their conversion to seconds rounds.
+    A nanosecond of tolerance at both ends, which is clipped, covers the rounding of stamps to
+    seconds.
 
     Raises
     ------
@@ -102,9 +103,8 @@ class Trajectory:
     Raises
     ------
     MotionError
-        When it is made of wrong shapes, values that are not finite or quaternions that are not
-        of unit norm (to 1e-6; they are made so exactly). It may be empty, as the answer to no
-        times is.
+        For wrong shapes, values that are not finite, or quaternions whose norm differs from 1 by
+        more than 1e-6 (smaller differences are normalised). An empty trajectory is allowed.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class Trajectory:
         if (np.abs(norm - 1.0) > 1e-6).any():
             worst = norm[np.argmax(np.abs(norm - 1.0))]
             raise MotionError(f'trajectory: orientation has norm {worst:.9g}, must be 1')
-        # Normalising twice may change the last bit, so what is of unit norm is left alone.
+        # Normalising twice may change the last bit, so unit quaternions are not touched.
         off = np.abs(norm - 1.0) > _ROUNDING
         object.__setattr__(self, 'orientation', q / np.where(off, norm, 1.0)[:, None])
 
@@ -147,7 +147,7 @@ class Trajectory:
     def along(
         cls, time: FloatArray, path: rotations.Curve, first: FloatArray, swing: rotations.Curve
     ) -> Trajectory:
-        """Return the motion with the positions of `path` and the orientations first Exp(swing)."""
+        """Return the motion with the positions `path` and the orientations first Exp(swing)."""
         rate, rate_change = rotations.body_rates(swing)
         orientation = rotations.multiply(first, rotations.exp(swing[0]))
         return cls(time, path[0], orientation, path[1], rate, path[2], rate_change)
@@ -164,8 +164,8 @@ class Trajectory:
     ) -> Trajectory:
         """Return the motion of a body that moves along its x axis on level ground.
 
-        `place` are x and y [m], `push` the acceleration along and across the motion [m/s^2], `yaw`
-        the rate and its derivative [rad/s, rad/s^2]; all `(n,)`.
+        `place` is x and y [m], `push` the acceleration along and across the motion [m/s^2], and
+        `yaw` the yaw rate and its derivative [rad/s, rad/s^2]; all have shape `(n,)`.
         """
         zero = np.zeros_like(time)
         tangent = np.column_stack([np.cos(heading), np.sin(heading), zero])
@@ -197,10 +197,10 @@ class Trajectory:
         """Interpolate between the two samples around each of `times` `(n,)` s, in any order.
 
         Position is the quintic with the position, velocity and acceleration of both samples.
-        Orientation is R_k Exp(phi(t)) with phi the quintic that has the recorded body rates and
-        angular accelerations at both ends. So the samples themselves are returned unchanged, and
-        every returned derivative is the exact derivative of what is returned above it.
-        Error for samples h apart of a smooth motion: O(h^6) in position, O(h^4) in acceleration.
+        Orientation is R_k Exp(phi(t)), where the quintic phi has the recorded body rates and
+        angular accelerations at both ends. The samples themselves are returned unchanged, and
+        every derivative is exact. For samples of a smooth motion h apart, the error is O(h^6) in
+        position and O(h^4) in acceleration.
 
         Raises
         ------
@@ -236,10 +236,10 @@ class Trajectory:
         return Trajectory.along(t, path, first.orientation, swing)
 
     def at_lever_arm(self, offset_xyz: ArrayLike) -> Trajectory:
-        """Return the motion of another point of the same body, at l = `offset_xyz`, m, in it.
+        """Return the motion of the point of the same body at l = `offset_xyz`, m.
 
-        Same attitude and rates; p + R l, v + R (w x l), a + R (wd x l + w x (w x l)): kinematics
-        of a rigid body.
+        Attitude and rates stay. Position, velocity and acceleration follow from the kinematics of
+        a rigid body: p + R l, v + R (w x l), a + R (wd x l + w x (w x l)).
         """
         arm = np.asarray(offset_xyz, dtype=np.float64)
         if arm.shape != (3,) or not np.isfinite(arm).all():
@@ -258,10 +258,10 @@ class Trajectory:
         )
 
     def specific_force(self, gravity: ArrayLike) -> FloatArray:
-        """Return what an ideal accelerometer at this point reads, R^T (a - g_n), `(n, 3)` m/s^2.
+        """Return the specific force R^T (a - g_n) of an ideal accelerometer, `(n, 3)` m/s^2.
 
-        `gravity` is its magnitude, m/s^2, pointing down, or the vector g_n in the world. The
-        result is in the body's axes: (0, 0, +g) at rest and level.
+        `gravity` is the magnitude of a downward gravity, m/s^2, or the vector g_n in the world.
+        The result is in the axes of the body: (0, 0, +g) at rest and level.
         """
         g = np.asarray(gravity, dtype=np.float64)
         if g.shape not in ((), (3,)) or not np.isfinite(g).all():
@@ -275,10 +275,10 @@ class Trajectory:
         )
 
 
-# Hermite polynomials between samples, and the differences that supply missing slopes. All arrays
-# have time first, `(n, 3)`; `h` is the length of each interval in seconds, `(n, 1)`, and `s` the
-# place in it, 0 to 1, `(n, 1)`. `start` and `end` are a value, its slope and, of a quintic, its
-# second derivative.
+# Hermite polynomials between samples, and the differences that supply missing slopes. Arrays have
+# the shape `(n, 3)`, time first. `h` is the length of each interval in seconds, `(n, 1)`, and `s`
+# the position in it, 0 to 1, `(n, 1)`. `start` and `end` are a value, its slope and, for a
+# quintic, its second derivative.
 
 Slope = tuple[FloatArray, FloatArray]
 Cubic = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -286,7 +286,7 @@ Bend = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def cubic(s: FloatArray, h: FloatArray, terms: Cubic) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Value, first and second derivative of a cubic."""
+    """Return value, first and second derivative of a cubic."""
     p0, m0, b, c = terms
     value = p0 + h * s * (m0 + s * (b + s * c))
     first = m0 + s * (2.0 * b + 3.0 * s * c)
@@ -295,14 +295,15 @@ def cubic(s: FloatArray, h: FloatArray, terms: Cubic) -> tuple[FloatArray, Float
 
 
 def cubic_integral(s: FloatArray, h: FloatArray, terms: Cubic) -> FloatArray:
-    """Integral over time of `cubic` from the start of the interval to `s`."""
+    """Return the integral over time of `cubic` from the start of the interval to `s`."""
     p0, m0, b, c = terms
     return h * s * (p0 + h * s * (m0 / 2.0 + s * (b / 3.0 + s * c / 4.0)))
 
 
 def cubic_between(h: FloatArray, start: Slope, end: Slope) -> Cubic:
-    """Return p0, m0, b, c of the cubic p0 + h s (m0 + s (b + s c)) with given values and slopes at
-    its ends, which are h s apart.
+    """Return the coefficients p0, m0, b, c of a cubic with given end values and slopes.
+
+    The cubic is p0 + h s (m0 + s (b + s c)) over an interval of h seconds.
     """
     (p0, m0), (p1, m1) = start, end
     jump = p1 - p0
@@ -312,18 +313,19 @@ def cubic_between(h: FloatArray, start: Slope, end: Slope) -> Cubic:
 def quintic(
     s: FloatArray, h: FloatArray, start: Bend, end: Bend
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Value, first and second derivative of the quintic with given values, slopes and second
-    derivatives at both ends.
+    """Return value, first and second derivative of a quintic.
+
+    Its values, slopes and second derivatives at both ends are given.
     """
     p0, m0, a0 = start
     p1, m1, a1 = end
-    # What the parabola of the start leaves to be made up at the end, in units of s.
-    value_left = p1 - p0 - h * m0 - 0.5 * h * h * a0
-    slope_left = h * (m1 - m0 - h * a0)
-    curve_left = h * h * (a1 - a0)
-    c3 = 10.0 * value_left - 4.0 * slope_left + 0.5 * curve_left
-    c4 = -15.0 * value_left + 7.0 * slope_left - curve_left
-    c5 = 6.0 * value_left - 3.0 * slope_left + 0.5 * curve_left
+    # Residuals at the end of the parabola through the start, in units of s.
+    value_residual = p1 - p0 - h * m0 - 0.5 * h * h * a0
+    slope_residual = h * (m1 - m0 - h * a0)
+    curve_residual = h * h * (a1 - a0)
+    c3 = 10.0 * value_residual - 4.0 * slope_residual + 0.5 * curve_residual
+    c4 = -15.0 * value_residual + 7.0 * slope_residual - curve_residual
+    c5 = 6.0 * value_residual - 3.0 * slope_residual + 0.5 * curve_residual
     cube = s * s * s
     value = p0 + h * s * (m0 + 0.5 * h * s * a0) + cube * (c3 + s * (c4 + s * c5))
     first = m0 + h * s * a0 + s * s * (3.0 * c3 + s * (4.0 * c4 + 5.0 * s * c5)) / h
@@ -334,12 +336,11 @@ def quintic(
 def parabola(
     h_before: FloatArray, before: FloatArray, h_after: FloatArray, after: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Slope and second derivative at the middle one of three unevenly spaced samples.
+    """Return slope and second derivative at the middle of three unevenly spaced samples.
 
-    `before` and `after` are the steps from the sample before to the middle, and from the middle to
-    the sample after, `(n, 3)`; `h_before` and `h_after` `(n, 1)` their times, s. For the end of a
-    record both samples may lie on one side; the time (and the step) of the one on the wrong side
-    is then negative.
+    `before` and `after` are the steps `(n, 3)` to the middle sample and from it; `h_before` and
+    `h_after` `(n, 1)` are their durations, s. At the end of a record both other samples may lie on
+    one side; the duration and the step of the one on the wrong side are then negative.
     """
     rate_before, rate_after = before / h_before, after / h_after
     span = h_before + h_after

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ackermann digital twin of the ART vehicle.
 
-Known (dART.json and the 4-DOF configuration of [SBEL]): distances of
-the centre of gravity to the axles, mass, yaw inertia, largest steering angle, wheel radius; the
-4-DOF motor model with its gear ratio gamma, stall torque tau_0, no-load speed omega_0 and
-resistance c_1 w + c_0; integration step 1 ms.
+Published (dART.json and the 4-DOF configuration of [SBEL]): distances of the centre of gravity to
+the axles, mass, yaw inertia, largest steering angle, wheel radius; the 4-DOF motor model with its
+gear ratio gamma, stall torque tau_0, no-load speed omega_0 and resistance c_1 w + c_0; integration
+step 1 ms.
 
-Ours, for want of published values: the whole mass in place of the wheel inertia of the 4-DOF
-model (that value is not stated), the critically damped steering servo, the first-order lag of the
-motor controller, and the smoothing of the constant resistance around rest.
+Assumed, as no values are published: the whole mass instead of the wheel inertia of the 4-DOF
+model, the critically damped steering servo, the first-order lag of the motor controller, and the
+smoothing of the constant resistance around rest.
 
-The motion is that of the kinematic bicycle. The yaw inertia and tyre forces do not enter: at the
-top speed of 0.6 m/s that the motor constants give, the sharpest turn (radius 1 m) asks for a
-lateral 0.3 m/s^2, a thirtieth of what tyres hold, and slip angles would be a fraction of a degree.
+The motion is that of the kinematic bicycle, without yaw inertia and tyre forces. At the top speed
+of 0.6 m/s that the motor constants give, the sharpest turn (radius 1 m) needs a lateral
+acceleration of 0.3 m/s^2, a thirtieth of what tyres hold, and slip angles would be a fraction of a
+degree.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ _Constants = tuple[float, float, float, float, float, float, float, float, float
 resistance, motor lag, steering lag."""
 
 REST_RATE = 0.5
-"""Of the motor, over which the constant resistance sets in, rad/s."""
+"""Motor rate over which the constant resistance sets in, rad/s."""
 
 
 @dataclasses.dataclass(frozen=True)
 class VehicleState:
-    """What a controller may know: position [m], heading [rad] and speed [m/s] of the rear axle.
+    """Position [m], heading [rad] and speed [m/s] of the rear axle.
 
     The heading is from east to the left, not wrapped.
     """
@@ -54,9 +55,9 @@ class VehicleState:
 
 @dataclasses.dataclass(frozen=True)
 class VehicleCommand:
-    """What a controller asks for; both are clipped.
+    """Command of a controller: throttle 0 to 1, steering -1 (full right) to 1 (full left).
 
-    The throttle is 0 to 1, the steering -1 (full right) to 1 (full left).
+    Values outside these ranges are clipped.
     """
 
     throttle: float
@@ -64,19 +65,20 @@ class VehicleCommand:
 
 
 Controller = Callable[[float, VehicleState], VehicleCommand]
-"""Time (s) and state to command; called at the control rate."""
+"""Function of time (s) and state that returns a command; called at the control rate."""
 
 
 @dataclasses.dataclass(frozen=True)
 class AckermannVehicle(Parameters):
     """Vehicle with front steering: kinematic bicycle with a motor and a steering servo.
 
-    Rear axle, with wheelbase L, wheel radius r, motor rate w = v / (gamma r), drive u and steer d:
+    Motion of the rear axle with wheelbase L, wheel radius r, motor rate w = v / (gamma r), drive u
+    and steering angle d:
 
         x' = v cos psi,  y' = v sin psi,  psi' = v tan(d) / L
         v' = T / (gamma r m),  T = tau_0 (u - w / omega_0) - c_1 w - c_0 tanh(w / 0.5 rad/s)
         u' = (throttle - u) / motor_lag
-        d'' = (d_wanted - d) / tau^2 - 2 d' / tau,  d_wanted = steering max_steer
+        d'' = (d_command - d) / tau^2 - 2 d' / tau,  d_command = steering max_steer
 
     The motor never brakes below rest: the speed stays >= 0.
     """
@@ -102,7 +104,7 @@ class AckermannVehicle(Parameters):
         return self.cg_to_front + self.cg_to_rear
 
     def top_speed(self, throttle: float) -> float:
-        """Speed at which the motor and its resistance balance, m/s."""
+        """Return the speed at which the motor and its resistance balance, m/s."""
         slope = self.stall_torque / self.no_load_rate + self.linear_resistance
         rate = (self.stall_torque * throttle - self.constant_resistance) / slope
         return max(rate, 0.0) * self.gear_ratio * self.wheel_radius
@@ -116,12 +118,13 @@ class AckermannVehicle(Parameters):
         control_rate: float = 10.0,
         step: float = 1e-3,
     ) -> Trajectory:
-        """Drive and return the motion of the centre of gravity, a sample per integration step, s.
+        """Drive and return the motion of the centre of gravity, one sample per integration step.
 
-        Classical Runge-Kutta of fourth order; the command is held between control times, so no
-        step straddles a jump when `control_rate * step` divides 1. Accelerations come from the
-        equations of motion, not from differences, and are continuous. The controller is called at
-        0, 1/control_rate, ... s; at the start the wheels are straight and the motor is off.
+        The integrator is the classical Runge-Kutta method of fourth order. The command is held
+        between control times, so no step contains a jump if `control_rate * step` divides 1.
+        Accelerations follow from the equations of motion and are continuous. The controller is
+        called at 0, 1/control_rate, ... s; at the start the wheels are straight and the motor is
+        off.
         """
         count = round(duration / step)
         period = max(1, round(1.0 / (control_rate * step)))
@@ -132,14 +135,14 @@ class AckermannVehicle(Parameters):
         )  # fmt: skip
         time = np.arange(count + 1, dtype=np.float64) * step
         samples = np.empty((count + 1, 7))
-        began = (float(start.x), float(start.y), float(start.heading), float(start.speed))
-        state = (*began, 0.0, 0.0, 0.0)
+        pose = (float(start.x), float(start.y), float(start.heading), float(start.speed))
+        state = (*pose, 0.0, 0.0, 0.0)
         for first in range(0, count + 1, period):
             command = controller(first * step, VehicleState(*state[:4]))
             throttle = float(min(max(command.throttle, 0.0), 1.0))
-            wanted = min(max(command.steering, -1.0), 1.0) * self.max_steer
+            steering = min(max(command.steering, -1.0), 1.0) * self.max_steer
             rows = samples[first : first + period]
-            state = _advance(rows, state, throttle, wanted, step, constants)
+            state = _advance(rows, state, throttle, steering, step, constants)
         return self._trajectory(time, samples)
 
     def _trajectory(self, time: FloatArray, samples: FloatArray) -> Trajectory:
@@ -163,23 +166,23 @@ def _advance(
     samples: FloatArray,
     state: _State,
     throttle: float,
-    wanted: float,
+    steering: float,
     step: float,
     constants: _Constants,
 ) -> _State:
     """Write a sample per step and return the state after the last; the command is held.
 
-    A sample is x, y, heading, speed, steer, steer rate and acceleration.
+    A sample is x, y, heading, speed, steering angle, its rate, and acceleration.
     """
     half, sixth = 0.5 * step, step / 6.0
     for index in range(len(samples)):
-        a = _rates(state, throttle, wanted, constants)
+        a = _rates(state, throttle, steering, constants)
         for place in range(6):
             samples[index, place] = state[place]
         samples[index, 6] = a[3]
-        b = _rates(_moved(state, a, half), throttle, wanted, constants)
-        c = _rates(_moved(state, b, half), throttle, wanted, constants)
-        d = _rates(_moved(state, c, step), throttle, wanted, constants)
+        b = _rates(_add_step(state, a, half), throttle, steering, constants)
+        c = _rates(_add_step(state, b, half), throttle, steering, constants)
+        d = _rates(_add_step(state, c, step), throttle, steering, constants)
         state = (
             state[0] + sixth * (a[0] + 2.0 * b[0] + 2.0 * c[0] + d[0]),
             state[1] + sixth * (a[1] + 2.0 * b[1] + 2.0 * c[1] + d[1]),
@@ -193,7 +196,7 @@ def _advance(
 
 
 @kernel
-def _rates(state: _State, throttle: float, wanted: float, constants: _Constants) -> _State:
+def _rates(state: _State, throttle: float, steering: float, constants: _Constants) -> _State:
     _, _, heading, speed, steer, steer_rate, drive = state
     wheelbase, leverage, inertia, stall, no_load, linear, constant, lag, tau = constants
     rate = speed / leverage
@@ -208,13 +211,13 @@ def _rates(state: _State, throttle: float, wanted: float, constants: _Constants)
         speed * math.tan(steer) / wheelbase,
         torque / inertia,
         steer_rate,
-        ((wanted - steer) / tau - 2.0 * steer_rate) / tau,
+        ((steering - steer) / tau - 2.0 * steer_rate) / tau,
         (throttle - drive) / lag,
     )
 
 
 @kernel
-def _moved(state: _State, rates: _State, step: float) -> _State:
+def _add_step(state: _State, rates: _State, step: float) -> _State:
     return (
         state[0] + step * rates[0],
         state[1] + step * rates[1],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waypoints in the plane, checked, repaired and read from CSV, and splines through others."""
+"""Waypoints in the plane, checked, repaired and read from CSV, and splines through waypoints."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ _SLOWEST = 1e-3  # m/s of horizontal speed that a tangent needs to have a direct
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Waypoints:
-    """Where to be, and when.
+    """Timed waypoints in the plane, `(n,)` each.
 
-    Times are in s, strictly increasing, from 0; x and y in m, world, with the first point as the
-    origin; headings in rad, from x to the left, unwrapped; `(n,)` each. The notes say what was
-    repaired, or should be known. `origin` (x, y, time) is where and when the first point was
-    before it was moved, m and s.
+    Times are in s and increase strictly from 0. x and y are in m in the world, with the first
+    point as the origin. Headings are in rad, from x to the left, unwrapped. The notes state
+    repairs and defects. `origin` (x, y, time) is the original first point, m and s.
     """
 
     time: FloatArray
@@ -53,9 +52,9 @@ class Waypoints:
         return len(self.time)
 
     def cut(self, start: float, duration: float) -> Waypoints:
-        """Return the points within `duration` s from `start` s, moved to the origin again.
+        """Return the points within `duration` s from `start` s, moved to the origin.
 
-        Raises MotionError when fewer than two are left.
+        Raises MotionError if fewer than two points remain.
         """
         inside = (self.time >= start) & (self.time <= start + duration)
         table = np.column_stack([self.time, self.x, self.y, self.heading])[inside]
@@ -67,7 +66,7 @@ class Waypoints:
         return _moved(table, self.notes, self.origin)
 
     def starting_at(self, pose: Pose) -> Waypoints:
-        """Return the same path, moved and turned as a whole so that it begins at a pose."""
+        """Return the path moved and rotated as a whole so that it begins at a pose."""
         turn = pose.heading - float(self.heading[0])
         c, s = math.cos(turn), math.sin(turn)
         x, y = self.x - self.x[0], self.y - self.y[0]
@@ -76,7 +75,7 @@ class Waypoints:
         )
 
 
-def repaired_waypoints(
+def repair_waypoints(
     time: ArrayLike,
     x: ArrayLike,
     y: ArrayLike,
@@ -84,25 +83,25 @@ def repaired_waypoints(
     *,
     where: str = 'waypoints',
 ) -> Waypoints:
-    """Return waypoints without what no robot can follow, moved to the origin.
+    """Return waypoints without points that no robot can follow, moved to the origin.
 
-    Left out: points with values that are not finite, single ones with a time ahead of that of the
-    next three or more, those with the time of one before or an earlier one, and single points that
-    stick out (both steps to it faster than 60 m/s, the step past it not). A jump that stays, and a
-    gap of more than 2.5 times the median interval, are kept and noted.
+    Removed are points with values that are not finite, single points whose time is ahead of the
+    next three or more, points whose time does not increase, and single outliers (both steps to the
+    point are faster than 60 m/s, the step past it is not). A permanent jump, and a gap of more
+    than 2.5 times the median interval, are kept and noted.
 
-    Columns are `(n,)`, s, m and rad; without heading it is the course over ground, see `course`.
-    `where` is for messages.
+    Columns are `(n,)`, in s, m and rad. The default heading is the course over ground, see
+    `course`. `where` names the source in messages.
 
-    Raises MotionError on wrong shapes, or when fewer than two points are left.
+    Raises MotionError for wrong shapes, or if fewer than two points remain.
     """
     columns = (time, x, y) if heading is None else (time, x, y, heading)
-    given = [np.asarray(array, dtype=np.float64) for array in columns]
-    shape = given[0].shape
-    if len(shape) != 1 or any(array.shape != shape for array in given):
-        shapes = ', '.join(str(array.shape) for array in given)
+    arrays = [np.asarray(array, dtype=np.float64) for array in columns]
+    shape = arrays[0].shape
+    if len(shape) != 1 or any(array.shape != shape for array in arrays):
+        shapes = ', '.join(str(array.shape) for array in arrays)
         raise MotionError(f'{where}: columns have shapes {shapes}; must be alike, (n,)')
-    table = np.column_stack(given)
+    table = np.column_stack(arrays)
     notes: list[Remark] = []
 
     def keep(mask: NDArray[np.bool_], problem: str) -> None:
@@ -117,7 +116,7 @@ def repaired_waypoints(
     latest = np.maximum.accumulate(np.concatenate([[-np.inf], table[:-1, 0]]))
     keep(np.logical_not(table[:, 0] < latest), 'their time goes back')
     keep(np.greater(np.diff(table[:, 0], prepend=-np.inf), 0.0), 'at the time of the one before')
-    keep(~_sticking_out(table), f'faster than {_FASTEST:g} m/s from and to there')
+    keep(~_find_outliers(table), f'faster than {_FASTEST:g} m/s from and to there')
     if len(table) < 2:
         raise MotionError(f'{where}: {len(table)} waypoints left; must be >= 2')
     if (span := table[-1, 0] - table[0, 0]) > LONGEST:
@@ -144,12 +143,13 @@ def repaired_waypoints(
 def course(time: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
     """Return the course over ground, rad, unwrapped, from central differences.
 
-    At the ends it is that of the circle through the end point that has the course of the next
-    point: exact on lines and on circles, where a one-sided difference is half a step behind.
+    At the ends the course is that of the circle through the end point that has the course of the
+    next point. This is exact on lines and circles, where a one-sided difference lags by half a
+    step.
 
-    Slower than 0.3 m/s the course of the latest faster point is held (of the first one,
-    before it; 0 where there is none): at rest the differences are noise. A robot that drives
-    backward has this course but not this heading.
+    Below 0.3 m/s the course of the latest faster point is held, because differences at rest are
+    noise. Earlier points take the course of the first faster point; without any, the course is 0.
+    The heading of a robot that drives backward is opposite to this course.
     """
     vx, vy = np.gradient(x, time), np.gradient(y, time)
     is_moving = np.hypot(vx, vy) >= _SLOWEST
@@ -167,8 +167,8 @@ def course(time: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
     return np.unwrap(angle[moving[latest]])
 
 
-def thinned(time: FloatArray, rate: float) -> NDArray[np.intp]:
-    """Return the indices of the first sample in each period of `1/rate` s, and of the last."""
+def thin_samples(time: FloatArray, rate: float) -> NDArray[np.intp]:
+    """Return the indices of the first sample of each `1/rate` s and of the last sample."""
     period = np.floor((time - time[0]) * rate + 1e-6)
     first = np.flatnonzero(np.diff(period, prepend=-1.0) > 0.0)
     last = len(time) - 1
@@ -176,17 +176,17 @@ def thinned(time: FloatArray, rate: float) -> NDArray[np.intp]:
 
 
 def read_waypoints(path: str | Path) -> Waypoints:
-    """Read a CSV table with the columns t, x, y [s, m] and perhaps theta [rad]; others are left.
+    """Read a CSV table with the columns t, x, y [s, m] and optionally theta [rad].
 
-    A `MotionError` names file, line, value and what is allowed.
+    Other columns are ignored. A `MotionError` names file, line, value and what is allowed.
     """
     table = read_columns(Path(path), ('t', 'x', 'y'), 'theta', finite=False)
-    return repaired_waypoints(
+    return repair_waypoints(
         table['t'], table['x'], table['y'], table.get('theta'), where=str(path)
     )
 
 
-def _sticking_out(table: FloatArray) -> NDArray[np.bool_]:
+def _find_outliers(table: FloatArray) -> NDArray[np.bool_]:
     out = np.zeros(len(table), dtype=np.bool_)
     fast = np.hypot(np.diff(table[:, 1]), np.diff(table[:, 2])) > _FASTEST * np.diff(table[:, 0])
     past = table[2:] - table[:-2]
@@ -230,7 +230,7 @@ class WaypointMotion:
         Quaternions x y z w, body to world; the tangent if absent.
     rest_ends : bool
         Start and stop at rest, without acceleration. This needs `orientations`, as a body at rest
-        has no direction of travel. Without it the ends are free (not-a-knot).
+        has no direction of travel. Otherwise the ends are free (not-a-knot).
 
     Attributes
     ----------
@@ -315,10 +315,11 @@ def _rotation_spline(times: FloatArray, orientations: ArrayLike) -> RotationSpli
 def _tangent(
     velocity: FloatArray, acceleration: FloatArray, jerk: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Orientation, body rate and its derivative of a body whose x axis is along the velocity.
+    """Return orientation, body rate and its derivative of a body whose x axis is along the
+    velocity.
 
-    Yaw psi = atan2(vy, vx), pitch theta = -atan2(vz, vh) with vh the horizontal speed, no roll;
-    w = (-psi' sin theta, theta', psi' cos theta). Primes by the quotient rule.
+    Yaw psi = atan2(vy, vx), pitch theta = -atan2(vz, vh) with the horizontal speed vh, and no
+    roll. w = (-psi' sin theta, theta', psi' cos theta), with derivatives by the quotient rule.
     """
     vx, vy, vz = velocity.T
     ax, ay, az = acceleration.T
@@ -340,7 +341,7 @@ def _tangent(
 
 
 def _angle(v: Plane, a: Plane, j: Plane) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Angle of the plane vector v with derivatives a and j, and the derivatives of that angle."""
+    """Return the angle of a plane vector v and its two derivatives, from v' = a and v'' = j."""
     square = v[0] * v[0] + v[1] * v[1]
     first = (v[0] * a[1] - v[1] * a[0]) / square
     growth = 2.0 * (v[0] * a[0] + v[1] * a[1]) / square

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sensor node tells about its health, as diagnostic_msgs."""
+"""Health of the nodes as diagnostic_msgs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-from sim_sensors.live.samples import Verdict
+from sim_sensors.live.sensor import Verdict
 
-# The worst few of a period, not a line for each of a thousand messages.
-_MOST_NEWS = 5
+# Lines per report; without a limit each of a thousand messages may add one.
+_MAX_LINES = 5
 
 
 def diagnostic(
     name: str, level: bytes, message: str, values: Iterable[tuple[str, object]], hardware: str = ''
 ) -> DiagnosticStatus:
-    """Return a status at a level, with values by name."""
+    """Return a diagnostic status with values by name."""
     return DiagnosticStatus(
         level=level,
         name=name,
@@ -30,34 +30,34 @@ def diagnostic(
     )
 
 
-def several_publishers(topic: str, publishers: int) -> list[str]:
-    """Return what to say about a topic with more than one publisher."""
+def warn_of_publishers(topic: str, publishers: int) -> list[str]:
+    """Return a warning if a topic has more than one publisher, else an empty list."""
     if publishers < 2:
         return []
-    return [f'{topic}: {publishers} publishers, whose messages mix; must be one']
+    return [f'{topic} has {publishers} publishers, whose messages mix; it must have one']
 
 
-class News:
-    """What is worth a line in the next report, with how bad it is."""
+class ReportLines:
+    """Lines for the next diagnostic report, each with its level."""
 
     def __init__(self) -> None:
         self._levels: dict[str, bytes] = {}
 
-    def note(self, text: str, level: bytes) -> None:
-        """Keep a line, at a level of DiagnosticStatus."""
-        if text in self._levels or len(self._levels) < _MOST_NEWS:
+    def add(self, text: str, level: bytes) -> None:
+        """Add a line with a level of DiagnosticStatus."""
+        if text in self._levels or len(self._levels) < _MAX_LINES:
             self._levels[text] = level
 
     def take(self) -> tuple[bytes, list[str]]:
-        """Return the worst level and all lines, and forget them."""
+        """Remove and return the worst level and all lines."""
         levels, self._levels = self._levels, {}
         return max(levels.values(), default=DiagnosticStatus.OK), list(levels)
 
 
 class SensorHealth:
-    """Counts what happened, in all and since the last report.
+    """Counts of a sensor node, in total and since the last report.
 
-    `name` is the full one of the node, `hardware` the model of the sensor.
+    `name` is the full name of the node, `hardware` the model of the sensor.
     """
 
     def __init__(self, name: str, hardware: str) -> None:
@@ -69,69 +69,75 @@ class SensorHealth:
         self._failures = 0
         self._longest_gap = 0.0
         self._last_stamp_ns: int | None = None
-        self._news = News()
-        self._heard = False
+        self._lines = ReportLines()
+        self._has_news = False
 
     @property
-    def heard(self) -> int:
-        """How many odometry samples came."""
+    def received(self) -> int:
+        """Number of received odometry samples."""
         return self._odometry.total()
 
-    def saw(self, verdict: Verdict, gap: float) -> None:
+    def count_odometry(self, verdict: Verdict, gap: float) -> None:
         """Count an odometry sample; `gap` is the length of the latest gap, s."""
         self._odometry[verdict] += 1
-        self._heard = True
+        self._has_news = True
         if verdict in (Verdict.GAP, Verdict.RESTARTED):
             self._longest_gap = max(self._longest_gap, gap)
-            way = 'bridged' if verdict is Verdict.GAP else 'not bridged: the sensor started anew'
-            self._news.note(f'odometry gap of {gap:.3g} s, {way}', DiagnosticStatus.WARN)
+            effect = 'bridged' if verdict is Verdict.GAP else 'not bridged: the sensor restarted'
+            self._lines.add(f'odometry gap of {gap:.3g} s, {effect}', DiagnosticStatus.WARN)
         elif not verdict.accepted:
             level = DiagnosticStatus.WARN
             if verdict is Verdict.INVALID:
                 level = DiagnosticStatus.ERROR
-            self._news.note(f'odometry {verdict.value}', level)
+            self._lines.add(f'odometry {verdict.value}', level)
 
-    def refused_noise_free(self, verdict: Verdict) -> None:
-        """Tell of a message of the noise-free sensor that does not count."""
-        self._news.note(f'noise-free sensor {verdict.value}', DiagnosticStatus.WARN)
+    def note_refused_noise_free(self, verdict: Verdict) -> None:
+        """Report a refused message of the noise-free sensor."""
+        self._lines.add(f'noise-free sensor {verdict.value}', DiagnosticStatus.WARN)
 
-    def lacks_noise_free(self, topic: str) -> None:
-        """Tell that nobody publishes what is to be measured."""
-        self._news.note(f'noise-free sensor: nobody publishes {topic}', DiagnosticStatus.WARN)
+    def note_missing_noise_free(self, topic: str) -> None:
+        """Report that the topic of the noise-free sensor has no publisher."""
+        self._lines.add(f'noise-free sensor: {topic} has no publisher', DiagnosticStatus.WARN)
 
-    def published(self, stamp_ns: int) -> None:
-        """Count a measurement."""
+    def count_published(self, stamp_ns: int) -> None:
+        """Count a published measurement."""
         self._published += 1
         self._last_stamp_ns = stamp_ns
 
-    def reset(self, why: str) -> None:
+    def count_reset(self, reason: str) -> None:
         """Count a reset."""
         self._resets += 1
-        self._news.note(f'reset: {why}', DiagnosticStatus.OK)
+        self._lines.add(f'reset: {reason}', DiagnosticStatus.OK)
 
-    def failed(self, problem: str) -> None:
-        """Count measurements that could not be made."""
+    def count_failure(self, problem: str) -> None:
+        """Count a failure of the sensor to measure."""
         self._failures += 1
-        self._news.note(problem, DiagnosticStatus.ERROR)
+        self._lines.add(problem, DiagnosticStatus.ERROR)
 
-    def report(self, publishers: int, subscriptions: int, of_truth: int) -> DiagnosticStatus:
+    def report(
+        self, publishers: int, subscriptions: int, truth_subscriptions: int
+    ) -> DiagnosticStatus:
         """Return the status, and begin the next period.
 
-        The numbers are those that the node is connected to: publishers of odometry, subscriptions
-        of its measurements and of the errors in them.
+        Parameters
+        ----------
+        publishers : int
+            Publishers of odometry.
+        subscriptions, truth_subscriptions : int
+            Subscriptions of the measurements, and of the errors in them.
         """
-        level, messages = self._news.take()
-        if not messages and not self._heard:
-            why = 'none has come' if publishers else 'nobody publishes it'
-            level, messages = DiagnosticStatus.WARN, [f'no odometry: {why}']
-        self._heard = False
-        if mixed := several_publishers('odometry', publishers):
-            level, messages = max(level, DiagnosticStatus.WARN), [*mixed, *messages]
+        level, messages = self._lines.take()
+        if not messages and not self._has_news:
+            reason = 'no message arrived' if publishers else 'the topic has no publisher'
+            level, messages = DiagnosticStatus.WARN, [f'no odometry: {reason}']
+        self._has_news = False
+        if warning := warn_of_publishers('odometry', publishers):
+            level, messages = max(level, DiagnosticStatus.WARN), [*warning, *messages]
         values = [
             *self._values(),
             ('odometry publishers', publishers),
             ('subscriptions', subscriptions),
-            ('truth subscriptions', of_truth),
+            ('truth subscriptions', truth_subscriptions),
         ]
         message = '; '.join(messages) or 'measuring'
         return diagnostic(f'{self._name}: sensor', level, message, values, self._hardware)
@@ -156,10 +162,10 @@ class SensorHealth:
 
 
 class Reporter:
-    """Publishes the status of a node now and then.
+    """Periodic publisher of the status of a node.
 
-    Diagnostics are about this process, so they follow the wall, `period` s from one message to the
-    next, and go on in a paused world.
+    Diagnostics describe the process, so `period`, s, is wall time, and they continue in a paused
+    world.
     """
 
     def __init__(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS messages from the arrays of `sim_sensors.core.measurements`; every bit survives."""
+"""Exact conversion between ROS messages and the arrays of `sim_sensors.core.measurements`."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ _POSE = {
     'orientation': 'pose.pose.orientation',
     'pose_covariance': 'pose.covariance',
 }
-# Where in a message the field of an array goes, where that is not its name.
-_PLACES: dict[type[MessageArray], dict[str, str]] = {
+# Path in a message of a field of an array, if it differs from the name of the field.
+_PATHS: dict[type[MessageArray], dict[str, str]] = {
     FixArray: {'status': 'status.status'},
     OdometryArray: {
         **_POSE,
@@ -71,44 +71,43 @@ def stamp_ns(time: Time) -> int:
 
 
 def time_message(stamp: int) -> Time:
-    """Return nanoseconds as a builtin_interfaces/Time; any that fit its 32 bits of seconds."""
+    """Return nanoseconds as a builtin_interfaces/Time, which has 32 bits for the seconds."""
     return Time(sec=stamp // _NS, nanosec=stamp % _NS)
 
 
 def message_class(name: str) -> Any:
     """Return the class of a type such as sensor_msgs/msg/Imu."""
-    package, _, own = name.partition('/msg/')
-    return getattr(import_module(f'{package}.msg'), own)
+    package, _, type_name = name.partition('/msg/')
+    return getattr(import_module(f'{package}.msg'), type_name)
 
 
 def messages_of(array: MessageArray) -> Iterator[Any]:
-    """Return the rows as ROS messages of the type that the array is of; the service is GPS."""
-    kind, own = type(array), [field.name for field in dataclasses.fields(array)]
-    places = _PLACES.get(kind, {})
+    """Yield the rows of an array as ROS messages; the service of a NavSatFix is GPS."""
+    kind, paths = type(array), _PATHS.get(type(array), {})
     columns = [
-        (getattr(array, name), *_place(places.get(name, name)))
-        for name in own
-        if name not in ('stamp_ns', 'arrival_ns', 'frame')
+        (getattr(array, field.name), *_split_path(paths.get(field.name, field.name)))
+        for field in dataclasses.fields(array)
+        if field.name not in ('stamp_ns', 'arrival_ns', 'frame')
     ]
     for k in range(len(array)):
         message = _TYPES[kind](header=_header(int(array.stamp_ns[k]), array.frame))
-        for values, parts, name in columns:
-            part = message
-            for one in parts:
-                part = getattr(part, one)
-            _set(part, name, values if isinstance(values, str) else values[k])
+        for column, parents, name in columns:
+            owner = message
+            for parent in parents:
+                owner = getattr(owner, parent)
+            _set_field(owner, name, column if isinstance(column, str) else column[k])
         if kind is FixArray:
             message.status.service = message.status.SERVICE_GPS
         yield message
 
 
-def _place(path: str) -> tuple[list[str], str]:
-    *parts, name = path.split('.')
-    return parts, name
+def _split_path(path: str) -> tuple[list[str], str]:
+    *parents, name = path.split('.')
+    return parents, name
 
 
-def _set(message: Any, name: str, value: Any) -> None:
-    """Set a field: to a text or number, or what is in it to a vector, quaternion or covariance."""
+def _set_field(message: Any, name: str, value: Any) -> None:
+    """Set a field of a message to a text, number, vector, quaternion or covariance."""
     if np.ndim(value) == 0:
         setattr(message, name, value if isinstance(value, str) else value.item())
     elif np.ndim(value) == 1:
@@ -118,11 +117,11 @@ def _set(message: Any, name: str, value: Any) -> None:
 
 
 def array_of(messages: Sequence[Any]) -> MessageArray:
-    """Return ROS messages of one type, at least one, as the array that `messages_of` is of.
+    """Return one or more ROS messages of one type as an array, the inverse of `messages_of`.
 
-    They arrive at their stamps; the frame is the first's.
+    Arrivals are the stamps; the frame is that of the first message.
     """
-    kind = next(one for one, message in _TYPES.items() if isinstance(messages[0], message))
+    kind = next(array for array, message in _TYPES.items() if isinstance(messages[0], message))
     stamps = np.array([stamp_ns(message.header.stamp) for message in messages])
     columns: dict[str, Any] = {
         'stamp_ns': stamps, 'arrival_ns': stamps, 'frame': messages[0].header.frame_id
@@ -130,14 +129,14 @@ def array_of(messages: Sequence[Any]) -> MessageArray:
     for field in dataclasses.fields(kind):
         if field.name in columns:
             continue
-        path = _PLACES.get(kind, {}).get(field.name, field.name)
-        values = [_get(message, path) for message in messages]
-        columns[field.name] = values[0] if isinstance(values[0], str) else np.array(values)
+        path = _PATHS.get(kind, {}).get(field.name, field.name)
+        rows = [_get_field(message, path) for message in messages]
+        columns[field.name] = rows[0] if isinstance(rows[0], str) else np.array(rows)
     return kind(**columns)
 
 
-def _get(message: Any, path: str) -> Any:
-    """Return a field: text, number, parts of a vector or quaternion, or square matrix."""
+def _get_field(message: Any, path: str) -> Any:
+    """Return a field as a text, number, list of components, or square matrix."""
     value = operator.attrgetter(path)(message)
     if hasattr(value, 'x'):
         return [getattr(value, axis) for axis in 'xyzw' if hasattr(value, axis)]
@@ -158,7 +157,7 @@ def pose_message(
 
 
 def joint_message(stamp: int, names: Sequence[str], position: FloatArray) -> JointState:
-    """Return a sensor_msgs/JointState of joints and their positions, rad; no velocities."""
+    """Return a sensor_msgs/JointState with joint positions, rad, and no velocities."""
     header = _header(stamp, '')
     return JointState(header=header, name=list(names), position=position.tolist())
 
@@ -183,44 +182,41 @@ def _header(stamp: int, frame: str) -> Header:
 
 
 def _fill(message: object, values: FloatArray) -> None:
-    """Set x, y, z, and w where there is one."""
+    """Set x, y, z, and w if there is one."""
     for name, value in zip('xyzw', values.tolist(), strict=False):
         setattr(message, name, value)
 
 
-# Feature tracks as sensor_msgs/PointCloud2, and camera info; every bit survives.
-#
-# sensor_msgs/PointCloud, which VINS takes, is deprecated and its channels have 32 bits, which cut
-# a pixel to some 1e-5. A PointCloud2 says what its fields are, and RViz shows its x, y, z.
-
-
 def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
-    """Return one sensor_msgs/PointCloud2 for each frame; `camera.features` lays out."""
+    """Yield one sensor_msgs/PointCloud2 per frame, with the layout of `camera.features`.
+
+    sensor_msgs/PointCloud, which VINS takes, is deprecated and has channels of 32 bits, which
+    round a pixel to about 1e-5. PointCloud2 declares its fields, and RViz shows x, y, z.
+    """
     fields = [
         PointField(name=name, offset=offset, datatype=kind, count=1)
         for name, offset, kind in FIELDS
     ]
     rows = feature_rows(features)
     for k in range(len(features)):
-        here = rows[features.rows(k)]
+        frame_rows = rows[features.rows(k)]
         yield PointCloud2(
             header=_header(int(features.stamp_ns[k]), features.frame),
             height=1,
-            width=len(here),
+            width=len(frame_rows),
             fields=fields,
             is_bigendian=False,
             point_step=ROW.itemsize,
-            row_step=ROW.itemsize * len(here),
-            data=here.tobytes(),
-            is_dense=is_dense(here),
+            row_step=ROW.itemsize * len(frame_rows),
+            data=frame_rows.tobytes(),
+            is_dense=is_dense(frame_rows),
         )
 
 
 def camera_info(intrinsics: Intrinsics, stamp: int, frame: str) -> CameraInfo:
     """Return a sensor_msgs/CameraInfo (`plumb_bob`) of a monocular camera."""
-    # Of the same function as in recordings; the message's other fields are zero.
-    at = np.array([stamp])
-    info = CameraInfoArray.from_intrinsics(intrinsics, at, at, frame)
+    stamps = np.array([stamp])
+    info = CameraInfoArray.of(intrinsics, stamps, stamps, frame)
     width, height = info.size[0].tolist()
     return CameraInfo(
         header=_header(stamp, frame),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes are told besides the parameters of their models; needs no ROS."""
+"""Parameters of the nodes besides those of their models; needs no ROS."""
 
 from __future__ import annotations
 
@@ -15,52 +15,50 @@ from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.motion.motions import START_NS
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 
-# A Time has 32 bits of seconds.
+# builtin_interfaces/Time has 32 bits for the seconds.
 _LATEST_NS = float((2**31 - 1) * 10**9)
 
 
 def setting(default: Any, unit: str, doc: str, **bounds: Any) -> Any:
-    """Declare a parameter that a node reads once; see `parameter`."""
+    """Declare a parameter that a node reads only at its start; see `parameter`."""
     return parameter(default, unit, doc, read_only=True, **bounds)
 
 
 def diagnostics_period() -> Any:
-    """Declare how often a node tells about its health."""
-    return setting(
-        1.0, 's', 'Wall time from one diagnostic message to the next.', minimum=0.01, maximum=1e6
-    )
+    """Declare the period of the diagnostics."""
+    return setting(1.0, 's', 'Period of the diagnostics, wall time.', minimum=0.01, maximum=1e6)
 
 
 @dataclasses.dataclass(frozen=True)
 class SensorSettings(Parameters):
-    """What all sensor nodes are told."""
+    """Parameters that all sensor nodes have."""
 
     model: str = setting(
-        '',
-        '',
-        'Model: name of a preset, path of a YAML file, or a class in a file, my_model.py:MyModel.',
+        '', '', 'Sensor model: a preset, the path of a YAML file, or a class, my_model.py:MyModel.'
     )
     seed: int = setting(0, '1', 'Seed of the study.', minimum=0)
     run: str = setting(
-        run_label('recording', 1, 'run_1'), '', 'Label of the run; another one draws other noise.'
+        run_label('recording', 1, 'run_1'),
+        '',
+        'Label of the run; each label draws different noise.',
     )
-    sensor: str = setting('', '', 'Label of the sensor; another one draws other noise.')
+    sensor: str = setting('', '', 'Label of the sensor; each label draws different noise.')
     velocity: str = setting(
         'twist',
         '',
-        'Where velocity comes from: twist: that of the odometry; position: its derivative.',
+        'Source of the velocity: the twist of the odometry, or the derivative of its position.',
         choices=('twist', 'position'),
     )
     gap_factor: float = setting(
         1.8,
         '1',
-        'An odometry interval above this many median ones is reported as a gap.',
+        'An odometry interval longer than this many median intervals is reported as a gap.',
         above=1.0,
     )
     longest_gap: float = setting(
         60.0,
         's',
-        'A gap up to this is interpolated; after a longer one the sensor starts again.',
+        'Longest gap that is interpolated; after a longer gap the sensor restarts.',
         above=0.0,
         maximum=1e6,
     )
@@ -74,21 +72,21 @@ class SensorSettings(Parameters):
     diagnostics_period: float = diagnostics_period()
 
     def surroundings(self) -> dict[str, Any]:
-        """Return what `start` of a model takes of the world, by keyword."""
+        """Return the properties of the world that `start` of a model takes, by keyword."""
         return {}
 
 
 @dataclasses.dataclass(frozen=True)
 class NoiseFreeSettings(Parameters):
-    """How a node measures what a noise-free sensor of its kind did."""
+    """Measurement of the output of a noise-free sensor of the same kind."""
 
     enabled: bool = setting(
         False,
         '',
-        "Measure what the simulator's noise-free sensor did, on ground_truth/imu, "
-        'ground_truth/fix or ground_truth/mag, in place of what odometry gives.',
+        "Measure the output of the simulator's noise-free sensor on ground_truth/imu, "
+        'ground_truth/fix or ground_truth/mag instead of the odometry.',
     )
-    lever_arm: Axes = axes('m', 'Where that sensor is in the body.', read_only=True)
+    lever_arm: Axes = axes('m', 'Position of that sensor in the body.', read_only=True)
     mounting_rpy: Axes = axes(
         'rad',
         'Rotation of that sensor in the body: roll, pitch, yaw about fixed axes.',
@@ -98,48 +96,46 @@ class NoiseFreeSettings(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class ImuSettings(SensorSettings):
-    """What an IMU node is told."""
+    """Parameters of an IMU node."""
 
     noise_free: NoiseFreeSettings = dataclasses.field(default_factory=NoiseFreeSettings)
 
     gravity: float = non_negative(STANDARD_GRAVITY, 'm/s^2', 'Gravity of the simulated world.')
 
     def surroundings(self) -> dict[str, Any]:
-        """Return the gravity that it measures."""
+        """Return the gravity."""
         return {'gravity': self.gravity}
 
 
 @dataclasses.dataclass(frozen=True)
 class WorldSettings(SensorSettings):
-    """What the node of a sensor is told that measures a world; the node reads that."""
+    """Parameters of a node whose sensor measures a world, which the node reads."""
 
     world: str = setting(
         '',
         '',
-        'World that is measured, its origin that of the odometry: name of a preset, or path of a '
-        'YAML file.',
+        'World that is measured: a preset, or the path of a YAML file. Its origin is that of the '
+        'odometry.',
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class MagnetometerSettings(WorldSettings):
-    """What a magnetometer node is told."""
+    """Parameters of a magnetometer node."""
 
     noise_free: NoiseFreeSettings = dataclasses.field(default_factory=NoiseFreeSettings)
 
 
 @dataclasses.dataclass(frozen=True)
 class CameraSettings(WorldSettings):
-    """What a camera node is told."""
+    """Parameters of a camera node."""
 
-    world_frame: str = setting(
-        'map', '', 'Frame of the poses: that of the world and of the odometry.'
-    )
+    world_frame: str = setting('map', '', 'Frame of the poses, of the world and of the odometry.')
 
 
 @dataclasses.dataclass(frozen=True)
 class Datum(LocalFrame):
-    """Where on the Earth the odometry's frame is; the default is that of batch runs."""
+    """Position of the odometry frame on the Earth; the default is that of batch runs."""
 
     latitude_deg: float = parameter(
         DEFAULT_ORIGIN.latitude_deg,
@@ -162,29 +158,29 @@ class Datum(LocalFrame):
 
 @dataclasses.dataclass(frozen=True)
 class GpsSettings(SensorSettings):
-    """What a GPS node is told."""
+    """Parameters of a GPS node."""
 
     noise_free: NoiseFreeSettings = dataclasses.field(default_factory=NoiseFreeSettings)
     datum: Datum = dataclasses.field(default_factory=Datum)
 
     def surroundings(self) -> dict[str, Any]:
-        """Return where on the Earth it is."""
+        """Return the position of the odometry frame on the Earth."""
         return {'frame': self.datum}
 
 
 @dataclasses.dataclass(frozen=True)
 class TrajectorySettings(Parameters):
-    """What a trajectory node is told besides the parameters of a scenario."""
+    """Parameters of a trajectory node besides those of a scenario."""
 
     motion: str = setting(
         'drive_circle',
         '',
-        'What moves: a drive of the ART vehicle, the same on springs in MuJoCo (sprung_line), a '
-        'scenario, a body of an MJCF file (mjcf), or a class in a file, my_motion.py:Spiral.',
+        'Motion: a drive of the ART vehicle, the same on springs in MuJoCo (sprung_line), a '
+        'scenario, a body of an MJCF file (mjcf), or a class, my_motion.py:Spiral.',
     )
     duration: float = setting(20.0, 's', 'Duration of the motion.', above=0.0, maximum=1e5)
     seed: int = setting(0, '1', 'Seed of the variation of a drive.', minimum=0)
-    run: str = setting('run_1', '', 'Label of the run; another one varies a drive otherwise.')
+    run: str = setting('run_1', '', 'Label of the run; each label varies a drive differently.')
     rate: float = setting(100.0, 'Hz', 'Odometry messages per second of motion.', minimum=1.0)
     factor: float = setting(
         1.0,
@@ -194,17 +190,17 @@ class TrajectorySettings(Parameters):
         maximum=1e3,
     )
     clock: bool = setting(False, '', 'Publish /clock.')
-    loop: bool = setting(False, '', 'Begin again at the end, with /clock jumping back.')
+    loop: bool = setting(False, '', 'Restart at the end; /clock jumps back.')
     awaited: str = setting(
         '',
         '',
-        'Who has to be there first, spaces between: TOPIC for somebody who publishes it, or '
-        'TOPIC:NODE for a node that subscribes to it, such as ground_truth/odometry:imu_node.',
+        'Connections to wait for, separated by spaces: TOPIC for a publisher of a topic, or '
+        'TOPIC:NODE for a subscription of a node, such as ground_truth/odometry:imu_node.',
     )
     delay: float = setting(
         1.0,
         's',
-        'Wall time from then to the first message; either side finds the other in its own time.',
+        'Wall time from these connections to the first message, for discovery in both directions.',
         minimum=0.0,
     )
     start_ns: int = setting(
@@ -218,26 +214,30 @@ class TrajectorySettings(Parameters):
             raise ParameterError(
                 type(self).__name__,
                 'loop',
-                'True is not allowed without clock: true; stamps would go back unannounced',
+                'True is not allowed without clock: true; stamps would go back without the clock',
             )
 
 
 @dataclasses.dataclass(frozen=True)
 class PathFollowerSettings(Parameters):
-    """What a path follower is told besides the parameters of robot and controller."""
+    """Parameters of a path follower besides those of robot and controller."""
 
-    controller: str = setting('nonlinear', '', 'Who steers.', choices=tuple(TRACKERS))
-    path: str = setting('', '', 'CSV file with t,x,y[,theta]; empty: wait for the topic path.')
+    controller: str = setting('nonlinear', '', 'Controller.', choices=tuple(TRACKERS))
+    path: str = setting(
+        '', '', 'CSV file with t,x,y[,theta]; empty: wait for a message on the topic path.'
+    )
     at_robot: bool = setting(
         False,
         '',
-        'Move and turn the path to begin where the robot is; otherwise it is in the frame of the '
-        'odometry.',
+        'Move and rotate the path so that it begins at the robot; otherwise it is in the frame of '
+        'the odometry.',
     )
     control_rate: float = setting(
-        20.0, 'Hz', 'Commands per second of odometry, at most.', above=0.0, maximum=1e4
+        20.0, 'Hz', 'Largest number of commands per second of odometry.', above=0.0, maximum=1e4
     )
-    interpolation: str = setting('spline', '', 'Between waypoints.', choices=INTERPOLATIONS)
-    stamped: bool = setting(True, '', 'cmd_vel is a TwistStamped; otherwise a Twist.')
+    interpolation: str = setting(
+        'spline', '', 'Interpolation between waypoints.', choices=INTERPOLATIONS
+    )
+    stamped: bool = setting(True, '', 'Publish cmd_vel as TwistStamped; otherwise as Twist.')
     frame_id: str = setting('base_link', '', 'Frame of cmd_vel.')
     diagnostics_period: float = diagnostics_period()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the node of each kind of sensor publishes."""
+"""Output of the node of each kind of sensor."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import CameraInfo, JointState, PointCloud2
 from std_srvs.srv import Trigger
 
-from sim_sensors.camera.camera import CameraModel, Scene
+from sim_sensors.camera.camera import CameraModel
 from sim_sensors.camera.features import CameraMeasurement
+from sim_sensors.camera.scene import Scene
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.registry import Registry
@@ -28,8 +29,10 @@ from sim_sensors.gps.gps import GpsMeasurement, GpsModel
 from sim_sensors.imu.imu import ImuMeasurement, ImuModel
 from sim_sensors.magnetometer.magnetometer import MagneticMeasurement, Magnetometer
 from sim_sensors.sensor.catalogue import KINDS
-from sim_sensors.vision.vision_pose import VisionMeasurement, VisionModel
-from sim_sensors.wheels.wheel_odometry import WheelMeasurement, WheelOdometryModel
+from sim_sensors.vision.view import VisionMeasurement
+from sim_sensors.vision.vision_pose import VisionModel
+from sim_sensors.wheels.noise import WheelMeasurement
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 from .messages import (
     camera_info,
     feature_messages,
@@ -53,43 +56,46 @@ Messages = Iterator[tuple[tuple[object, ...], object]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SensorOutput:
-    """What the node of a kind of sensor does beyond what all do."""
+    """Behaviour of the node of one kind of sensor that other kinds do not share."""
 
-    settings: type[SensorSettings]  # its parameters besides those of the model
-    truth: tuple[str, type]  # private topic and message type of the errors in the measurements
-    # Takes the model, the settings, stamps `(n,)` ns and the measurement. Gives for each sample
-    # the messages, as the topics are ordered, with None for one that is not sent, and the error.
+    settings: type[SensorSettings]  # parameters besides those of the model
+    truth: tuple[str, type]  # private topic and message type of the errors of the measurements
+    # Takes model, settings, stamps `(n,)` ns and measurement. Yields for each sample its messages,
+    # in the order of the topics, with None for a message that is not sent, and its error.
     messages: Callable[[Any, Any, IntArray, Any], Messages]
-    # Message types of further topics, which are sent before or after that of the measurement
+    # Message types of further topics, which are sent before or after the measurement.
     before: Mapping[str, type] = dataclasses.field(default_factory=dict)
     after: Mapping[str, type] = dataclasses.field(default_factory=dict)
     chunk: int = 1000  # measurements made at once; see `LiveSensor`
-    # Called with a node when it is ready, for services of its own and last checks
-    opened: Callable[[Any], None] = lambda node: None
+    # Called when the node is ready, for its own services and last checks.
+    on_ready: Callable[[Any], None] = lambda node: None
 
 
-def _with_error(error: Callable[[Any, Any, int, int], object]) -> Callable[..., Messages]:
-    """Return what gives the measurements and, of model, measurement, stamp and row, the error."""
+def _with_error(error_message: Callable[[Any, Any, int, int], object]) -> Callable[..., Messages]:
+    """Return a function that yields each measurement with its error.
+
+    `error_message` takes model, measurement, stamp and row.
+    """
 
     def messages(model: Any, settings: object, stamp_ns: IntArray, measured: Any) -> Messages:
         rows = messages_of(measured.messages(stamp_ns, model.frame_id))
         for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
-            yield (row,), error(model, measured, stamp, k)
+            yield (row,), error_message(model, measured, stamp, k)
 
     return messages
 
 
 def _imu_error(model: ImuModel, measured: ImuMeasurement, stamp: int, k: int) -> TwistStamped:
-    """Return the biases: angular of the gyroscope, linear of the other."""
+    """Return the biases: gyroscope as angular, accelerometer as linear."""
     linear, angular = measured.accelerometer_bias[k], measured.gyroscope_bias[k]
     return twist_message(stamp, model.frame_id, linear=linear, angular=angular)
 
 
-def _imu_opened(node: Any) -> None:
-    """Offer Hector's three services where the drift of the biases can be set.
+def _offer_hector_services(node: Any) -> None:
+    """Offer the three services of the Hector plugin if the drift of the biases can be set.
 
-    Of its own type hector_gazebo_plugins/SetBias is not on PyPI and no standard service takes a
-    vector, so that two of them are topics.
+    Two of them are topics: hector_gazebo_plugins/SetBias is not on PyPI, and no standard service
+    takes a vector.
     """
     if not node.sensor.has_settable_bias:
         return
@@ -100,37 +106,37 @@ def _imu_opened(node: Any) -> None:
         response.message = 'the drift of the gyroscope is zero from the next measurement on'
         return response
 
-    def set_by(name: str) -> Callable[[Any], None]:
-        def take(bias: Any) -> None:
+    def setter(name: str) -> Callable[[Any], None]:
+        def set_bias(bias: Any) -> None:
             try:
-                # That of now: a reset switches another one on.
+                # The sensor is looked up here, since a reset replaces it.
                 getattr(node.sensor, name)([bias.x, bias.y, bias.z])
             except SensorError as error:
                 node.get_logger().error(str(error))
 
-        return take
+        return set_bias
 
     node.create_service(Trigger, '~/calibrate', calibrate)
-    node.create_subscription(Vector3, '~/set_rate_bias', set_by('set_gyroscope_bias'), 10)
-    node.create_subscription(Vector3, '~/set_accel_bias', set_by('set_accelerometer_bias'), 10)
+    node.create_subscription(Vector3, '~/set_rate_bias', setter('set_gyroscope_bias'), 10)
+    node.create_subscription(Vector3, '~/set_accel_bias', setter('set_accelerometer_bias'), 10)
 
 
 def _gps_error(model: GpsModel, measured: GpsMeasurement, stamp: int, k: int) -> Vector3Stamped:
-    """Return the errors east, north, up in the frame that the datum fixes."""
+    """Return the position error east, north, up, m."""
     return vector_message(stamp, 'map', measured.position_error[k])
 
 
 def _mag_error(
     model: Magnetometer, measured: MagneticMeasurement, stamp: int, k: int
 ) -> Vector3Stamped:
-    """Return what in it is not the Earth's field, in the sensor's axes, T."""
+    """Return the error of the field in sensor axes, T."""
     return vector_message(stamp, model.frame_id, measured.error[k])
 
 
-def _camera(
+def _camera_messages(
     model: CameraModel, settings: CameraSettings, stamp_ns: IntArray, measured: CameraMeasurement
 ) -> Messages:
-    """Return camera info, features and the pose or None, and what is really at those places."""
+    """Yield camera info, features and the pose or None, and the true features."""
     frame = model.frame_id
     rows = feature_messages(measured.messages(stamp_ns, frame))
     truths = feature_messages(measured.true_messages(stamp_ns, frame))
@@ -140,24 +146,24 @@ def _camera(
         yield (camera_info(model.intrinsics, int(stamp_ns[k]), frame), row, pose), truth
 
 
-def _camera_opened(node: Any) -> None:
-    """Refuse a world with nothing to see."""
-    if not len(Scene.from_world(node.world)):
+def _refuse_empty_world(node: Any) -> None:
+    """Raise ParameterError if the world has no features for a camera."""
+    if not len(Scene.of(node.world)):
         raise ParameterError(
             node.get_name(),
             'world',
-            f'{node.declared.get().world!r} has nothing to see; must be one with landmarks, '
-            'chessboards or tags',
+            f'{node.declared.get().world!r} has no visible features; it must have '
+            'landmarks, chessboards or tags',
         )
 
 
-def _wheels(
+def _wheel_messages(
     model: WheelOdometryModel,
     settings: SensorSettings,
     stamp_ns: IntArray,
     measured: WheelMeasurement,
 ) -> Messages:
-    """Return odometry with what the encoders tell, in rad, and that of wheels without error."""
+    """Yield odometry with the encoder angles, rad, and the odometry of error-free wheels."""
     rows = zip(
         stamp_ns.tolist(),
         messages_of(measured.messages(stamp_ns, model.frame_id)),
@@ -170,19 +176,22 @@ def _wheels(
 
 
 def _true_pose(model: VisionModel, measured: VisionMeasurement, stamp: int, k: int) -> PoseStamped:
-    """Return what there was to measure."""
-    place, turn = measured.true_position[k], measured.true_orientation[k]
-    return pose_message(stamp, model.frame_id, place, turn)
+    """Return the true pose."""
+    position, orientation = measured.true_position[k], measured.true_orientation[k]
+    return pose_message(stamp, model.frame_id, position, orientation)
 
 
 IMU = SensorOutput(
-    ImuSettings, ('~/truth/bias', TwistStamped), _with_error(_imu_error), opened=_imu_opened
+    ImuSettings,
+    ('~/truth/bias', TwistStamped),
+    _with_error(_imu_error),
+    on_ready=_offer_hector_services,
 )
 GPS = SensorOutput(
     GpsSettings,
     ('~/truth/position_error', Vector3Stamped),
     _with_error(_gps_error),
-    # A position that cannot be converted must not take its neighbours with it.
+    # A position that cannot be converted must not affect its neighbours.
     chunk=1,
 )
 MAG = SensorOutput(
@@ -191,16 +200,15 @@ MAG = SensorOutput(
 CAMERA = SensorOutput(
     CameraSettings,
     ('~/truth/features', PointCloud2),
-    _camera,
+    _camera_messages,
     before={'camera/camera_info': CameraInfo},
-    # After the features that it comes from.
     after={'camera/pose': PoseWithCovarianceStamped},
-    opened=_camera_opened,
+    on_ready=_refuse_empty_world,
 )
 WHEELS = SensorOutput(
     SensorSettings,
     ('~/truth/odometry', Odometry),
-    _wheels,
+    _wheel_messages,
     after={'wheel/joint_states': JointState},
 )
 VISION = SensorOutput(WorldSettings, ('~/truth/pose', PoseStamped), _with_error(_true_pose))
@@ -208,7 +216,7 @@ VISION = SensorOutput(WorldSettings, ('~/truth/pose', PoseStamped), _with_error(
 OUTPUTS: Registry[SensorOutput] = Registry(
     'sim2real_sensors.sensor_outputs',
     'the output of a kind of sensor',
-    lambda one: isinstance(one, SensorOutput),
+    lambda candidate: isinstance(candidate, SensorOutput),
     {name: f'{__name__}:{name.upper()}' for name in KINDS.names(installed=False)},
 )
-"""Outputs by kind of sensor."""
+"""Output by kind of sensor."""

@@ -25,13 +25,12 @@ from sim_sensors.core.parameters import Parameter, Parameters
 P = TypeVar('P', bound=Parameters)
 
 _INT64 = 2**63
-# Every ROS node has these.
-_OF_ALL_NODES = ('use_sim_time', 'start_type_description_service')
-_QOS = 'qos_overrides.'
+_PARAMETERS_OF_ALL_NODES = ('use_sim_time', 'start_type_description_service')
+_QOS_PREFIX = 'qos_overrides.'
 
 
 def descriptor(declaration: Parameter) -> ParameterDescriptor:
-    """Return the descriptor: meaning with unit, range, what is allowed in words, read-only."""
+    """Return the descriptor: meaning with unit, range, allowed values in words, read-only."""
     unit = f' [{declaration.unit}]' if declaration.unit not in ('', '1') else ''
     result = ParameterDescriptor(
         description=declaration.doc + unit,
@@ -42,66 +41,65 @@ def descriptor(declaration: Parameter) -> ParameterDescriptor:
     if low is None and high is None:
         return result
     if declaration.kind is int:
-        result.integer_range = [
-            IntegerRange(
-                from_value=-_INT64 if low is None else int(low),
-                to_value=_INT64 - 1 if high is None else int(high),
-                step=1,
-            )
-        ]
+        first = -_INT64 if low is None else int(low)
+        last = _INT64 - 1 if high is None else int(high)
+        result.integer_range = [IntegerRange(from_value=first, to_value=last, step=1)]
     elif declaration.kind is float:
+        lowest = -sys.float_info.max if low is None else float(low)
+        highest = sys.float_info.max if high is None else float(high)
         result.floating_point_range = [
-            FloatingPointRange(
-                from_value=-sys.float_info.max if low is None else float(low),
-                to_value=sys.float_info.max if high is None else float(high),
-                step=0.0,
-            )
+            FloatingPointRange(from_value=lowest, to_value=highest, step=0.0)
         ]
     return result
 
 
-def given_parameters(node: Node) -> dict[str, Any]:
-    """Return what a node was started with, by name, without what every ROS node has.
+def start_parameters(node: Node) -> dict[str, Any]:
+    """Return the parameters that a node was started with, without those that all nodes have.
 
-    It is made with `automatically_declare_parameters_from_overrides`, with nothing declared since.
+    The node must be created with `automatically_declare_parameters_from_overrides`, and nothing
+    may have been declared since.
     """
     return {
         name: _from_ros(parameter.value)
         for name, parameter in node.get_parameters_by_prefix('').items()
-        if name not in _OF_ALL_NODES and not name.startswith(_QOS)
+        if name not in _PARAMETERS_OF_ALL_NODES and not name.startswith(_QOS_PREFIX)
     }
 
 
 def overridable_publisher(node: Node, message: Any, topic: str, depth: int = 10) -> Any:
-    """Return a publisher whose quality of service the parameters `qos_overrides` may change.
+    """Return a reliable publisher whose quality of service `qos_overrides` parameters can change.
 
-    It is reliable, which feeds both kinds of subscriptions.
+    A reliable publisher serves reliable and best-effort subscriptions.
     """
-    # A profile for each topic: rclpy writes the overrides into it.
+    # Each topic has its own profile, since rclpy writes the overrides into it.
     profile, options = QoSProfile(depth=depth), QoSOverridingOptions.with_default_policies()
     return node.create_publisher(message, topic, profile, qos_overriding_options=options)
 
 
 class NodeParameters:
-    """Parameter sets of a node, each under a prefix, kept equal to the node's ROS parameters.
+    """Parameter sets of a node, each under a prefix, which are also its ROS parameters.
 
-    A set of sets of parameters `imu` with a part `gyroscope` with a parameter `std` is declared as
-    `imu.gyroscope.std`. Values from the command line or a file are parsed as those of a YAML file
-    are, so an integer does for a number. Later changes are checked against the declarations before
-    they take effect, all of one request or none.
+    A set `imu` with a part `gyroscope` and its parameter `std` becomes `imu.gyroscope.std`.
+    Values from the command line or a file are parsed as those of a YAML file, so an integer is
+    accepted as a number. Later changes are checked against the declarations; all changes of one
+    request take effect, or none.
 
-    A node made with `automatically_declare_parameters_from_overrides` shows what it was started
-    with, by name in `given`, and `finish` refuses what nobody declared.
+    The node must be created with `automatically_declare_parameters_from_overrides`.
+
+    Attributes
+    ----------
+    overrides : list of str
+        Names of the parameters that the node was started with.
     """
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self.given = list(given_parameters(node))
-        for name in self.given:
+        self.overrides = list(start_parameters(node))
+        for name in self.overrides:
             node.undeclare_parameter(name)
         self._sets: dict[str, Parameters] = {}
         self._candidate: dict[str, Parameters] = {}
-        self._applied: Callable[[], None] | None = None
+        self._on_change: Callable[[], None] | None = None
 
     def declare(
         self,
@@ -111,128 +109,140 @@ class NodeParameters:
         skip: tuple[str, ...] = (),
         read_only: bool = False,
     ) -> P:
-        """Declare a set, with its values as defaults, and return it with the values in force.
+        """Declare a set and its nested sets; return it with the values in force.
 
-        Nested sets are declared with it. `prefix` goes before each name, with a dot. Names in
-        `skip` stay as they are and are not declared; with `read_only` none can be changed later.
-        What is wrong raises ParameterError, which names the node, the parameter, the value and
-        what is allowed.
+        Parameters
+        ----------
+        parameters : Parameters
+            Its values are the defaults.
+        prefix : str
+            Precedes each name, with a dot.
+        skip : tuple of str
+            Names that keep their values and are not declared.
+        read_only : bool
+            Whether the parameters can only be set at the start.
+
+        Raises
+        ------
+        ParameterError
+            With the node, the parameter, its value and what is allowed.
         """
-        values: dict[str, Any] = {}
+        changes: dict[str, Any] = {}
         for name, declaration in parameters.declared().items():
             if name not in skip:
-                default = getattr(parameters, name)
                 if read_only:
                     declaration = dataclasses.replace(declaration, read_only=True)
-                values[name] = self._declare(_key(prefix, name), declaration, default)
+                key = _join(prefix, name)
+                changes[name] = self._declare_one(key, declaration, getattr(parameters, name))
         for name, part in parameters.parts().items():
             if name not in skip:
-                values[name] = self.declare(part, _key(prefix, name), read_only=read_only)
-                del self._sets[_key(prefix, name)]
-        made = self._replace(parameters, values, prefix)
-        self._sets[prefix] = made
-        return made
+                key = _join(prefix, name)
+                changes[name] = self.declare(part, key, read_only=read_only)
+                del self._sets[key]
+        self._sets[prefix] = result = self._replace(parameters, changes, prefix)
+        return result
+
+    def _declare_one(self, key: str, declaration: Parameter, default: Any) -> Any:
+        # Declared twice: first with any type, so that a wrong value is refused with the words of
+        # the declaration, then with the descriptor and the parsed value.
+        parameter = self._node.declare_parameter(
+            key, _to_ros(default), ParameterDescriptor(dynamic_typing=True)
+        )
+        parsed = declaration.parse(_from_ros(parameter.value), self._node.get_name(), key)
+        self._node.undeclare_parameter(key)
+        self._node.declare_parameter(
+            key, _to_ros(parsed), descriptor(declaration), ignore_override=True
+        )
+        return parsed
 
     def has(self, name: str) -> bool:
-        """Say whether the node has a parameter."""
+        """Return True if the node has a parameter."""
         return bool(self._node.has_parameter(name))
 
-    def finish(
-        self, others: Mapping[str, Parameters] | None = None, *, allowed: Collection[str] = ()
+    def refuse_unknown(
+        self, unused: Mapping[str, Parameters] | None = None, *, allowed: Collection[str] = ()
     ) -> None:
-        """Refuse what the node was started with and nobody declared.
+        """Raise ParameterError if the node was started with an undeclared parameter.
 
-        `others` are sets by prefix, such as those of parts that are not in use, and `allowed`
-        names that are allowed too. ParameterError names the node, the first parameter that is
-        not, and the known one that is nearest to it.
+        The parameters of the `unused` sets, by prefix, and the `allowed` names are accepted.
         """
-        unused = {
-            _key(prefix, name) for prefix, one in (others or {}).items() for name in _flat(one)
+        accepted = {
+            _join(prefix, name)
+            for prefix, parameters in (unused or {}).items()
+            for name in _flat_names(parameters)
         }
-        unused.update(allowed)
-        for name in self.given:
-            if not self.has(name) and name not in unused:
-                known = [*given_parameters(self._node), *unused]
+        accepted.update(allowed)
+        for name in self.overrides:
+            if not self.has(name) and name not in accepted:
+                known = [*start_parameters(self._node), *accepted]
                 problem = 'unknown parameter'
-                near = did_you_mean(name, known)
+                hint = did_you_mean(name, known)
                 raise ParameterError(
                     self._node.get_name(),
                     name,
-                    problem + near if near else not_among(problem, name, sorted(known)),
+                    problem + hint if hint else not_among(problem, name, sorted(known)),
                 )
 
     def get(self, prefix: str = '') -> Any:
         """Return the set that was declared under `prefix`, with the values in force."""
         return self._sets[prefix]
 
-    def follow(self, applied: Callable[[], None]) -> None:
-        """Accept changes from now on; `applied` is called after each that took effect."""
-        self._applied = applied
+    def accept_changes(self, on_change: Callable[[], None]) -> None:
+        """Accept changes from now on, and call `on_change` after each."""
+        self._on_change = on_change
         self._node.add_on_set_parameters_callback(self._check)
         self._node.add_post_set_parameters_callback(self._apply)
-
-    def _declare(self, key: str, declaration: Parameter, default: Any) -> Any:
-        # Declared twice: first with any type, to read what was given and refuse it in the words
-        # of the declaration, then with its descriptor and the value as parsed.
-        given = self._node.declare_parameter(
-            key, _to_ros(default), ParameterDescriptor(dynamic_typing=True)
-        )
-        value = declaration.parse(_from_ros(given.value), self._node.get_name(), key)
-        self._node.undeclare_parameter(key)
-        self._node.declare_parameter(
-            key, _to_ros(value), descriptor(declaration), ignore_override=True
-        )
-        return value
-
-    def _replace(self, parameters: P, values: Mapping[str, Any], prefix: str) -> P:
-        try:
-            return dataclasses.replace(parameters, **values)
-        except ParameterError as error:
-            key = _key(prefix, error.key)
-            raise ParameterError(self._node.get_name(), key, error.problem) from None
 
     def _check(self, changes: list[rclpy.parameter.Parameter]) -> SetParametersResult:
         candidate = dict(self._sets)
         try:
             for change in changes:
-                for prefix in candidate:
-                    candidate[prefix] = self._with(
-                        candidate[prefix], prefix, change.name, _from_ros(change.value)
+                for prefix, parameters in candidate.items():
+                    candidate[prefix] = self._change(
+                        parameters, prefix, change.name, _from_ros(change.value)
                     )
         except ParameterError as error:
             return SetParametersResult(successful=False, reason=str(error))
         self._candidate = candidate
         return SetParametersResult(successful=True)
 
-    def _with(self, parameters: P, prefix: str, key: str, value: object) -> P:
-        """Return the set with one value changed, or the same one when `key` is not in it."""
+    def _change(self, parameters: P, prefix: str, key: str, value: object) -> P:
+        """Return the set with one value changed; the same set if `key` is not in it."""
         for name, declaration in parameters.declared().items():
-            if _key(prefix, name) == key:
+            if _join(prefix, name) == key:
                 parsed = declaration.parse(value, self._node.get_name(), key)
                 return self._replace(parameters, {name: parsed}, prefix)
         for name, part in parameters.parts().items():
-            inner = _key(prefix, name)
+            inner = _join(prefix, name)
             if key.startswith(f'{inner}.'):
-                changed = self._with(part, inner, key, value)
+                changed = self._change(part, inner, key, value)
                 return self._replace(parameters, {name: changed}, prefix)
         return parameters
 
+    def _replace(self, parameters: P, changes: Mapping[str, Any], prefix: str) -> P:
+        try:
+            return dataclasses.replace(parameters, **changes)
+        except ParameterError as error:
+            key = _join(prefix, error.key)
+            raise ParameterError(self._node.get_name(), key, error.problem) from None
+
     def _apply(self, changes: list[rclpy.parameter.Parameter]) -> None:
-        changed = self._candidate != self._sets
+        has_changed = self._candidate != self._sets
         self._sets = self._candidate
-        if changed and self._applied is not None:
-            self._applied()
+        if has_changed and self._on_change is not None:
+            self._on_change()
 
 
-def _flat(parameters: Parameters) -> list[str]:
-    inner = parameters.parts().items()
-    return [
-        *parameters.declared(),
-        *(_key(name, one) for name, part in inner for one in _flat(part)),
+def _flat_names(parameters: Parameters) -> list[str]:
+    nested = [
+        _join(name, inner)
+        for name, part in parameters.parts().items()
+        for inner in _flat_names(part)
     ]
+    return [*parameters.declared(), *nested]
 
 
-def _key(prefix: str, name: str) -> str:
+def _join(prefix: str, name: str) -> str:
     return f'{prefix}.{name}' if prefix and name else prefix or name
 
 
@@ -241,7 +251,7 @@ def _to_ros(value: Any) -> Any:
 
 
 def _from_ros(value: Any) -> object:
-    """Return a parameter's value with sequences as lists: rclpy gives arrays of several kinds."""
+    """Return a parameter's value with any kind of array of rclpy as a list."""
     if isinstance(value, (bool, int, float, str)) or value is None:
         return value
     return list(cast('list[object]', value))

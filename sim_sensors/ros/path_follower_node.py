@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node that follows a path: odometry in, cmd_vel out, for use with any simulator or robot."""
+"""Node that follows a path: it takes odometry and publishes cmd_vel, for any robot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sim_sensors.following.tracking import TRACKERS, TrackerModel
 from sim_sensors.motion.drive_kinematics import DifferentialDrive
 from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repaired_waypoints
-from .diagnostics import News, Reporter, diagnostic, several_publishers
+from .diagnostics import Reporter, ReportLines, diagnostic, warn_of_publishers
 from .messages import stamp_ns, twist_message, vector_message
 from .node_settings import PathFollowerSettings
 from .parameters import NodeParameters, overridable_publisher
@@ -33,25 +33,25 @@ from .truth_topics import odometry_of_bytes, subscribe_odometry
 def path_waypoints(message: Path) -> Waypoints:
     """Return the waypoints of a nav_msgs/Path; the stamps of its poses are the times.
 
-    Its positions stay where they are, in the frame of the odometry.
-
-    Raises MotionError when fewer than two poses at increasing stamps are left.
+    Positions are in the frame of the odometry. Raises MotionError if fewer than two poses have
+    increasing stamps.
     """
     stamps = np.array([stamp_ns(pose.header.stamp) for pose in message.poses], dtype=np.int64)
     poses = [pose.pose for pose in message.poses]
     first = int(stamps[0]) if len(stamps) else 0
-    x, y = [p.position.x for p in poses], [p.position.y for p in poses]
-    turns = [p.orientation for p in poses]
-    heading = [heading_of(q.x, q.y, q.z, q.w) for q in turns]
-    made = repaired_waypoints((stamps - first) * 1e-9, x, y, heading, where='path')
-    return dataclasses.replace(made, x=made.x + made.origin[0], y=made.y + made.origin[1])
+    x, y = [pose.position.x for pose in poses], [pose.position.y for pose in poses]
+    quaternions = [pose.orientation for pose in poses]
+    heading = [heading_of(q.x, q.y, q.z, q.w) for q in quaternions]
+    waypoints = repaired_waypoints((stamps - first) * 1e-9, x, y, heading, where='path')
+    x0, y0, *_ = waypoints.origin
+    return dataclasses.replace(waypoints, x=waypoints.x + x0, y=waypoints.y + y0)
 
 
 class PathFollowerNode(Node):
-    """Publishes `cmd_vel` and `~/error` at the stamps of `ground_truth/odometry`.
+    """Publisher of `cmd_vel` and `~/error` at the stamps of `ground_truth/odometry`.
 
-    What it publishes depends on the messages alone; the batch run over them gives the same bits.
-    A wrong parameter or path raises Sim2RealError.
+    The output depends on the messages alone and equals that of the batch run bit for bit. A wrong
+    parameter or path raises Sim2RealError.
     """
 
     def __init__(self, **node_options: Any) -> None:
@@ -60,31 +60,33 @@ class PathFollowerNode(Node):
             automatically_declare_parameters_from_overrides=True,
             **node_options,
         )
-        self._declared_sets = NodeParameters(self)
-        self._settings = self._declared_sets.declare(PathFollowerSettings())
+        self._parameter_sets = NodeParameters(self)
+        self._settings = self._parameter_sets.declare(PathFollowerSettings())
         settings = self._settings
-        self._declared_sets.declare(DifferentialDrive(), 'robot')
-        self._declared_sets.declare(TRACKERS[settings.controller](), settings.controller)
+        self._parameter_sets.declare(DifferentialDrive(), 'robot')
+        self._parameter_sets.declare(TRACKERS[settings.controller](), settings.controller)
         # One file may hold the parameters of all controllers.
-        self._declared_sets.finish({name: tracker() for name, tracker in TRACKERS.items()})
+        self._parameter_sets.refuse_unknown(
+            {name: tracker() for name, tracker in TRACKERS.items()}
+        )
         self._counts: collections.Counter[OdometryUse] = collections.Counter()
         self._published = 0
         self._finished = False
-        self._news = News()
+        self._lines = ReportLines()
         self._last: Step | None = None
-        # What is in a file is relative to its first point; a path on the topic is not.
+        # Waypoints of a file are relative to the first one; those of the topic are not.
         self._waypoints = read_waypoints(settings.path) if settings.path else None
         if self._waypoints is not None:
             for note in self._waypoints.notes:
                 self.get_logger().warning(note)
-        self._live = self._start()
+        self._live = self._create_follower()
         self._connect()
-        self._declared_sets.follow(self._on_change)
+        self._parameter_sets.accept_changes(self._on_change)
 
-    def _start(self) -> LiveFollower:
+    def _create_follower(self) -> LiveFollower:
         settings = self._settings
-        robot: DifferentialDrive = self._declared_sets.get('robot')
-        tracker: TrackerModel = self._declared_sets.get(settings.controller)
+        robot: DifferentialDrive = self._parameter_sets.get('robot')
+        tracker: TrackerModel = self._parameter_sets.get(settings.controller)
         live = LiveFollower(
             robot,
             tracker,
@@ -103,7 +105,7 @@ class PathFollowerNode(Node):
         self.create_service(Trigger, '~/reset', self._on_reset)
         self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)
         self._jump_handle = on_backward_jump(
-            self, lambda: self._started_anew('the clock jumped backward')
+            self, lambda: self._restart('the clock jumped backward')
         )
         self._path_subscription = self.create_subscription(Path, 'path', self._on_path, 1)
         self._subscription = subscribe_odometry(self, self._on_odometry)
@@ -112,11 +114,11 @@ class PathFollowerNode(Node):
         try:
             self._waypoints = path_waypoints(message)
         except MotionError as error:
-            self._news.note(str(error), DiagnosticStatus.ERROR)
+            self._lines.add(str(error), DiagnosticStatus.ERROR)
             self.get_logger().error(str(error))
             return
         for note in self._waypoints.notes:
-            self._news.note(note, DiagnosticStatus.WARN)
+            self._lines.add(note, DiagnosticStatus.WARN)
         self._finished = False
         self._live.follow(self._waypoints)
 
@@ -129,7 +131,7 @@ class PathFollowerNode(Node):
             step = self._live.push(odometry)
         self._counts[step.heard] += 1
         if step.heard in (OdometryUse.LATE, OdometryUse.INVALID):
-            self._news.note(f'odometry left out: {step.heard.value}', DiagnosticStatus.WARN)
+            self._lines.add(f'odometry left out: {step.heard.value}', DiagnosticStatus.WARN)
         if step.command is None or step.error is None:
             return
         stamp = int(odometry.stamp_ns[0])
@@ -149,36 +151,39 @@ class PathFollowerNode(Node):
         self._published += 1
 
     def _on_reset(self, request: object, response: Any) -> Any:
-        self._started_anew('asked to')
+        self._restart('requested')
         response.success = True
-        response.message = 'the path begins again with the next odometry'
+        response.message = 'the path restarts with the next odometry'
         return response
 
     def _on_change(self) -> None:
-        self._live = self._start()
-        self._started_anew('parameters changed')
+        self._live = self._create_follower()
+        self._restart('parameters changed')
 
-    def _started_anew(self, why: str) -> None:
+    def _restart(self, reason: str) -> None:
         self._live.reset()
         self._finished = False
-        self._news.note(f'reset: {why}', DiagnosticStatus.OK)
-        self.get_logger().info(f'reset: {why}')
+        self._lines.add(f'reset: {reason}', DiagnosticStatus.OK)
+        self.get_logger().info(f'reset: {reason}')
 
     def _status(self) -> DiagnosticStatus:
         publishers = self._subscription.get_publisher_count()
-        level, messages = self._news.take()
+        level, messages = self._lines.take()
         if not messages:
             if not self._live.has_path:
                 level, messages = DiagnosticStatus.WARN, ['no path']
             elif not publishers:
-                level, messages = DiagnosticStatus.WARN, ['no odometry: nobody publishes it']
+                level, messages = (
+                    DiagnosticStatus.WARN,
+                    ['no odometry: the topic has no publisher'],
+                )
             else:
                 messages = ['the path has ended' if self._finished else 'following']
-        if mixed := several_publishers('odometry', publishers):
-            level, messages = max(level, DiagnosticStatus.WARN), [*mixed, *messages]
+        if warning := warn_of_publishers('odometry', publishers):
+            level, messages = max(level, DiagnosticStatus.WARN), [*warning, *messages]
         error = None if self._last is None else self._last.error
         values = [
-            *((f'odometry: {heard.value}', self._counts[heard]) for heard in OdometryUse),
+            *((f'odometry: {use.value}', self._counts[use]) for use in OdometryUse),
             ('published', self._published),
             ('distance [m]', '' if error is None else f'{error.distance:.6g}'),
             ('yaw error [rad]', '' if error is None else f'{error.yaw:.6g}'),

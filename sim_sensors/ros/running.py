@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the executables run: one executor, one line and status 2 for what a user can act on."""
+"""Main function of the node executables, and waits for the graph and the clock."""
 
 from __future__ import annotations
 
@@ -32,25 +32,37 @@ def run(
     args: Sequence[str] | None = None,
     finished: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Make nodes, spin them in one executor until the process is stopped, and return its status.
+    """Create nodes and spin them in one executor until the process is stopped.
 
-    That is 0, or 2 when a parameter or argument is wrong. `name` is that of the executable, for
-    messages; `args` the command line without it, None that of the process. `finished` is asked
-    after each callback; True ends the process with status 0.
+    Parameters
+    ----------
+    name : str
+        Name of the executable in messages.
+    make : callable
+        Creates the nodes.
+    args : sequence of str, optional
+        Command line without the executable; None: that of the process.
+    finished : callable
+        Polled after each callback; True ends the process with status 0.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 2 if a parameter or argument is wrong.
     """
     if args is None:
-        # At its end the interpreter would look through all that compilers have left: 0.2 s.
+        # Skips a last garbage collection of the compiler's objects, which takes 0.2 s.
         atexit.register(gc.freeze)
-    interrupted = _Interrupted()
+    interrupt = _InterruptRecorder()
     try:
         rclpy.init(args=None if args is None else [name, *args])
     except RuntimeError as error:
-        # rcl's parser of --ros-args: says what it stumbled over, and then where in its source.
-        interrupted.end()
-        return _refuse(name, str(error))
-    # What takes long for a reason of its own, such as compiling.
-    log, forwarded = logging.getLogger('sim_sensors'), _Forwarded(name)
-    log.addHandler(forwarded)
+        # The parser of --ros-args refused an argument.
+        interrupt.restore()
+        return _print_error(name, str(error))
+    # The library logs what takes long, such as compiling.
+    log, handler = logging.getLogger('sim_sensors'), _RosLogHandler(name)
+    log.addHandler(handler)
     log.setLevel(logging.INFO)
     executor = SingleThreadedExecutor()
     try:
@@ -59,46 +71,49 @@ def run(
         while rclpy.ok() and not finished():
             executor.spin_once()
     except Sim2RealError as error:
-        return _refuse(name, str(error))
+        return _print_error(name, str(error))
     except (KeyboardInterrupt, ExternalShutdownException):
         return 0
     except (RuntimeError, SystemError):
-        # What a callback was about to do when the signal came, it can do no more: rcl says so. And
-        # compiled code makes another error of the KeyboardInterrupt that comes within: numba's a
-        # SystemError, rclpy's a RuntimeError.
-        if rclpy.ok() and not interrupted.came:
+        # After a signal, rcl refuses the calls of a running callback. Compiled code turns a
+        # KeyboardInterrupt into another error: numba into a SystemError, rclpy into a
+        # RuntimeError.
+        if rclpy.ok() and not interrupt.occurred:
             raise
         return 0
     finally:
         executor.shutdown()
         rclpy.try_shutdown()
-        log.removeHandler(forwarded)
-        interrupted.end()
+        log.removeHandler(handler)
+        interrupt.restore()
     return 0
 
 
-class _Interrupted:
-    """Remembers that SIGINT came, and hands it on; only in the main thread, which gets signals."""
+class _InterruptRecorder:
+    """SIGINT handler that records the signal and calls the previous handler.
+
+    It is installed in the main thread only, which receives the signals.
+    """
 
     def __init__(self) -> None:
-        self.came = False
-        self._before: Any = None
+        self.occurred = False
+        self._previous: Any = None
         if threading.current_thread() is threading.main_thread():
-            # Before rclpy's own handler, which calls this one.
-            self._before = signal.signal(signal.SIGINT, self._note)
+            # Installed before the handler of rclpy, which calls this one.
+            self._previous = signal.signal(signal.SIGINT, self._record)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.came = True
-        if callable(self._before):
-            self._before(number, frame)
+    def _record(self, number: int, frame: FrameType | None) -> None:
+        self.occurred = True
+        if callable(self._previous):
+            self._previous(number, frame)
 
-    def end(self) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+    def restore(self) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
 
 
-class _Forwarded(logging.Handler):
-    """Hands what libraries log on to ROS's log."""
+class _RosLogHandler(logging.Handler):
+    """Handler that forwards log records of libraries to the ROS log."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -108,62 +123,65 @@ class _Forwarded(logging.Handler):
         self._log.info(record.getMessage())
 
 
-def _refuse(name: str, problem: str) -> int:
+def _print_error(name: str, problem: str) -> int:
     print(f'{name}: error: {problem}', file=sys.stderr)
     return 2
 
 
-class Awaited:
-    """Topics that somebody publishes, and nodes that subscribe to topics.
+class AwaitedConnections:
+    """Publishers and subscriptions that a node waits for.
 
-    Readers are named, not counted: a viewer that happens to look on is no sensor. Names,
-    remappings and the view of the graph are those of `node`. Each word is TOPIC, which somebody
-    publishes, or TOPIC:NODE, where that node subscribes to it; another raises ParameterError.
+    Each word is TOPIC for a publisher of a topic, or TOPIC:NODE for a subscription of that node;
+    other words raise ParameterError. Subscribers are named and not counted, since a viewer is no
+    sensor. Names are resolved as those of `node`.
     """
 
     def __init__(self, node: Node, words: Sequence[str]) -> None:
         self._node = node
-        self._entries = [(word, *self._resolved(word)) for word in words]
+        self._connections = [(word, *self._resolve(word)) for word in words]
 
-    def _resolved(self, word: str) -> tuple[str, str]:
-        topic, colon, reader = word.partition(':')
-        name, space = self._node.get_name(), self._node.get_namespace()
+    def _resolve(self, word: str) -> tuple[str, str]:
+        topic, colon, subscriber = word.partition(':')
+        name, namespace = self._node.get_name(), self._node.get_namespace()
         try:
-            validate_full_topic_name(expand_topic_name(topic, name, space))
+            validate_full_topic_name(expand_topic_name(topic, name, namespace))
             if colon:
-                reader = reader if reader.startswith('/') else f'{space.rstrip("/")}/{reader}'
-                # The name of a node with its namespace looks like that of a topic.
-                validate_full_topic_name(reader)
+                if not subscriber.startswith('/'):
+                    subscriber = f'{namespace.rstrip("/")}/{subscriber}'
+                # The full name of a node has the syntax of a topic.
+                validate_full_topic_name(subscriber)
         except (NameValidationException, ValueError):
             raise ParameterError(
                 name,
                 'awaited',
                 f'{word!r} is not allowed; must be TOPIC or TOPIC:NODE, such as imu/data:imu_node',
             ) from None
-        return self._node.resolve_topic_name(topic), reader
+        return self._node.resolve_topic_name(topic), subscriber
 
     def missing(self) -> list[str]:
-        """Return the words whose publisher or reader is not there."""
-        return [word for word, topic, reader in self._entries if not self._is_there(topic, reader)]
-
-    def _is_there(self, topic: str, reader: str) -> bool:
-        if not reader:
-            return bool(self._node.count_publishers(topic))
-        # While the name of a node is not known yet its namespace is not either.
-        readers = [
-            f'{found.node_namespace.rstrip("/")}/{found.node_name}'
-            for found in self._node.get_subscriptions_info_by_topic(topic)
+        """Return the words without a connection."""
+        return [
+            word
+            for word, topic, subscriber in self._connections
+            if not self._is_connected(topic, subscriber)
         ]
-        return reader in readers
+
+    def _is_connected(self, topic: str, subscriber: str) -> bool:
+        if not subscriber:
+            return bool(self._node.count_publishers(topic))
+        return subscriber in [
+            f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+            for info in self._node.get_subscriptions_info_by_topic(topic)
+        ]
 
 
 def on_backward_jump(node: Node, callback: Callable[[], None]) -> JumpHandle:
-    """Have a callback called after the clock of a node has jumped back; keep what is returned.
+    """Call a function whenever the clock of a node has jumped back; keep the returned handle.
 
-    That simulated time was switched on or off is no jump.
+    Switching simulated time on or off is no jump.
     """
 
-    def jumped(jump: TimeJump) -> None:
+    def on_jump(jump: TimeJump) -> None:
         if jump.clock_change == ClockChange.ROS_TIME_NO_CHANGE:
             callback()
 
@@ -171,5 +189,5 @@ def on_backward_jump(node: Node, callback: Callable[[], None]) -> JumpHandle:
         JumpThreshold(
             min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=False
         ),
-        post_callback=jumped,
+        post_callback=on_jump,
     )

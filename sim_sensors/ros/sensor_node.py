@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node of a sensor of any kind: odometry in, measurements out, reset, diagnostics.
+"""Node of a sensor of any kind, which takes odometry and publishes measurements.
 
-See docs/reference/ros/nodes.md for topics, parameters and rules.
+docs/reference/ros/nodes.md describes topics, parameters and rules.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
-from sim_sensors.live.samples import LiveOdometry, Verdict
-from sim_sensors.live.sensor import LiveSensor
+from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.sensor.catalogue import KINDS
-from sim_sensors.sensor.sensor import SensorModel
+from sim_sensors.sensor.catalogue import KINDS, SensorKind
 from sim_sensors.world.world import World, load_world
 from .diagnostics import Reporter, SensorHealth
 from .messages import message_class
@@ -40,25 +38,36 @@ from .truth_topics import (
     subscribe_odometry,
 )
 
-# Odometry that is taken before other callbacks get their turn.
-_AT_ONCE = 200
+# Odometry messages that are taken before other callbacks run.
+_MAX_BURST = 200
 _THROTTLE_S = 5.0
-# Time of arrival and stamp, ns, the messages and the error in them.
-_Waiting = tuple[int, int, tuple[object, ...], object]
+# Arrival and stamp, ns, messages and error.
+_WaitingMeasurement = tuple[int, int, tuple[object, ...], object]
 
 
 class SensorNode(Node):
-    """A sensor on the graph. What it publishes depends on the messages it gets alone.
+    """Node of one sensor. Its output depends on the received messages alone.
 
-    `settings` are the defaults of the parameters besides those of the model, of the type that
-    `OUTPUTS` gives the kind; empty texts are those of the kind. `model` takes the place of that
-    which the parameter `model` names. With `strict` a parameter is refused that it does not have;
-    else `declared.finish` is for the caller. Raises ParameterError when a parameter is wrong.
+    Parameters
+    ----------
+    kind : SensorKind
+    settings : SensorSettings, optional
+        Defaults of the parameters besides those of the model, of the type in `OUTPUTS`. Empty
+        texts are replaced by the defaults of the kind.
+    model : optional
+        Model; None: the one that the parameter `model` names.
+    strict : bool
+        Refuse unknown parameters. Otherwise the caller calls `declared.refuse_unknown`.
+
+    Raises
+    ------
+    ParameterError
+        For a wrong parameter.
     """
 
     def __init__(
         self,
-        kind: type[SensorModel[Any]],
+        kind: SensorKind[Any, Any],
         settings: SensorSettings | None = None,
         *,
         model: Any = None,
@@ -71,7 +80,9 @@ class SensorNode(Node):
         self.kind = kind
         self._output = OUTPUTS.get(kind.name)
         self.declared = NodeParameters(self)
-        self._settings = self.declared.declare(_of_kind(kind, settings or self._output.settings()))
+        self._settings = self.declared.declare(
+            _fill_defaults(kind, settings or self._output.settings())
+        )
         self._model: Any = self.declared.declare(
             model or kind.load(self._settings.model), kind.name
         )
@@ -89,16 +100,16 @@ class SensorNode(Node):
         )
         self._published = 0
         self._last_ns: int | None = None
-        # The first measurement loads and compiles what later ones use; odometry would pile up.
+        # The first measurement compiles code; while the node runs, odometry would pile up.
         self.switch_on().measure(Standstill().at([0.0]))
         self._health = SensorHealth(self.get_fully_qualified_name(), self._settings.model)
-        # Messages with their times of arrival; they wait for odometry of that time.
-        self._waiting: collections.deque[_Waiting] = collections.deque()
+        # Measurements wait until odometry of their time of arrival has come.
+        self._waiting: collections.deque[_WaitingMeasurement] = collections.deque()
         self._connect()
-        self._output.opened(self)
+        self._output.on_ready(self)
         if strict:
-            self.declared.finish()
-        self.declared.follow(self._on_change)
+            self.declared.refuse_unknown()
+        self.declared.accept_changes(self._on_change)
 
     @property
     def message_type(self) -> Any:
@@ -107,38 +118,42 @@ class SensorNode(Node):
 
     @property
     def sensor(self) -> Any:
-        """The sensor as it is switched on now."""
+        """The current sensor, which a reset replaces."""
         return self._live.sensor
 
     @cached_property
     def world(self) -> World:
-        """The world that the parameter `world` names, read once.
+        """World that the parameter `world` names.
 
-        A sensor is switched on anew by a reset, a gap or a changed parameter; its file may be
-        another one by then, or gone.
+        It is read once: a reset, a gap or a changed parameter restarts the sensor, and the file
+        may have changed by then.
         """
         return load_world(self.declared.get().world)
 
     def switch_on(self) -> Any:
-        """Return the sensor in its initial state, with the parameters in force."""
+        """Return a sensor in its initial state, with the parameters in force."""
         settings: SensorSettings = self.declared.get()
         model = self.declared.get(self.kind.name)
         return model.start(settings.seed, settings.run, settings.sensor, **self._surroundings())
 
     def _surroundings(self) -> dict[str, Any]:
-        """Return what the sensor is told of the world, by keyword."""
+        """Return the properties of the world that the sensor takes, by keyword."""
         settings: SensorSettings = self.declared.get()
         if isinstance(settings, WorldSettings):
             return self.kind.surroundings(self.world)
         return settings.surroundings()
 
     def _connect(self) -> None:
-        own = {self.kind.topic: self.message_type}
-        self._sent_on: dict[str, Any] = {
-            topic: overridable_publisher(self, message, topic)
-            for topic, message in {**self._output.before, **own, **self._output.after}.items()
+        messages = {
+            **self._output.before,
+            self.kind.topic: self.message_type,
+            **self._output.after,
         }
-        self._publisher = self._sent_on[self.kind.topic]
+        self._topic_publishers: dict[str, Any] = {
+            topic: overridable_publisher(self, message, topic)
+            for topic, message in messages.items()
+        }
+        self._publisher = self._topic_publishers[self.kind.topic]
         truth_topic, truth_type = self._output.truth
         self._truth_publisher = overridable_publisher(self, truth_type, truth_topic)
         self.create_service(Trigger, '~/reset', self._on_reset)
@@ -154,40 +169,40 @@ class SensorNode(Node):
 
     @property
     def newest_ns(self) -> int | None:
-        """Stamp of the newest odometry that counts; None before any."""
+        """Stamp of the newest accepted odometry; None before the first."""
         return self._live.odometry.newest_ns
 
     @property
     def final_ns(self) -> int | None:
-        """Stamps before this one are measured; None before any can be."""
+        """Stamps before this one are measured; None if none is."""
         return self._live.final_ns
 
     @property
-    def heard(self) -> int:
-        """How many odometry messages came since the start, whatever became of them."""
-        return self._health.heard
+    def received(self) -> int:
+        """Number of odometry messages since the start, including refused ones."""
+        return self._health.received
 
     @property
     def published(self) -> int:
-        """How many measurements were published since the start or the latest reset."""
+        """Number of measurements published since the start or the latest reset."""
         return self._published
 
     def finish(self) -> None:
-        """Measure and publish all that is left, as no more odometry is coming.
+        """Measure and publish everything up to the last odometry.
 
-        Odometry that waits in the subscription is taken first; what comes later is refused until
-        a reset. After it the output is that of the batch run over the same odometry, whole.
+        Queued odometry is taken first; later odometry is refused until a reset. The total output
+        is then that of the batch run over the same odometry.
 
-        Raises MotionError when fewer than three odometry messages have come.
+        Raises MotionError if fewer than three odometry messages have come.
         """
         self._take_all()
         try:
             self._live.finish()
         except MotionError as error:
-            self._failed(error)
+            self._note_failure(error)
             raise
         self._measure()
-        self._release(all_of_it=True)
+        self._release(everything=True)
 
     def _on_odometry(self, data: bytes) -> None:
         self._take([*self._read(data), *self._queued()])
@@ -201,10 +216,10 @@ class SensorNode(Node):
         for message in messages:
             verdict = self._live.push_noise_free(message)
             if not verdict.accepted:
-                self._health.refused_noise_free(verdict)
+                self._health.note_refused_noise_free(verdict)
 
     def _take_all(self) -> None:
-        """Take all that waits in the subscriptions."""
+        """Take all queued messages."""
         if self._noise_free is not None:
             while messages := queued_noise_free(self._noise_free, self.message_type):
                 self._push_noise_free(messages)
@@ -212,23 +227,23 @@ class SensorNode(Node):
             self._take(samples)
 
     def _queued(self) -> list[OdometryArray]:
-        """Return what more waits in the subscription.
+        """Return the queued odometry.
 
-        Taking it together makes a burst cheap: motion is made once for all of it.
+        A burst is cheap if it is taken together, since the motion is interpolated once.
         """
         samples: list[OdometryArray] = []
         handle = self._subscription.handle
         with handle:
-            while len(samples) < _AT_ONCE and (taken := handle.take_message(Odometry, True)):
-                samples += self._read(taken[0])
+            while len(samples) < _MAX_BURST and (entry := handle.take_message(Odometry, True)):
+                samples += self._read(entry[0])
         return samples
 
     def _read(self, data: bytes) -> list[OdometryArray]:
-        """Return the sample in a message, none where it cannot be read."""
+        """Return the sample in a message, or an empty list if it cannot be read."""
         try:
             return [odometry_of_bytes(data)]
         except MotionError as error:
-            self._health.saw(Verdict.INVALID, 0.0)
+            self._health.count_odometry(Verdict.INVALID, 0.0)
             self.get_logger().warning(str(error), throttle_duration_sec=_THROTTLE_S)
             return []
 
@@ -238,7 +253,7 @@ class SensorNode(Node):
             if self._live.odometry.is_new_start(stamp_ns):
                 self._measure()
             verdict = self._live.push(sample)
-            self._health.saw(verdict, self._live.odometry.gap)
+            self._health.count_odometry(verdict, self._live.odometry.gap)
             if not verdict.accepted:
                 self.get_logger().warning(
                     f'odometry {verdict.value} ({stamp_ns} ns)', throttle_duration_sec=_THROTTLE_S
@@ -247,7 +262,7 @@ class SensorNode(Node):
         self._release()
 
     def _measure(self) -> None:
-        """Measure all that is final, and have it wait for its time of arrival."""
+        """Measure all final stamps; the measurements wait for their time of arrival."""
         while True:
             try:
                 for stamp_ns, measurement in self._live.measure():
@@ -259,69 +274,71 @@ class SensorNode(Node):
                     self._release()
                 return
             except MotionError as error:
-                self._failed(error)
+                self._note_failure(error)
 
-    def _failed(self, error: MotionError) -> None:
-        self._health.failed(str(error))
+    def _note_failure(self, error: MotionError) -> None:
+        self._health.count_failure(str(error))
         self.get_logger().error(str(error), throttle_duration_sec=_THROTTLE_S)
 
-    def _release(self, *, all_of_it: bool = False) -> None:
-        """Publish what has arrived by the stamp of the newest odometry, or all of it."""
+    def _release(self, *, everything: bool = False) -> None:
+        """Publish the measurements that arrive by the stamp of the newest odometry, or all."""
         newest_ns = self._live.odometry.newest_ns
         while self._waiting and newest_ns is not None:
             arrival_ns, stamp, measurement, truth = self._waiting[0]
-            if arrival_ns > newest_ns and not all_of_it:
+            if arrival_ns > newest_ns and not everything:
                 break
             self._waiting.popleft()
-            for publisher, message in zip(self._sent_on.values(), measurement, strict=True):
+            publishers = self._topic_publishers.values()
+            for publisher, message in zip(publishers, measurement, strict=True):
                 if message is not None:
                     publisher.publish(message)
             if self._truth_publisher.get_subscription_count():
                 self._truth_publisher.publish(truth)
             self._published += 1
             self._last_ns = stamp
-            self._health.published(stamp)
+            self._health.count_published(stamp)
 
     def _on_jump(self) -> None:
-        # What waits may be the end of the old round, longer than what is stale by its stamp.
+        # Queued messages belong to the time before the jump.
         self._take_all()
         again = self._live.rewind()
-        self._started_anew('the clock jumped backward')
+        self._restart('the clock jumped backward')
         self._take(again)
 
     def _on_reset(self, request: object, response: Any) -> Any:
         self._live.reset()
-        self._started_anew('asked to')
+        self._restart('requested')
         response.success = True
         response.message = 'starts with the next odometry, with the same random numbers'
         return response
 
     def _on_finish(self, request: object, response: Any) -> Any:
-        told: dict[str, object] = {}
+        problem: dict[str, object] = {}
         try:
             self.finish()
         except MotionError as error:
-            told['error'] = str(error)
-        response.success = not told
-        told = {'published': self._published, 'last_stamp_ns': self._last_ns, **told}
-        response.message = json.dumps(told)
+            problem['error'] = str(error)
+        response.success = not problem
+        response.message = json.dumps(
+            {'published': self._published, 'last_stamp_ns': self._last_ns, **problem}
+        )
         return response
 
-    def _started_anew(self, why: str) -> None:
+    def _restart(self, reason: str) -> None:
         self._waiting.clear()
         self._published, self._last_ns = 0, None
-        self._health.reset(why)
-        self.get_logger().info(f'reset: {why}')
+        self._health.count_reset(reason)
+        self.get_logger().info(f'reset: {reason}')
 
     def _on_change(self) -> None:
         self._settings = self.declared.get()
         self._model = self.declared.get(self.kind.name)
         self._live.change(self.switch_on)
-        self.get_logger().info('parameters changed: the noise begins anew, the stamps go on')
+        self.get_logger().info('parameters changed: the noise restarts, the stamps continue')
 
     def _status(self) -> DiagnosticStatus:
         if self._noise_free is not None and not self._noise_free.get_publisher_count():
-            self._health.lacks_noise_free(self._noise_free.topic_name)
+            self._health.note_missing_noise_free(self._noise_free.topic_name)
         return self._health.report(
             self._subscription.get_publisher_count(),
             self._publisher.get_subscription_count(),
@@ -329,14 +346,16 @@ class SensorNode(Node):
         )
 
 
-def _of_kind(kind: type[SensorModel[Any]], settings: SensorSettings) -> SensorSettings:
-    """Return the settings with the texts of a kind where they are empty."""
-    ours = {'model': kind.preset, 'sensor': kind.name, 'world': kind.world}
-    changes: Any = {name: one for name, one in ours.items() if getattr(settings, name, None) == ''}
+def _fill_defaults(kind: SensorKind[Any, Any], settings: SensorSettings) -> SensorSettings:
+    """Return the settings with empty texts replaced by the defaults of a kind."""
+    defaults = {'model': kind.preset, 'sensor': kind.name, 'world': kind.world}
+    changes: Any = {
+        name: default for name, default in defaults.items() if getattr(settings, name, None) == ''
+    }
     return dataclasses.replace(settings, **changes)
 
 
 def main(kind: str, args: Sequence[str] | None = None) -> int:
     """Run the node of a kind of sensor until it is stopped; return the exit status."""
-    one = KINDS.get(kind)
-    return run(one.node, lambda: [SensorNode(one)], args)
+    sensor_kind = KINDS.get(kind)
+    return run(sensor_kind.node, lambda: [SensorNode(sensor_kind)], args)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several sensors in one process, each a node of its own with its namespace and model."""
+"""Several sensor nodes in one process, each with its namespace and model."""
 
 from __future__ import annotations
 
@@ -22,63 +22,61 @@ _NAME = 'sensors_node'
 
 
 def sensor_nodes(**node_options: Any) -> list[Node]:
-    """Return a node that names the sensors, and the sensors.
+    """Return a parent node with the parameter `sensors`, and a node for each listed sensor.
 
-    Its parameter `sensors` lists them as NAMESPACE/KIND or KIND, with the names of `KINDS`.
-
-    `front/imu` is an `imu_node` in the namespace `front` below that of this process. The entry is
-    also the default of the label `sensor`, so that two sensors draw different noise. All measure
-    the same odometry: the topic that `ground_truth/odometry` is for this process. A wrong
-    parameter raises ParameterError.
+    A sensor is NAMESPACE/KIND or KIND, with a kind of `KINDS`: `front/imu` is an `imu_node` in the
+    namespace `front` below that of the process. The text is also the default of the label
+    `sensor`, so that two sensors draw different noise. All sensors subscribe to the topic that
+    `ground_truth/odometry` is for the process. A wrong parameter raises ParameterError.
     """
     parent = Node(_NAME, automatically_declare_parameters_from_overrides=True, **node_options)
     declared = NodeParameters(parent)
-    given = parent.declare_parameter(
+    labels = parent.declare_parameter(
         'sensors',
         ['imu', 'gps'],
         ParameterDescriptor(
-            description=f'Sensors, each NAMESPACE/KIND or KIND, of {", ".join(KINDS.names())}.',
+            description=f'Sensors: NAMESPACE/KIND or KIND, one of {", ".join(KINDS.names())}.',
             read_only=True,
             dynamic_typing=True,
         ),
     ).value
-    if not isinstance(given, list) or not all(isinstance(entry, str) for entry in given):
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise ParameterError(
-            _NAME, 'sensors', f'{given!r} is not allowed; must be a list such as [imu, front/gps]'
+            _NAME, 'sensors', f'{labels!r} is not allowed; must be a list such as [imu, front/gps]'
         )
-    doubled = sorted({entry for entry in given if given.count(entry) > 1})
-    if doubled:
-        raise ParameterError(_NAME, 'sensors', f'{doubled[0]!r} is named twice')
-    sensors = [_sensor(parent, entry, **node_options) for entry in given]
-    _check([*(sensor.declared for sensor in sensors), declared])
+    duplicates = sorted({label for label in labels if labels.count(label) > 1})
+    if duplicates:
+        raise ParameterError(_NAME, 'sensors', f'{duplicates[0]!r} is listed twice')
+    sensors = [_create_sensor(parent, label, **node_options) for label in labels]
+    _refuse_unknown([*(sensor.declared for sensor in sensors), declared])
     return [parent, *sensors]
 
 
-def _check(declared: Sequence[NodeParameters]) -> None:
-    """Refuse parameters that a node does not have; one for all nodes is that of one of them."""
-    of_all = set.intersection(*(set(one.given) for one in declared))
-    known = {name for name in of_all if any(one.has(name) for one in declared)}
-    for one in declared:
-        one.finish(allowed=known)
+def _refuse_unknown(nodes: Sequence[NodeParameters]) -> None:
+    """Refuse unknown parameters; one that is set for all nodes must be known to one of them."""
+    common = set.intersection(*(set(node.overrides) for node in nodes))
+    allowed = {name for name in common if any(node.has(name) for node in nodes)}
+    for node in nodes:
+        node.refuse_unknown(allowed=allowed)
 
 
-def _sensor(
-    parent: Node, entry: str, *, cli_args: Sequence[str] = (), **node_options: Any
+def _create_sensor(
+    parent: Node, label: str, *, cli_args: Sequence[str] = (), **node_options: Any
 ) -> SensorNode:
-    space, _, kind = entry.rpartition('/')
-    parts = space.split('/') if space else []
+    relative_namespace, _, kind = label.rpartition('/')
+    parts = relative_namespace.split('/') if relative_namespace else []
     if kind not in KINDS.names() or not all(part.isidentifier() for part in parts):
         allowed = f'{", ".join(KINDS.names())}, or one in a namespace, such as front/imu'
-        raise ParameterError(_NAME, 'sensors', f'{entry!r} is not allowed; must be {allowed}')
+        raise ParameterError(_NAME, 'sensors', f'{label!r} is not allowed; must be {allowed}')
     namespace = '/'.join([parent.get_namespace().rstrip('/'), *parts]) or '/'
     odometry = parent.resolve_topic_name(ODOMETRY_TOPIC)
-    # Rules of the node itself go before those of the process, which may rename the parent.
-    one = KINDS.get(kind)
-    rules = [f'__node:={one.node}', f'__ns:={namespace}', f'{ODOMETRY_TOPIC}:={odometry}']
+    # Rules of the node precede those of the process, which may rename the parent.
+    sensor_kind = KINDS.get(kind)
+    rules = [f'__node:={sensor_kind.node}', f'__ns:={namespace}', f'{ODOMETRY_TOPIC}:={odometry}']
     arguments = ['--ros-args', *(word for rule in rules for word in ('-r', rule))]
-    settings = OUTPUTS.get(kind).settings(sensor=entry)
+    settings = OUTPUTS.get(kind).settings(sensor=label)
     arguments += cli_args
-    return SensorNode(one, settings, strict=False, cli_args=arguments, **node_options)
+    return SensorNode(sensor_kind, settings, strict=False, cli_args=arguments, **node_options)
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node that moves: true odometry of a driven car, of a scenario or of a body in MuJoCo."""
+"""Node that publishes the true odometry of a driven car, a scenario or a body in MuJoCo."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ from sim_sensors.sensor.catalogue import KINDS
 from .messages import messages_of
 from .node_settings import TrajectorySettings
 from .parameters import NodeParameters, overridable_publisher
-from .running import Awaited, run
+from .running import AwaitedConnections, run
 from .truth_topics import ODOMETRY_TOPIC
 
 _DELIVERY = Duration(seconds=2)
-# A reliable reader that is held up for seconds misses nothing.
+# A reliable subscriber may fall behind by seconds.
 _DEPTH = 1000
-# Between two looks at the graph, and between two lines about who is not there, s of wall time.
+# Wall time between two looks at the graph, and between two log lines, s.
 _POLL_S = 0.05
-_TELL_S = 5.0
+_LOG_S = 5.0
 
 
 class TrajectoryNode(Node):
-    """Publishes nav_msgs/Odometry on `ground_truth/odometry`, and /clock when asked.
+    """Publisher of nav_msgs/Odometry on `ground_truth/odometry`, and optionally of /clock.
 
-    Of a body in MuJoCo also the sensor_msgs/Imu of a noise-free IMU, `ground_truth/imu`, at every
-    step of the physics.
+    For a body in MuJoCo it also publishes the sensor_msgs/Imu of a noise-free IMU on
+    `ground_truth/imu`, at every step of the physics.
 
-    The wall only paces it: one message per tick, whose stamp is the motion's. A machine that is
-    too slow slows the motion down and loses nothing. A wrong parameter raises Sim2RealError.
+    Wall time only sets the pace: each tick publishes the next message. On a slow machine the
+    motion slows down and no message is lost. A wrong parameter raises Sim2RealError.
     """
 
     def __init__(self, **node_options: Any) -> None:
@@ -60,8 +60,8 @@ class TrajectoryNode(Node):
         )
         parameters = NodeParameters(self)
         self._settings = parameters.declare(TrajectorySettings())
-        self._awaited = Awaited(self, self._settings.awaited.split())
-        motion, settings = self._motion(parameters), self._settings
+        self._awaited = AwaitedConnections(self, self._settings.awaited.split())
+        motion, settings = self._create_motion(parameters), self._settings
         self._odometry = dataclasses.replace(
             truth_of(motion, rate=settings.rate, start_ns=settings.start_ns),
             frame=settings.frame_id,
@@ -81,35 +81,35 @@ class TrajectoryNode(Node):
             self._noise_free_publisher = overridable_publisher(self, Imu, topic, _DEPTH)
             self._truth_publishers.append(self._noise_free_publisher)
         self._wall = Clock(clock_type=ClockType.STEADY_TIME)
-        self._since = self._wall.now()
-        self._begun = not self._settings.awaited.split()
+        self._connected_since = self._wall.now()
+        self._has_begun = not self._settings.awaited.split()
         self._poll_timer = self.create_timer(_POLL_S, self._poll, clock=self._wall)
         period = 1.0 / (self._settings.rate * self._settings.factor)
         self.create_timer(period, self._tick, clock=self._wall)
 
-    def _motion(self, parameters: NodeParameters) -> Motion:
+    def _create_motion(self, parameters: NodeParameters) -> Motion:
         settings = self._settings
-        given: dict[str, object] = {}
-        if kind := self._declared():
-            defaults = kind()
+        motion_settings: dict[str, object] = {}
+        if parameters_class := self._parameters_class():
+            defaults = parameters_class()
             if isinstance(defaults, TimedMotion):
-                # The longer of both durations: the scenario's own default must not refuse a ramp
-                # that the duration asked for has room for.
+                # The default duration of the scenario must not limit a ramp that fits into the
+                # duration of the settings.
                 duration = max(defaults.duration, settings.duration)
                 defaults = dataclasses.replace(defaults, duration=duration)
-            made = parameters.declare(defaults, 'scenario', skip=('duration',), read_only=True)
-            given = made.to_mapping()
-            given.pop('duration', None)
-        parameters.finish()
+            scenario = parameters.declare(defaults, 'scenario', skip=('duration',), read_only=True)
+            motion_settings = scenario.to_mapping()
+            motion_settings.pop('duration', None)
+        parameters.refuse_unknown()
         return motion_of(
             settings.motion,
             seed=settings.seed,
             run=settings.run,
             duration=settings.duration,
-            parameters=given,
+            parameters=motion_settings,
         )
 
-    def _declared(self) -> type[Parameters] | None:
+    def _parameters_class(self) -> type[Parameters] | None:
         name = self._settings.motion
         try:
             return motion_parameters(name)
@@ -126,10 +126,10 @@ class TrajectoryNode(Node):
             return
         message = next(messages_of(self._odometry.take([self._index])))
         if self._clock_publisher is not None:
-            # While others are waited for it stands at the start: with simulated time some of them,
-            # such as ekf_node and `ros2 bag record`, subscribe only when there is a time.
+            # The clock stands at the start while the node waits: with simulated time, ekf_node and
+            # `ros2 bag record` subscribe only when there is a time.
             self._clock_publisher.publish(ClockMessage(clock=message.header.stamp))
-        if not self._begun:
+        if not self._has_begun:
             return
         self._publisher.publish(message)
         self._publish_noise_free()
@@ -140,12 +140,12 @@ class TrajectoryNode(Node):
                 for publisher in self._truth_publishers:
                     publisher.wait_for_all_acked(_DELIVERY)
                 self.get_logger().info('the motion has ended')
-                # For who started it; a log may be silent.
+                # For the process that started this one; the log may be silent.
                 print(json.dumps({'published': len(self._odometry)}), flush=True)
                 self.finished = True
 
     def _publish_noise_free(self) -> None:
-        """Publish what the noise-free IMU measured up to the newest odometry."""
+        """Publish the messages of the noise-free IMU up to the newest odometry."""
         if self._noise_free is None:
             return
         now_ns = int(self._odometry.stamp_ns[self._index])
@@ -155,28 +155,28 @@ class TrajectoryNode(Node):
         self._noise_free_index = end
 
     def _poll(self) -> None:
-        """Begin when all that are awaited have been there for long enough; once is enough."""
-        if self._begun:
+        """Begin when all awaited connections have existed for the delay."""
+        if self._has_begun:
             self._poll_timer.cancel()
             return
         now = self._wall.now()
         if missing := self._awaited.missing():
-            self._since = now
+            self._connected_since = now
             self.get_logger().info(
-                f'waiting for {" ".join(missing)}', throttle_duration_sec=_TELL_S, skip_first=True
+                f'waiting for {" ".join(missing)}', throttle_duration_sec=_LOG_S, skip_first=True
             )
-        self._begun = (now - self._since).nanoseconds >= self._settings.delay * 1e9
+        self._has_begun = (now - self._connected_since).nanoseconds >= self._settings.delay * 1e9
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a trajectory node until the motion ends or it is stopped; return the exit status."""
     nodes: list[TrajectoryNode] = []
 
-    def make() -> list[TrajectoryNode]:
+    def create_nodes() -> list[TrajectoryNode]:
         nodes.append(TrajectoryNode())
         return nodes
 
-    return run('trajectory_node', make, args, lambda: all(node.finished for node in nodes))
+    return run('trajectory_node', create_nodes, args, lambda: all(node.finished for node in nodes))
 
 
 if __name__ == '__main__':

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics of the truth, its motion and noise-free sensors, and how nodes listen to them."""
+"""Topics of the ground truth: the motion and noise-free sensors."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from rclpy.subscription import Subscription
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.shared_parameters import mounting_quaternion
-from sim_sensors.live.samples import LiveNoiseFree
+from sim_sensors.live.sensor import LiveNoiseFree
 from sim_sensors.motion.ideal import Mounting
-from sim_sensors.sensor.sensor import SensorModel
+from sim_sensors.sensor.catalogue import SensorKind
 from .messages import array_of
 from .node_settings import SensorSettings
 
 ODOMETRY_TOPIC = 'ground_truth/odometry'
 """Relative name of the topic of the true motion."""
 
-# A second of ten times real time, or of a physics engine.
+# One second at ten times real time, or of a physics engine.
 _DEPTH = 1000
 
 
 def subscribe_odometry(node: Node, callback: Callable[[bytes], None]) -> Subscription:
-    """Subscribe to the true motion; the callback gets each message as its bytes."""
+    """Subscribe to the true motion; the callback gets serialised messages."""
     return node.create_subscription(
         Odometry,
         ODOMETRY_TOPIC,
         callback,
-        # Best effort, so that any publisher fits. Its own: rclpy writes the overrides into it.
+        # Best effort is compatible with any publisher.
         QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT),
         qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         raw=True,
@@ -45,28 +45,28 @@ def subscribe_odometry(node: Node, callback: Callable[[bytes], None]) -> Subscri
 
 
 def live_noise_free(
-    kind: type[SensorModel[Any]],
+    kind: SensorKind[Any, Any],
     settings: SensorSettings,
     surroundings: Callable[[], dict[str, Any]],
 ) -> LiveNoiseFree | None:
-    """Return what takes the messages of a noise-free sensor; None where none is asked for.
+    """Return the receiver of a noise-free sensor; None if it is not enabled.
 
-    `surroundings` gives what `start` of a model of the kind takes of the world.
+    `surroundings` returns the properties of the world that `start` of a model takes.
     """
-    told = getattr(settings, 'noise_free', None)
-    if told is None or not told.enabled or kind.ideal is None:
+    noise_free = getattr(settings, 'noise_free', None)
+    if noise_free is None or not noise_free.enabled or kind.ideal is None:
         return None
-    place = Mounting(told.lever_arm, mounting_quaternion(told.mounting_rpy)[0])
-    return LiveNoiseFree.of(kind, place, surroundings)
+    mounting = Mounting(noise_free.lever_arm, mounting_quaternion(noise_free.mounting_rpy)[0])
+    return LiveNoiseFree.of(kind, mounting, surroundings)
 
 
 def subscribe_noise_free(
     node: Node,
-    kind: type[SensorModel[Any]],
+    kind: SensorKind[Any, Any],
     message_type: Any,
     callback: Callable[[MessageArray], None],
 ) -> Subscription:
-    """Subscribe to the noise-free sensor of a kind; the callback gets each message as one row."""
+    """Subscribe to the noise-free sensor of a kind; the callback gets arrays of one row."""
     return node.create_subscription(
         message_type,
         kind.ideal_topic,
@@ -77,20 +77,18 @@ def subscribe_noise_free(
 
 
 def queued_noise_free(subscription: Subscription, message_type: Any) -> list[MessageArray]:
-    """Return what more waits in the subscription, one row each."""
-    found: list[MessageArray] = []
+    """Take all queued messages of a subscription, as arrays of one row."""
+    arrays: list[MessageArray] = []
     with subscription.handle as handle:
-        while len(found) < _DEPTH and (taken := handle.take_message(message_type, False)):
-            found.append(array_of([taken[0]]))
-    return found
+        while len(arrays) < _DEPTH and (entry := handle.take_message(message_type, False)):
+            arrays.append(array_of([entry[0]]))
+    return arrays
 
 
-# Odometry straight from its bytes: a seventh of the time that a message object takes.
-#
-# rclpy makes ten Python objects of each nav_msgs/Odometry, which at 1000 messages a second is a
-# good part of what a sensor costs. Its bytes are two stamps, two names and 85 numbers in a row.
+# Odometry is decoded from its bytes, which takes a seventh of the time of a message object: rclpy
+# creates ten Python objects per message, a large part of the cost of a sensor at 1 kHz.
 
-# Encapsulation of plain CDR, little endian (DDS-RTPS 10.2); its two bytes of options are free.
+# Encapsulation of CDR, little endian (DDS-RTPS 10.2); two bytes of options follow.
 _CDR_LE = b'\x00\x01'
 _ENCAPSULATION = 4
 _NUMBERS = 3 + 4 + 36 + 6 + 36
@@ -99,26 +97,26 @@ _LENGTH = struct.Struct('<I')
 
 
 def odometry_of_bytes(data: bytes) -> OdometryArray:
-    """Return a serialized nav_msgs/Odometry as one row, the same that `array_of` gives.
+    """Decode a serialised nav_msgs/Odometry to one row, equal to that of `array_of`.
 
-    An encoding that no known middleware sends goes the long way, through the message object. Bytes
-    that are no nav_msgs/Odometry, cut short, say, raise MotionError.
+    Other encodings than little-endian CDR, which no known middleware sends, are decoded by way of
+    the message object. MotionError if the bytes are no nav_msgs/Odometry.
     """
     try:
         if data[:2] == _CDR_LE:
-            return _of_little_endian(data)
+            return _decode_little_endian(data)
         return cast(OdometryArray, array_of([deserialize_message(data, Odometry)]))
     except (struct.error, ValueError, RuntimeError) as error:
         raise MotionError(
-            f'odometry: {len(data)} bytes that are no nav_msgs/Odometry ({error})'
+            f'odometry: {len(data)} bytes are no nav_msgs/Odometry ({error})'
         ) from error
 
 
-def _of_little_endian(data: bytes) -> OdometryArray:
+def _decode_little_endian(data: bytes) -> OdometryArray:
     seconds, nanoseconds = _STAMP.unpack_from(data, _ENCAPSULATION)
-    frame, end = _name(data, _ENCAPSULATION + _STAMP.size)
-    child_frame, end = _name(data, end)
-    first = _aligned(end, 8)
+    frame, end = _read_text(data, _ENCAPSULATION + _STAMP.size)
+    child_frame, end = _read_text(data, end)
+    first = _align(end, 8)
     numbers = np.array(np.frombuffer(data, '<f8', _NUMBERS, first), dtype=np.float64)
     stamp = np.array([seconds * 1_000_000_000 + nanoseconds])
     return OdometryArray(
@@ -135,13 +133,13 @@ def _of_little_endian(data: bytes) -> OdometryArray:
     )
 
 
-def _name(data: bytes, at: int) -> tuple[str, int]:
-    """Return the text at an offset, and where it ends; its length counts a closing zero."""
-    start = _aligned(at, 4) + _LENGTH.size
+def _read_text(data: bytes, offset: int) -> tuple[str, int]:
+    """Return the text at an offset and the offset of its end; its length counts a final zero."""
+    start = _align(offset, 4) + _LENGTH.size
     (length,) = _LENGTH.unpack_from(data, start - _LENGTH.size)
     return data[start : start + length - 1].decode(), start + length
 
 
-def _aligned(offset: int, size: int) -> int:
+def _align(offset: int, size: int) -> int:
     """Return the next offset that is a multiple of `size`, counted after the encapsulation."""
     return offset + (_ENCAPSULATION - offset) % size

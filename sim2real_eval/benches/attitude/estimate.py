@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An attitude over time, estimated by the quaternion filter, and its errors."""
+"""Errors of an estimated attitude, and sensors that may explain them."""
 
 from __future__ import annotations
 
@@ -7,95 +7,26 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from sim2real_eval.benches import findings
-from sim2real_eval.common.findings import Finding, FindingKind
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
-from .events import NAMES, AttitudeEvents
-from .filter import ACCELEROMETER, CAMERA, MAGNETOMETER, AttitudeError, filter_events, xi_matrices
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class AttitudeEstimate:
-    """What the filter thinks after all samples of a stamp, strictly increasing `(n,)` ns.
-
-    `quaternion` `(n, 4)` is the state, x y z w, world to body, `covariance` `(n, 4, 4)` its own,
-    and `innovations` the NIS of each sensor: of three degrees of freedom, as a quaternion has no
-    more.
-    """
-
-    stamp_ns: IntArray
-    quaternion: FloatArray
-    covariance: FloatArray
-    innovations: tuple[Squares, ...]
-
-    def __len__(self) -> int:
-        return len(self.stamp_ns)
-
-    @property
-    def orientation(self) -> FloatArray:
-        """Quaternions x y z w, `(n, 4)`, body to world."""
-        return rotations.conjugate(self.quaternion)
-
-    @property
-    def rotation_covariance(self) -> FloatArray:
-        """Covariance `(n, 3, 3)` rad^2 of a small rotation about the body's axes: 4 Xi^T P Xi."""
-        xi = xi_matrices(self.quaternion)
-        return np.asarray(4.0 * np.swapaxes(xi, 1, 2) @ self.covariance @ xi)
-
-
-def estimate_events(
-    events: AttitudeEvents,
-    first: ArrayLike,
-    *,
-    gravity: float,
-    field: ArrayLike,
-    initial_std: float,
-) -> AttitudeEstimate:
-    """Run the filter over samples, under `gravity`, m/s^2, and in the magnetic field that it
-    expects, `field` `(3,)` T, world.
-
-    `first` `(4,)` is the orientation at the first sample of the IMU, x y z w, body to world; off
-    by `initial_std` about each axis. Raises AttitudeError when the estimate is not finite.
-    """
-    quaternion = rotations.conjugate(np.asarray(first, dtype=np.float64)[None])
-    xi = xi_matrices(quaternion)[0]
-    states, covariances, nis = filter_events(
-        events.kind,
-        events.dt,
-        events.rate,
-        events.values,
-        events.covariance,
-        events.density,
-        np.array([0.0, 0.0, gravity]),
-        np.asarray(field, dtype=np.float64),
-        np.ascontiguousarray(quaternion[0]),
-        0.25 * initial_std**2 * xi @ xi.T,
-    )
-    if not np.isfinite(states).all():
-        raise AttitudeError(
-            'the estimate is not finite; the covariances that the sensors state must be positive '
-            'definite'
-        )
-    last = np.append(events.stamp_ns[1:] != events.stamp_ns[:-1], True)
-    innovations = []
-    for kind, name in NAMES.items():
-        mine = events.kind == kind
-        if mine.any():
-            stamps, freedom = events.stamp_ns[mine], np.full(int(mine.sum()), 3)
-            squares = Squares(f'NIS {name}', stamps, nis[mine], freedom, correlated=False)
-            innovations.append(squares)
-    return AttitudeEstimate(
-        events.stamp_ns[last], states[last], covariances[last], tuple(innovations)
-    )
-
+from .filter import (
+    ACCELEROMETER,
+    CAMERA,
+    MAGNETOMETER,
+    NAMES,
+    AttitudeEstimate,
+    AttitudeEvents,
+    xi_matrices,
+)
 
 ANGLES = ('yaw', 'pitch', 'roll', 'rotation')
-"""In the order of [Ligorio2015], table 4; then the angle of the whole rotation that is wrong."""
+"""Errors in the order of [Ligorio2015], table 4, and the angle of the whole rotation error."""
 
 BOUND = 2.5758293035489004
 """Standard deviations that hold 99 % of a Gaussian, as in figure 7 of [Ligorio2015]."""
@@ -103,16 +34,27 @@ BOUND = 2.5758293035489004
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttitudeErrors:
-    """Errors of an estimate over time, estimated less true."""
+    """Errors of an estimate over time, estimated minus true.
 
-    stamp_ns: IntArray  # (n,)
-    # (n, 4) Yaw, pitch, roll, rad, in -pi .. pi, which mean little where the pitch is near 90
-    # degrees; and the angle between estimate and truth, 0 .. pi, which means the same everywhere.
+    Attributes
+    ----------
+    stamp_ns : (n,) int
+    angles : (n, 4) array
+        Yaw, pitch and roll in -pi .. pi, rad, which are ill-defined near a pitch of 90 degrees;
+        and the angle between estimate and truth, 0 .. pi.
+    quaternion : (n, 4) array
+        Components x y z w of the state, world to body, with the nearer sign of the truth.
+    quaternion_std : (n, 4) array
+        Standard deviations that the filter states for them.
+    nees : Squares
+        NEES of the rotation from the estimate to the truth; three degrees of freedom.
+    """
+
+    stamp_ns: IntArray
     angles: FloatArray
-    # (n, 4) Components x y z w of the state, world to body, of the sign that is nearer
     quaternion: FloatArray
-    quaternion_std: FloatArray  # (n, 4) what the filter thinks they are
-    nees: Squares  # of the rotation from the estimate to the truth; three degrees of freedom
+    quaternion_std: FloatArray
+    nees: Squares
 
     @property
     def time(self) -> FloatArray:
@@ -127,24 +69,23 @@ class AttitudeErrors:
     @property
     def inside(self) -> FloatArray:
         """Share of the errors of each component within its 99 % bounds, `(4,)`."""
-        held = np.abs(self.quaternion) <= BOUND * self.quaternion_std
-        return np.asarray(np.mean(held, axis=0))
+        inside = np.abs(self.quaternion) <= BOUND * self.quaternion_std
+        return np.asarray(np.mean(inside, axis=0))
 
 
 def attitude_errors(estimate: AttitudeEstimate, truth: FloatArray) -> AttitudeErrors:
-    """Hold an estimate against the true orientation x y z w at its stamps, `(n, 4)`, body to
-    world.
+    """Compare an estimate with the true orientations `(n, 4)`, x y z w, body to world.
 
-    With Xi of [Crassidis2007] the rotation error is 2 vec(q_true conj(q_est)), of the sign whose
-    scalar part is positive, with the covariance 4 Xi^T P Xi.
+    The rotation error is 2 vec(q_true conj(q_est)) with a positive scalar part. Its covariance is
+    4 Xi^T P Xi, with Xi of [Crassidis2007].
     """
     true = rotations.conjugate(truth)
     q = estimate.quaternion
     sign = np.where(np.sum(true * q, axis=1) < 0.0, -1.0, 1.0)[:, None]
     true = sign * true
-    wrong = rotations.multiply(true, rotations.conjugate(q))
-    rotation = 2.0 * wrong[:, :3]
-    angle = 2.0 * np.arctan2(np.linalg.norm(wrong[:, :3], axis=1), wrong[:, 3])
+    error = rotations.multiply(true, rotations.conjugate(q))
+    rotation = 2.0 * error[:, :3]
+    angle = 2.0 * np.arctan2(np.linalg.norm(error[:, :3], axis=1), error[:, 3])
     covariance = estimate.rotation_covariance
     solved = np.linalg.solve(covariance, rotation[..., None])[..., 0]
     difference = _angles(estimate.orientation) - _angles(truth)
@@ -169,7 +110,7 @@ def attitude_errors(estimate: AttitudeEstimate, truth: FloatArray) -> AttitudeEr
 def _angles(orientation: FloatArray) -> FloatArray:
     """Return yaw, pitch, roll, `(n, 3)` rad: intrinsic z y x.
 
-    Not by scipy, which warns at a pitch of 90 degrees.
+    SciPy is not used as it warns at a pitch of 90 degrees.
     """
     x, y, z, w = orientation.T
     pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
@@ -178,74 +119,97 @@ def _angles(orientation: FloatArray) -> FloatArray:
 
 
 _SPANS_S = (1.0, np.inf)
-# A sensor is named from twice the squares on that it may have, more where few averages scatter.
-_MOST = 2.0
+# Ratio of the normalised squares to their expectation above which a sensor is reported; larger
+# for few averages, by the rate of false alarms.
+_LARGEST_RATIO = 2.0
 _FALSE_ALARMS = 1e-3
 
-_SUSPECTS = {
-    ACCELEROMETER: findings.ACCELEROMETER_OFF,
-    MAGNETOMETER: findings.MAGNETOMETER_OFF,
-    CAMERA: findings.CAMERA_OFF,
+_GYROSCOPE = -1
+# Unit, possible causes and remedy of each sensor.
+_SENSORS = {
+    _GYROSCOPE: (
+        'rad/s',
+        'it has a bias or a scale error, or the truth turns differently',
+        'remove the offset of a run that starts at rest with --rest, or set --gyroscope-noise',
+    ),
+    ACCELEROMETER: (
+        'm/s^2',
+        'the body accelerates, or the sensor has a bias or another mounting',
+        'set --acceleration',
+    ),
+    MAGNETOMETER: (
+        'T',
+        'magnets, iron, or another field than expected',
+        'give the expected field with --world, set --magnetometer-std, or leave the sensor out '
+        'with --without magnetometer',
+    ),
+    CAMERA: (
+        'rad',
+        'another frame or mounting, or wrong covariances',
+        'leave the camera out with --without camera',
+    ),
 }
 
 
-def suspects(
+def find_suspects(
     events: AttitudeEvents,
     truth_at: Callable[[IntArray], FloatArray],
     *,
     gravity: float,
     field: FloatArray,
 ) -> tuple[Finding, ...]:
-    """Say which sensors measure what the filter does not know of.
+    """Report sensors whose errors exceed the white noise that the filter assumes.
 
-    What a sensor measured less what it would at the true attitude is averaged over each second,
-    and over the whole run. White noise of the stated covariance leaves averages whose normalised
-    squares are chi-square of three degrees of freedom; a sensor is named when they are twice that
-    or more. What the user may do about it is said as well.
+    The difference between the measurement and its expectation at the true attitude is averaged
+    over each second, and over the whole run. For white noise of the stated covariance, the
+    normalised squares of the averages are chi-square with three degrees of freedom. A sensor is
+    reported when they are twice as large or more.
 
-    `truth_at` takes stamps `(n,)` ns and returns true orientations `(n, 4)`, body to world; the
-    others are as for `estimate_events`.
+    `truth_at` takes stamps `(n,)` ns and returns true orientations `(n, 4)`, body to world.
+    `gravity` and `field` are as for `estimate_events`.
     """
     truth = truth_at(events.stamp_ns)
-    # Samples with equal stamps are no time apart, in which nothing is measured.
+    # The gyroscope measures nothing between samples with equal stamps.
     later = np.flatnonzero(events.dt > 0.0)
     dt = events.dt[later]
-    turned = events.rate[later] * dt[:, None] - rotations.between(truth[later - 1], truth[later])
-    found = [_worst(findings.GYROSCOPE_OFF, events.stamp_ns[later], turned, events.density, dt)]
-    for number, kind in _SUSPECTS.items():
+    rotation = events.rate[later] * dt[:, None] - rotations.between(truth[later - 1], truth[later])
+    suspects = [_worst_span(_GYROSCOPE, events.stamp_ns[later], rotation, events.density, dt)]
+    for number in NAMES:
         chosen = events.kind == number
         if chosen.any():
             v = np.array([0.0, 0.0, gravity]) if number == ACCELEROMETER else field
-            wrong, covariance = _differences(events, truth, chosen, number, v)
-            found.append(_worst(kind, events.stamp_ns[chosen], wrong, covariance))
-    return tuple(one for one in found if one is not None)
+            error, covariance = _measurement_errors(events, truth, chosen, number, v)
+            suspects.append(_worst_span(number, events.stamp_ns[chosen], error, covariance))
+    return tuple(finding for finding in suspects if finding is not None)
 
 
-def _differences(
+def _measurement_errors(
     events: AttitudeEvents, truth: FloatArray, chosen: NDArray[np.bool_], kind: int, v: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return measured less true, `(n, 3)`, and its covariance `(n, 3, 3)`."""
+    """Return measured minus true values, `(n, 3)`, and their covariance `(n, 3, 3)`."""
     values, covariance = events.values[chosen], events.covariance[chosen]
     true = truth[chosen]
     if kind != CAMERA:
         return values[:, :3] - rotations.rotate_back(true, v[None]), covariance[:, :3, :3]
-    wrong = rotations.log(rotations.multiply(values, true))
+    error = rotations.log(rotations.multiply(values, true))
     xi = xi_matrices(values)
-    return wrong, 4.0 * np.swapaxes(xi, 1, 2) @ covariance @ xi
+    return error, 4.0 * np.swapaxes(xi, 1, 2) @ covariance @ xi
 
 
-def _worst(
-    kind: FindingKind,
+def _worst_span(
+    sensor: int,
     stamps: IntArray,
-    wrong: FloatArray,
+    error: FloatArray,
     covariance: FloatArray,
     dt: FloatArray | None = None,
 ) -> Finding | None:
-    """Return what is wrong with a sensor, from the span in which it is furthest off.
+    """Return the finding about a sensor for the averaging span with the largest ratio.
 
-    With `dt`, `wrong` is an integral over these times and `covariance` `(3, 3)` a density.
+    If `dt` `(n,)` is given, `error` is an integral over these times and `covariance` `(3, 3)` a
+    density.
     """
-    found: dict[float, Finding] = {}
+    unit, causes, action = _SENSORS[sensor]
+    suspects: dict[float, Finding] = {}
     for span in _SPANS_S:
         time = (stamps - stamps[0]) * 1e-9
         whole = float(time[-1])
@@ -254,30 +218,35 @@ def _worst(
         if dt is None:
             weight = np.add.reduceat(np.ones(len(stamps)), starts)
             total = np.add.reduceat(covariance, starts)
-            left = total / weight[:, None, None] ** 2
+            explained = total / weight[:, None, None] ** 2
         else:
             weight = np.add.reduceat(dt, starts)
-            left = covariance[None] / weight[:, None, None]
-        mean = np.add.reduceat(wrong, starts) / weight[:, None]
-        # An axis that states no noise at all has no inverse, and says nothing.
-        inverse = np.linalg.pinv(left, hermitian=True)
+            explained = covariance[None] / weight[:, None, None]
+        mean = np.add.reduceat(error, starts) / weight[:, None]
+        # The pseudo-inverse ignores axes without stated noise.
+        inverse = np.linalg.pinv(explained, hermitian=True)
         ratio = float(np.einsum('ni,nij,nj->', mean, inverse, mean)) / (3 * len(mean))
-        allowed = max(_MOST, chi2.isf(_FALSE_ALARMS, 3 * len(mean)) / (3 * len(mean)))
+        allowed = max(_LARGEST_RATIO, chi2.isf(_FALSE_ALARMS, 3 * len(mean)) / (3 * len(mean)))
         if ratio > allowed:
             off = float(np.sqrt(np.mean(np.sum(mean**2, axis=1))))
-            noise = float(np.sqrt(np.mean(np.trace(left, axis1=1, axis2=2))))
-            enough = off * np.sqrt(weight.mean() / 3.0)
-            found[ratio / allowed] = kind(span=min(span, whole), off=off, left=noise, noise=enough)
-    return found[max(found)] if found else None
+            suspects[ratio / allowed] = findings.SENSOR_OFF(
+                NAMES.get(sensor, 'gyroscope'),
+                span=min(span, whole),
+                off=off,
+                unit=unit,
+                explained=float(np.sqrt(np.mean(np.trace(explained, axis1=1, axis2=2)))),
+                causes=causes,
+                noise=off * np.sqrt(weight.mean() / 3.0),
+                action=action,
+            )
+    return suspects[max(suspects)] if suspects else None
 
 
-# Errors of the attitude filter as printed in [Ligorio2015], to be shown beside ours.
-#
-# Origin: [Ligorio2015], table 4: a box with an MTx and a webcam, moved by hand for about 140 s
-# before a chessboard. Its motion, field and noise are not printed, so ours need not agree.
+# [Ligorio2015], table 4: a box with an MTx and a webcam, moved by hand for about 140 s in front of
+# a chessboard. Motion, field and noise are not printed, so our errors need not agree.
 
 PUBLISHED_SIMULATED = tuple(np.radians([0.11, 0.10, 0.12]).tolist())
 """Root mean square errors of yaw, pitch and roll with simulated sensors, rad."""
 
 PUBLISHED_REAL = tuple(np.radians([0.53, 0.63, 0.96]).tolist())
-"""With real ones."""
+"""Root mean square errors of yaw, pitch and roll with real sensors, rad."""

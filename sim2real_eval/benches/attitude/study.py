@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the attitude filter, simulated or recorded, held against the truth."""
+"""Attitude estimates of simulated or recorded runs, their errors, and suspicious sensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sim2real_eval.benches.findings import CAMERA_FRAME, NO_SUSPECT, SAME_TURN
+from sim2real_eval.benches.findings import NO_SUSPECT, SAME_FRAME
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.common.findings import Finding, merge_findings
 from sim2real_eval.common.workers import map_in_processes
@@ -30,9 +30,15 @@ from sim_sensors.magnetometer.magnetometer import Magnetometer
 from sim_sensors.motion.spatial_scenarios import Swaying
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.world.world import World
-from .estimate import AttitudeErrors, AttitudeEstimate, attitude_errors, estimate_events, suspects
-from .events import UPRIGHT, AttitudeInput, events_of
-from .filter import AttitudeError
+from .estimate import AttitudeErrors, attitude_errors, find_suspects
+from .filter import (
+    UPRIGHT,
+    AttitudeError,
+    AttitudeEstimate,
+    AttitudeInput,
+    estimate_events,
+    events_of,
+)
 
 HAND_HELD = {'position': [-0.2, 0.15, 0.08], 'rpy': [0.0, 0.25, -0.64]}
 """Parameters of `Swaying` that keep the chessboard of [Ligorio2015] in sight, from the side."""
@@ -40,10 +46,10 @@ HAND_HELD = {'position': [-0.2, 0.15, 0.08], 'rpy': [0.0, 0.25, -0.64]}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttitudeSetup:
-    """What is simulated and how it is estimated.
+    """Simulated sensors and settings of the filter.
 
-    The filter knows white noise, the gravity of the world and the field of the Earth alone: what a
-    model adds to that, or a dipole, it takes for motion.
+    The filter models only white noise, the gravity of the world and the field of the Earth. It
+    interprets other errors and the fields of dipoles as motion.
     """
 
     motion: Motion
@@ -67,9 +73,9 @@ class AttitudeRun:
     name: str
     estimate: AttitudeEstimate
     errors: AttitudeErrors
-    notes: tuple[Finding, ...] = ()  # what its user should know
-    # Sensors that measure what the filter does not know of, to be told when it is overconfident;
-    # see `suspects`. Of simulated runs the first alone is looked at.
+    notes: tuple[Finding, ...] = ()
+    # Sensors that may explain an overconfident filter, see `find_suspects`. Only the first of
+    # several simulated runs is checked.
     suspects: tuple[Finding, ...] = ()
 
     @property
@@ -79,7 +85,7 @@ class AttitudeRun:
 
     @property
     def summary(self) -> _Summary:
-        """What a study keeps of it: name, rmse, share inside, and squares."""
+        """Name, RMSE, share inside the bounds, and squares, which a study keeps."""
         return self.name, self.errors.rmse, self.errors.inside, self.squares
 
 
@@ -101,11 +107,11 @@ class AttitudeStudy:
         return np.asarray(np.sqrt(np.mean(self.rmse**2, axis=0)))
 
     def consistency(self) -> list[Consistency]:
-        """Hold NEES and NIS against chi-square."""
+        """Compare NEES and NIS with chi-square."""
         return [consistency(squares) for squares in self.squares]
 
     def notes(self) -> tuple[Finding, ...]:
-        """Say where it comes from when the filter is overconfident."""
+        """Return possible causes if the filter is overconfident."""
         nees = consistency(self.squares[0])
         if nees.verdict != 'overconfident':
             return ()
@@ -113,7 +119,7 @@ class AttitudeStudy:
 
 
 def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
-    """Return what the sensors measure in a run."""
+    """Simulate the sensors of a run."""
     world, seed = setup.world, setup.seed
     measured = imu.simulate(setup.imu, setup.motion, gravity=world.gravity, seed=seed, run=run)
     field = poses = None
@@ -143,14 +149,14 @@ def simulated_study(
     The result does not depend on the number of processes, `jobs`; `progress` is called after each
     run. Raises Sim2RealError when a run cannot be simulated or estimated.
     """
-    # The first is made here: what is wrong with it is wrong with all.
+    # An error in the first run is reported before processes start.
     first = simulated_run(setup, 1, suspect=True)
     if progress is not None:
         progress()
-    others = map_in_processes(
+    later_runs = map_in_processes(
         functools.partial(_summary, setup), range(2, setup.runs + 1), jobs=jobs, progress=progress
     )
-    return _study(first, [first.summary, *others], first.suspects)
+    return _study(first, [first.summary, *later_runs], first.suspects)
 
 
 def _summary(setup: AttitudeSetup, number: int) -> _Summary:
@@ -158,23 +164,25 @@ def _summary(setup: AttitudeSetup, number: int) -> _Summary:
 
 
 def _study(
-    first: AttitudeRun, summaries: Sequence[_Summary], told: tuple[Finding, ...]
+    first: AttitudeRun, summaries: Sequence[_Summary], suspects: tuple[Finding, ...]
 ) -> AttitudeStudy:
     names, rmse, inside, squares = zip(*summaries, strict=True)
-    return AttitudeStudy(first, names, np.array(rmse), np.array(inside), over_runs(squares), told)
+    return AttitudeStudy(
+        first, names, np.array(rmse), np.array(inside), over_runs(squares), suspects
+    )
 
 
 def study_of(runs: Sequence[AttitudeRun]) -> AttitudeStudy:
-    """Return the study of runs that are there already."""
+    """Combine finished runs."""
     merged = merge_findings(('recorded', run.suspects) for run in runs)
-    told = tuple(merged) if len(runs) > 1 else runs[0].suspects
-    return _study(runs[0], [run.summary for run in runs], told)
+    suspects = tuple(merged) if len(runs) > 1 else runs[0].suspects
+    return _study(runs[0], [run.summary for run in runs], suspects)
 
 
 def drawn_attitude(
     truth: FloatArray, settings: AttitudeSettings, seed: int, run: str
 ) -> FloatArray:
-    """Return where the filter begins, `(4,)`: the truth `(1, 4)` with an error as it is told."""
+    """Return the first attitude of the filter, `(4,)`: the truth `(1, 4)` with a drawn error."""
     drawn = stream(seed, run, 'attitude_filter', 'initial').standard_normal((1, 3))
     return np.asarray(rotations.multiply(truth, rotations.exp(settings.initial_std * drawn))[0])
 
@@ -182,13 +190,13 @@ def drawn_attitude(
 def simulated_run(setup: AttitudeSetup, number: int, *, suspect: bool = False) -> AttitudeRun:
     """Simulate and estimate one run; its noise depends on its number alone.
 
-    With `suspect` its sensors are held against the truth too.
+    `suspect` compares its sensors with the truth, too.
     """
     name = f'{setup.name}_{number}'
     first = drawn_attitude(
         setup.motion.at([setup.motion.start]).orientation, setup.settings, setup.seed, name
     )
-    return held_run(
+    return compare_run(
         name,
         measure(setup, name),
         first,
@@ -199,9 +207,9 @@ def simulated_run(setup: AttitudeSetup, number: int, *, suspect: bool = False) -
     )
 
 
-def held_run(
+def compare_run(
     name: str,
-    given: AttitudeInput,
+    inputs: AttitudeInput,
     first: FloatArray,
     truth_at: Callable[[IntArray], FloatArray],
     world: World,
@@ -209,17 +217,17 @@ def held_run(
     *,
     suspect: bool,
 ) -> AttitudeRun:
-    """Estimate one run and hold it against the truth; see `estimate_events`, `suspects`."""
-    events = events_of(given, settings)
-    field = np.zeros(3) if given.mag is None else world.undisturbed_field
+    """Estimate one run and compare it with the truth; see `estimate_events`, `find_suspects`."""
+    events = events_of(inputs, settings)
+    field = np.zeros(3) if inputs.mag is None else world.undisturbed_field
     estimate = estimate_events(
         events, first, gravity=world.gravity, field=field, initial_std=settings.initial_std
     )
     errors = attitude_errors(estimate, truth_at(estimate.stamp_ns))
-    told: tuple[Finding, ...] = ()
+    suspects: tuple[Finding, ...] = ()
     if suspect:
-        told = suspects(events, truth_at, gravity=world.gravity, field=field)
-    return AttitudeRun(name, estimate, errors, suspects=told)
+        suspects = find_suspects(events, truth_at, gravity=world.gravity, field=field)
+    return AttitudeRun(name, estimate, errors, suspects=suspects)
 
 
 def recorded_run(
@@ -230,14 +238,24 @@ def recorded_run(
     seed: int = 0,
     base_frame: str = 'base_link',
 ) -> AttitudeRun:
-    """Estimate the attitude of a recording and hold it against its truth.
+    """Estimate the attitude of a recording and compare it with its truth.
 
-    It has truth and an IMU; poses of a camera must be of the base in the frame of the truth. The
-    filter expects field and gravity of `world`, by default standard gravity and the field measured
-    in the first two seconds, as in [Ligorio2015]; see `early_field`. `seed` is that of the error
-    of the first attitude, `base_frame` the body whose attitude is estimated.
+    Parameters
+    ----------
+    recording : Recording
+        With truth and IMU. Poses of a camera must be those of the base in the frame of the truth.
+    world : World, optional
+        Expected field and gravity. The default is standard gravity and the field of the first two
+        seconds, as in [Ligorio2015]; see `early_field`.
+    seed : int
+        Of the error of the first attitude.
+    base_frame : str
+        Body whose attitude is estimated.
 
-    Raises Sim2RealError when there is no truth or no IMU, or no noise is known.
+    Raises
+    ------
+    Sim2RealError
+        When truth or IMU are missing, or a noise is unknown.
     """
     where = recording.path or recording.name
     maker = maker_with_field(recording, world, seed=seed, base_frame=base_frame)
@@ -246,7 +264,7 @@ def recorded_run(
     if measured is None:
         raise AttitudeError(f'{where}: has no messages of imu')
     field = real.mag
-    given = AttitudeInput(
+    inputs = AttitudeInput(
         measured,
         field,
         real.camera_pose,
@@ -255,9 +273,9 @@ def recorded_run(
     )
     begin = maker.motion.at([(measured.stamp_ns[0] - maker.start_ns) * 1e-9]).orientation
     try:
-        run = held_run(
+        run = compare_run(
             real.name,
-            given,
+            inputs,
             drawn_attitude(begin, settings, seed, real.name),
             lambda stamps: maker.motion.at((stamps - maker.start_ns) * 1e-9).orientation,
             maker.world,
@@ -267,26 +285,29 @@ def recorded_run(
     except AttitudeError as error:
         raise AttitudeError(f'{where}: {error}') from None
     return dataclasses.replace(
-        run, notes=(*_remarks(given, real, settings, base_frame), *maker.remarks)
+        run, notes=(*_input_findings(inputs, real, settings, base_frame), *maker.remarks)
     )
 
 
-def _remarks(
-    given: AttitudeInput, real: Recording, settings: AttitudeSettings, base: str
+def _input_findings(
+    inputs: AttitudeInput, real: Recording, settings: AttitudeSettings, base: str
 ) -> list[Finding]:
-    """Say what was repaired in what the filter reads, and which frames were taken to be equal."""
-    used = {'imu': given.imu.frame}
-    if given.mag is not None and settings.magnetometer:
-        used['mag'] = given.mag.frame
-    if given.poses is not None and settings.camera:
-        used['camera_pose'] = given.poses.frame
+    """Return repairs of the messages that the filter reads, and assumptions about frames."""
+    used = {'imu': inputs.imu.frame}
+    if inputs.mag is not None and settings.magnetometer:
+        used['mag'] = inputs.mag.frame
+    if inputs.poses is not None and settings.camera:
+        used['camera_pose'] = inputs.poses.frame
     remarks = real.repairs({real.roles[role] for role in (*used, 'truth')})
     truth = real.truth
     if not real.transforms:
-        others = [frame for role, frame in used.items() if role != 'camera_pose' and frame != base]
-        if others:
-            remarks.append(SAME_TURN(frames=', '.join(dict.fromkeys(others)), base=base))
+        frames = [frame for role, frame in used.items() if role != 'camera_pose' and frame != base]
+        if frames:
+            names = ', '.join(dict.fromkeys(frames))
+            remarks.append(
+                SAME_FRAME(frames=f'without static transforms, {names}', reference=base)
+            )
     frame = used.get('camera_pose', '')
     if truth is not None and frame and frame.strip('/') != truth.frame.strip('/'):
-        remarks.append(CAMERA_FRAME(camera=frame, truth=truth.frame))
+        remarks.append(SAME_FRAME(frames=f'camera poses in {frame}', reference=truth.frame))
     return remarks

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Preintegration of samples, with Jacobians and covariance or of many draws at once; compiled.
+"""Compiled preintegration of samples, with Jacobians and covariance, or of many draws at once.
 
-An interval is integrated in one of two forms.
-
-Both take the specific force a and the angular rate w as constant over the interval dt, with the
-attitude at its start ([GTSAM], PreintegratedImuMeasurements):
+There are two forms of integration. In both, the specific force a and the angular rate w are
+constant over the interval dt, with the attitude at its start ([GTSAM],
+PreintegratedImuMeasurements):
 
     p <- p + v dt + R a dt^2/2        v <- v + R a dt
 
 manifold: R <- R Exp(w dt); the state is [quaternion x y z w, p, v], (10,).
 tangent: theta <- theta + Jr^-1(theta) w dt with R = Exp(theta); the state is [theta, p, v], (9,).
-The former is exact for a constant rate, the latter to first order in dt only, and it ends where
-theta comes to 2 pi. GTSAM as it is installed has the latter.
+The manifold form is exact for a constant rate. The tangent form, the default of GTSAM, is of first
+order in dt and singular at |theta| = 2 pi.
 
-Errors, (9,): of theta itself in the tangent form, to the right of R (R Exp(error)) in the manifold
-form; of p and v, added, in the axes of the start in both. A, B, C are the Jacobians of the next
-state with respect to the state, to a and to w.
+Errors (9,) of the rotation are those of theta in the tangent form, and to the right of R
+(R Exp(error)) in the manifold form. Errors of p and v are added, in the axes of the start. A, B, C
+are the Jacobians of the next state with respect to the state, to a and to w.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def step(
     else:
         for i in range(3):
             phi[i] = w[i] * dt
-        # Of the error to the right of R: Exp(-w dt) for itself, Jr(w dt) dt for the rate.
+        # The error to the right of R has the Jacobians Exp(-w dt), and Jr(w dt) dt by the rate.
         right_jacobian(phi, inverse)
         for i in range(3):
             phi[i] = -phi[i]
@@ -108,7 +107,7 @@ def step(
         for i in range(3):
             for j in range(3):
                 forward[i, j] = 1.0 if i == j else 0.0
-    # R [-a] times what makes a rotation to the right of R of an error.
+    # R [-a] times the Jacobian from an error to a rotation on the right of R.
     for i in range(3):
         c1[0] = R[i, 2] * a[1] - R[i, 1] * a[2]
         c1[1] = R[i, 0] * a[2] - R[i, 2] * a[0]
@@ -149,7 +148,7 @@ def _inverse_slope(
         for j in range(3):
             outer = t[i] * w[j] - 2.0 * w[i] * t[j] + (dot if i == j else 0.0)
             out[i, j] = e * outer + rise * c2[i] * t[j]
-    # Minus half of [w].
+    # The last term is -[w] / 2.
     out[0, 1] += 0.5 * w[2]
     out[1, 0] -= 0.5 * w[2]
     out[0, 2] -= 0.5 * w[1]
@@ -171,8 +170,8 @@ def _to_body(
 ) -> None:
     """Fill a and w with specific force and rate of the body's origin, in its axes.
 
-    The bias is taken off as the sensor has it; then a = S (f - b) - w x (w x l), without the
-    angular acceleration, which nobody measures.
+    The bias is subtracted in the axes of the sensor. Then a = S (f - b) - w x (w x l), without the
+    angular acceleration, which is not measured.
     """
     for i in range(3):
         a[i] = w[i] = 0.0
@@ -189,7 +188,7 @@ def _to_body(
 def _to_sensor(
     B: FloatArray, C: FloatArray, w: FloatArray, turn: FloatArray, arm: FloatArray, row: FloatArray
 ) -> None:
-    """Turn Jacobians with respect to the body's force and rate into those of the sensor's."""
+    """Convert Jacobians by force and rate of the body to those of the sensor, in place."""
     dot = w[0] * arm[0] + w[1] * arm[1] + w[2] * arm[2]
     for i in range(9):
         # Derivative of -w x (w x l) = l w^2 - w (w . l) by w.
@@ -217,8 +216,8 @@ def _product(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
 
 
 @compiled
-def _turned(A: FloatArray, P: FloatArray, out: FloatArray, W: FloatArray) -> None:
-    """Fill `out` with A P A', by way of W, which is like A."""
+def _propagate(A: FloatArray, P: FloatArray, out: FloatArray, W: FloatArray) -> None:
+    """Fill `out` with A P A'; W is scratch of the shape of A."""
     _product(A, P, W)
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
@@ -242,9 +241,9 @@ def integrate(
     arm: FloatArray,
     noise: FloatArray,
 ) -> None:
-    """Go on with a preintegration over samples of `force` and `rate`, `(k, 3)` m/s^2 and rad/s, as
-    measured by the sensor, at intervals `dt` `(k,)` s.
+    """Continue a preintegration over samples of the sensor.
 
+    The samples are `force` and `rate`, `(k, 3)` m/s^2 and rad/s, at intervals `dt` `(k,)` s.
     Changed in place are the state `x`, `(9,)` or `(10,)`, its derivative by the bias, `H` `(9,
     6)`, and its covariance, `P`, `(9, 9)` or `(15, 15)`:
 
@@ -283,8 +282,8 @@ def integrate(
             for j in range(3):
                 Q[i, j] = noise[0, i, j] / h
                 Q[3 + i, 3 + j] = noise[1, i, j] / h
-        _turned(F, P, S, U)
-        _turned(G, Q, N, V)
+        _propagate(F, P, S, U)
+        _propagate(G, Q, N, V)
         for i in range(9):
             for j in range(9):
                 S[i, j] += N[i, j]
@@ -310,10 +309,10 @@ def integrate_all(
     turn: FloatArray,
     arm: FloatArray,
 ) -> None:
-    """Integrate many draws of the same time, without Jacobians.
+    """Integrate many draws of the same duration, without Jacobians.
 
     States `x`, `(n, 9)` or `(n, 10)`, are changed in place by `force` and `rate`, `(n, k, 3)`,
-    over intervals of `dt` s; the others are as in `integrate`.
+    over intervals of `dt` s. The other arguments are those of `integrate`.
     """
     W = np.zeros(WORK)
     a, w, row = np.zeros(3), np.zeros(3), np.zeros(3)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IMU measurements summed up over a time, free of where it began (GTSAM's PIM).
+"""Preintegrated IMU measurements (PIM), which do not depend on the first state.
 
-Names are GTSAM's in snake_case; docs/explanation/scenarios.md sets them side by side. Sources:
+Names are those of GTSAM in snake_case; docs/explanation/scenarios.md compares the two. Sources:
 [Forster2017], [GTSAM].
 """
 
@@ -28,12 +28,12 @@ from .params import (
 
 Params = TypeVar('Params', bound=PreintegrationParams)
 
-# Jr^-1 has no bound at 2 pi, where the rotation vector ends.
+# Jr^-1 is singular at 2 pi.
 _LARGEST_ANGLE = 6.0
 
 
 def form_of(params: PreintegrationParams) -> int:
-    """Return the form as `integration` has it."""
+    """Return the form as a number of `integration`."""
     return (TANGENT, MANIFOLD)[FORMS.index(params.form)]
 
 
@@ -46,20 +46,17 @@ def first_states(form: int, n: int) -> FloatArray:
 
 
 def check_angle(form: int, states: FloatArray) -> None:
-    """Refuse states `(n, 9)` of the tangent form that have turned too far for it.
-
-    Raises PreintegrationError when one has turned by 6 rad or more.
-    """
+    """Raise PreintegrationError for states `(n, 9)` of the tangent form beyond 6 rad."""
     if form == TANGENT and not (np.sum(states[:, :3] ** 2, axis=1) < _LARGEST_ANGLE**2).all():
         raise PreintegrationError(
-            f'form tangent: turns by more than {_LARGEST_ANGLE:g} rad; must be less between two '
-            'states, or the form manifold'
+            f'form tangent: turns by more than {_LARGEST_ANGLE:g} rad; use a shorter time '
+            'between two states, or the form manifold'
         )
 
 
 @compiled
 def _matrices(form: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the rotation of a state and what makes a rotation to its right of its error."""
+    """Return the rotation of a state, and the Jacobian to a rotation on its right."""
     R, right = np.zeros((3, 3)), np.eye(3)
     rotation_of(form, x, R)
     if form == TANGENT:
@@ -73,7 +70,7 @@ def predicted(
     state: NavState,
     g: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return orientations, positions and velocities where deltas lead from a state.
+    """Return orientations, positions and velocities after deltas from a state.
 
     R = R0 dR, v = v0 + g T + R0 dv, p = p0 + v0 T + g T^2/2 + R0 dp, with the deltas of rotation
     `(n, 4)`, position and velocity `(n, 3)` of T s, and gravity `g` `(3,)` in the world, m/s^2.
@@ -89,9 +86,9 @@ def predicted(
 
 
 class Preintegration(Generic[Params]):
-    """What the plain and the combined measurements share.
+    """Base class of preintegrated measurements.
 
-    `bias_hat` is taken off every sample; by default 0.
+    `bias_hat`, by default 0, is subtracted from every sample.
     """
 
     rows = 9
@@ -110,7 +107,7 @@ class Preintegration(Generic[Params]):
         )
 
     def reset_integration(self) -> None:
-        """Begin anew."""
+        """Reset to no measurements."""
         self._seconds = 0.0
         self._state = first_states(self._form, 1)[0]
         self._by_bias = np.zeros((9, 6))
@@ -119,7 +116,7 @@ class Preintegration(Generic[Params]):
     def integrate_measurement(
         self, measured_acc: ArrayLike, measured_omega: ArrayLike, dt: float
     ) -> None:
-        """Take one sample, constant over `dt` s: `(3,)` m/s^2 and `(3,)` rad/s of the sensor."""
+        """Add one sample, constant over `dt` s: `(3,)` m/s^2 and `(3,)` rad/s of the sensor."""
         self.integrate_measurements(
             np.reshape(measured_acc, (1, -1)), np.reshape(measured_omega, (1, -1)), dt
         )
@@ -127,13 +124,13 @@ class Preintegration(Generic[Params]):
     def integrate_measurements(
         self, measured_acc: ArrayLike, measured_omega: ArrayLike, dt: ArrayLike
     ) -> None:
-        """Take many samples; the same as one after the other, many times faster.
+        """Add many samples; equal to adding each, but much faster.
 
-        `measured_acc` and `measured_omega` are `(k, 3)` m/s^2 and rad/s, of the sensor, each
-        constant over `dt`, s, one number or `(k,)`.
+        `measured_acc` and `measured_omega` are `(k, 3)` m/s^2 and rad/s of the sensor, each
+        constant over `dt`, s, a number or `(k,)`.
 
-        Raises PreintegrationError for wrong shapes or values, intervals that are not above 0, or
-        when the tangent form has turned by more than 6 rad, where it ends.
+        Raises PreintegrationError for wrong shapes or values, for intervals that are not above 0,
+        and for more than 6 rad in the tangent form.
         """
         force = np.ascontiguousarray(measured_acc, dtype=np.float64)
         rate = np.ascontiguousarray(measured_omega, dtype=np.float64)
@@ -159,7 +156,7 @@ class Preintegration(Generic[Params]):
         self._seconds += float(np.sum(steps))
 
     def delta_tij(self) -> float:
-        """Return the time that was integrated, s."""
+        """Return the integrated time, s."""
         return self._seconds
 
     def delta_rij(self) -> FloatArray:
@@ -175,22 +172,22 @@ class Preintegration(Generic[Params]):
         return np.array(self._state[-3:])
 
     def bias_hat(self) -> ConstantBias:
-        """Return the bias that was taken off."""
+        """Return the bias that is subtracted from every sample."""
         return self._bias_hat
 
     def preint_meas_cov(self) -> FloatArray:
         """Return the covariance of the deltas: rotation, position, velocity (and biases).
 
-        Rotations as the form has them (the rotation vector itself, or to the right of delta_rij),
-        the others in the axes of the first body. `prediction_covariance` is what a Monte Carlo
-        estimate is to be compared with.
+        The rotation error is that of the form: of the rotation vector, or to the right of
+        delta_rij. The others are in the axes of the first body. Compare a Monte Carlo estimate
+        with `prediction_covariance` instead.
         """
         return np.array(self._covariance)
 
     def prediction_covariance(self) -> FloatArray:
         """Return the covariance of `predict` in its local coordinates, see `NavState`.
 
-        The rows of the biases, if any, stay as they are.
+        The rows of the biases do not change.
         """
         R, right = _matrices(self._form, self._state)
         J = np.eye(self.rows)
@@ -223,9 +220,10 @@ class Preintegration(Generic[Params]):
         return np.concatenate([rotations.log(turn)[0], way[0], gain[0]])
 
     def predict(self, state_i: NavState, bias: ConstantBias | None = None) -> NavState:
-        """Return the state at the end of the measurements, from that at their start.
+        """Return the state at the end of the measurements from the state at their start.
 
-        It is corrected to `bias` by the Jacobians, by default `bias_hat`; GTSAM's default is 0.
+        The deltas are corrected to `bias` by the Jacobians. The default is `bias_hat`; that of
+        GTSAM is 0.
         """
         deltas = self._corrected(self._bias_hat if bias is None else bias)
         q, p, v = predicted(deltas, self._seconds, state_i, self.params.n_gravity)
@@ -255,6 +253,6 @@ class PreintegratedCombinedMeasurements(Preintegration[PreintegrationCombinedPar
     rows = 15
 
     def reset_integration(self) -> None:
-        """Begin anew, the bias as uncertain as the parameters say."""
+        """Reset to no measurements, with the bias covariance of the parameters."""
         super().reset_integration()
         self._covariance[9:, 9:] = self.params.bias_acc_omega_init

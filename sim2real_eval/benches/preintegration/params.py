@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a preintegration must know of its IMU: gravity, noise, mounting; and the bias."""
+"""Parameters of a preintegration: gravity, noise and mounting of the IMU, and its bias."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FORMS = ('tangent', 'manifold')
 
 
 class PreintegrationError(Sim2RealError):
-    """A preintegration, or a run of a scenario, cannot be made from what was given."""
+    """A preintegration or a run of a scenario has invalid inputs."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ConstantBias:
-    """Bias of an IMU: of the accelerometer, `(3,)` m/s^2, and of the gyroscope, `(3,)` rad/s."""
+    """Bias of an accelerometer, `(3,)` m/s^2, and of a gyroscope, `(3,)` rad/s."""
 
     accelerometer: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(3))
     gyroscope: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(3))
@@ -54,8 +54,8 @@ class PreintegrationParams:
     accelerometer_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
     # (3, 3) (rad/s)^2/Hz
     gyroscope_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
-    # (3, 3) Of the position, for what the integration itself does wrong, m^2/s. The defaults of
-    # these three are GTSAM's, the identity: far more than any IMU has.
+    # (3, 3) Of the position, for errors of the integration itself, m^2/s. The defaults of these
+    # three are the identity, as in GTSAM, which is far more than any IMU has.
     integration_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
     # (4, 4) Pose of the sensor in the body, m; default: the identity
     body_p_sensor: FloatArray = dataclasses.field(default_factory=lambda: np.eye(4))
@@ -98,13 +98,13 @@ class PreintegrationParams:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class PreintegrationCombinedParams(PreintegrationParams):
-    """The same for biases that walk."""
+    """Parameters of an IMU whose biases are random walks."""
 
     # (3, 3) Growth of the accelerometer bias, (m/s^2)^2/s; default: the identity, as in GTSAM
     bias_acc_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
     # (3, 3) Growth of the gyroscope bias, (rad/s)^2/s; default: the identity, as in GTSAM
     bias_omega_covariance: FloatArray = dataclasses.field(default_factory=lambda: np.eye(3))
-    # (6, 6) How uncertain the bias is at first: accelerometer, gyroscope. Default: not at all.
+    # (6, 6) Covariance of the first bias: accelerometer, gyroscope. Default: zero.
     bias_acc_omega_init: FloatArray = dataclasses.field(default_factory=lambda: np.zeros((6, 6)))
 
     @property
@@ -154,6 +154,6 @@ def _pose(value: ArrayLike) -> FloatArray:
     if not good:
         raise PreintegrationError(
             f'body_p_sensor: {array.tolist()} is not allowed; must be a pose: a matrix of 4 x 4 '
-            'that turns and shifts'
+            'with a rotation and a translation'
         )
     return array

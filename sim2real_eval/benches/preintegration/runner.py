@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures a scenario with an IMU, integrates what it measured, and does so many times.
+"""Simulation and preintegration of the IMU of a scenario, once or many times.
 
-Names are GTSAM's ScenarioRunner's in snake_case; docs/explanation/scenarios.md sets them side by
-side and tells where the two differ on purpose.
+Names are those of GTSAM's ScenarioRunner in snake_case; docs/explanation/scenarios.md compares the
+two and lists the intended differences.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
@@ -37,37 +38,36 @@ from .params import (
 )
 
 _SAMPLES_AT_ONCE = 500_000
-# More would not fit into a small machine's memory.
+# Limits keep the memory small.
 _MOST_SAMPLES = 5_000_000
 _MOST_RUNS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Draws:
-    """What n corrupted runs of k samples add to the ideal ones."""
+    """Bias and noise of n corrupted runs of k samples."""
 
-    # (n, k, 3) Bias and noise, m/s^2 and rad/s, in the sensor's axes.
+    # (n, k, 3) Bias plus noise, m/s^2 and rad/s, in the axes of the sensor.
     force: FloatArray
     rate: FloatArray
     bias: FloatArray  # (n, 6) true bias after the last sample: accelerometer, gyroscope
 
 
 def noise_root(covariance: FloatArray) -> FloatArray:
-    """Return L with L L' = a covariance, which may be singular."""
+    """Return a root L of a possibly singular covariance, L L' = C."""
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 class ScenarioRunner:
-    """Simulates the IMU of a body that follows a scenario: any motion, a `DiscreteScenario`, a
-    recorded one.
+    """Simulator of the IMU of a body on a simulated or recorded motion.
 
-    measured rate = S' w + b_g + n_g,  measured force = S' R' (a - g) + b_a + n_a, with S the
-    mounting and samples of n of covariance C / dt. The true `bias` is 0 by default.
+    measured rate = S' w + b_g + n_g,  measured force = S' R' (a - g) + b_a + n_a, with the
+    mounting S and noise samples n of covariance C / dt. The true `bias` is 0 by default.
 
-    `seed` and `run` are labels of the draws. The k-th corrupted integration of a runner differs
-    from the one before, and equals the k-th of any other runner with the same labels. Raises
-    PreintegrationError when the sample time, s, is not above 0.
+    `seed` and `run` are labels of the draws. The k-th corrupted integration of a runner equals the
+    k-th of any other runner with the same labels. Raises PreintegrationError when the sample time,
+    s, is not above 0.
     """
 
     measurements: type[Preintegration[Any]] = PreintegratedImuMeasurements
@@ -107,21 +107,21 @@ class ScenarioRunner:
         return self._latest_bias
 
     def actual_angular_velocity(self, t: float) -> FloatArray:
-        """Return what an ideal gyroscope reads at `t` s, `(3,)` rad/s, in the sensor's axes."""
+        """Return the reading of an ideal gyroscope at `t` s, `(3,)` rad/s, in its axes."""
         return np.asarray(self._ideal(np.array([t]))[1][0])
 
     def actual_specific_force(self, t: float) -> FloatArray:
-        """Return what an ideal accelerometer reads at `t` s, `(3,)` m/s^2, in its axes."""
+        """Return the reading of an ideal accelerometer at `t` s, `(3,)` m/s^2, in its axes."""
         return np.asarray(self._ideal(np.array([t]))[0][0])
 
     def measured_angular_velocity(self, t: float) -> FloatArray:
-        """Return the same with bias and noise, which is another one at every call."""
+        """Return the angular velocity at `t` s with bias and newly drawn noise, `(3,)` rad/s."""
         noise = self._root(self.params.gyroscope_covariance)
         drawn = noise @ self._streams['one_gyro'].standard_normal(3)
         return np.asarray(self.actual_angular_velocity(t) + self.bias.gyroscope + drawn)
 
     def measured_specific_force(self, t: float) -> FloatArray:
-        """Return the same with bias and noise, which is another one at every call."""
+        """Return the specific force at `t` s with bias and newly drawn noise, `(3,)` m/s^2."""
         noise = self._root(self.params.accelerometer_covariance)
         drawn = noise @ self._streams['one_acc'].standard_normal(3)
         return np.asarray(self.actual_specific_force(t) + self.bias.accelerometer + drawn)
@@ -129,9 +129,9 @@ class ScenarioRunner:
     def measurements_of(
         self, T: float, *, corrupted: bool = False
     ) -> tuple[FloatArray, FloatArray]:
-        """Return all samples of T s at the start of their intervals: force and rate, `(k, 3)`.
+        """Return force and rate `(k, 3)` at the start of each sample interval of T s.
 
-        Without corruption there is neither noise nor bias in them.
+        Bias and noise are included only if `corrupted`.
         """
         force, rate = self._ideal(self._times(T))
         if not corrupted:
@@ -146,21 +146,21 @@ class ScenarioRunner:
     ) -> Preintegration[PreintegrationParams]:
         """Return the preintegrated measurements of the first T s.
 
-        Whole samples only; a nanosecond of a sample is forgiven. `estimated_bias` is taken off
-        every sample, by default 0; `corrupted`: with the true bias and noise.
+        Only whole samples are integrated, with a tolerance of a nanosecond. `estimated_bias`, by
+        default 0, is subtracted from every sample. `corrupted` adds the true bias and noise.
 
-        Raises PreintegrationError when T is shorter than a sample. Raises MotionError when T is
+        Raises PreintegrationError when T is shorter than a sample, and MotionError when T is
         beyond the scenario.
         """
         force, rate = self.measurements_of(T, corrupted=corrupted)
-        made = self.measurements(self.params, estimated_bias)
-        made.integrate_measurements(force, rate, self._dt)
-        return made
+        pim = self.measurements(self.params, estimated_bias)
+        pim.integrate_measurements(force, rate, self._dt)
+        return pim
 
     def predict(
         self, pim: Preintegration[PreintegrationParams], estimated_bias: ConstantBias | None = None
     ) -> NavState:
-        """Return where the measurements lead from the first state; see `pim.predict`."""
+        """Return the state at the end of the measurements; see `pim.predict`."""
         return pim.predict(self._first(), estimated_bias)
 
     def prediction_errors(
@@ -171,11 +171,11 @@ class ScenarioRunner:
         *,
         progress: Callable[[], None] = lambda: None,
     ) -> FloatArray:
-        """Return how N corrupted predictions differ from one without noise, `(N, 9)`.
+        """Return the errors of N corrupted predictions from one without noise, `(N, 9)`.
 
-        Local coordinates, see `NavState`; a pure function of the arguments and the labels, of
-        which the first rows do not depend on N. A combined runner adds 6 columns, the true bias
-        at the end less `bias`. `progress` is called for each of the N, some at a time.
+        The errors are local coordinates, see `NavState`. They depend only on the arguments and the
+        labels, and the first rows do not depend on N. A combined runner adds 6 columns: the true
+        bias at the end minus `bias`. `progress` is called for each prediction.
         """
         _check_count(N)
         force, rate = self._ideal(self._times(T))
@@ -185,13 +185,17 @@ class ScenarioRunner:
             np.tile(self.bias.gyroscope, (1, len(rate), 1)),
             self.bias.vector[None],
         )
-        aim = self._predictions(force, rate, still, hat)
+        reference = self._predictions(force, rate, still, hat)
         rows = []
         for drawn in self._draws('monte_carlo', N, len(force)):
-            there = self._predictions(force, rate, drawn, hat)
+            states = self._predictions(force, rate, drawn, hat)
             n = len(drawn.force)
-            first = np.tile(aim[0], (n, 1)), np.tile(aim[1], (n, 1)), np.tile(aim[2], (n, 1))
-            rows.append(self._with_bias(local_coordinates(first, there), drawn))
+            first = (
+                np.tile(reference[0], (n, 1)),
+                np.tile(reference[1], (n, 1)),
+                np.tile(reference[2], (n, 1)),
+            )
+            rows.append(self._with_bias(local_coordinates(first, states), drawn))
             for _ in range(n):
                 progress()
         return np.concatenate(rows)
@@ -201,8 +205,8 @@ class ScenarioRunner:
     ) -> FloatArray:
         """Return the sample covariance of `prediction_errors`: rotation, position, velocity.
 
-        To be compared with `pim.prediction_covariance()`, but for the integration covariance,
-        which nothing simulates.
+        Compare it with `pim.prediction_covariance()` without an integration covariance, which is
+        not simulated.
         """
         return np.asarray(np.cov(self.prediction_errors(T, N, estimated_bias), rowvar=False))
 
@@ -254,7 +258,7 @@ class ScenarioRunner:
         return predicted(deltas, len(force) * self._dt, self._first(), self.params.n_gravity)
 
     def _draws(self, purpose: str, n: int, k: int) -> Iterator[Draws]:
-        """Yield n draws, not too many at once; what is drawn does not depend on how many."""
+        """Yield n draws in parts; the draws do not depend on the size of the parts."""
         draw = self._white(purpose)
         size = max(_SAMPLES_AT_ONCE // k, 1)
         for start in range(0, n, size):
@@ -264,7 +268,7 @@ class ScenarioRunner:
             yield Draws(force + bias[:, None, :3], rate + bias[:, None, 3:], bias)
 
     def _white(self, purpose: str) -> Callable[[int, int], tuple[FloatArray, FloatArray]]:
-        """Return what draws force and rate of n runs of k samples, on from where it was."""
+        """Return a function that draws force and rate of the next n runs of k samples."""
         acc, gyro = self._stream(f'{purpose}/acc'), self._stream(f'{purpose}/gyro')
         acc_root = self._root(self.params.accelerometer_covariance).T
         gyro_root = self._root(self.params.gyroscope_covariance).T
@@ -291,10 +295,9 @@ def _check_count(N: int) -> None:
 class CombinedScenarioRunner(ScenarioRunner):
     """A `ScenarioRunner` whose true biases walk: b <- b + sqrt(C dt) w after every sample.
 
-    The class of this name in [GTSAM] keeps them constant, so that the rows of the biases in its
-    Monte Carlo covariance are 0 whatever the analytic one says. Here each corrupted integration
-    starts at `bias`, plus a draw from `bias_acc_omega_init`, of the parameters of biases that
-    walk.
+    The class of this name in [GTSAM] keeps them constant, so that the biases have no variance in
+    its Monte Carlo covariance. Here each corrupted integration starts at `bias` plus a draw from
+    `bias_acc_omega_init`.
     """
 
     measurements = PreintegratedCombinedMeasurements
@@ -312,12 +315,164 @@ class CombinedScenarioRunner(ScenarioRunner):
         start = noise_root(params.bias_acc_omega_init)
         for drawn in super()._draws(purpose, n, k):
             count = len(drawn.bias)
-            way = np.zeros((count, k + 1, 6))
-            way[:, 0] = first.standard_normal((count, 6)) @ start.T
-            way[:, 1:] = walk.standard_normal((count, k, 6)) @ step.T
-            way = np.cumsum(way, axis=1)
+            drift = np.zeros((count, k + 1, 6))
+            drift[:, 0] = first.standard_normal((count, 6)) @ start.T
+            drift[:, 1:] = walk.standard_normal((count, k, 6)) @ step.T
+            drift = np.cumsum(drift, axis=1)
             yield Draws(
-                drawn.force + way[:, :-1, :3],
-                drawn.rate + way[:, :-1, 3:],
-                drawn.bias + way[:, -1],
+                drawn.force + drift[:, :-1, :3],
+                drawn.rate + drift[:, :-1, 3:],
+                drawn.bias + drift[:, -1],
             )
+
+
+# Share of the largest variance, after scaling rows to 1, below which a direction has none.
+_NO_VARIANCE = 1e-12
+# Variance of a constant due to rounding.
+_ROUNDING = 1e-20
+
+
+@dataclasses.dataclass(frozen=True)
+class CovarianceTest:
+    """Result of a likelihood-ratio test of a covariance."""
+
+    statistic: float  # chi-square distributed if the model is right
+    freedom: int  # its degrees of freedom
+    probability: float  # of a statistic at least this large if the model is right
+
+
+def covariance_agreement(estimated: FloatArray, model: FloatArray, samples: int) -> CovarianceTest:
+    """Return the likelihood-ratio test that Gaussian samples have the covariance of a model.
+
+    n (tr M - ln det M - d) with M = model^-1 estimated, n = samples - 1 and d rows, times
+    Bartlett's factor 1 - (2 d + 1 - 2/(d + 1))/(6 n), is chi-square with d (d + 1)/2 degrees of
+    freedom (R. J. Muirhead, "Aspects of Multivariate Statistical Theory", 1982, section 8.4).
+    Directions in which the model has no variance are ignored, unless the sample has some there.
+
+    The divisor of the estimate is samples - 1. Raises PreintegrationError when it is d or less.
+    """
+    scale = np.sqrt(np.diag(model))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    values, vectors = np.linalg.eigh(model / np.outer(scale, scale))
+    inside = values > _NO_VARIANCE * values[-1]
+    d = int(inside.sum())
+    n = samples - 1
+    if n <= d:
+        raise PreintegrationError(f'N: {samples} is not allowed; must be > {d + 1} for {d} rows')
+    rotated = vectors.T @ (estimated / np.outer(scale, scale)) @ vectors
+    beyond = np.diag(rotated)[~inside]
+    whitened = rotated[np.ix_(inside, inside)] / np.sqrt(np.outer(values[inside], values[inside]))
+    sign, log_determinant = np.linalg.slogdet(whitened)
+    freedom = d * (d + 1) // 2
+    if sign <= 0.0 or bool((beyond > max(1e-9 * values[-1], _ROUNDING)).any()):
+        return CovarianceTest(math.inf, freedom, 0.0)
+    if d == 0:
+        return CovarianceTest(0.0, 0, 1.0)
+    ratio = n * (float(np.trace(whitened)) - float(log_determinant) - d)
+    statistic = ratio * (1.0 - (2.0 * d + 1.0 - 2.0 / (d + 1.0)) / (6.0 * n))
+    return CovarianceTest(statistic, freedom, float(chi2.sf(statistic, freedom)))
+
+
+COMPONENTS = tuple(
+    f'{what}_{axis}'
+    for what in ('rotation', 'position', 'velocity', 'bias_acc', 'bias_gyro')
+    for axis in 'xyz'
+)
+"""Names of the errors in rad, m, m/s, m/s^2 and rad/s."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScenarioSetup:
+    """Motion, IMU, biases and number of runs of a scenario."""
+
+    scenario: Motion
+    name: str
+    duration: float  # integrated time, s
+    dt: float  # sample time, s
+    params: PreintegrationParams  # biases walk with `PreintegrationCombinedParams`
+    bias: ConstantBias  # true
+    estimated_bias: ConstantBias  # subtracted from every sample
+    runs: int = 1000  # of the Monte Carlo estimate
+    seed: int = 0
+
+    def runner(self) -> ScenarioRunner:
+        """Return a new runner of this set-up."""
+        walks = isinstance(self.params, PreintegrationCombinedParams)
+        kind = CombinedScenarioRunner if walks else ScenarioRunner
+        return kind(self.scenario, self.params, self.dt, self.bias, seed=self.seed)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScenarioStudy:
+    """Results of a scenario; d is 9, or 15 with walking biases."""
+
+    setup: ScenarioSetup
+    time: FloatArray  # (k,) of the samples, s
+    # (k, 6) Specific force, m/s^2, and angular rate, rad/s, without and with bias and noise
+    ideal: FloatArray
+    measured: FloatArray
+    pim: Preintegration[PreintegrationParams]  # of the measured samples
+    # Predicted and true state at the end
+    predicted: NavState
+    truth: NavState
+    error: FloatArray  # (9,) from predicted to true, in its local coordinates
+    step_error: FloatArray  # (9,) without bias and noise, due to holding each sample
+    # (d, d) Of the prediction, without the integration covariance, which is not simulated
+    predicted_covariance: FloatArray
+    estimated_covariance: FloatArray  # (d, d) of the Monte Carlo runs
+    errors: FloatArray  # (n, d) of the Monte Carlo runs
+    agreement: CovarianceTest  # of the two covariances
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Names of the d errors."""
+        return COMPONENTS[: self.errors.shape[1]]
+
+
+def run_study(setup: ScenarioSetup, progress: Callable[[], None] = lambda: None) -> ScenarioStudy:
+    """Run a scenario; `progress` is called for each Monte Carlo run.
+
+    Raises PreintegrationError or MotionError when the set-up is wrong.
+    """
+    runner = setup.runner()
+    force, rate = runner.measurements_of(setup.duration)
+    pim = runner.measurements(setup.params, setup.estimated_bias)
+    measured = runner.measurements_of(setup.duration, corrupted=True)
+    pim.integrate_measurements(*measured, setup.dt)
+    predicted = runner.predict(pim, setup.estimated_bias)
+    start = setup.scenario.start
+    end = setup.scenario.at([start + pim.delta_tij()])
+    truth = NavState(end.orientation[0], end.position[0], end.velocity[0])
+    ideal = runner.predict(runner.integrate(setup.duration))
+    covariance = _simulated_covariance(setup)
+    errors = runner.prediction_errors(
+        setup.duration, setup.runs, setup.estimated_bias, progress=progress
+    )
+    estimated = np.asarray(np.cov(errors, rowvar=False))
+    return ScenarioStudy(
+        setup=setup,
+        time=np.asarray(start + np.arange(len(force)) * setup.dt),
+        ideal=np.hstack([force, rate]),
+        measured=np.hstack(measured),
+        pim=pim,
+        predicted=predicted,
+        truth=truth,
+        error=predicted.local_coordinates(truth),
+        step_error=ideal.local_coordinates(truth),
+        predicted_covariance=covariance,
+        estimated_covariance=estimated,
+        errors=errors,
+        agreement=covariance_agreement(estimated, covariance, setup.runs),
+    )
+
+
+def _simulated_covariance(setup: ScenarioSetup) -> FloatArray:
+    """Return the predicted covariance of a run with the true bias and no noise."""
+    params = dataclasses.replace(setup.params, integration_covariance=np.zeros((3, 3)))
+    still = dataclasses.replace(setup, params=params).runner()
+    force, rate = still.measurements_of(setup.duration)
+    pim = still.measurements(params, setup.estimated_bias)
+    pim.integrate_measurements(
+        force + setup.bias.accelerometer, rate + setup.bias.gyroscope, setup.dt
+    )
+    return pim.prediction_covariance()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of judges, tuned to recordings."""
+"""Tuning of the parameters of judges to recordings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.faces import lazily
 
 if TYPE_CHECKING:
-    from .options import TuneOptions
+    from sim2real_eval.benches.settings import TuneOptions
     from .parameters import Tunable
     from .tuning import Tuning, tune
 
 __all__ = ['Tunable', 'TuneOptions', 'Tuning', 'tune']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'options', 'parameters', 'tuning')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'parameters', 'tuning')

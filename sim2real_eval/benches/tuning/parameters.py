@@ -1,45 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parameters of a judge are tuned: those of robot_localization's nodes, or declared ones."""
+"""Parameters of judges that can be tuned, and the parameter files of a tuned judge.
+
+They are the parameters of robot_localization's nodes, or those that another judge declares.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 import numpy as np
+import yaml
 
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, SourceConfig
+from sim2real_eval.judge.robot_localization.ros_parameters import declared, read_node_parameters
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
-from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.judge.setup import JudgeSetup, node_of
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.parameters import Parameter, Parameters
 
 DECADES = (-4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 """Powers of ten by which a positive parameter is tried."""
 
-_NEXT = 0.02
+_NEXT_TO_BOUND = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
 class Tunable:
-    """One parameter that can be tuned.
+    """A parameter of a judge that can be tuned.
 
     Attributes
     ----------
     name : str
-        As the judge calls it; a part of it behind a dot.
+        Name in the file of the judge; parts of a parameter follow a dot.
     group : str
-        Of `GROUPS`; `declared` of judges that declare their parameters.
+        One of `GROUPS`; `declared` for judges that declare their parameters.
     start : float
-        Value in the user's file; 1 of factors; 0 and 1 of switches.
+        Value in the user's file; 1 for factors; 0 and 1 for switches.
     levels : tuple of float
         Other values that are tried.
     scale : {'log', 'linear', 'choice'}
-        Of the values between the levels; a choice has none.
+        Scale between the levels; a choice has no values between them.
     change : callable
         Takes a judge and a value, and returns the judge with it.
     unit : str
@@ -47,7 +54,7 @@ class Tunable:
     Examples
     --------
     >>> gate = Tunable('gate', 'gates', 2.0, (3.0, math.inf), 'choice', min, 'sigma')
-    >>> gate.bounds, gate.shown(math.inf), gate.is_bound(math.inf)
+    >>> gate.bounds, gate.format_value(math.inf), gate.is_at_bound(math.inf)
     ((2.0, inf), 'none', False)
     """
 
@@ -61,7 +68,7 @@ class Tunable:
 
     @property
     def is_factor(self) -> bool:
-        """Whether a value is a factor of what the file or the messages say."""
+        """Whether a value is a factor of what the file or the messages state."""
         return self.scale == 'log' and self.group != 'declared'
 
     @property
@@ -70,24 +77,25 @@ class Tunable:
         values = (self.start, *self.levels)
         return min(values), max(values)
 
-    def is_bound(self, value: float) -> bool:
-        """Say whether a value of a scale is a bound, or next to it."""
+    def is_at_bound(self, value: float) -> bool:
+        """Return whether a value of a scale is a bound, or next to it."""
         if self.scale == 'choice':
             return False
         low, high = map(self.coordinate, self.bounds)
-        return min(self.coordinate(value) - low, high - self.coordinate(value)) < _NEXT
+        coordinate = self.coordinate(value)
+        return min(coordinate - low, high - coordinate) < _NEXT_TO_BOUND
 
     def coordinate(self, value: float) -> float:
-        """Return where a value is on the scale of the search: decades, or tenths of the unit."""
+        """Return the search coordinate of a value: decades, or tenths of the unit."""
         return math.log10(value) if self.scale == 'log' else 10.0 * value
 
     def value(self, coordinate: float) -> float:
-        """Return the value of a coordinate, as near as the bounds allow."""
+        """Return the value of a coordinate, clipped to the bounds."""
         value = 10.0**coordinate if self.scale == 'log' else coordinate / 10.0
         return min(max(value, self.bounds[0]), self.bounds[1])
 
-    def shown(self, value: float) -> str:
-        """Return a value as people read it."""
+    def format_value(self, value: float) -> str:
+        """Return a value as text for tables."""
         if self.scale == 'choice' and not self.unit:
             return 'true' if value else 'false'
         if math.isinf(value):
@@ -98,15 +106,15 @@ class Tunable:
 GROUPS = ('noise', 'gates', 'inputs', 'heading', 'covariance')
 """Groups of parameters, as --parameters names them."""
 
-_BLOCKS = ('position', 'orientation', 'velocity', 'angular_velocity', 'acceleration')
+_NOISE_BLOCKS = ('position', 'orientation', 'velocity', 'angular_velocity', 'acceleration')
 _STATES = (
     'x', 'y', 'z', 'roll', 'pitch', 'yaw', 'vx', 'vy', 'vz', 'vroll', 'vpitch', 'vyaw', 'ax', 'ay',
     'az',
 )  # fmt: skip
 _GATES = (2.0, 3.0, 4.0, 6.0, math.inf)
-_TURNS = (-0.3, -0.1, -0.03, 0.03, 0.1, 0.3)
-# States that messages of a kind of input can measure.
-_MEASURED = {
+_YAW_STEPS = (-0.3, -0.1, -0.03, 0.03, 0.1, 0.3)
+# States that messages of each kind of input can measure.
+_MEASURED_STATES = {
     'odom': range(12),
     'pose': range(6),
     'twist': range(6, 12),
@@ -115,115 +123,117 @@ _MEASURED = {
 
 
 def node_tunables(setup: JudgeSetup) -> Iterator[Tunable]:
-    """Yield the parameters of a set-up that can be tuned.
+    """Yield the parameters of robot_localization's nodes that can be tuned.
 
     Examples
     --------
     >>> noise = next(node_tunables(JudgeSetup.load('clean')))
     >>> noise.name, noise.start, noise.bounds
     ('process_noise_covariance.position', 1.0, (0.0001, 10000.0))
-    >>> tuned = noise.change(JudgeSetup.load('clean'), 4.0)
-    >>> float(tuned.filter.process_noise[0, 0])
+    >>> changed = noise.change(JudgeSetup.load('clean'), 4.0)
+    >>> float(changed.filter.process_noise[0, 0])
     0.004
     """
     factors = tuple(10.0**decade for decade in DECADES)
-    for block, name in enumerate(_BLOCKS):
-        full = f'process_noise_covariance.{name}'
-        yield Tunable(full, 'noise', 1.0, factors, 'log', partial(_noise, block))
+    for block, name in enumerate(_NOISE_BLOCKS):
+        full_name = f'process_noise_covariance.{name}'
+        yield Tunable(full_name, 'noise', 1.0, factors, 'log', partial(_scale_noise, block))
     for source in setup.filter.sources:
-        for field, key in thresholds(source).items():
+        for field, key in gate_names(source).items():
             start = getattr(source, field)
             gates = tuple(gate for gate in _GATES if gate != start)
-            change = partial(_source, source.name, field)
+            change = partial(_set_input, source.name, field)
             yield Tunable(key, 'gates', start, gates, 'choice', change, 'sigma')
     for source in setup.filter.sources:
-        yield from _switches(source, planar=setup.filter.two_d_mode)
+        yield from _input_switches(source, planar=setup.filter.two_d_mode)
     navsat = setup.navsat
     if navsat is not None and navsat.timed and navsat.datum is None:
-        turns = tuple(navsat.yaw_offset + turn for turn in _TURNS)
         start = navsat.yaw_offset
-        yield Tunable('yaw_offset', 'heading', start, turns, 'linear', _yaw_offset, 'rad')
-    few = tuple(10.0**decade for decade in DECADES if abs(decade) <= 2.0)
-    heard = [one.topic for one in setup.filter.sources if one.topic != NAVSAT_TOPIC]
-    for topic in [*heard, *(['gps/fix'] if navsat is not None else [])]:
+        levels = tuple(start + step for step in _YAW_STEPS)
+        yield Tunable('yaw_offset', 'heading', start, levels, 'linear', _set_yaw_offset, 'rad')
+    near_factors = tuple(10.0**decade for decade in DECADES if abs(decade) <= 2.0)
+    topics = [source.topic for source in setup.filter.sources if source.topic != NAVSAT_TOPIC]
+    for topic in [*topics, *(['gps/fix'] if navsat is not None else [])]:
         start = setup.case.covariance.get(topic, 1.0)
-        levels = tuple(start * factor for factor in few)
-        change = partial(_covariance, topic)
+        levels = tuple(start * factor for factor in near_factors)
+        change = partial(_set_covariance, topic)
         yield Tunable(f'covariance.{topic}', 'covariance', start, levels, 'log', change)
 
 
-def thresholds(source: SourceConfig) -> Mapping[str, str]:
-    """Return the gates of an input: field of its configuration to name of the parameter.
+def gate_names(source: SourceConfig) -> Mapping[str, str]:
+    """Return the parameter name of each gate of an input, by field of its configuration.
 
-    Only of parts that it measures.
+    Only the parts that the input measures have gates.
 
     Examples
     --------
     >>> imu = JudgeSetup.load('clean').filter.sources[1]
-    >>> thresholds(imu)['twist_threshold']
+    >>> gate_names(imu)['twist_threshold']
     'imu0_twist_rejection_threshold'
     """
     parts = {'pose': source.mask[:6], 'twist': source.mask[6:12], 'acceleration': source.mask[12:]}
-    middle = {'pose': '_pose', 'twist': '_twist', 'acceleration': '_linear_acceleration'}
-    plain = source.kind in ('pose', 'twist')
+    infixes = {'pose': '_pose', 'twist': '_twist', 'acceleration': '_linear_acceleration'}
+    has_one_part = source.kind in ('pose', 'twist')
     return {
-        f'{part}_threshold': f'{source.name}{"" if plain else middle[part]}_rejection_threshold'
+        f'{part}_threshold':
+            f'{source.name}{"" if has_one_part else infixes[part]}_rejection_threshold'
         for part, mask in parts.items()
         if mask.any()
-    }
+    }  # fmt: skip
 
 
-def _switches(source: SourceConfig, *, planar: bool) -> Iterator[Tunable]:
-    measured = _MEASURED[source.kind]
+def _input_switches(source: SourceConfig, *, planar: bool) -> Iterator[Tunable]:
+    """Yield the components of an input that can be switched, and its differential mode."""
+    states = _MEASURED_STATES[source.kind]
     if source.topic == NAVSAT_TOPIC:
-        measured = range(2 if planar else 3)
-    for state in measured:
+        states = range(2 if planar else 3)
+    for state in states:
         if planar and state in TWO_D_STATES:
             continue
         start = float(source.mask[state])
         name = f'{source.name}_config.{_STATES[state]}'
-        change = partial(_component, source.name, state)
+        change = partial(_set_component, source.name, state)
         yield Tunable(name, 'inputs', start, (1.0 - start,), 'choice', change)
     if source.mask[:6].any() and source.kind != 'twist':
         start = float(source.differential)
-        change = partial(_source, source.name, 'differential')
+        change = partial(_set_input, source.name, 'differential')
         name = f'{source.name}_differential'
         yield Tunable(name, 'inputs', start, (1.0 - start,), 'choice', change)
 
 
-def _noise(block: int, setup: JudgeSetup, factor: float) -> JudgeSetup:
+def _scale_noise(block: int, setup: JudgeSetup, factor: float) -> JudgeSetup:
     root = np.ones(15)
     root[3 * block : 3 * block + 3] = math.sqrt(factor)
     noise = setup.filter.process_noise * np.outer(root, root)
-    return _with_filter(setup, process_noise=noise)
+    return _replace_in_filter(setup, process_noise=noise)
 
 
-def _component(name: str, state: int, setup: JudgeSetup, value: float) -> JudgeSetup:
-    mask = next(one.mask for one in setup.filter.sources if one.name == name).copy()
+def _set_component(name: str, state: int, setup: JudgeSetup, value: float) -> JudgeSetup:
+    mask = next(source.mask for source in setup.filter.sources if source.name == name).copy()
     mask[state] = value
-    return _source(name, 'mask', setup, mask)
+    return _set_input(name, 'mask', setup, mask)
 
 
-def _source(name: str, field: str, setup: JudgeSetup, value: Any) -> JudgeSetup:
+def _set_input(name: str, field: str, setup: JudgeSetup, value: Any) -> JudgeSetup:
     value = bool(value) if field == 'differential' else value
     sources = tuple(
-        dataclasses.replace(one, **{field: value}) if one.name == name else one
-        for one in setup.filter.sources
+        dataclasses.replace(source, **{field: value}) if source.name == name else source
+        for source in setup.filter.sources
     )
-    return _with_filter(setup, sources=sources)
+    return _replace_in_filter(setup, sources=sources)
 
 
-def _yaw_offset(setup: JudgeSetup, value: float) -> JudgeSetup:
+def _set_yaw_offset(setup: JudgeSetup, value: float) -> JudgeSetup:
     assert setup.navsat is not None
     return dataclasses.replace(setup, navsat=dataclasses.replace(setup.navsat, yaw_offset=value))
 
 
-def _covariance(topic: str, setup: JudgeSetup, value: float) -> JudgeSetup:
+def _set_covariance(topic: str, setup: JudgeSetup, value: float) -> JudgeSetup:
     factors = {**setup.case.covariance, topic: value}
     return dataclasses.replace(setup, case=dataclasses.replace(setup.case, covariance=factors))
 
 
-def _with_filter(setup: JudgeSetup, **changes: Any) -> JudgeSetup:
+def _replace_in_filter(setup: JudgeSetup, **changes: Any) -> JudgeSetup:
     return dataclasses.replace(setup, filter=dataclasses.replace(setup.filter, **changes))
 
 
@@ -235,109 +245,234 @@ class DeclaredJudge(Judge, Protocol):
 
     @property
     def parameters(self) -> Parameters:
-        """Its parameters."""
+        """Parameters of the judge."""
 
     def with_parameters(self, parameters: Any) -> Judge:
-        """Return the judge with other ones."""
+        """Return the judge with other parameters."""
 
 
 def has_parameters(judge: Judge) -> TypeGuard[DeclaredJudge]:
-    """Say whether a judge declares parameters."""
+    """Return whether a judge declares parameters."""
     return isinstance(getattr(judge, 'parameters', None), Parameters)
 
 
 def declared_tunables(judge: Judge) -> Iterator[Tunable]:
-    """Yield the switches and the positive numbers among the parameters of a judge.
+    """Yield the switches and the positive numbers among the declared parameters of a judge.
 
-    A number is tried at powers of ten times its value, within what is allowed. 0 has no such
-    neighbours, and of a negative number nothing says how far it may be changed.
+    A number is tried at powers of ten times its value, within its declared range. Zero has no
+    such neighbours, and a negative number has no natural range.
 
     Examples
     --------
     >>> from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
     >>> noise = next(declared_tunables(ErrorStateJudge.load()))
-    >>> noise.name, noise.start, noise.shown(noise.bounds[1])
+    >>> noise.name, noise.start, noise.format_value(noise.bounds[1])
     ('gyroscope_noise', 0.003, '30')
     >>> noise.change(ErrorStateJudge.load(), 0.5).parameters.gyroscope_noise
     0.5
     """
     if has_parameters(judge):
-        yield from _tunables(judge.parameters, ())
+        yield from _walk_declared(judge.parameters, ())
 
 
-def _tunables(parameters: Parameters, path: tuple[str, ...]) -> Iterator[Tunable]:
+def _walk_declared(parameters: Parameters, path: tuple[str, ...]) -> Iterator[Tunable]:
     for name, declaration in parameters.declared().items():
-        value, mine = getattr(parameters, name), (*path, name)
-        full, change = '.'.join(mine), partial(_with_value, mine)
+        value, full_path = getattr(parameters, name), (*path, name)
+        full_name, change = '.'.join(full_path), partial(_set_declared, full_path)
         if isinstance(value, bool):
-            yield Tunable(full, 'declared', float(value), (1.0 - value,), 'choice', change)
+            yield Tunable(full_name, 'declared', float(value), (1.0 - value,), 'choice', change)
         elif isinstance(value, float) and value > 0.0:
             levels = _levels(value, declaration)
-            yield Tunable(full, 'declared', value, levels, 'log', change, declaration.unit)
+            yield Tunable(full_name, 'declared', value, levels, 'log', change, declaration.unit)
     for name, part in parameters.parts().items():
-        yield from _tunables(part, (*path, name))
+        yield from _walk_declared(part, (*path, name))
 
 
 def _levels(value: float, declaration: Parameter) -> tuple[float, ...]:
     low = max(declaration.minimum or 0.0, 0.0)
     high = math.inf if declaration.maximum is None else declaration.maximum
-    tried = [value * 10.0**decade for decade in DECADES]
-    found = {one for one in tried if low < one < high}
-    if low >= tried[0] and not declaration.minimum_excluded:
-        found.add(low)
-    if high <= tried[-1]:
-        found.add(high)
+    decades = [value * 10.0**decade for decade in DECADES]
+    levels = {level for level in decades if low < level < high}
+    if low >= decades[0] and not declaration.minimum_excluded:
+        levels.add(low)
+    if high <= decades[-1]:
+        levels.add(high)
     # Zero has no logarithm.
-    return tuple(sorted(found - {0.0, value}))
+    return tuple(sorted(levels - {0.0, value}))
 
 
-def _with_value(path: Sequence[str], judge: DeclaredJudge, value: float) -> Judge:
-    return judge.with_parameters(_replaced(judge.parameters, path, value))
+def _set_declared(path: Sequence[str], judge: DeclaredJudge, value: float) -> Judge:
+    return judge.with_parameters(_replace_nested(judge.parameters, path, value))
 
 
-def _replaced(parameters: P, path: Sequence[str], value: float) -> P:
-    first, *rest = path
+def _replace_nested(parameters: P, path: Sequence[str], value: float) -> P:
+    first, *inner_path = path
     before = getattr(parameters, first)
-    now: Any = bool(value) if isinstance(before, bool) else value
-    if rest:
-        now = _replaced(before, rest, value)
-    return dataclasses.replace(parameters, **{first: now})
+    after: Any = bool(value) if isinstance(before, bool) else value
+    if inner_path:
+        after = _replace_nested(before, inner_path, value)
+    return dataclasses.replace(parameters, **{first: after})
 
 
 def tunables(judge: Judge, names: Sequence[str] | None = None) -> tuple[Tunable, ...]:
-    """Return the parameters of these names, parts of names, or groups.
+    """Return the parameters with these names, parts of names, or groups.
 
-    None: the process noise of robot_localization's filters, all that another judge declares.
-    ParameterError for a name that there is not, or a judge that has none.
+    The default is the process noise of robot_localization's filters, and all declared parameters
+    of another judge. Raises ParameterError for an unknown name, or a judge without parameters.
 
     Examples
     --------
-    >>> [one.name for one in tunables(JudgeSetup.load('clean'), ['imu0_config.ax', 'heading'])]
+    >>> names = ['imu0_config.ax', 'heading']
+    >>> [tunable.name for tunable in tunables(JudgeSetup.load('clean'), names)]
     ['imu0_config.ax', 'yaw_offset']
     """
     groups: tuple[str, ...] = ()
     if isinstance(judge, JudgeSetup):
-        known, groups, usual = tuple(node_tunables(judge)), GROUPS, 'noise'
+        available, groups, default = tuple(node_tunables(judge)), GROUPS, 'noise'
     else:
-        known, usual = tuple(declared_tunables(judge)), 'all'
-    found: list[Tunable] = []
-    for name in [usual] if names is None else names:
-        mine = [one for one in known if name in ('all', one.group, one.name)]
-        mine = mine or [one for one in known if one.name.startswith(f'{name}.')]
-        if not mine and name not in (*groups, 'all'):
-            choices = (*groups, 'all', *(one.name for one in known))
+        available, default = tuple(declared_tunables(judge)), 'all'
+    selected: list[Tunable] = []
+    for name in [default] if names is None else names:
+        matches = [
+            tunable for tunable in available if name in ('all', tunable.group, tunable.name)
+        ]
+        matches = matches or [
+            tunable for tunable in available if tunable.name.startswith(f'{name}.')
+        ]
+        if not matches and name not in (*groups, 'all'):
+            choices = (*groups, 'all', *(tunable.name for tunable in available))
             problem = not_among(f'{name!r} is not allowed', name, choices)
             raise ParameterError('--parameters', '', problem)
-        found += [one for one in mine if one not in found]
-    if not found:
-        asked = ','.join(names or [usual])
-        raise ParameterError('--parameters', '', f'{asked}: {judge.name} has none to tune')
-    return tuple(found)
+        selected += [tunable for tunable in matches if tunable not in selected]
+    if not selected:
+        requested = ','.join(names or [default])
+        raise ParameterError('--parameters', '', f'{requested}: {judge.name} has none to tune')
+    return tuple(selected)
 
 
-def tuned(judge: Judge, parameters: Sequence[Tunable], values: Sequence[float]) -> Judge:
+def set_parameters(judge: Judge, parameters: Sequence[Tunable], values: Sequence[float]) -> Judge:
     """Return the judge with these values of its parameters."""
-    for one, value in zip(parameters, values, strict=True):
-        if value != one.start:
-            judge = one.change(judge, value)
+    for parameter, value in zip(parameters, values, strict=True):
+        if value != parameter.start:
+            judge = parameter.change(judge, value)
     return judge
+
+
+_WIDTH = 96
+
+
+def parameter_files(
+    start: Judge, judge: Judge, header: Sequence[str], comments: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    r"""Return the parameter files of a tuned judge by name.
+
+    For robot_localization they are ekf.yaml or ukf.yaml, the file of navsat_transform_node, and
+    case.yaml if covariances of topics were tuned. `ros2 run robot_localization ekf_node
+    --ros-args --params-file ekf.yaml` and `--judge-config ekf.yaml` take the same file. It has
+    every parameter that the given file has for the node.
+
+    For another judge it is judge.yaml, the file of parameters that --judge-config takes.
+
+    Parameters
+    ----------
+    start, judge : Judge
+        As given, and tuned.
+    header : sequence of str
+        Comments at the top.
+    comments : mapping
+        Comments above a parameter, by its name in the file.
+
+    Examples
+    --------
+    >>> clean = JudgeSetup.load('clean')
+    >>> list(parameter_files(clean, clean, ['Nothing was tuned.'], {}))
+    ['ekf.yaml', 'ekf_navsat.yaml']
+    >>> from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
+    >>> judge = ErrorStateJudge.load()
+    >>> text = parameter_files(judge, judge, ['As given.'], {'gravity': ['kept']})['judge.yaml']
+    >>> text.splitlines()[0], '# kept\ngravity: 9.80665\n' in text
+    ('# As given.', True)
+    """
+    if isinstance(start, JudgeSetup) and isinstance(judge, JudgeSetup):
+        texts = _node_files(start, judge, comments)
+    else:
+        assert has_parameters(judge)
+        texts = {'judge.yaml': _declared_yaml(judge.parameters.to_mapping(), (), comments)}
+    return {name: _comment_lines(header, '') + text for name, text in texts.items()}
+
+
+def _node_files(
+    start: JudgeSetup, setup: JudgeSetup, comments: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    kind = 'ekf' if setup.filter.sigma_points is None else 'ukf'
+    path = setup.files[0]
+    changes = _filter_changes(start, setup)
+    texts = {f'{kind}.yaml': _node_yaml(path, node_of(path, setup.case), changes, comments)}
+    if setup.navsat is not None and start.navsat is not None and setup.navsat.timed:
+        changes = {}
+        if setup.navsat.yaw_offset != start.navsat.yaw_offset:
+            changes['yaw_offset'] = setup.navsat.yaw_offset
+        text = _node_yaml(setup.files[-1], 'navsat_transform', changes, comments)
+        texts[f'{kind}_navsat.yaml'] = text
+    if setup.case.covariance:
+        tree = {'covariance': dict(setup.case.covariance)}
+        texts['case.yaml'] = yaml.safe_dump(tree, sort_keys=False)
+    return texts
+
+
+def _filter_changes(start: JudgeSetup, setup: JudgeSetup) -> dict[str, Any]:
+    """Return the changed parameters of the filter; None for one that is to be absent."""
+    changes: dict[str, Any] = {}
+    noise = setup.filter.process_noise
+    if not np.array_equal(noise, start.filter.process_noise):
+        is_diagonal = np.array_equal(noise, np.diag(np.diag(noise)))
+        # robot_localization reads the matrix by columns.
+        changes['process_noise_covariance'] = (np.diag(noise) if is_diagonal else noise.T).ravel()
+    for before, after in zip(start.filter.sources, setup.filter.sources, strict=True):
+        if not np.array_equal(before.mask, after.mask):
+            changes[f'{after.name}_config'] = [bool(used) for used in after.mask]
+        if before.differential != after.differential:
+            changes[f'{after.name}_differential'] = after.differential
+        for field, key in gate_names(after).items():
+            gate = getattr(after, field)
+            if gate != getattr(before, field):
+                changes[key] = None if np.isinf(gate) else gate
+    return changes
+
+
+def _node_yaml(
+    path: Path, node: str, changes: Mapping[str, Any], comments: Mapping[str, Sequence[str]]
+) -> str:
+    node_parameters = read_node_parameters(path, node)
+    text = f'{node_parameters.node}:\n  ros__parameters:\n'
+    for name, value in {**declared(node_parameters.values), **changes}.items():
+        if value is None:
+            continue
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        text += _comment_lines(comments.get(name, ()), '    ') + '    ' + _yaml_line(name, value)
+    return text
+
+
+def _declared_yaml(
+    values: Mapping[str, Any], path: tuple[str, ...], comments: Mapping[str, Sequence[str]]
+) -> str:
+    indent, text = '  ' * len(path), ''
+    for name, value in values.items():
+        full_path = (*path, name)
+        text += _comment_lines(comments.get('.'.join(full_path), ()), indent)
+        if isinstance(value, Mapping):
+            text += f'{indent}{name}:\n{_declared_yaml(value, full_path, comments)}'
+        else:
+            text += indent + _yaml_line(name, value)
+    return text
+
+
+def _yaml_line(name: str, value: object) -> str:
+    # PyYAML quotes names that need it, such as off.
+    text = yaml.safe_dump({name: value}, default_flow_style=True, width=math.inf)
+    return text.strip()[1:-1] + '\n'
+
+
+def _comment_lines(texts: Sequence[str], indent: str) -> str:
+    lines = [line for text in texts for line in textwrap.wrap(text, _WIDTH - len(indent))]
+    return ''.join(f'{indent}# {line}\n' for line in lines)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of a judge tuned to recordings, and what is known of the result."""
+"""Tuning of the parameters of a judge to recordings, with held-out gains."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -14,31 +14,47 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.benches import findings
+from sim2real_eval.benches.settings import LEAST_BLOCKS, RMS_UNITS, TuneOptions, format_gain
 from sim2real_eval.common.findings import Finding, by_severity
-from sim2real_eval.common.workers import Workers
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.reading import Source
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.study.search.engine import (
+    EvaluationPool,
+    EvaluationStore,
+    Progress,
+    SearchSpace,
+    Values,
+)
+from sim2real_eval.study.search.stepwise import (
+    Minimisation,
+    SingleGain,
+    StepwiseSearch,
+    minimise_loss,
+)
+from sim2real_eval.study.search.validation import (
+    Gain,
+    deal_blocks,
+    estimate_gain,
+    group_drives,
+    least_blocks,
+)
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray
-from .evaluations import Evaluations, Task, evaluations_of
-from .gains import Gain, deal_blocks, drives, gain_of, least_blocks
-from .options import LEAST_BLOCKS, RMS, TuneOptions, gain_text
-from .parameters import Tunable, tunables, tuned
-from .search import Progress, Screened, Search, Values
+from .evaluations import JudgeLosses, TuningTask, load_losses
+from .parameters import Tunable, set_parameters, tunables
 
-_CLOSE = 1e-5
-"""Largest difference of speed, m/s, of a node that is fed in lockstep."""
+_SPEED_TOLERANCE = 1e-5
+"""Largest difference of speed, m/s, to a node that is fed in lockstep."""
 
 
-def node_check(judge: Judge, recording: Recording, heading: float | None) -> Finding | None:
-    """Judge a recording by the node and by the embedded filter; return how far they differ.
+def compare_with_node(judge: Judge, recording: Recording, heading: float | None) -> Finding | None:
+    """Judge a recording with the node and the embedded filter, and report their difference.
 
-    The node is that which the judge is; of the embedded judge, the one of robot_localization,
-    where that and ROS are installed. None: there is no such node, or it cannot do what the
-    set-up asks for.
+    The node is the judge's own, or that of robot_localization if it is installed with ROS.
+    Returns None if there is no such node, or it does not support the set-up.
     """
     if not isinstance(judge, JudgeSetup) or find_spec('rclpy') is None:
         return None
@@ -52,24 +68,27 @@ def node_check(judge: Judge, recording: Recording, heading: float | None) -> Fin
             return None
     embedded = judge.started(start_heading=heading).batch_run(recording)
     try:
-        real = node.judge(recording, start_heading=heading)
+        from_node = node.judge(recording, start_heading=heading)
     except Sim2RealError as error:
-        return findings.NODE_FAILS(recording.name, problem=str(error))
-    _, mine, theirs = np.intersect1d(embedded.stamp_ns, real.stamp_ns, return_indices=True)
-    if not len(mine):
-        return findings.NODE_FAILS(recording.name, problem='no estimate at a time of the search')
+        return findings.NODE_DIFFERS(recording.name, problem=f'it failed: {error}')
+    _, rows, node_rows = np.intersect1d(embedded.stamp_ns, from_node.stamp_ns, return_indices=True)
+    if not len(rows):
+        problem = 'it gives no estimate at the stamps of the search'
+        return findings.NODE_DIFFERS(recording.name, problem=problem)
     speeds = [
-        speed(run.linear_velocity[rows], run.orientation[rows])
-        for run, rows in ((embedded, mine), (real, theirs))
+        speed(run.linear_velocity[common], run.orientation[common])
+        for run, common in ((embedded, rows), (from_node, node_rows))
     ]
     difference = float(np.abs(speeds[0] - speeds[1]).max())
-    kind = findings.NODE_AGREES if difference < _CLOSE else findings.NODE_DIFFERS
-    return kind(recording.name, difference=difference, count=len(mine))
+    if difference < _SPEED_TOLERANCE:
+        return findings.NODE_AGREES(recording.name, difference=difference, count=len(rows))
+    problem = f'speeds differ by up to {difference:.3g} m/s at {len(rows)} equal stamps'
+    return findings.NODE_DIFFERS(recording.name, problem=problem)
 
 
 _OVER_FITTED = 0.5
 _HEADING_OFF = math.radians(20.0)
-_WORDS = {
+_LOSS_NAMES = {
     'speed': 'the error of speed',
     'position': 'the error of position',
     'heading': 'the error of heading',
@@ -78,12 +97,12 @@ _WORDS = {
 }
 
 
-class Examined(NamedTuple):
-    """What is known of a parameter.
+class TunedParameter(NamedTuple):
+    """A parameter after the tuning.
 
-    `low` and `high` are the ends of its interval (`Search.intervals`); None where that does not
-    end within the bounds, for a choice, and for what was left.
-    `alone` says what its best value alone would gain, of what was left.
+    `low` and `high` are the ends of its interval (`StepwiseSearch.intervals`); None for an end
+    beyond the bounds, for a choice, and for a parameter that did not change. `alone` is the gain
+    of changing it alone, of a parameter that did not change.
     """
 
     parameter: Tunable
@@ -91,12 +110,14 @@ class Examined(NamedTuple):
     changed: bool
     low: float | None = None
     high: float | None = None
-    alone: Screened | None = None
+    alone: SingleGain | None = None
 
 
-class Block(NamedTuple):
-    """What was held out together, and its loss: at the start, with the tuned values, and with
-    the values that were found without it.
+class HeldOutBlock(NamedTuple):
+    """Recordings held out together, and their mean loss.
+
+    `before` is at the start, `after` with the tuned values, and `held_out` with the values that
+    were found without the block.
     """
 
     recordings: tuple[str, ...]
@@ -105,52 +126,57 @@ class Block(NamedTuple):
     held_out: float
 
 
-class Measure(NamedTuple):
-    """An error or a score, before and after: its mean over windows. Gains of errors are shares."""
+class LossComparison(NamedTuple):
+    """Mean of an error or a score over windows, before and after; gains of errors are shares.
+
+    `held_out` is with the values found without each block, or None for test recordings. `gain` is
+    that of the held-out blocks, or of the test recordings.
+    """
 
     kind: str
     before: float
     after: float
-    held_out: float | None  # with the values that were found without each block
-    gain: Gain  # of the held-out blocks, or of the recordings of the test
+    held_out: float | None
+    gain: Gain
 
     @property
-    def training(self) -> float:
-        """Gain on the recordings on which the values were found."""
-        return (self.before - self.after) / (self.before if self.kind in RMS else 1.0)
+    def training_gain(self) -> float:
+        """Gain on the recordings of the search."""
+        scale = self.before if self.kind in RMS_UNITS else 1.0
+        return (self.before - self.after) / scale
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tuning:
-    """What tuning came to.
+    """Result of a tuning.
 
     Attributes
     ----------
     start, judge : Judge
         As given, and tuned.
-    by : str
-        What was made small.
-    parameters : tuple of Examined
-    measures, tests : tuple of Measure
+    loss : str
+        The loss that was minimised.
+    parameters : tuple of TunedParameter
+    comparisons, tests : tuple of LossComparison
         On the recordings of the search and on those of --test.
-    blocks : tuple of Block
+    blocks : tuple of HeldOutBlock
     notes : tuple of Finding
-        The first says which parameters changed and what that gains.
+        The first names the changed parameters and their gain.
     """
 
     start: Judge
     judge: Judge
-    by: str
-    parameters: tuple[Examined, ...]
-    measures: tuple[Measure, ...]
-    tests: tuple[Measure, ...]
-    blocks: tuple[Block, ...]
+    loss: str
+    parameters: tuple[TunedParameter, ...]
+    comparisons: tuple[LossComparison, ...]
+    tests: tuple[LossComparison, ...]
+    blocks: tuple[HeldOutBlock, ...]
     notes: tuple[Finding, ...]
 
     @property
-    def changed(self) -> tuple[Examined, ...]:
-        """The parameters that are not as they were."""
-        return tuple(one for one in self.parameters if one.changed)
+    def changed(self) -> tuple[TunedParameter, ...]:
+        """The parameters with another value than at the start."""
+        return tuple(tuned for tuned in self.parameters if tuned.changed)
 
 
 def tune(
@@ -161,22 +187,26 @@ def tune(
     tests: Sequence[Source] = (),
     jobs: int = 1,
     progress: Progress | None = None,
+    store: EvaluationStore | None = None,
 ) -> Tuning:
     """Tune parameters of a judge to recordings.
 
     Parameters
     ----------
     sources : sequence of Source
+        Recorded or simulated runs.
     judge : Judge
-        Robot_localization's filter, `JudgeSetup`, or one that declares its parameters; where the
-        search starts.
+        A `JudgeSetup` of robot_localization, or a judge that declares its parameters. The search
+        starts from its parameters.
     options : TuneOptions, optional
     tests : sequence of Source
-        Recordings that are not looked at until everything is found.
+        Recordings that are used only to test the result, such as real ones after tuning on
+        simulated ones.
     jobs : int
         Processes; the result does not depend on it.
-    progress : callable, optional
-        Takes the number of tasks that come next and returns what is to be called after each.
+    progress : Progress, optional
+    store : EvaluationStore, optional
+        Evaluations of an interrupted tuning, which are not repeated.
 
     Raises
     ------
@@ -194,11 +224,11 @@ def tune(
     >>> from sim2real_eval.judge.setup import JudgeSetup
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_recording(drive, f'{folder}/drive')
-    ...     found = tune([Source(f'{folder}/drive')], JudgeSetup.load('clean'), options)
-    >>> found.changed, found.notes[0].code
+    ...     tuning = tune([Source(f'{folder}/drive')], JudgeSetup.load('clean'), options)
+    >>> tuning.changed, tuning.notes[0].code
     ((), 'tune.unchanged')
     """
-    options, told = options or TuneOptions(), progress or (lambda _: None)
+    options = options or TuneOptions()
     names = options.parameters and [name.strip() for name in options.parameters.split(',')]
     parameters = tunables(judge, names or None)
     least = least_blocks(1.0 - (1.0 - options.level) / len(parameters))
@@ -206,144 +236,203 @@ def tune(
         problem = f'{options.blocks} blocks prove nothing of {len(parameters)} parameters'
         raise ParameterError('--blocks', '', f'{problem}; must be >= {least}')
     windows = math.ceil(options.blocks / len(sources))
-    task = Task(tuple(sources), judge, parameters, options.objective, windows, options.warmup)
+    task = TuningTask(
+        tuple(sources), judge, parameters, options.objective, windows, options.warmup
+    )
     pickled = pickle.dumps(task)
-    # Before the workers start, which are copies of this process.
-    evaluations = evaluations_of(pickled)
-    by = evaluations.by
-    wrong = [one.name for one in parameters if one.group == 'inputs']
-    if by == 'likelihood' and wrong:
-        problem = 'changes which measurements there are, whose likelihoods cannot be compared'
-        raise ParameterError('--parameters', '', f'{wrong[0]} {problem}; needs a truth')
-    of_drive = drives(
-        evaluations.begin[::windows].tolist(), evaluations.end[windows - 1 :: windows].tolist()
+    losses = load_losses(pickled)
+    _check_likelihood(losses.loss, parameters)
+    drives = group_drives(
+        losses.begin[::windows].tolist(), losses.end[windows - 1 :: windows].tolist()
     )
-    blocks = deal_blocks(of_drive, windows, options.blocks)
-    everything = np.arange(len(evaluations.begin))
-    with Workers(jobs) as workers:
-        search = Search(pickled, blocks, workers, told)
-        search.run(options.level)
-        folds = [search.values] * len(blocks)
-        if search.kept:
-            folds = search.fit(search.values, [np.setdiff1d(everything, b) for b in blocks])
-        ends = search.intervals(options.level)
-        start = tuple(one.start for one in parameters)
-        points = list(dict.fromkeys([start, search.values, *folds]))
-        rows = workers.map(partial(_measured, pickled=pickled), points, progress=told(len(points)))
-    losses = dict(zip(points, rows, strict=True))
-    held = {
-        kind: [losses[fold][kind][b] for fold, b in zip(folds, blocks, strict=True)]
-        for kind in losses[start]
-    }
-    level = options.level
-    measures = tuple(
-        _measure(kind, losses[start][kind], losses[search.values][kind], blocks, level, rows)
-        for kind, rows in held.items()
+    blocks = deal_blocks(drives, windows, options.blocks)
+    with EvaluationPool(jobs, progress, store) as pool:
+        result = _search(pickled, SearchSpace(parameters), blocks, pool, options.level)
+    start, level = result.start, options.level
+    comparisons = tuple(
+        _compare_losses(loss, result.losses[start][loss], result.losses[result.values][loss],
+                        blocks, level, held)
+        for loss, held in result.held_out(blocks).items()
+    )  # fmt: skip
+    comparison = next(candidate for candidate in comparisons if candidate.kind == losses.loss)
+    is_better = bool(result.selected) and comparison.gain.low > 0.0
+    values = result.values if is_better else start
+    folds = result.folds if is_better else [start] * len(blocks)
+    tuned = tuple(
+        TunedParameter(parameter, values[i], True, *result.intervals.get(i, (None, None)))
+        if is_better and i in result.selected
+        else TunedParameter(parameter, parameter.start, False, alone=result.single_gains.get(i))
+        for i, parameter in enumerate(parameters)
     )
-    measure = next(one for one in measures if one.kind == by)
-    values, kept, gain = search.values, set(search.kept), measure.gain
-    better = bool(kept) and gain.low > 0.0
-    if not better:
-        values, kept = start, set()
-    examined = tuple(
-        Examined(one, values[i], True, *ends.get(i, (None, None)))
-        if i in kept
-        else Examined(one, one.start, False, None, None, search.screened.get(i))
-        for i, one in enumerate(parameters)
-    )
-    notes = [_answer(examined, by, gain, tried=bool(search.kept), level=level)]
-    notes += _remarks(examined, measure)
-    if len(of_drive) < len(blocks):
-        notes.append(findings.SAME_DRIVES(blocks=len(blocks), drives=len(of_drive)))
-    if evaluations.is_told_heading:
+    notes = [_verdict(tuned, comparison, is_tried=bool(result.selected), level=level)]
+    notes += _parameter_findings(tuned, comparison)
+    if len(drives) < len(blocks):
+        notes.append(findings.SAME_DRIVES(blocks=len(blocks), drives=len(drives)))
+    if losses.starts_with_true_heading:
         notes.append(findings.TRUE_HEADING())
-    off = losses[values].get('heading')
-    # Of another judge its author knows why.
-    if isinstance(judge, JudgeSetup) and off is not None and off.mean() > _HEADING_OFF:
-        notes.append(findings.HEADING_OFF(error=math.degrees(off.mean())))
-    if better and (checked := node_check(tuned(judge, parameters, values), *evaluations.shortest)):
-        notes.append(checked)
-    names_of = [source.own_name() for source in sources]
+    heading_error = float(np.mean(result.losses[values].get('heading', 0.0)))
+    # Other judges declare their own reasons.
+    if isinstance(judge, JudgeSetup) and heading_error > _HEADING_OFF:
+        notes.append(findings.HEADING_OFF(error=math.degrees(heading_error)))
+    tuned_judge = set_parameters(judge, parameters, values)
+    if is_better and (difference := compare_with_node(tuned_judge, *losses.shortest)):
+        notes.append(difference)
+    source_names = [source.own_name() for source in sources]
     return Tuning(
         judge,
-        tuned(judge, parameters, values),
-        by,
-        examined,
-        measures if better else (),
-        _tested(task._replace(by=by), tests, values, options) if tests else (),
+        tuned_judge,
+        losses.loss,
+        tuned,
+        comparisons if is_better else (),
+        _test(task._replace(loss=losses.loss), tests, values, options) if tests else (),
         tuple(
-            Block(
-                tuple(dict.fromkeys(names_of[i // windows] for i in block.tolist())),
-                *(float(losses[point][by][block].mean()) for point in (start, values, fold)),
+            HeldOutBlock(
+                tuple(dict.fromkeys(source_names[i // windows] for i in block.tolist())),
+                *(
+                    float(result.losses[v][losses.loss][block].mean())
+                    for v in (start, values, fold)
+                ),
             )
-            for block, fold in zip(blocks, folds if better else [start] * len(blocks), strict=True)
+            for block, fold in zip(blocks, folds, strict=True)
         ),
         tuple(by_severity(notes)),
     )
 
 
-def _measured(values: Values, *, pickled: bytes) -> dict[str, FloatArray]:
-    return evaluations_of(pickled).measures(values)
+def _check_likelihood(loss: str, parameters: Sequence[Tunable]) -> None:
+    inputs = [parameter.name for parameter in parameters if parameter.group == 'inputs']
+    if loss == 'likelihood' and inputs:
+        problem = 'changes which measurements there are, whose likelihoods cannot be compared'
+        raise ParameterError('--parameters', '', f'{inputs[0]} {problem}; needs a truth')
 
 
-def _measure(
-    kind: str, before: FloatArray, after: FloatArray, blocks: Sequence[IntArray], level: float,
-    held: Sequence[FloatArray] | None = None,
-) -> Measure:  # fmt: skip
-    """Return a measure; `held` has the losses of each block with the values of its fold."""
-    later = [after[block] for block in blocks] if held is None else held
-    pairs = zip(blocks, later, strict=True)
-    gains = np.array([(before[block] - one).sum() for block, one in pairs])
-    of = before if kind in RMS else np.ones(len(before))
-    gain = gain_of(gains, level, np.array([of[block].sum() for block in blocks]))
-    held_out = None if held is None else float(np.concatenate(held).mean())
-    return Measure(kind, float(before.mean()), float(after.mean()), held_out, gain)
+class _SearchResult(NamedTuple):
+    start: Values
+    values: Values
+    selected: list[int]
+    single_gains: Mapping[int, SingleGain]
+    intervals: Mapping[int, tuple[float | None, float | None]]
+    folds: list[Values]  # values without each block
+    losses: dict[Values, dict[str, FloatArray]]  # every available loss of start, values and folds
+
+    def held_out(self, blocks: Sequence[IntArray]) -> dict[str, list[FloatArray]]:
+        """Return every loss of each block with the values that were found without it."""
+        return {
+            loss: [
+                self.losses[fold][loss][block]
+                for fold, block in zip(self.folds, blocks, strict=True)
+            ]
+            for loss in self.losses[self.start]
+        }
 
 
-def _tested(
-    task: Task, tests: Sequence[Source], values: Values, options: TuneOptions
-) -> tuple[Measure, ...]:
-    windows = math.ceil(LEAST_BLOCKS / len(tests))
-    evaluations = Evaluations(task._replace(sources=tuple(tests), windows=windows))
-    whole = np.arange(len(evaluations.begin))
-    blocks = np.array_split(whole, min(options.blocks, len(whole)))
-    before = evaluations.measures(tuple(one.start for one in task.parameters))
-    after = evaluations.measures(values)
-    return tuple(
-        _measure(kind, before[kind], after[kind], blocks, options.level) for kind in before
+def _search(
+    pickled: bytes,
+    space: SearchSpace[Tunable],
+    blocks: Sequence[IntArray],
+    pool: EvaluationPool,
+    level: float,
+) -> _SearchResult:
+    def evaluate(candidates: Sequence[Values]) -> list[FloatArray]:
+        keys = [('losses', values) for values in candidates]
+        return pool.map(partial(_window_losses, pickled=pickled), candidates, keys=keys)
+
+    def minimise(requests: Sequence[Minimisation]) -> list[Values]:
+        keys = [request.key for request in requests]
+        return pool.map(partial(_minimise, pickled=pickled), requests, keys=keys)
+
+    search = StepwiseSearch(space, blocks, evaluate, minimise)
+    search.run(level)
+    folds = search.fit_folds()
+    intervals = search.intervals(level)
+    candidates = list(dict.fromkeys([space.start, search.values, *folds]))
+    rows = pool.map(
+        partial(_all_losses, pickled=pickled),
+        candidates,
+        keys=[('all losses', values) for values in candidates],
+    )
+    losses = dict(zip(candidates, rows, strict=True))
+    return _SearchResult(
+        space.start, search.values, search.selected, search.single_gains, intervals, folds, losses
     )
 
 
-def _answer(
-    examined: Sequence[Examined], by: str, gain: Gain, *, tried: bool, level: float
+def _window_losses(values: Values, *, pickled: bytes) -> FloatArray:
+    return load_losses(pickled).losses(values)
+
+
+def _all_losses(values: Values, *, pickled: bytes) -> dict[str, FloatArray]:
+    return load_losses(pickled).all_losses(values)
+
+
+def _minimise(request: Minimisation, *, pickled: bytes) -> Values:
+    losses = load_losses(pickled)
+    return minimise_loss(losses.task.parameters, losses.losses, request)
+
+
+def _compare_losses(
+    loss: str, before: FloatArray, after: FloatArray, blocks: Sequence[IntArray], level: float,
+    held_out: Sequence[FloatArray] | None = None,
+) -> LossComparison:  # fmt: skip
+    """Compare a loss in windows; `held_out` are the losses of each block without its values."""
+    later = [after[block] for block in blocks] if held_out is None else held_out
+    pairs = zip(blocks, later, strict=True)
+    gains = np.array([(before[block] - block_loss).sum() for block, block_loss in pairs])
+    scale = before if loss in RMS_UNITS else np.ones(len(before))
+    gain = estimate_gain(gains, level, np.array([scale[block].sum() for block in blocks]))
+    mean = None if held_out is None else float(np.concatenate(held_out).mean())
+    return LossComparison(loss, float(before.mean()), float(after.mean()), mean, gain)
+
+
+def _test(
+    task: TuningTask, tests: Sequence[Source], values: Values, options: TuneOptions
+) -> tuple[LossComparison, ...]:
+    """Compare start and tuned values on recordings that the search did not use."""
+    windows = math.ceil(LEAST_BLOCKS / len(tests))
+    losses = JudgeLosses(task._replace(sources=tuple(tests), windows=windows))
+    count = len(losses.begin)
+    blocks = np.array_split(np.arange(count), min(options.blocks, count))
+    before = losses.all_losses(SearchSpace(task.parameters).start)
+    after = losses.all_losses(values)
+    return tuple(
+        _compare_losses(loss, before[loss], after[loss], blocks, options.level) for loss in before
+    )
+
+
+def _verdict(
+    tuned: Sequence[TunedParameter], comparison: LossComparison, *, is_tried: bool, level: float
 ) -> Finding:
-    changed = sum(one.changed for one in examined)
-    if not changed:
-        if not tried:
-            return findings.UNCHANGED(tried=len(examined), error=_WORDS[by])
-        shown = [gain_text(by, one) for one in (gain.mean, gain.low, gain.high)]
-        return findings.NOT_BETTER(gain=shown[0], low=shown[1], high=shown[2])
-    factor, kind = 1.0, findings.BETTER_SCORE
-    if by in RMS:
-        factor, kind = 100.0, findings.BETTER
-    return kind(
-        changed=changed, tried=len(examined), error=_WORDS[by], gain=factor * gain.mean,
-        low=factor * gain.low, high=factor * gain.high, level=100.0 * level,
-    )  # fmt: skip
+    loss, gain = comparison.kind, comparison.gain
+    name = _LOSS_NAMES[loss]
+    changed = sum(parameter.changed for parameter in tuned)
+    mean, low, high = (format_gain(loss, number) for number in (gain.mean, gain.low, gain.high))
+    if changed:
+        return findings.BETTER(
+            changed=changed, tried=len(tuned), error=name, gain=mean, low=low, high=high,
+            level=100.0 * level,
+        )  # fmt: skip
+    reason = f'no other value makes {name} significantly better on held-out blocks of recordings'
+    if is_tried:
+        reason = (
+            f'those that gain alone, together gain {mean} on held-out blocks of recordings '
+            f'({low} to {high}), which may be chance'
+        )
+    return findings.UNCHANGED(tried=len(tuned), reason=reason)
 
 
-def _remarks(examined: Sequence[Examined], measure: Measure) -> list[Finding]:
-    notes, held, training = [], measure.gain.mean, measure.training
-    if any(one.changed for one in examined) and held < _OVER_FITTED * training:
-        shown = [gain_text(measure.kind, one) for one in (training, held)]
-        notes.append(findings.OVER_FITS(training=shown[0], gain=shown[1]))
-    for one in examined:
-        known = one.parameter
-        if one.changed and known.is_bound(one.value):
-            notes.append(findings.AT_BOUND(known.name, value=known.shown(one.value)))
-        if one.changed and known.group == 'covariance':
-            notes.append(findings.NO_PARAMETER(known.name, factor=one.value))
-    left = [one.parameter.name for one in examined if not one.changed]
-    if left and len(left) < len(examined):
-        notes.append(findings.LEFT(names=', '.join(left)))
+def _parameter_findings(
+    tuned: Sequence[TunedParameter], comparison: LossComparison
+) -> list[Finding]:
+    notes, gain, training = [], comparison.gain.mean, comparison.training_gain
+    changed = [parameter for parameter in tuned if parameter.changed]
+    if changed and gain < _OVER_FITTED * training:
+        texts = [format_gain(comparison.kind, number) for number in (training, gain)]
+        notes.append(findings.OVER_FITS(training=texts[0], gain=texts[1]))
+    for tuned_parameter in changed:
+        parameter = tuned_parameter.parameter
+        if parameter.is_at_bound(tuned_parameter.value):
+            text = parameter.format_value(tuned_parameter.value)
+            notes.append(findings.AT_BOUND(parameter.name, value=text))
+        if parameter.group == 'covariance':
+            notes.append(findings.NO_PARAMETER(parameter.name, factor=tuned_parameter.value))
     return notes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An estimator of ROS as a YAML file declares it: how it starts, what it hears and publishes."""
+"""Declaration of a ROS estimator in a YAML file: its start, inputs, output and clock."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sim_sensors.core.parameters import Parameters, non_negative, parameter, pos
 _NAME = re.compile(r'/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*')
 
 GPS_ODOMETRY = 'gps_odometry'
-"""Input made of the fixes: their positions east, north and up of the first one."""
+"""Input with the positions of the fixes, m east, north and up of the first one."""
 INITIAL_POSE = 'initial_pose'
-"""Input of one message: the first of those, with the start heading of the judged run or east."""
+"""Input of one message: the first position, with the start heading of the run or east."""
 SENT = (
     *(name for name, kind in MESSAGE_TYPES.items() if kind.has_header),
     'geometry_msgs/msg/PoseStamped',
@@ -39,17 +39,17 @@ ESTIMATES = (
 
 @dataclasses.dataclass(frozen=True)
 class StackInput(Parameters):
-    """What the estimator hears; a text in its place is the topic."""
+    """An input of the estimator; in a file, a text instead of a mapping is the topic."""
 
-    topic: str = parameter('', '', 'Topic on which the estimator hears it.')
+    topic: str = parameter('', '', 'Topic to which the estimator subscribes.')
     type: str | None = parameter(
-        None, '', 'Message type; that of the recording if not given.', choices=SENT, optional=str
+        None, '', 'Message type; by default that of the recording.', choices=SENT, optional=str
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class StackOutput(Parameters):
-    """What the estimator publishes."""
+    """Estimates that the estimator publishes."""
 
     topic: str = parameter('odometry/filtered', '', 'Topic of the estimates; /tf for transforms.')
     type: str = parameter(
@@ -67,15 +67,15 @@ class StackOutput(Parameters):
     spacing: float = non_negative(
         0.0,
         's',
-        'Least time between poses whose differences are velocities: a correction just after a '
-        'prediction is a jump, not a speed. Closer poses are left out.',
+        'Least time between poses that are differentiated. Closer poses are left out, since a '
+        'correction just after a prediction is a jump and not a speed.',
         maximum=10.0,
     )
     answers: str = parameter(
         '',
         '',
-        'Input whose every message the estimator answers with one estimate. What is missing is '
-        'reported. Empty: no input.',
+        'Input of which the estimator answers every message with one estimate. Missing answers '
+        'are reported. Empty: no input.',
     )
 
 
@@ -89,83 +89,83 @@ class StackFrames(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class StackReady(Parameters):
-    """What must be there before the recording starts, beside subscriptions and output."""
+    """Conditions for the start of the replay, besides subscriptions and the output."""
 
     topic: str = parameter('', '', 'Topic that must have a publisher.')
     service: str = parameter('', '', 'Service that must exist.')
     lifecycle: str = parameter(
-        '', '', 'Lifecycle node, such as /filter: it is configured and activated if necessary.'
+        '', '', 'Lifecycle node, such as /filter; it is configured and activated if necessary.'
     )
-    timeout: float = positive(90.0, 's', 'Longest start.')
+    timeout: float = positive(90.0, 's', 'Longest time until the estimator is ready.')
 
 
 @dataclasses.dataclass(frozen=True)
 class StackClock(Parameters):
-    """How time passes: /clock is the clock of the recording."""
+    """Pace of the replay; /clock is the clock of the recording."""
 
     mode: str = parameter(
         'real_time',
         '',
-        'lockstep: each message and tick waits until the node has dealt with the one before; the '
-        'node needs use_sim_time, a single-threaded executor and parameter services, as nodes '
-        'have by default. real_time: at a rate.',
+        'lockstep: each message and tick waits until the node has processed the previous one; '
+        'the node needs use_sim_time, a single-threaded executor and parameter services, as nodes '
+        'have by default. real_time: at a fixed rate.',
         choices=('lockstep', 'real_time'),
     )
     rate: float = positive(
         1.0, '1', 'real_time: seconds of the recording per second.', maximum=1000.0
     )
     node: str = parameter(
-        '', '', 'lockstep: the node that waits, such as /ekf_filter_node; empty: the only one.'
+        '', '', 'lockstep: the node to wait for, such as /ekf_filter_node; empty: the publisher.'
     )
     frequency: float = non_negative(
         0.0,
         'Hz',
-        'lockstep: rate of a timer of the node that publishes one estimate per tick from the '
-        'first one on; 0: estimates answer messages.',
+        'lockstep: rate of a timer of the node that publishes one estimate per tick; 0: the node '
+        'publishes when a message arrives.',
         maximum=10000.0,
     )
     step: float = rare(0.01, 's', 'Longest step of /clock.', above=0.0)
-    run_on: float = rare(0.4, 's', 'How long /clock goes on after the last message.', minimum=0.0)
+    run_on: float = rare(0.4, 's', 'Duration of /clock after the last message.', minimum=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class RosStack(Parameters):
-    """An estimator of ROS, of one or more nodes. `inputs` maps roles or topics of the recording,
-    gps_odometry or initial_pose, to a topic or a StackInput; messages of one time are sent in its
-    order.
-    `parameters` sets parameters of all nodes.
+    """A ROS estimator of one or more nodes.
+
+    `inputs` maps roles or topics of the recording, gps_odometry or initial_pose to a topic or a
+    StackInput; messages of equal time are sent in its order. `parameters` are set for all nodes.
     """
 
     command: str = parameter(
         '',
         '',
         'Command that starts it, in the folder of this file; python3 is the Python of sim2real. '
-        'The arguments --ros-args with use_sim_time and the parameters follow it.',
+        '--ros-args with use_sim_time and the parameters are appended.',
     )
     launch: str = parameter(
         '',
         '',
-        'In place of a command: launch file with its arguments, for ros2 launch. use_sim_time '
-        'and params_file follow as arguments.',
+        'Instead of a command: launch file with its arguments, for ros2 launch. use_sim_time and '
+        'params_file are appended as arguments.',
     )
     parameters_file: str = parameter(
-        '', '', 'Parameter file of the nodes, relative to this file; parameters replaces values.'
+        '', '', 'Parameter file of the nodes, relative to this file; `parameters` override it.'
     )
     reset: str = parameter(
         '',
         '',
         'Service (std_srvs Empty or Trigger) that resets the estimator between recordings; '
-        'empty: it is started anew for each.',
+        'empty: it is restarted for each.',
     )
     repeats: int = parameter(
         2,
         '1',
-        'How often a recording is replayed: the first time counts, the others measure how '
+        'Number of replays of a recording: the first one counts, the others measure how '
         'repeatable the estimator is.',
         minimum=1,
         maximum=100,
     )
-    time_limit: float = parameter(600.0, 's', 'Longest replay, on the clock of the wall.', above=0)
+    time_limit: float = parameter(600.0, 's', 'Longest duration of a replay, wall time.', above=0)
     output: StackOutput = dataclasses.field(default_factory=StackOutput)
     frames: StackFrames = dataclasses.field(default_factory=StackFrames)
     ready: StackReady = dataclasses.field(default_factory=StackReady)
@@ -176,29 +176,28 @@ class RosStack(Parameters):
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object], where: str, path: str = '') -> RosStack:
         """Build from a plain mapping; see `Parameters.from_mapping`."""
-        known = [*cls.declared(), *cls._nested(), 'inputs', 'parameters']
-        check_keys(mapping, known, where)
-        rest = {name: value for name, value in mapping.items() if name not in known[-2:]}
-        built = super().from_mapping(rest, where, path)
-        inputs = branch(mapping, 'inputs', where)
-        found = {
+        open_keys = ('inputs', 'parameters')
+        check_keys(mapping, [*cls.declared(), *cls._nested(), *open_keys], where)
+        declared = {name: branch for name, branch in mapping.items() if name not in open_keys}
+        inputs = {
             str(name): StackInput.from_mapping(
-                {'topic': value} if isinstance(value, str) else value, where, f'inputs.{name}'
+                {'topic': declared} if isinstance(declared, str) else declared,
+                where,
+                f'inputs.{name}',
             )
-            for name, value in inputs.items()
+            for name, declared in branch(mapping, 'inputs', where).items()
         }
         stack = dataclasses.replace(
-            built, inputs=found, parameters=branch(mapping, 'parameters', where)
+            super().from_mapping(declared, where, path),
+            inputs=inputs,
+            parameters=branch(mapping, 'parameters', where),
         )
-        stack._complete(where)
+        stack._check_consistency(where)
         return stack
 
     @classmethod
     def from_file(cls, path: Path) -> RosStack:
-        """Read a file.
-
-        Raises ParameterError on the first thing that is wrong.
-        """
+        """Read a file; ParameterError names the first wrong key."""
         stack = cls.from_mapping(read_yaml_mapping(path), str(path))
         if stack.parameters_file and not (path.parent / stack.parameters_file).is_file():
             problem = f'{stack.parameters_file}: no such file beside it'
@@ -206,28 +205,28 @@ class RosStack(Parameters):
         return stack
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return a plain mapping that `from_mapping` reads back to an equal set."""
-        inputs = {name: one.to_mapping() for name, one in self.inputs.items()}
+        """Return a plain mapping that `from_mapping` reads back to an equal declaration."""
+        inputs = {name: declared.to_mapping() for name, declared in self.inputs.items()}
         return {**super().to_mapping(), 'inputs': inputs, 'parameters': dict(self.parameters)}
 
-    def _complete(self, where: str) -> None:
-        """Refuse a file that lacks something, or says two things at once."""
+    def _check_consistency(self, where: str) -> None:
+        """Refuse a declaration that is incomplete or contradicts itself."""
         if bool(self.command) == bool(self.launch):
             raise ParameterError(where, 'command', 'one of command and launch must be given')
         if not self.inputs:
             problem = 'is missing; must map roles or topics of the recording to topics, as in '
             raise ParameterError(where, 'inputs', f'{problem}inputs: {{gps: gps/fix}}')
-        topics = {f'inputs.{name}.topic': one.topic for name, one in self.inputs.items()}
+        topics = {f'inputs.{name}.topic': declared.topic for name, declared in self.inputs.items()}
         topics['output.topic'] = self.output.topic
         for key, name in topics.items():
             if not name:
                 raise ParameterError(where, key, 'is missing')
         ready = self.ready
-        others = {
+        optional_names = {
             'ready.topic': ready.topic, 'ready.service': ready.service,
             'ready.lifecycle': ready.lifecycle, 'reset': self.reset, 'clock.node': self.clock.node,
         }  # fmt: skip
-        for key, name in (topics | others).items():
+        for key, name in (topics | optional_names).items():
             if name and not _NAME.fullmatch(name):
                 problem = f'{name!r} is not allowed; must be a name of ROS such as /gps/fix'
                 raise ParameterError(where, key, problem)
@@ -235,11 +234,10 @@ class RosStack(Parameters):
         if answers and answers not in self.inputs:
             problem = not_among(f'{answers!r} is no input', answers, list(self.inputs))
             raise ParameterError(where, 'output.answers', problem)
-        for key in ('command', 'launch'):
-            given = getattr(self, key)
+        for key, text in (('command', self.command), ('launch', self.launch)):
             try:
-                words = shlex.split(given)
+                words = shlex.split(text)
             except ValueError as error:
                 raise ParameterError(where, key, f'cannot be split into words: {error}') from None
-            if given and not words:
-                raise ParameterError(where, key, f'{given!r} is not allowed; must name a program')
+            if text and not words:
+                raise ParameterError(where, key, f'{text!r} is not allowed; must name a program')

@@ -1,58 +1,102 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One judged side of a graph: a judge node, what it hears, and what it publishes."""
+"""Estimators on a ROS graph: judge nodes that are checked, and estimators that a file declares.
+
+Both are processes that receive messages and a clock from the `Conductor` of `graph.py`.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 from rclpy.node import Node
+from std_srvs.srv import Empty, Trigger
 
+from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.findings import REAL_FILTER, REAL_FILTER_OWN_NAVSAT
+from sim2real_eval.judge.findings import LOST, NO_TRANSFORMS, REAL_FILTER, REAL_TIME, UNANSWERED
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.cdr import encode
+from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.recording import Recording
-from .follower import ODOMETRY, ExpectedJudge, PendingMessage, Published, rounded_up
-from .process import NODE_NAME, JudgeProcess, executable, filter_command, filter_node, node_folder
-from .senders import (
-    FILTERED_TOPIC,
+from sim2real_eval.recording.message_types import TF_TYPE, MessageType, known_type
+from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim_sensors.core.measurements import MessageArray
+from .connections import (
+    RETRY_S,
     Inbox,
     Questions,
     Senders,
+    Side,
     StaticFrames,
+    Wait,
+    Work,
+    call_service,
     coinciding_frames,
     filter_topics,
+    interface_class,
+    wait_for_only_publisher,
 )
-from .waits import Wait, Work, alone
+from .declaration import RosStack
+from .expected import (
+    ODOMETRY,
+    ArrayFeed,
+    ExpectedJudge,
+    NodeOutput,
+    PendingMessage,
+    round_up_to_decade,
+)
+from .messages import estimated_run
+from .process import (
+    FILTERED_TOPIC,
+    NODE_NAME,
+    executable,
+    filter_command,
+    filter_node,
+    make_scratch_folder,
+    stack_command,
+)
 
-# Questions without an answer yet; the queues of services hold ten.
-_MOST_OPEN = 8
-# Static transforms and, in rclcpp, the clock are taken in threads of the node's own, whose work
-# no answer proves: these give them time. What comes too late all the same shows in the estimate.
+# Service queues hold ten requests.
+_MAX_PENDING = 8
+# In rclcpp, static transforms and the clock are processed in threads of their own, so no answer
+# proves that they were. These numbers of answers give them time. If that is not enough, the
+# estimate shows it.
 _ANSWERS_AFTER_TRANSFORMS = 20
 _ANSWERS_AFTER_CLOCK = 3
+_NEVER_NS = 2**63
+_LIFECYCLE_TRANSITIONS = {'unconfigured': 1, 'inactive': 3}
+"""Transitions to `active` by state: configure and activate."""
 
 
-class Side:
-    """A judge node in a namespace, its inputs, and what it published.
+class FilterSide(Side):
+    """A judge node in a namespace that is checked against the embedded judge.
 
-    Entering starts the node, leaving ends it and removes everything from `node`, so that a side of
-    the same namespace can follow. The steps of a run are the Conductor's to call.
+    The embedded judge runs beside the node on the same messages. It tells which ticks publish, so
+    that these are waited for and others are not. For robot_localization, navsat_transform is ours
+    and receives the odometry of the real filter.
 
-    Beside the node runs the embedded judge on the same messages. It says which ticks publish, so
-    that these are waited for and others not; with robot_localization navsat_transform is ours, and
-    hears the odometry of the real filter.
-
-    `node` publishes the inputs and hears the estimate; the Conductor spins its executor. Topics
-    are `/<namespace>/<topic of the configuration>`. `setup` is as `JudgeSetup.started` returns it;
-    of `recording` topics, roles, frames and transforms count: its arrays may be empty and still to
-    come. `judge` is one of JUDGES; JudgeError when it is not installed, or cannot be run so.
+    Parameters
+    ----------
+    node : Node
+        Publishes the inputs and receives the estimates.
+    namespace : str
+        Topics are `/<namespace>/<topic of the configuration>`.
+    setup : JudgeSetup
+        As `JudgeSetup.started` returns it.
+    recording : Recording
+        Its topics, roles, frames and transforms are used; its arrays may be empty.
+    judge : str
+        One of JUDGES. JudgeError if it is not installed, or cannot be run with the set-up.
     """
 
     def __init__(
@@ -64,189 +108,474 @@ class Side:
         *,
         judge: str = 'judge_node',
     ) -> None:
-        self._space = f'/{namespace.strip("/")}'
-        self.name = f'{judge} in {self._space}'
-        self._kind, self._real = judge, judge != 'judge_node'
-        self._node, self._setup, self._recording = node, setup, recording
+        self._namespace = f'/{namespace.strip("/")}'
+        super().__init__(node, f'{judge} in {self._namespace}')
+        self._kind, self._is_real = judge, judge != 'judge_node'
+        self._setup, self._recording = setup, recording
         executable(judge, filter_node(setup))
-        self._routing = route(recording, setup.filter, setup.navsat, setup.case)
-        self._tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
-        self._follower = ExpectedJudge(setup, self._tree, inside=not self._real)
-        sources = self._routing.sources
-        inputs = [name for name, topic in sources.items() if topic is not None]
-        self._inputs = {*inputs, *self._follower.navsat_inputs}
+        routing = route(recording, setup.filter, setup.navsat, setup.case)
+        tree = FrameTree(recording.transforms, assume_identity=not recording.transforms)
+        self._expected = ExpectedJudge(setup, tree, inside=not self._is_real)
+        inputs = [name for name, topic in routing.sources.items() if topic is not None]
+        self._inputs = {*inputs, *self._expected.navsat_inputs}
         if setup.navsat is not None and not setup.navsat.timed:
-            # Its fixes are measurements when they arrive.
+            # Its fixes are measurements as soon as they arrive.
             self._inputs.add(FIX)
-        others = {COMMAND} if self._real else {COMMAND, FIX, HEADING}
-        self._takers = self._inputs | (others & dict(self._routing.takers).keys())
+        no_inputs = {COMMAND} if self._is_real else {COMMAND, FIX, HEADING}
+        self._takers = self._inputs | (no_inputs & dict(routing.takers).keys())
         self._frames: dict[str, tuple[str, str]] = {}
-        self._moved: dict[str, str] = {}
-        if self._real:
-            coinciding = coinciding_frames(recording, self._tree, setup.filter, sources)
-            self._frames, self._moved = coinciding
+        self._transformed: dict[str, str] = {}
+        if self._is_real:
+            self._frames, self._transformed = coinciding_frames(
+                recording, tree, setup.filter, routing.sources
+            )
         self.run_on_ns = setup.case.clock.run_on_ns
-        self._stack = contextlib.ExitStack()
-        self._processes: list[JudgeProcess] = []
 
-    def __enter__(self) -> Side:
+    def __enter__(self) -> FilterSide:
         try:
-            self._enter()
+            self._start()
         except BaseException:
-            self._stack.close()
+            self._closing.close()
             raise
         return self
 
-    def _enter(self) -> None:
-        node, closing, space = self._node, self._stack, self._space
-        files = node_folder(closing)
-        # In this order: once the node answers, it has also heard of what was made before.
-        config = self._setup.filter
-        topics = filter_topics(space, config, self._takers)
+    def _start(self) -> None:
+        node, closing, namespace = self._node, self._closing, self._namespace
+        self._files = contextlib.ExitStack()
+        closing.push(self._files)
+        folder = make_scratch_folder(self._files)
+        # The order counts: once the node answers, it also knows what was created before.
+        topics = filter_topics(namespace, self._setup.filter, self._takers)
         self._senders = Senders(node, closing, topics, self._frames)
-        self._static = StaticFrames(node, closing, space, self._recording, self._moved)
-        self._filtered = Inbox(node, closing, f'{space}/{FILTERED_TOPIC}')
+        self._static = StaticFrames(node, closing, namespace, self._recording, self._transformed)
+        self._filtered = Inbox(node, closing, f'{namespace}/{FILTERED_TOPIC}')
         self._positions: Inbox | None = None
-        if self._setup.navsat is not None and not self._real:
-            self._positions = Inbox(node, closing, f'{space}/{NAVSAT_TOPIC}')
-        self._questions = Questions(node, closing, f'{space}/{NODE_NAME}')
-        self._files = files
-        command = filter_command(self._kind, files.path, space, self._setup, self._recording)
-        self._start(self.name, command)
-
-    def _start(self, name: str, command: Sequence[str]) -> None:
-        domain = self._node.context.get_domain_id()
-        process = JudgeProcess(name, command, {**os.environ, 'ROS_DOMAIN_ID': str(domain)})
-        self._processes.append(process)
-        process.started(self._stack)
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
-
-    @property
-    def next_ns(self) -> int:
-        """Clock step at which something is due next."""
-        return self._follower.grids.next_ns
-
-    def check(self) -> None:
-        """Raise JudgeError when a node has ended."""
-        for process in self._processes:
-            process.check()
+        if self._setup.navsat is not None and not self._is_real:
+            self._positions = Inbox(node, closing, f'{namespace}/{NAVSAT_TOPIC}')
+        self._questions: Questions = Questions(node, closing, f'{namespace}/{NODE_NAME}')
+        command = filter_command(self._kind, folder, namespace, self._setup, self._recording)
+        self._start_process(command, folder)
 
     def begin(self, start_ns: int) -> int:
         """Set the timers for the run; return the first time of the clock."""
-        self._follower.begin(start_ns)
+        self._expected.begin(start_ns)
         self._carried: list[PendingMessage] = []
-        self._latest = ''
-        self._published = Published(self.name, self._moved)
-        return self._follower.grids.filter.origin_ns
+        self._latest_input = ''
+        self._output = NodeOutput(self.name, self._transformed)
+        return self._expected.grids.filter.origin_ns
 
     def ready(self) -> Work:
-        """Wait until node and side hear each other and the node has begun; the clock stands."""
-        questions, origin = self._questions, self._follower.grids.filter.origin_ns
-        yield Wait(lambda: self._senders.heard(self._takers), 'its subscriptions')
-        yield Wait(lambda: self._static.heard, 'its subscription to /tf_static')
+        """Wait until node and side know each other and the node has started; the clock stands."""
+        questions, origin = self._questions, self._expected.grids.filter.origin_ns
+        yield Wait(lambda: self._senders.have_subscribers(self._takers), 'its subscriptions')
+        yield Wait(lambda: self._static.are_received, 'its subscription to /tf_static')
         yield Wait(lambda: bool(self._filtered.publishers), FILTERED_TOPIC)
-        yield from questions.matched()
-        # It has read them; so nothing is left when this process is killed.
-        self._files.remove()
-        own, filtered = f'{self._space}/{NODE_NAME}', f'{self._space}/{FILTERED_TOPIC}'
-        yield from alone(self._node, filtered, own, 'it must be the judge alone')
-        if not self._real:
-            heard = {f'{self._space}/{topic}' for topic in (FILTERED_TOPIC, NAVSAT_TOPIC)}
-            yield from questions.status(
+        yield from questions.match()
+        # The node has read its files.
+        self._files.close()
+        own_name, filtered = (
+            f'{self._namespace}/{NODE_NAME}',
+            f'{self._namespace}/{FILTERED_TOPIC}',
+        )
+        yield from wait_for_only_publisher(
+            self._node, filtered, own_name, 'only the judge may publish it'
+        )
+        if not self._is_real:
+            ours = {f'{self._namespace}/{topic}' for topic in (FILTERED_TOPIC, NAVSAT_TOPIC)}
+            yield from questions.wait_for_status(
                 lambda status: (
                     status['now_ns'] == origin
                     and status['next_tick_ns'] > origin
-                    and all(n for topic, n in status['subscribers'].items() if topic in heard)
+                    and all(n for topic, n in status['subscribers'].items() if topic in ours)
                 ),
                 'the start of its clock',
             )
-        yield from self._settled(_ANSWERS_AFTER_TRANSFORMS if self._static.needed else 1)
+        yield from self._settle(_ANSWERS_AFTER_TRANSFORMS if self._static.are_needed else 1)
+        self._filtered.take()
+
+    @property
+    def next_ns(self) -> int:
+        """Next time at which a timer of the node is due."""
+        return self._expected.grids.next_ns
 
     def deliver(self, deliveries: Sequence[PendingMessage]) -> Work:
-        """Send messages to the node, at no greater pace than it takes them."""
-        follower, questions = self._follower, self._questions
+        """Send messages to the node no faster than it processes them."""
+        questions = self._questions
         carried, self._carried = self._carried, []
         for taker, array in (*carried, *deliveries):
-            at_once = follower.take(taker, array)
+            positions = self._expected.take(taker, array)
             if taker not in self._takers:
                 continue
-            # What comes on two topics may be taken the other way round. Which measurement is
-            # first decides where a filter starts; after that the order moves the last bits.
+            # A node may take messages on two topics in either order. The first measurement
+            # decides where a filter starts; later, the order changes the last bits.
             if taker in self._inputs:
-                if self._latest not in ('', taker):
+                if self._latest_input not in ('', taker):
                     yield from self.settle()
-                self._latest = taker
+                self._latest_input = taker
             self._senders.send(taker, array)
-            self._published.give(taker)
-            if at_once:
-                yield from self._positions_at(int(array.arrival_ns[0]))
-            questions.put()
-            if questions.pending == _MOST_OPEN:
+            self._output.note_sent(taker)
+            if positions:
+                yield from self._take_positions(int(array.arrival_ns[0]))
+            questions.send()
+            if questions.pending == _MAX_PENDING:
                 yield from self.settle()
 
-    def _positions_at(self, now_ns: int) -> Work:
+    def _take_positions(self, now_ns: int) -> Work:
         """Wait for the odometry/gps that the node publishes at this time."""
-        positions = self._positions
-        if positions is not None:
-            yield Wait(lambda: bool(positions.waiting), f'{NAVSAT_TOPIC} at {now_ns} ns')
-            self._published.gps += positions.take()
-
-    def settle(self) -> Work:
-        """Wait until the node has dealt with all that was sent."""
-        if self._questions.pending:
-            yield from self._questions.settled()
-        self._latest = ''
+        inbox = self._positions
+        if inbox is not None:
+            yield Wait(lambda: bool(inbox.waiting), f'{NAVSAT_TOPIC} at {now_ns} ns')
+            self._output.gps += inbox.take()
 
     def step(self, now_ns: int) -> bool:
-        """Run the embedded judge; say whether the node has something to do at this time."""
-        return self._follower.step(now_ns)
+        """Run the embedded judge; return True if the node has something to do at this time."""
+        return self._expected.step(now_ns)
+
+    def settle(self) -> Work:
+        """Wait until the node has processed all messages."""
+        if self._questions.pending:
+            yield from self._questions.settle()
+        self._latest_input = ''
 
     def answer(self, now_ns: int) -> Work:
         """Wait until the node has done what is due; the clock has been set."""
-        follower = self._follower
-        if self._real or follower.expected is not None:
+        estimate = self._expected.expected
+        if self._is_real or estimate is not None:
             yield Wait(lambda: bool(self._filtered.waiting), f'the tick at {now_ns} ns')
-            data = self._filtered.take()
-            self._published.keep(now_ns, data, follower.expected)
-            if follower.expected is not None:
-                follower.receive_odometry(data[0])
-        if follower.position is not None:
-            yield from self._positions_at(now_ns)
-        elif not self._real and follower.expected is None:
-            yield from self._questions.status(
+            messages = self._filtered.take()
+            self._output.add_tick(now_ns, messages, estimate)
+            if estimate is not None:
+                self._expected.receive_odometry(messages[0])
+        if self._expected.position is not None:
+            yield from self._take_positions(now_ns)
+        elif not self._is_real and estimate is None:
+            yield from self._questions.wait_for_status(
                 lambda status: status['now_ns'] == now_ns and status['next_tick_ns'] > now_ns,
                 f'the tick at {now_ns} ns',
             )
 
     def idle(self) -> Work:
         """Let the node see the clock at a time at which it has nothing to do."""
-        yield from self._settled(_ANSWERS_AFTER_CLOCK)
-
-    def _settled(self, answers: int) -> Work:
-        for _ in range(answers):
-            yield from self._questions.settled()
+        yield from self._settle(_ANSWERS_AFTER_CLOCK)
         self._filtered.take()
 
     def after(self, now_ns: int) -> None:
-        """Run our navsat_transform if it is due; what it publishes is delivered next."""
-        position = self._follower.navsat_step(now_ns)
+        """Run our navsat_transform if it is due; its message is delivered in the next step."""
+        position = self._expected.navsat_step(now_ns)
         if position is not None:
-            self._carried = [(name, position) for name in self._follower.navsat_inputs]
-            self._published.gps += encode(ODOMETRY, position, NAVSAT_TOPIC)
+            self._carried = [(name, position) for name in self._expected.navsat_inputs]
+            self._output.gps += encode(ODOMETRY, position, NAVSAT_TOPIC)
 
     def judged(self, recording: Recording) -> JudgedRun:
-        """Return what was published; counts and notes are those of a batch run on `recording`.
+        """Return the published run; counts and notes are those of a batch run on `recording`.
 
-        JudgeError when it is not what the embedded judge makes of the same messages: that of a
-        batch run bit for bit, or, for robot_localization, that of the judge beside it to rounding.
+        JudgeError if it differs from the embedded judge: for judge_node in any bit of the batch
+        run, for robot_localization by more than rounding from the judge beside it.
         """
         embedded = self._setup.batch_run(recording)
-        if not self._real:
-            return self._published.same_run(embedded)
-        run, apart = self._published.near_run(embedded)
+        if not self._is_real:
+            return self._output.identical_run(embedded)
+        run, difference = self._output.close_run(embedded)
         if not len(run):
             return run
-        kind = REAL_FILTER if self._setup.navsat is None else REAL_FILTER_OWN_NAVSAT
-        return dataclasses.replace(run, notes=(*run.notes, kind(apart=rounded_up(apart) * 1e6)))
+        navsat = '' if self._setup.navsat is None else ', with the embedded navsat_transform'
+        note = REAL_FILTER(navsat=navsat, apart=round_up_to_decade(difference) * 1e6)
+        return dataclasses.replace(run, notes=(*run.notes, note))
+
+
+class DeclaredSide(Side):
+    """An estimator that a file declares, for one recording after another.
+
+    `set_recording` prepares a replay. `node` publishes the inputs and receives the estimates.
+    """
+
+    def __init__(self, node: Node, stack: RosStack, declaration: Path) -> None:
+        super().__init__(node, declaration.stem)
+        self._declaration, self._stack = declaration, stack
+        self._is_lockstep = stack.clock.mode == 'lockstep'
+        self.run_on_ns = round(stack.clock.run_on * 1e9)
+        self._topics: dict[str, tuple[str, str]] = {}
+        self._transforms: tuple[StaticTransform, ...] = ()
+        self._is_fresh = False
+        self._reset_client: Any = None
+
+    def set_recording(
+        self,
+        recording: Recording,
+        inputs: Mapping[str, tuple[MessageType, MessageArray]],
+        feed: ArrayFeed,
+    ) -> None:
+        """Prepare for a recording.
+
+        The estimator is started if it does not run yet, or runs with other message types or
+        transforms.
+        """
+        self._feed, self._findings = feed, list[Finding]()
+        self._estimates, self._received_ns = list[bytes](), list[int]()
+        self._sent_ns, self._skipped = list[int](), 0
+        topics = {
+            name: (_absolute_name(self._stack.inputs[name].topic), kind.name)
+            for name, (kind, _) in inputs.items()
+        }
+        has_tf2 = find_spec('tf2_msgs') is not None
+        if not recording.transforms and has_tf2:
+            transforms = self._identity_transforms(inputs)
+            recording = dataclasses.replace(recording, transforms=transforms)
+        if (topics, recording.transforms) != (self._topics, self._transforms):
+            self._closing.close()
+            self._start(recording, topics)
+            self._topics, self._transforms = topics, recording.transforms
+        if recording.transforms and not has_tf2:
+            self._findings.append(NO_TRANSFORMS(count=len(recording.transforms)))
+
+    def _identity_transforms(
+        self, inputs: Mapping[str, tuple[MessageType, MessageArray]]
+    ) -> tuple[StaticTransform, ...]:
+        """Place the sensors of a recording without transforms at the base, as other judges do."""
+        frames = {array.frame.strip('/') for _, array in inputs.values()}
+        base, world = self._stack.frames.base, self._stack.frames.world
+        names = sorted(frames - {base, world, ''})
+        return tuple(StaticTransform(base, name, (0.0, 0.0, 0.0)) for name in names)
+
+    def _start(self, recording: Recording, topics: Mapping[str, tuple[str, str]]) -> None:
+        node, closing, output = self._node, self._closing, self._stack.output
+        self._questions = self._reset_client = None
+        self._is_fresh = True
+        folder = make_scratch_folder(closing)
+        self._senders = Senders(node, closing, topics, {})
+        transforms = recording.transforms if find_spec('tf2_msgs') else ()
+        parents = {transform.child: transform.parent for transform in transforms}
+        StaticFrames(node, closing, '', recording, parents)
+        message = interface_class(output.type, 'output.type')
+        self._inbox = Inbox(node, closing, _absolute_name(output.topic), message)
+        command = stack_command(self._stack, self._declaration, folder)
+        self._start_process(command, folder, self._declaration.parent.resolve())
+
+    def reset(self) -> Work:
+        """Call the service that resets the estimator, unless it has just been started."""
+        if self._is_fresh:
+            self._is_fresh = False
+            return
+        assert self._reset_client is not None
+        answer = self._reset_client.call_async(self._reset_client.srv_type.Request())
+        yield Wait(answer.done, f'an answer of reset {_absolute_name(self._stack.reset)}')
+
+    def begin(self, start_ns: int) -> int:
+        """Begin the clock; return its first time."""
+        self._now_ns = self._upcoming_ns = start_ns
+        self._origin_ns, self._ticks = start_ns, 0
+        self._arrived: Sequence[PendingMessage] = ()
+        self._is_tick = False
+        self._began = self._stepped = time.monotonic()
+        self._deadline = self._began + self._stack.time_limit + self._stack.ready.timeout
+        self._lost_before = self._inbox.lost
+        return start_ns
+
+    def ready(self) -> Work:
+        """Wait until the estimator is ready."""
+        ready, stack, node = self._stack.ready, self._stack, self._node
+        if ready.lifecycle:
+            yield from self._activate(_absolute_name(ready.lifecycle))
+        if ready.topic:
+            topic = _absolute_name(ready.topic)
+            yield Wait(lambda: node.count_publishers(topic) > 0, f'ready.topic {topic}')
+        for key, service in (('ready.service', ready.service), ('reset', stack.reset)):
+            if service:
+                name = _absolute_name(service)
+                yield Wait(partial(self._has_service, name), f'{key} {name}')
+        if stack.reset and self._reset_client is None:
+            self._reset_client = self._create_reset_client(_absolute_name(stack.reset))
+            yield Wait(self._reset_client.service_is_ready, f'reset {stack.reset}')
+        for taker, declared_input in stack.inputs.items():
+            yield Wait(
+                partial(self._senders.have_subscribers, [taker]),
+                f'a subscription to {_absolute_name(declared_input.topic)} (inputs.{taker})',
+            )
+        topic = _absolute_name(stack.output.topic)
+        yield Wait(lambda: self._inbox.is_matched, f'a publisher of {topic} (output.topic)')
+        if self._is_lockstep:
+            publisher = f'the name of the publisher of {topic}'
+            yield Wait(lambda: all(self._inbox.publishers), publisher)
+            stepped_node = stack.clock.node or self._inbox.publishers[0]
+            if self._questions is None:
+                self._questions = Questions(node, self._closing, _absolute_name(stepped_node))
+            yield from self._questions.match()
+            yield from self._settle(_ANSWERS_AFTER_CLOCK)
+        self._inbox.take()
+        self._began = time.monotonic()
+        self._deadline = self._began + stack.time_limit
+
+    def _create_reset_client(self, name: str) -> Any:
+        """Return a client of the reset service.
+
+        It is created long before the first call, so that both sides know each other by then.
+        """
+        types = dict(self._node.get_service_names_and_types()).get(name, ())
+        service_type = Trigger if 'std_srvs/srv/Trigger' in types else Empty
+        client = self._node.create_client(service_type, name)
+        self._closing.callback(self._node.destroy_client, client)
+        return client
+
+    def _has_service(self, service: str) -> bool:
+        return service in dict(self._node.get_service_names_and_types())
+
+    def _activate(self, name: str) -> Work:
+        """Bring a lifecycle node to the state `active`."""
+        key = 'ready.lifecycle'
+        change_type = interface_class('lifecycle_msgs/srv/ChangeState', key)
+        state_type = interface_class('lifecycle_msgs/srv/GetState', key)
+        get_state = self._node.create_client(state_type, f'{name}/get_state')
+        change_state = self._node.create_client(change_type, f'{name}/change_state')
+        with contextlib.ExitStack() as closing:
+            for client in (get_state, change_state):
+                closing.callback(self._node.destroy_client, client)
+            yield Wait(
+                lambda: get_state.service_is_ready() and change_state.service_is_ready(),
+                f'the lifecycle services of {name}',
+            )
+            end = time.monotonic() + self._stack.ready.timeout
+            previous, transition, unchanged = '', None, 0
+            while True:
+                # Checked before the request, so that the state is that after the transition.
+                has_ended = transition is not None and transition.done()
+                answer = yield from call_service(
+                    get_state, state_type.Request(), f'the state of {name}'
+                )
+                state = answer.current_state.label
+                if state == 'active':
+                    return
+                if transition is not None and has_ended:
+                    # If a request was repeated because it was late, the second one is refused.
+                    is_refused = not transition.result().success
+                    steps = _LIFECYCLE_TRANSITIONS
+                    if is_refused and steps.get(state, 0) <= steps[previous]:
+                        problem = f'{name} does not leave the state {previous}'
+                        raise JudgeError(f'{self.name}: {problem}')
+                    transition = None
+                if state == 'finalized' or time.monotonic() > end:
+                    raise JudgeError(f'{self.name}: {name} is {state}; must become active')
+                # By its second answer after a request, a node has processed that request.
+                unchanged = unchanged + 1 if state == previous else 0
+                if state in _LIFECYCLE_TRANSITIONS and (transition is None or unchanged > 1):
+                    request = change_type.Request()
+                    request.transition.id = _LIFECYCLE_TRANSITIONS[state]
+                    previous, unchanged = state, 0
+                    transition = change_state.call_async(request)
+                yield _wait_or_retry(transition, f'a transition of {name} from {previous}')
+
+    @property
+    def next_ns(self) -> int:
+        """Next time of the clock: that of a message, a tick, or a step."""
+        step, tick = self._now_ns + round(self._stack.clock.step * 1e9), self._tick_ns
+        # If the timer of the node is known, the clock makes no other steps.
+        due = min(step if tick is None else tick, self._feed.next_ns or _NEVER_NS)
+        self._upcoming_ns = max(due, self._now_ns)
+        return self._upcoming_ns
+
+    @property
+    def _tick_ns(self) -> int | None:
+        """Time of the next tick of the node's timer, None without a declared timer."""
+        frequency = self._stack.clock.frequency
+        if not (self._is_lockstep and frequency):
+            return None
+        return self._origin_ns + (self._ticks + 1) * int(1e9 / frequency)
+
+    def deliver(self, deliveries: Sequence[PendingMessage]) -> Work:
+        """Take messages, which are sent before a tick of the same time, else after the clock."""
+        self._arrived = deliveries
+        self._is_tick = self._upcoming_ns == self._tick_ns
+        if self._is_tick:
+            self._ticks += 1
+            yield from self._send()
+
+    def _send(self) -> Work:
+        messages, self._arrived = self._arrived, ()
+        for taker, array in messages:
+            self._senders.send(taker, array)
+            if taker == self._stack.output.answers:
+                self._sent_ns += array.stamp_ns.tolist()
+            if self._is_lockstep and self._questions is not None:
+                self._questions.send()
+                yield from self._questions.settle()
+
+    def step(self, now_ns: int) -> bool:
+        """Note the time; JudgeError after the time limit."""
+        self._now_ns, self._stepped = now_ns, time.monotonic()
+        if self._stepped > self._deadline:
+            limit = self._stack.time_limit
+            raise JudgeError(f'{self.name}: the replay took longer than time_limit, {limit:g} s')
+        return True
+
+    def answer(self, now_ns: int) -> Work:
+        """Let the estimator see the clock and the messages."""
+        if self._is_lockstep:
+            if self._is_tick and self._estimates:
+                yield Wait(lambda: bool(self._inbox.waiting), f'the tick at {now_ns} ns')
+            else:
+                yield from self._settle(_ANSWERS_AFTER_CLOCK if self._is_tick else 1)
+        yield from self._send()
+
+    def after(self, now_ns: int) -> None:
+        """Take the published estimates."""
+        estimates = self._inbox.take()
+        if estimates and not self._estimates:
+            self._skipped = self._count_skipped(estimates)
+        self._estimates += estimates
+        self._received_ns += [now_ns] * len(estimates)
+
+    @property
+    def missing(self) -> int:
+        """Number of messages that the estimator has to answer and has not answered yet."""
+        answered = self._skipped + len(self._estimates) + len(self._inbox.waiting)
+        return max(len(self._sent_ns) - answered, 0)
+
+    def _count_skipped(self, estimates: Sequence[bytes]) -> int:
+        """Return how many messages were sent before the first one that was answered."""
+        unanswered = max(len(self._sent_ns) - len(estimates), 0)
+        output = self._stack.output
+        if output.type == TF_TYPE or not unanswered:
+            return unanswered
+        # Messages after the first answered one may be late or lost; these do not count.
+        now_ns = np.array([self._now_ns])
+        first = decode(known_type(output.type), estimates[:1], now_ns, output.topic).array
+        first_ns = int(first.stamp_ns[0])
+        return min(unanswered, sum(stamp < first_ns for stamp in self._sent_ns))
+
+    def judged(self) -> JudgedRun:
+        """Return the run with its findings."""
+        wall_s = max(self._stepped - self._began, 1e-9)
+        self.after(self._now_ns)
+        stack = self._stack
+        if not self._estimates:
+            log = (self._process.log() if self._process else '') or 'it printed nothing'
+            topic = _absolute_name(stack.output.topic)
+            raise JudgeError(f'{self.name}: no estimate came on {topic}: {log}')
+        notes = self._findings
+        if not self._is_lockstep:
+            # In lockstep the rate depends on the machine, and equal runs must be equal in all.
+            notes.append(REAL_TIME(rate=(self._now_ns - self._origin_ns) * 1e-9 / wall_s))
+        missing = self.missing
+        # Answered messages were received.
+        answered_input = '' if missing else stack.output.answers
+        lossy = self._senders.unacknowledged_topics(except_taker=answered_input)
+        if self._inbox.lost > self._lost_before:
+            lossy.append(_absolute_name(stack.output.topic))
+        notes += [LOST(topic) for topic in lossy]
+        if missing:
+            count = len(self._sent_ns)
+            notes.append(UNANSWERED(stack.output.answers, missing=missing, count=count))
+        received_ns = np.array(self._received_ns, dtype=np.int64)
+        run = estimated_run(self._estimates, received_ns, stack.output, stack.frames)
+        return dataclasses.replace(run, notes=(*run.notes, *notes))
+
+
+def _wait_or_retry(future: Any, description: str) -> Wait:
+    """Wait for an answer, or for a time after which it may be lost."""
+    end = time.monotonic() + RETRY_S
+    return Wait(
+        lambda: (future is not None and future.done()) or time.monotonic() > end, description
+    )
+
+
+def _absolute_name(name: str) -> str:
+    return f'/{name.strip("/")}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error-state judge, a GNSS/INS Kalman filter, and what it shares with the smoother."""
+"""Error-state judge, a GNSS/INS Kalman filter, and the inputs that it shares with the smoother."""
 
 from __future__ import annotations
 

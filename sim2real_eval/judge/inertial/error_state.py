@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error-state judge: a GNSS/INS Kalman filter that estimates the biases of its IMU.
+"""Error-state judge: a GNSS/INS Kalman filter that estimates the biases of its IMU.
 
-Equations: [Sola2017], chapters 5 to 7; [Groves2013], chapter 14. docs/explanation/inertial.md has
-them in the form used here.
+The equations are those of [Sola2017], chapters 5 to 7, and [Groves2013], chapter 14.
+docs/explanation/inertial.md has them in the form used here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.rotations import skew
 from .alignment import FirstAttitude, first_attitude
 from .front_end import InertialInputs, inertial_inputs
-from .loop import InertialEvents, Taken, run, sensitivities
 from .settings import InertialJudge, InertialSettings
 from .strapdown import (
     ACCELEROMETER_BIAS,
@@ -32,10 +31,14 @@ from .strapdown import (
     POSITION,
     STATES,
     VELOCITY,
+    InertialEvents,
+    LoopOutput,
+    run,
+    sensitivities,
 )
 
 _MOST_ESTIMATES = 2_000_000
-# Rows of the errors.
+# Slices of the error vector.
 _P, _V, _A, _G, _F = (
     slice(first, first + 3)
     for first in (POSITION, VELOCITY, ATTITUDE, GYROSCOPE_BIAS, ACCELEROMETER_BIAS)
@@ -46,16 +49,16 @@ def judged_run(
     inputs: InertialInputs,
     settings: InertialSettings,
     events: InertialEvents,
-    taken: Taken,
+    output: LoopOutput,
     parts: tuple[PartCount, ...],
     corrections: Corrections,
     notes: tuple[Finding, ...],
 ) -> JudgedRun:
-    """Return the run, its states moved from the IMU to base_link with their covariances.
+    """Return the judged run, with states and covariances moved from the IMU to base_link.
 
-    The white noise of the gyroscope is in the twist and its covariance as one IMU message has it.
+    The twist and its covariance contain the white noise of the gyroscope in one IMU message.
     """
-    x, P = taken.x, taken.P
+    x, P = output.x, output.P
     n = len(x)
     R = Rotation.from_quat(x[:, 6:10]).as_matrix() if n else np.zeros((0, 3, 3))
     back = R.transpose(0, 2, 1)
@@ -73,15 +76,15 @@ def judged_run(
     twist[:, :3, _G] = skew(arm)
     twist[:, 3:, _G] = -identity
     period = float(np.median(np.diff(inputs.imu_ns))) * 1e-9
-    shaken = np.vstack([skew(events.base[None])[0], -identity])
+    rate_noise = np.vstack([skew(events.base[None])[0], -identity])
     twist_covariance = twist @ P @ twist.transpose(0, 2, 1)
-    twist_covariance += shaken @ shaken.T * settings.gyroscope_noise**2 / period
+    twist_covariance += rate_noise @ rate_noise.T * settings.gyroscope_noise**2 / period
 
-    accepted = np.concatenate([[True], taken.accepted > 0])
-    # The first fix is moved by the attitude of the first estimate, or of a fix.
-    known = np.vstack([x[:1, 6:10], taken.attitude[:1], [[0.0, 0.0, 0.0, 1.0]]])
-    orientations = np.vstack([known[:1], taken.attitude])
-    held = Rotation.from_quat(orientations[accepted]).apply(inputs.antenna)
+    accepted = np.concatenate([[True], output.accepted > 0])
+    # The antenna at the first fix is rotated by the attitude of the first estimate or fix.
+    candidates = np.vstack([x[:1, 6:10], output.attitude[:1], [[0.0, 0.0, 0.0, 1.0]]])
+    orientations = np.vstack([candidates[:1], output.attitude])
+    antenna = Rotation.from_quat(orientations[accepted]).apply(inputs.antenna)
     gps_covariance = np.zeros((int(np.sum(accepted)), 6, 6))
     gps_covariance[:, :3, :3] = inputs.fix_covariance[accepted]
     stamp_ns = events.time_ns[events.out_at]
@@ -95,7 +98,7 @@ def judged_run(
         pose_covariance=pose @ P @ pose.transpose(0, 2, 1),
         twist_covariance=twist_covariance,
         gps_stamp_ns=inputs.fix_ns[accepted],
-        gps_position=inputs.fix[accepted] - held,
+        gps_position=inputs.fix[accepted] - antenna,
         gps_covariance=gps_covariance,
         parts=parts,
         notes=notes,
@@ -105,7 +108,7 @@ def judged_run(
 
 
 class ErrorStateJudge(InertialJudge):
-    """The error-state filter as a judge."""
+    """Judge with the error-state filter."""
 
     kind = 'error_state'
 
@@ -128,14 +131,11 @@ class ErrorStateJudge(InertialJudge):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FilteredRun:
-    """A judged run with the filter's state at each estimate, x, (n, 16), as in `strapdown`.
-
-    P, (n, 15, 15), is the covariance of its errors.
-    """
+    """Judged run with the state of the filter at each estimate."""
 
     judged: JudgedRun
-    x: FloatArray
-    P: FloatArray
+    x: FloatArray  # (n, 16) States as in `strapdown`
+    P: FloatArray  # (n, 15, 15) Covariance of their errors
 
 
 def filter_inputs(
@@ -145,33 +145,33 @@ def filter_inputs(
     start_ns: int | None = None,
     start_heading: float | None = None,
 ) -> FilteredRun:
-    """Filter what `inertial_inputs` laid out; parameters as in `ErrorStateJudge.judge`."""
+    """Filter inputs of `inertial_inputs`; parameters as in `InertialJudge.judge`."""
     attitude = first_attitude(inputs, settings, start_heading)
     first_ns, out_ns = int(inputs.fix_ns[0]), output_times(inputs, settings, start_ns)
     events = merge_events(inputs, settings, out_ns)
-    taken = Taken.room(events)
+    output = LoopOutput.allocate(events)
     x, P = first_state(inputs, attitude, settings)
     early, count = (x.copy(), P.copy()), fixes_of_the_start(inputs, settings)
-    run(x, P, events, taken)
-    # Until the fixes of the start have told the velocity, estimates look ahead at them.
-    known_ns = int(inputs.fix_ns[count])
-    ahead = int(np.searchsorted(out_ns, known_ns))
+    run(x, P, events, output)
+    # Early estimates use the first fixes, which determine the velocity, in advance.
+    determined_ns = int(inputs.fix_ns[count])
+    ahead = int(np.searchsorted(out_ns, determined_ns))
     if count and ahead:
-        blind = _without_fixes(events, ahead)
-        before = Taken.room(blind)
-        run(*first_moving_interval(*early, events, count), blind, before)
-        taken.x[:ahead], taken.P[:ahead] = before.x, before.P
-    notes = [*inputs.notes, *attitude.notes, *_advice(taken, settings)]
+        early_events = _without_fixes(events, ahead)
+        before = LoopOutput.allocate(early_events)
+        run(*first_moving_interval(*early, events, count), early_events, before)
+        output.x[:ahead], output.P[:ahead] = before.x, before.P
+    notes = [*inputs.notes, *attitude.notes, *_advice(output, settings)]
     if ahead and count:
-        looked = (known_ns - first_ns) * 1e-9
-        notes.append(findings.LOOKS_AHEAD(estimates=ahead, time=looked, fixes=count + 1))
-    parts, corrections = _parts(inputs, taken, events)
-    judged = judged_run(inputs, settings, events, taken, parts, corrections, tuple(notes))
-    return FilteredRun(judged, taken.x, taken.P)
+        time = (determined_ns - first_ns) * 1e-9
+        notes.append(findings.LOOKS_AHEAD(estimates=ahead, time=time, fixes=count + 1))
+    parts, corrections = _parts(inputs, output, events)
+    judged = judged_run(inputs, settings, events, output, parts, corrections, tuple(notes))
+    return FilteredRun(judged, output.x, output.P)
 
 
 def _without_fixes(events: InertialEvents, estimates: int) -> InertialEvents:
-    """Return the events of the first estimates alone, without fixes."""
+    """Return the events of the first estimates, without fixes."""
     end = int(events.out_at[estimates - 1]) + 1
     return events._replace(
         time_ns=events.time_ns[:end],
@@ -181,10 +181,10 @@ def _without_fixes(events: InertialEvents, estimates: int) -> InertialEvents:
     )
 
 
-def _advice(taken: Taken, settings: InertialSettings) -> list[Finding]:
+def _advice(output: LoopOutput, settings: InertialSettings) -> list[Finding]:
     notes = []
-    m, refused = len(taken.nis), int(np.sum(taken.accepted == 0))
-    forced = int(np.sum(taken.accepted == 2))
+    m, refused = len(output.nis), int(np.sum(output.accepted == 0))
+    forced = int(np.sum(output.accepted == 2))
     if 2 * refused > m:
         notes.append(findings.FIXES_GATED(gate=settings.gate, refused=refused, fixes=m))
     if forced:
@@ -193,16 +193,16 @@ def _advice(taken: Taken, settings: InertialSettings) -> list[Finding]:
 
 
 def _parts(
-    inputs: InertialInputs, taken: Taken, events: InertialEvents
+    inputs: InertialInputs, output: LoopOutput, events: InertialEvents
 ) -> tuple[tuple[PartCount, ...], Corrections]:
-    parts = [inputs.gps_count(rejected=int(np.sum(taken.accepted == 0)))]
+    parts = [inputs.gps_count(rejected=int(np.sum(output.accepted == 0)))]
     stamps: list[IntArray] = [events.time_ns[events.fix_at]]
-    nis, states = [taken.nis], [3]
-    held = len(events.hold_at)
-    if held:
-        parts.append(PartCount('vehicle speed', '', held, 0, 0, held, 0))
+    nis, states = [output.nis], [3]
+    holds = len(events.hold_at)
+    if holds:
+        parts.append(PartCount('vehicle speed', '', holds, 0, 0, holds, 0))
         stamps.append(events.time_ns[events.hold_at])
-        nis.append(taken.hold_nis)
+        nis.append(output.hold_nis)
         states.append(int(np.sum(events.hold > 0.0)))
     sizes = [len(values) for values in nis]
     stamp_ns = np.concatenate(stamps)
@@ -220,8 +220,8 @@ def first_state(
 ) -> tuple[FloatArray, FloatArray]:
     """Return state, (16,), and covariance, (15, 15), at the first fix, from that fix alone.
 
-    The velocity is 0 with the deviation `start.speed_deviation`: the filter is linear in it, so
-    that the fixes that follow tell it whatever it is.
+    The velocity is 0 with the deviation `start.speed_deviation`. The filter is linear in the
+    velocity, so the following fixes determine it whatever its value.
     """
     start = settings.start
     x, P = np.zeros(STATES), np.zeros((ERRORS, ERRORS))
@@ -236,7 +236,7 @@ def first_state(
     P[_F, _F] = variance * np.eye(3)
     P[_A, _F] = attitude.bias_coupling * variance
     P[_F, _A] = P[_A, _F].T
-    # p = fix - R arm, so that its error is that of the fix and [R arm] times that of the attitude.
+    # p = fix - R arm; its error is that of the fix plus [R arm] times that of the attitude.
     lever = np.cross(np.eye(3), arm)
     P[_P, :] = lever @ P[_A, :]
     P[:, _P] = P[_P, :].T
@@ -245,9 +245,7 @@ def first_state(
 
 
 def fixes_of_the_start(inputs: InertialInputs, settings: InertialSettings) -> int:
-    """Return how many fixes after the first the look back uses: those of `start.time`, one at
-    least where there is one.
-    """
+    """Return the number of fixes after the first within `start.time`, at least one if possible."""
     time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
     return min(max(int(np.sum(time <= settings.start.time)) - 1, 1), len(time) - 1)
 
@@ -257,39 +255,39 @@ def first_moving_interval(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the state at the first fix and its covariance, given the `count` fixes that follow.
 
-    Least squares over all of them at once, with the noise of the IMU between as correlated noise
-    of the fixes: what is measured is z = h(x0) + D w + n, w the errors that the noise adds. x and
-    P are those of `first_state`.
+    This is least squares over these fixes, with the noise of the IMU between them as correlated
+    noise of the fixes: z = h(x0) + D w + n, with w the errors that the noise adds. x and P are
+    those of `first_state`.
     """
-    # As the dependence on velocity is linear and all else is known well enough to be, one step.
-    position, looked, growth, noise = sensitivities(x.copy(), events, count)
-    H = (looked @ growth).reshape(3 * count, ERRORS)
+    # One step is enough: the fixes depend linearly on the velocity, and other errors are small.
+    position, H_fixes, growth, noise = sensitivities(x.copy(), events, count)
+    H = (H_fixes @ growth).reshape(3 * count, ERRORS)
     S = H @ P @ H.T
     for j in range(count):
         rows = slice(3 * j, 3 * j + 3)
         S[rows, rows] += events.fix_covariance[j]
-        unfold = np.linalg.solve(growth[j], noise[j] @ looked[j].T)
+        unfold = np.linalg.solve(growth[j], noise[j] @ H_fixes[j].T)
         for k in range(j, count):
             columns = slice(3 * k, 3 * k + 3)
-            shared = looked[k] @ growth[k] @ unfold
+            shared = H_fixes[k] @ growth[k] @ unfold
             S[columns, rows] += shared
             if k > j:
                 S[rows, columns] += shared.T
     K = np.linalg.solve(S, H @ P).T
     error = K @ (events.fix[:count] - position).reshape(-1)
-    known = x.copy()
-    known[:6] += error[:6]
-    turned = Rotation.from_rotvec(error[ATTITUDE:GYROSCOPE_BIAS]) * Rotation.from_quat(x[6:10])
-    known[6:10] = turned.as_quat()
-    known[10:] += error[GYROSCOPE_BIAS:]
-    left = P - K @ H @ P
-    return known, 0.5 * (left + left.T)
+    corrected = x.copy()
+    corrected[:6] += error[:6]
+    attitude = Rotation.from_rotvec(error[ATTITUDE:GYROSCOPE_BIAS]) * Rotation.from_quat(x[6:10])
+    corrected[6:10] = attitude.as_quat()
+    corrected[10:] += error[GYROSCOPE_BIAS:]
+    covariance = P - K @ H @ P
+    return corrected, 0.5 * (covariance + covariance.T)
 
 
 def _grid(origin_ns: int, first_ns: int, last_ns: int, frequency: float) -> IntArray:
-    """Return origin + n period, n >= 0, from `first_ns` to `last_ns`; period in whole ns, cut.
+    """Return the times origin + n period, n >= 0, from `first_ns` to `last_ns`.
 
-    JudgeError when there would be too many to hold.
+    The period is truncated to whole ns. JudgeError for more than 2 million times.
     """
     period = int(1e9 / frequency)
     first = max(-(-(first_ns - origin_ns) // period), 0)
@@ -305,7 +303,7 @@ def _grid(origin_ns: int, first_ns: int, last_ns: int, frequency: float) -> IntA
 def output_times(
     inputs: InertialInputs, settings: InertialSettings, start_ns: int | None
 ) -> IntArray:
-    """Return when estimates are asked for: a grid from the start, else from the first fix, on."""
+    """Return the times of the estimates: a grid from `start_ns`, or else from the first fix."""
     first_ns, last_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
     origin_ns = first_ns if start_ns is None else start_ns
     return _grid(origin_ns, first_ns, last_ns, settings.output_frequency)
@@ -326,16 +324,16 @@ def merge_events(
     within = inputs.imu_ns[inputs.imu_ns > start_ns]
     fix_ns = inputs.fix_ns[1:]
     time_ns = np.unique(np.concatenate([[start_ns], within, fix_ns, hold_ns, out_ns]))
-    at, known = (time_ns - start_ns) * 1e-9, (inputs.imu_ns - start_ns) * 1e-9
+    at, imu_time = (time_ns - start_ns) * 1e-9, (inputs.imu_ns - start_ns) * 1e-9
 
-    def interpolated(values: FloatArray) -> FloatArray:
-        return np.stack([np.interp(at, known, column) for column in values.T], axis=1)
+    def interpolate(values: FloatArray) -> FloatArray:
+        return np.stack([np.interp(at, imu_time, column) for column in values.T], axis=1)
 
     earth = settings.turning_earth(inputs.origin, inputs.imu_ns)
     return InertialEvents(
         time_ns=time_ns,
-        rate=interpolated(inputs.rate),
-        force=interpolated(inputs.force),
+        rate=interpolate(inputs.rate),
+        force=interpolate(inputs.force),
         noise=_noise(inputs, settings, time_ns),
         fix_at=np.searchsorted(time_ns, fix_ns),
         fix=np.ascontiguousarray(inputs.fix[1:]),
@@ -363,8 +361,8 @@ def _noise(inputs: InertialInputs, settings: InertialSettings, time_ns: IntArray
         ]),
         (len(time_ns), 1),
     )  # fmt: skip
-    # An error s that is constant over a gap of length T comes to s T, as does white noise of the
-    # density s sqrt(T).
+    # The integral of an error s that is constant over a gap of length T has the deviation s T, as
+    # that of white noise with the density s sqrt(T).
     span = np.diff(inputs.imu_ns) * 1e-9
     after = np.clip(np.searchsorted(inputs.imu_ns, time_ns), 1, len(inputs.imu_ns) - 1)
     gap = np.where(span[after - 1] > settings.longest_gap, span[after - 1], 0.0)

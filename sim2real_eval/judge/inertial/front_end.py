@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a recording to arrays for the inertial judges: everything in base_link and in one plane."""
+"""Arrays for the inertial judges from a recording, in base_link and one local frame."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from sim_sensors.world.geodesy import LocalFrame
 from .settings import InertialSettings
 
 _ABSENT = -1.0
-# Beyond what any sensor measures; squares of it still fit into a double.
+# No sensor measures more, and the squares still fit into a double.
 _MOST = 1e6
 _MOST_VARIANCE = 1e12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InertialInputs:
-    """What an inertial judge works on."""
+    """Inputs of an inertial judge."""
 
     imu_ns: IntArray  # (n,) Stamps, strictly increasing
-    # (n, 3) Angular rate, rad/s, and specific force, m/s^2, along the axes of base_link; the force
-    # is that felt at `imu_arm`.
+    # (n, 3) Angular rate, rad/s, and specific force at `imu_arm`, m/s^2, in the axes of base_link.
     rate: FloatArray
     force: FloatArray
-    # (n,) Yaw of base_link in the world as the IMU's own orientation has it, rad, and its
-    # variance; NaN where it has none, variance 0 where it states none.
+    # (n,) Yaw of base_link in the world from the IMU's own orientation, rad, and its variance.
+    # Both are NaN if there is no orientation; the variance is 0 if it is not stated.
     imu_yaw: FloatArray
     imu_yaw_variance: FloatArray
     imu_arm: FloatArray  # (3,) Position of the IMU in base_link, m
@@ -46,10 +45,10 @@ class InertialInputs:
     origin: LocalFrame  # at the first valid fix
     fix_topic: str
     fixes_received: int  # messages of the GPS, unusable ones included
-    notes: tuple[Finding, ...]  # what the user should know, one line each
+    notes: tuple[Finding, ...]
 
     def gps_count(self, rejected: int) -> PartCount:
-        """Return what became of the fixes, of which a judge rejected some."""
+        """Return the counts of the fixes for a number of rejected ones."""
         used = len(self.fix_ns)
         return PartCount(
             'gps pose', self.fix_topic, self.fixes_received, older=0,
@@ -64,11 +63,11 @@ def inertial_inputs(
     start_ns: int | None = None,
     transforms: TransformFile | None = None,
 ) -> InertialInputs:
-    """Lay out the recording's imu and gps from `start_ns` on, with transforms of a file.
+    """Return the recording's imu and gps from `start_ns` on, with the transforms of a file.
 
-    RecordingError when the recording has no imu or no gps. JudgeError when they are not enough to
-    integrate: no rate or no force, fewer than two IMU messages, no valid fix while there are any;
-    or when no static transform connects a sensor to base_link.
+    RecordingError when the recording has no imu or no gps. JudgeError when they do not suffice: no
+    rate or no force, fewer than two IMU messages, or no valid fix between them. JudgeError also
+    when no static transform connects a sensor to base_link.
     """
     where = recording.path or recording.name
     imu, gps = recording.require('imu'), recording.require('gps')
@@ -78,11 +77,11 @@ def inertial_inputs(
     if start_ns is not None:
         imu, gps = imu.take(imu.stamp_ns >= start_ns), gps.take(gps.stamp_ns >= start_ns)
     imu = _usable_imu(imu, f'{where}: {recording.roles["imu"]}', settings, notes)
-    known = recording.transforms
+    static = recording.transforms
     if transforms is not None:
-        known, replaced = transforms.over(known)
+        static, replaced = transforms.over(static)
         notes += [*transforms.notes, *replaced]
-    frames = FrameTree(known, assume_identity=not known)
+    frames = FrameTree(static, assume_identity=not static)
     base = settings.base_link_frame
     turn, imu_arm = frames.lookup(base, imu.frame, 'imu')
     _, antenna = frames.lookup(base, gps.frame, 'gps')
@@ -90,7 +89,7 @@ def inertial_inputs(
     valid = valid_fixes(gps)
     if len(valid) < len(gps):
         notes.append(findings.NO_FIX(count=len(gps) - len(valid), received=len(gps)))
-    # An estimate needs IMU messages behind its first fix.
+    # An estimate needs IMU messages after its first fix.
     inside = (valid.stamp_ns >= imu.stamp_ns[0]) & (valid.stamp_ns <= imu.stamp_ns[-1])
     inside &= bool(np.any(valid.stamp_ns[inside] < imu.stamp_ns[-1]))
     if not inside.any():
@@ -148,7 +147,7 @@ def _usable_imu(
 
 
 def _headings(imu: ImuArray, turn: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return yaw of base_link and its variance; NaN where the IMU has no orientation."""
+    """Return yaw of base_link and its variance; NaN if the IMU has no orientation."""
     covariance = imu.orientation_covariance
     has = (covariance[:, 0, 0] != _ABSENT) & np.isfinite(imu.orientation).all(axis=1)
     has &= np.linalg.norm(np.nan_to_num(imu.orientation), axis=1) > 0.0
@@ -161,16 +160,18 @@ def _headings(imu: ImuArray, turn: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[Finding]) -> FloatArray:
-    """Return the fixes' covariances as they can be used, (m, 3, 3)."""
-    given = 0.5 * (fixes.position_covariance + fixes.position_covariance.transpose(0, 2, 1))
-    diagonal = np.einsum('nii->ni', given)
-    unknown = ~(np.isfinite(given).all(axis=(1, 2)) & (diagonal >= 0.0).all(axis=1))
+    """Return positive definite covariances of the fixes, (m, 3, 3)."""
+    stated_covariance = 0.5 * (
+        fixes.position_covariance + fixes.position_covariance.transpose(0, 2, 1)
+    )
+    diagonal = np.einsum('nii->ni', stated_covariance)
+    unknown = ~(np.isfinite(stated_covariance).all(axis=(1, 2)) & (diagonal >= 0.0).all(axis=1))
     unknown |= ~diagonal.any(axis=1)
-    # Beyond it a fix says nothing, and the digits of the filter's own covariance would be lost.
+    # Larger variances carry no information and would cost digits of the filter's covariance.
     vague = ~unknown & (diagonal > _MOST_VARIANCE).any(axis=1)
-    given[vague] *= (_MOST_VARIANCE / np.max(diagonal[vague], axis=1))[:, None, None]
-    result = np.where(unknown[:, None, None], 0.0, given)
-    # What is no covariance (correlations beyond 1) keeps its variances.
+    stated_covariance[vague] *= (_MOST_VARIANCE / np.max(diagonal[vague], axis=1))[:, None, None]
+    result = np.where(unknown[:, None, None], 0.0, stated_covariance)
+    # An invalid covariance (correlations above 1) is replaced by its variances.
     odd = ~unknown & (np.linalg.eigvalsh(result)[:, 0] < -1e-9 * np.max(diagonal, axis=1))
     result[odd] = diagonal[odd, :, None] * np.eye(3)
     fallback, least = np.square([settings.fix_deviation, settings.least_fix_deviation])

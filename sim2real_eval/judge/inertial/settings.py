@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of the inertial judges: noise of the sensors, how they start, what they refuse."""
+"""Parameters of the inertial judges: sensor noise, start, gates and output."""
 
 from __future__ import annotations
 
@@ -23,58 +23,65 @@ from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
 
 @dataclasses.dataclass(frozen=True)
 class Start(Parameters):
-    """How an inertial judge finds its first state, and its uncertainty."""
+    """Parameters of the first state of an inertial judge and its uncertainty."""
 
     heading: str = parameter(
         'auto',
         '',
-        'Where the first heading is from: the orientation of the IMU; course: that over ground of '
-        'the first fixes, which takes the vehicle to drive forwards; unknown; auto: the first of '
-        'these that there is. A heading given on the command line goes before.',
+        'Source of the first heading. orientation: that of the IMU; course: course over ground of '
+        'the first fixes, for a vehicle that drives forwards; unknown; auto: the first of these '
+        'that is available. A heading on the command line overrides it.',
         choices=('auto', 'orientation', 'course', 'unknown'),
     )
     heading_deviation: float = parameter(
-        0.1, 'rad', 'Of a heading given, or of one without covariance.', minimum=1e-4
+        0.1,
+        'rad',
+        'Standard deviation of a given heading, or of one without covariance.',
+        minimum=1e-4,
     )
-    course_speed: float = positive(0.5, 'm/s', 'Speed from which on the course counts.')
+    course_speed: float = positive(0.5, 'm/s', 'Smallest speed at which the course is used.')
     course_deviation: float = parameter(
         0.05, 'rad', 'Angle between course and heading (slip, mounting).', minimum=1e-4
     )
     time: float = positive(
-        1.0, 's', 'Time in which the IMU is levelled and the fixes give the first velocity.'
+        1.0, 's', 'Time over which the IMU is levelled and the fixes give the first velocity.'
     )
     speed_deviation: float = parameter(
-        30.0, 'm/s', 'Of the first velocity, before any fix tells it.', minimum=0.1
+        30.0, 'm/s', 'Standard deviation of the first velocity before the second fix.', minimum=0.1
     )
     still_speed: float = non_negative(
-        0.2, 'm/s', 'Speed of the fixes below which the vehicle counts as standing.'
+        0.2, 'm/s', 'Speed of the fixes below which the vehicle stands still.'
     )
     moving_tilt_deviation: float = parameter(
-        0.1, 'rad', 'Of roll and pitch when levelled in motion.', minimum=1e-4
+        0.1, 'rad', 'Standard deviation of roll and pitch when levelled in motion.', minimum=1e-4
     )
-    gyroscope_bias_deviation: float = non_negative(0.01, 'rad/s', 'Of the first bias.')
-    accelerometer_bias_deviation: float = non_negative(0.2, 'm/s^2', 'Of the first bias.')
+    gyroscope_bias_deviation: float = non_negative(
+        0.01, 'rad/s', 'Standard deviation of the first bias.'
+    )
+    accelerometer_bias_deviation: float = non_negative(
+        0.2, 'm/s^2', 'Standard deviation of the first bias.'
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class Smoother(Parameters):
-    """What only the smoother needs."""
+    """Parameters of the smoother alone."""
 
     loss: str = parameter(
         'huber',
         '',
-        'How fixes beyond loss_width count: none, as all others; huber, by their distance; '
-        'cauchy, hardly, and already those within count a little less.',
+        'Weight of fixes beyond loss_width. none: like other fixes; huber: linear in their '
+        'distance; cauchy: hardly any, and a little less for fixes within.',
         choices=('none', 'huber', 'cauchy'),
     )
     loss_width: float = positive(
         3.0,
         '1',
-        'Mahalanobis distance of a fix from the solution at which the loss sets in. In three '
-        'dimensions 3 per cent of all fixes are beyond 3 by chance.',
+        'Mahalanobis distance of a fix from the solution at which the loss starts. In three '
+        'dimensions 3 percent of all fixes exceed 3 by chance.',
     )
     iterations: int = parameter(
-        100, '1', 'Most that Levenberg and Marquardt may take.', minimum=1, maximum=10000
+        100, '1', 'Largest number of Levenberg-Marquardt iterations.', minimum=1, maximum=10000
     )
 
 
@@ -82,8 +89,8 @@ class Smoother(Parameters):
 class InertialSettings(Parameters):
     """Parameters of the error-state filter and of the smoother.
 
-    Noise is given as densities, so that nothing depends on rates: a density d makes the integral
-    over t seconds uncertain by d sqrt(t), and a bias walk w the bias by w sqrt(t).
+    Noise is given as densities, which do not depend on rates. After t seconds the integral has the
+    deviation d sqrt(t) for a density d, and a bias w sqrt(t) for a bias walk w.
     """
 
     gyroscope_noise: float = parameter(
@@ -96,44 +103,45 @@ class InertialSettings(Parameters):
     accelerometer_bias_walk: float = non_negative(
         0.01, 'm/s^2/sqrt(s)', 'Random walk of the bias.'
     )
-    gravity: float = positive(STANDARD_GRAVITY, 'm/s^2', 'Of the place.')
+    gravity: float = positive(STANDARD_GRAVITY, 'm/s^2', 'Local gravity.')
     earth: str = parameter(
         'auto',
         '',
-        'rotating: rotation and curvature of the Earth are taken off; auto: they are in records '
-        'of 10 minutes and more, where start.gyroscope_bias_deviation is below 15.04 deg/h.',
+        'rotating: rotation and curvature of the Earth are subtracted; auto: only in records of '
+        '10 minutes and more with start.gyroscope_bias_deviation below 15.04 deg/h.',
         choices=EARTHS,
     )
     fix_deviation: tuple[float, float, float] = parameter(
-        (1.0, 1.0, 2.0), 'm', 'Of fixes that state no covariance (east, north, up).', minimum=1e-4
+        (1.0, 1.0, 2.0),
+        'm',
+        'Deviation of fixes without covariance (east, north, up).',
+        minimum=1e-4,
     )
     least_fix_deviation: tuple[float, float, float] = parameter(
-        (0.01, 0.01, 0.02), 'm', 'No fix is taken to be better (east, north, up).', minimum=1e-4
+        (0.01, 0.01, 0.02), 'm', 'Smallest deviation of a fix (east, north, up).', minimum=1e-4
     )
     gate: float = non_negative(
         5.0,
         '1',
-        'Mahalanobis distance from which on a fix is refused; 0: none is. In three dimensions a '
-        'distance of 5 comes by chance once in 65000 fixes.',
+        'Mahalanobis distance at which a fix is refused; 0: no fix is refused. In three '
+        'dimensions a distance of 5 occurs by chance once in 65000 fixes.',
     )
     gate_timeout: float = non_negative(
-        5.0, 's', 'After so long without an accepted fix the next one is taken.'
+        5.0, 's', 'Time without an accepted fix after which the next fix is accepted.'
     )
     output_frequency: float = positive(35.0, 'Hz', 'Estimates per second.', maximum=1e4)
     longest_gap: float = parameter(
-        0.1, 's', 'A longer gap between IMU messages is bridged by a line.', minimum=1e-3
+        0.1, 's', 'Longest gap between IMU messages without additional noise.', minimum=1e-3
     )
-    gap_rate: float = non_negative(0.3, 'rad/s', 'Error of the line in a gap.')
-    gap_acceleration: float = non_negative(1.0, 'm/s^2', 'Error of the line in a gap.')
+    gap_rate: float = non_negative(0.3, 'rad/s', 'Error of interpolation in a gap.')
+    gap_acceleration: float = non_negative(1.0, 'm/s^2', 'Error of interpolation in a gap.')
     lateral_deviation: float = non_negative(
-        0.0,
-        'm/s',
-        'When > 0, base_link is held to move along its x axis: deviation of its lateral speed.',
+        0.0, 'm/s', 'If > 0, base_link moves along its x axis: deviation of its lateral speed.'
     )
     vertical_deviation: float = non_negative(
-        0.0, 'm/s', 'When > 0, the same of its speed along its z axis.'
+        0.0, 'm/s', 'If > 0, deviation of the speed of base_link along its z axis.'
     )
-    vehicle_frequency: float = positive(10.0, 'Hz', 'How often these two hold it.', maximum=1e3)
+    vehicle_frequency: float = positive(10.0, 'Hz', 'Rate of these two constraints.', maximum=1e3)
     base_link_frame: str = parameter('base_link', '', 'Frame whose motion is estimated.')
     start: Start = dataclasses.field(default_factory=Start)
     smoother: Smoother = dataclasses.field(default_factory=Smoother)
@@ -145,7 +153,7 @@ class InertialSettings(Parameters):
         """
         duration = float(imu_ns[-1] - imu_ns[0]) * 1e-9
         if turns(self.earth, self.start.gyroscope_bias_deviation, duration):
-            return TurningEarth.from_frame(origin, self.gravity)
+            return TurningEarth.of(origin, self.gravity)
         return None
 
     @classmethod
@@ -155,7 +163,7 @@ class InertialSettings(Parameters):
         Raises
         ------
         ParameterError
-            When there are no such settings, or the file is wrong.
+            When there are no such settings, or the file is invalid.
         """
         hint = ''
         if str(name_or_path) in config_names('judge'):
@@ -163,12 +171,12 @@ class InertialSettings(Parameters):
                 f'; {name_or_path} is a profile of ekf_node: leave --config out, or name '
                 'inertial settings'
             )
-        known = config_names('inertial')
-        path = named_file(name_or_path, 'inertial', known, 'inertial settings', hint)
+        names = config_names('inertial')
+        path = named_file(name_or_path, 'inertial', names, 'inertial settings', hint)
         return cls.from_mapping(read_yaml_mapping(path), str(path)), path
 
 
-Made = TypeVar('Made', bound='InertialJudge')
+JudgeType = TypeVar('JudgeType', bound='InertialJudge')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -178,12 +186,12 @@ class InertialJudge(abc.ABC):
     Attributes
     ----------
     name : str
-        What the user calls it.
+        Name for reports.
     files : tuple of Path
         Files that its parameters came from.
     parameters : InertialSettings
     transforms : TransformFile or None
-        What replaces or completes a recording's own.
+        Transforms that replace or complete those of a recording.
     """
 
     kind: ClassVar[str]
@@ -196,14 +204,16 @@ class InertialJudge(abc.ABC):
 
     @classmethod
     def load(
-        cls: type[Made], config: str | Path | None = None, transforms: TransformFile | None = None
-    ) -> Made:
-        """Return the judge with shipped settings by name, those of a file, or the default ones.
+        cls: type[JudgeType],
+        config: str | Path | None = None,
+        transforms: TransformFile | None = None,
+    ) -> JudgeType:
+        """Return the judge with shipped settings by name, settings of a file, or default settings.
 
         Raises
         ------
         ParameterError
-            When there are no such settings, or the file is wrong.
+            When there are no such settings, or the file is invalid.
         """
         parameters, path = InertialSettings.load('default' if config is None else config)
         name = cls.kind if config is None else f'{cls.kind} ({config})'
@@ -219,16 +229,16 @@ class InertialJudge(abc.ABC):
         """Frame whose motion is estimated."""
         return self.parameters.base_link_frame
 
-    def with_parameters(self: Made, parameters: InertialSettings) -> Made:
+    def with_parameters(self: JudgeType, parameters: InertialSettings) -> JudgeType:
         """Return the judge with other parameters."""
         return dataclasses.replace(self, parameters=parameters)
 
     def settings(self) -> Mapping[str, Any]:
-        """Return what made the result beside the files, as plain values."""
-        told: dict[str, Any] = {'inertial': self.parameters.to_mapping()}
+        """Return the settings behind a result, besides the files, as JSON values."""
+        values: dict[str, Any] = {'inertial': self.parameters.to_mapping()}
         if self.transforms is not None:
-            told['transforms'] = self.transforms.settings()
-        return told
+            values['transforms'] = self.transforms.settings()
+        return values
 
     @abc.abstractmethod
     def judge(
@@ -245,7 +255,8 @@ class InertialJudge(abc.ABC):
         recording : Recording
             With imu and gps.
         start_ns : int or None
-            Origin of the grid of estimates; messages before are left out. None: first usable fix.
+            Origin of the grid of estimates; earlier messages are ignored. None is the first usable
+            fix.
         start_heading : float or None
             Yaw at the first usable fix, radians from east, to `start.heading_deviation`.
 

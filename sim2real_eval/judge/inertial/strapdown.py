@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strapdown integration with biases, how its errors grow, and their correction; compiled.
+"""Error-state filter with strapdown integration, compiled.
 
 State, (16,): position p and velocity v of the IMU, east-north-up; quaternion x y z w of base_link;
 gyroscope bias b and accelerometer bias a, along the axes of base_link. Errors, (15,): truth =
 estimate + error, for the attitude truth = Exp(error) estimate, about the axes of the world
 ([Sola2017], section 7).
 
-Within an interval rate w and force f are constant in the body, which is then exact: with phi =
-(w - b) dt, g the gravity and Gamma_n = sum of phi^k / (k + n)! over the powers of the matrix [phi]
+The integration is exact for a rate w and force f that are constant in the body over an interval.
+Let phi = (w - b) dt, g the gravity and Gamma_n = sum of [phi]^k / (k + n)! over k >= 0:
 
     p <- p + v dt + (g / 2 + R Gamma_2 (f - a)) dt^2
     v <- v + (g + R Gamma_1 (f - a)) dt              R <- R Exp(phi)
@@ -16,8 +16,11 @@ Within an interval rate w and force f are constant in the body, which is then ex
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from sim_sensors.core.compilation import kernel
+import numpy as np
+
+from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.compiled_rotations import (
     coefficients,
     cross,
@@ -26,14 +29,14 @@ from sim_sensors.core.compiled_rotations import (
     quaternion_from_vector,
     skew,
 )
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, IntArray
 
 STATES = 16
 """Length of the state: 3 position, 3 velocity, 4 attitude, 3 and 3 biases."""
 
 ERRORS = 15
 POSITION, VELOCITY, ATTITUDE, GYROSCOPE_BIAS, ACCELEROMETER_BIAS = 0, 3, 6, 9, 12
-"""First of the three errors of each kind."""
+"""Number of the first of the three errors of each kind."""
 
 _QUATERNION, _GYROSCOPE, _ACCELEROMETER = 6, 10, 13
 
@@ -60,14 +63,14 @@ def move(
     x: FloatArray, rate: FloatArray, force: FloatArray, dt: float, gravity: float,
     earth: FloatArray, F: FloatArray, work: FloatArray,
 ) -> None:  # fmt: skip
-    """Move the state, (16,), over an interval, s, and fill F, (15, 15), with its errors' growth.
+    """Move the state, (16,), over an interval, s, and fill the transition F of its errors.
 
-    Rate, rad/s, force and gravity, m/s^2, are measured means; rows of F from 9 are those of the
-    identity. The derivative of Gamma_n with respect to phi is taken to first order in phi:
-    relative errors of phi^2 / 12 of the small effect of a gyroscope bias on velocity and position.
+    Rate, rad/s, and force, m/s^2, are measured means. Rows of F, (15, 15), from 9 are those of the
+    identity. The derivative of Gamma_n by phi is of first order in phi. This gives relative errors
+    of phi^2 / 12 in the small effect of a gyroscope bias on velocity and position.
 
-    `earth`, (2, 3), is rate and gradient of `sim_sensors.world.earth.TurningEarth`; zeros for
-    none. F has its rate, but not its gradient, which matters after many minutes without fixes.
+    `earth`, (2, 3), is rate and gradient of `sim_sensors.world.earth.TurningEarth`, or zeros. F
+    contains the rate, but not the gradient, which matters after many minutes without fixes.
     """
     R, phi, f, c1, c2 = work[0:3, 0:3], work[3], work[4], work[5], work[6]
     s1, s2 = work[7], work[8]
@@ -105,9 +108,9 @@ def move(
                 # [phi]^2 = phi phi' - phi^2 I.
                 square = phi[k] * phi[j] - (t2 if k == j else 0.0)
                 turn = skew(phi, k, j)
-                one = 1.0 if k == j else 0.0
-                gamma1 += R[i, k] * (one + A * turn + B * square)
-                gamma2 += R[i, k] * (0.5 * one + B * turn + C * square)
+                identity = 1.0 if k == j else 0.0
+                gamma1 += R[i, k] * (identity + A * turn + B * square)
+                gamma2 += R[i, k] * (0.5 * identity + B * turn + C * square)
                 # [phi][f] = f phi' - (phi . f) I.
                 dot = phi[0] * f[0] + phi[1] * f[1] + phi[2] * f[2]
                 second = skew(c1, k, j) + f[k] * phi[j] - (dot if k == j else 0.0)
@@ -123,7 +126,7 @@ def move(
     if turns:
         cross(W, x[3:6], c1)
         for i in range(3):
-            # Of the place and the velocity at the start of the interval.
+            # Acceleration at the position and velocity at the start of the interval.
             c2[i] = earth[1, i] * x[i] - 2.0 * c1[i]
             for j in range(3):
                 F[VELOCITY + i, VELOCITY + j] -= 2.0 * skew(W, i, j) * dt
@@ -145,8 +148,8 @@ def move(
 def grow(P: FloatArray, F: FloatArray, half: FloatArray, A: FloatArray) -> None:
     """Replace P by F (P + N) F' + N, all (15, 15), N the diagonal matrix of `half`, (15,).
 
-    With N half the noise that an interval adds this is the integral of F Q F' by the trapezoidal
-    rule: right to the third order of the interval, and positive semi-definite.
+    N is half the noise that an interval adds. The result is the integral of F Q F' by the
+    trapezoidal rule: accurate to the third order of the interval, and positive semi-definite.
     """
     for i in range(ERRORS):
         P[i, i] += half[i]
@@ -172,7 +175,7 @@ def grow(P: FloatArray, F: FloatArray, half: FloatArray, A: FloatArray) -> None:
         P[i, i] += half[i]
 
 
-# Correction by up to three measured numbers.
+# Correction by up to three measured values.
 
 
 @kernel
@@ -182,8 +185,8 @@ def distance(
 ) -> float:  # fmt: skip
     """Return nu' S^-1 nu with S = H P H' + R = L L', and fill PH = P H', (15, 3), and L, (4, 3).
 
-    Measured are m numbers, at most 3; P is (15, 15), and the others may be larger than m. L has
-    the lower triangle in its first three rows; the last becomes L^-1 nu.
+    There are m measured values, at most 3. P is (15, 15); other arrays may be larger than m. The
+    first three rows of L are the lower triangle; the last becomes L^-1 nu.
     """
     for i in range(ERRORS):
         for j in range(m):
@@ -209,22 +212,9 @@ def distance(
 
 
 @kernel
-def update(
-    x: FloatArray, P: FloatArray, H: FloatArray, R: FloatArray, m: int, PH: FloatArray,
-    L: FloatArray, K: FloatArray, A: FloatArray, e: FloatArray, J: FloatArray, blind: FloatArray,
-) -> None:  # fmt: skip
-    """Correct state and covariance after `distance`, by the Joseph form, and reset the error.
-
-    The error that is left, e', belongs to the corrected attitude: Exp(e') = Exp(truth) Exp(-e), so
-    de' = J de with J the left Jacobian of e ([Sola2017], section 7.2.3, there to first order).
-
-    x, (16,), to L are as in `distance`; x and P are changed in place. K, A, J, (15, 3), (15, 15)
-    and (4, 4), are scratch space; e, (16,), becomes the correction. `blind`, (2, 3), has unit
-    vectors of directions in which attitude and gyroscope bias are left as they are; zeros: none.
-    Their correlations count in full (Schmidt's consider filter; the Joseph form holds for any
-    gain).
-    """
-    # K = PH S^-1 = (PH L'^-1) L^-1, and e = K nu = (PH L'^-1) (L^-1 nu).
+def _fill_gain(PH: FloatArray, L: FloatArray, m: int, K: FloatArray, e: FloatArray) -> None:
+    """Fill the gain K = PH S^-1 and the correction e = K nu."""
+    # K = (PH L'^-1) L^-1, and e = (PH L'^-1) (L^-1 nu).
     for i in range(ERRORS):
         e[i] = 0.0
         for j in range(m):
@@ -238,19 +228,32 @@ def update(
             for k in range(j + 1, m):
                 total -= K[i, k] * L[k, j]
             K[i, j] = total / L[j, j]
-    for first, direction in ((ATTITUDE, blind[0]), (GYROSCOPE_BIAS, blind[1])):
+
+
+@kernel
+def _exclude_direction(
+    first: int, direction: FloatArray, m: int, K: FloatArray, e: FloatArray
+) -> None:
+    """Remove a direction of three errors, numbered from `first`, from gain and correction."""
+    along = 0.0
+    for i in range(3):
+        along += direction[i] * e[first + i]
+    for i in range(3):
+        e[first + i] -= direction[i] * along
+    for j in range(m):
         along = 0.0
         for i in range(3):
-            along += direction[i] * e[first + i]
+            along += direction[i] * K[first + i, j]
         for i in range(3):
-            e[first + i] -= direction[i] * along
-        for j in range(m):
-            along = 0.0
-            for i in range(3):
-                along += direction[i] * K[first + i, j]
-            for i in range(3):
-                K[first + i, j] -= direction[i] * along
-    # (I - K H) P (I - K H)' + K R K' with A = (I - K H) P.
+            K[first + i, j] -= direction[i] * along
+
+
+@kernel
+def _joseph_update(
+    P: FloatArray, H: FloatArray, R: FloatArray, m: int, PH: FloatArray, K: FloatArray,
+    A: FloatArray,
+) -> None:  # fmt: skip
+    """Replace P by (I - K H) P (I - K H)' + K R K', with A = (I - K H) P; PH is overwritten."""
     for i in range(ERRORS):
         for j in range(ERRORS):
             total = P[i, j]
@@ -273,16 +276,16 @@ def update(
             P[i, j] = total
             P[j, i] = total
 
-    t = e[ATTITUDE:GYROSCOPE_BIAS]
+
+@kernel
+def _reset_attitude_error(P: FloatArray, t: FloatArray, J: FloatArray) -> None:
+    """Multiply the attitude errors of P by the left Jacobian of the rotation vector t."""
     t2 = t[0] * t[0] + t[1] * t[1] + t[2] * t[2]
     _, a, b, _ = coefficients(t2)
     for i in range(3):
         for j in range(3):
-            skew = 0.0
-            if i != j:
-                skew = -t[3 - i - j] if (j - i) % 3 == 1 else t[3 - i - j]
             square = t[i] * t[j] - (t2 if i == j else 0.0)
-            J[i, j] = (1.0 if i == j else 0.0) + a * skew + b * square
+            J[i, j] = (1.0 if i == j else 0.0) + a * skew(t, i, j) + b * square
     for j in range(ERRORS):
         for i in range(3):
             J[3, i] = 0.0
@@ -300,10 +303,36 @@ def update(
     for i in range(ERRORS):
         for j in range(i):
             P[i, j] = P[j, i]
+
+
+@kernel
+def update(
+    x: FloatArray, P: FloatArray, H: FloatArray, R: FloatArray, m: int, PH: FloatArray,
+    L: FloatArray, K: FloatArray, A: FloatArray, e: FloatArray, J: FloatArray, blind: FloatArray,
+) -> None:  # fmt: skip
+    """Correct state and covariance after `distance`, by the Joseph form, and reset the error.
+
+    The remaining error e' belongs to the corrected attitude: Exp(e') = Exp(truth) Exp(-e), so
+    de' = J de with J the left Jacobian of e ([Sola2017], section 7.2.3, there to first order).
+
+    Parameters
+    ----------
+    x, P, H, R, m, PH, L : as in `distance`; x, (16,), and P are changed in place.
+    K, A, J : scratch space, (15, 3), (15, 15) and (4, 4).
+    e : (16,), becomes the correction.
+    blind : (2, 3), unit vectors of directions of attitude and gyroscope bias that are not
+        corrected, or zeros. Their correlations still count (Schmidt's consider filter); the Joseph
+        form holds for any gain.
+    """
+    _fill_gain(PH, L, m, K, e)
+    _exclude_direction(ATTITUDE, blind[0], m, K, e)
+    _exclude_direction(GYROSCOPE_BIAS, blind[1], m, K, e)
+    _joseph_update(P, H, R, m, PH, K, A)
+    _reset_attitude_error(P, e[ATTITUDE:GYROSCOPE_BIAS], J)
     add_error(x, e, J[3])
 
 
-# What the error-state filter sees of its state: the antenna, held speeds, at rest no heading.
+# Measurements: position of the antenna, held speeds, and no heading at rest.
 
 
 @kernel
@@ -329,7 +358,7 @@ def speed_measurement(
     x: FloatArray, rate: FloatArray, base: FloatArray, hold: FloatArray, H: FloatArray,
     nu: FloatArray, V: FloatArray, R: FloatArray,
 ) -> int:  # fmt: skip
-    """Fill H, nu and V for the held speeds of base_link; return how many there are.
+    """Fill H, nu and V for the held speeds of base_link; return their number.
 
     The velocity of base_link in the body is R' v + (w - b) x base.
     """
@@ -364,17 +393,189 @@ def speed_measurement(
 def heading_unobservable_at_rest(
     x: FloatArray, P: FloatArray, still: float, blind: FloatArray, R: FloatArray
 ) -> None:
-    """Fill the directions of `update` that fixes of a standing vehicle tell nothing of: the turn
-    about the vertical, and the bias of its rate.
+    """Fill `blind` of `update` with the vertical if the vehicle stands still, or else with zeros.
 
-    The noise of the force, turned by a wrong heading, would move the vehicle sideways; that it
-    does not seems to tell the heading. But the whole noise, not only its sideways part, is
-    missing from the motion, of which a linear filter knows nothing. A vehicle stands as long as
-    its horizontal speed is below `still` and two of its deviations.
+    Fixes of a standing vehicle contain no information about the rotation about the vertical and
+    the bias of its rate. A linear filter would nevertheless correct them. If the heading is wrong,
+    the noise of the force would move the vehicle sideways, and the missing motion seems to
+    determine the heading. In truth all the noise is missing from the motion. A vehicle stands
+    still if its horizontal speed is below `still` plus two of its deviations (squares added).
     """
-    doubt = P[VELOCITY, VELOCITY] + P[VELOCITY + 1, VELOCITY + 1]
-    one = 1.0 if x[3] * x[3] + x[4] * x[4] < still * still + 4.0 * doubt else 0.0
+    variance = P[VELOCITY, VELOCITY] + P[VELOCITY + 1, VELOCITY + 1]
+    stands = 1.0 if x[3] * x[3] + x[4] * x[4] < still * still + 4.0 * variance else 0.0
     matrix_from_quaternion(x[6:10], R)
-    blind[0, 2] = one
+    blind[0, 2] = stands
     for i in range(3):
-        blind[1, i] = one * R[2, i]
+        blind[1, i] = stands * R[2, i]
+
+
+# The event loop: move, correct and output in the order of time.
+
+
+class InertialEvents(NamedTuple):
+    """Messages, fixes, estimates and constraints of a run, merged to k times."""
+
+    time_ns: IntArray  # (k,) Strictly increasing; the filter starts at the first
+    # (k, 3) Interpolated IMU rate and force at these times; rad/s and m/s^2, axes of base_link.
+    rate: FloatArray
+    force: FloatArray
+    # (k, 4) Squared densities of gyroscope, accelerometer and their bias walks over the interval
+    # that ends at each time.
+    noise: FloatArray
+    fix_at: IntArray  # (m,) Index of the time of each fix; never decreasing
+    fix: FloatArray  # (m, 3)
+    fix_covariance: FloatArray  # (m, 3, 3)
+    out_at: IntArray  # (o,) Index of the time of each estimate
+    hold_at: IntArray  # (h,) Index of each time at which the speed is constrained
+    # (3,) Positions of antenna and base_link relative to the IMU, axes of base_link, m.
+    antenna: FloatArray
+    base: FloatArray
+    gravity: float  # m/s^2
+    earth: FloatArray  # (2, 3) Rate and gradient of the Earth, rad/s and 1/s^2, or zeros
+    gate: float  # squared Mahalanobis distance at which a fix is refused; infinite without a gate
+    gate_timeout_ns: int  # time without an accepted fix after which the next fix is accepted
+    doubt: float  # increase of the attitude variance in that case, rad^2
+    still: float  # speed below which fixes contain no heading, m/s
+    # (2,) Variance of lateral and vertical speed, (m/s)^2; 0 without a constraint.
+    hold: FloatArray
+
+
+class LoopOutput(NamedTuple):
+    """Results that the event loop fills."""
+
+    # (o, 16), (o, 15, 15) State and covariance of each estimate.
+    x: FloatArray
+    P: FloatArray
+    nis: FloatArray  # (m,) Normalised innovation squared of each fix
+    accepted: IntArray  # (m,) 1: accepted; 0: refused; 2: accepted after the timeout
+    attitude: FloatArray  # (m, 4) Quaternion after each fix
+    hold_nis: FloatArray  # (h,) Normalised innovation squared of each constraint
+
+    @classmethod
+    def allocate(cls, events: InertialEvents) -> LoopOutput:
+        """Return empty results."""
+        o, m, h = len(events.out_at), len(events.fix_at), len(events.hold_at)
+        return cls(
+            np.zeros((o, 16)),
+            np.zeros((o, ERRORS, ERRORS)),
+            np.zeros(m),
+            np.zeros(m, dtype=np.int64),
+            np.zeros((m, 4)),
+            np.zeros(h),
+        )
+
+
+@kernel
+def _advance(
+    x: FloatArray, ev: InertialEvents, k: int, F: FloatArray, half: FloatArray, work: FloatArray
+) -> None:
+    """Move the state from time k - 1 to k; fill F and half the noise."""
+    dt = (ev.time_ns[k] - ev.time_ns[k - 1]) * 1e-9
+    rate, force = work[10], work[11]
+    for i in range(3):
+        rate[i] = 0.5 * (ev.rate[k - 1, i] + ev.rate[k, i])
+        force[i] = 0.5 * (ev.force[k - 1, i] + ev.force[k, i])
+        half[POSITION + i] = 0.0
+        half[VELOCITY + i] = 0.5 * dt * ev.noise[k, 1]
+        half[ATTITUDE + i] = 0.5 * dt * ev.noise[k, 0]
+        half[GYROSCOPE_BIAS + i] = 0.5 * dt * ev.noise[k, 2]
+        half[ACCELEROMETER_BIAS + i] = 0.5 * dt * ev.noise[k, 3]
+    move(x, rate, force, dt, ev.gravity, ev.earth, F, work)
+
+
+@compiled
+def run(x: FloatArray, P: FloatArray, ev: InertialEvents, output: LoopOutput) -> None:
+    """Run the filter from x, (16,), and P, (15, 15), at the first time, changed in place."""
+    F, A, half = np.zeros((ERRORS, ERRORS)), np.zeros((ERRORS, ERRORS)), np.zeros(ERRORS)
+    H, PH, K = np.zeros((4, ERRORS)), np.zeros((ERRORS, 3)), np.zeros((ERRORS, 3))
+    L, J, R = np.zeros((4, 3)), np.zeros((4, 4)), np.zeros((3, 3))
+    nu, e, work, V = np.zeros(3), np.zeros(16), np.zeros((12, 4)), np.zeros((3, 3))
+    blind, none = np.zeros((2, 3)), np.zeros((2, 3))
+    next_fix = next_out = next_hold = 0
+    last_ns = ev.time_ns[0]
+    for k in range(len(ev.time_ns)):
+        if k > 0:
+            _advance(x, ev, k, F, half, work)
+            grow(P, F, half, A)
+        while next_fix < len(ev.fix_at) and ev.fix_at[next_fix] == k:
+            covariance = ev.fix_covariance[next_fix]
+            antenna_measurement(x, ev.antenna, H, R)
+            for i in range(3):
+                nu[i] = ev.fix[next_fix, i] - H[3, i]
+            nis = distance(P, H, nu, covariance, 3, PH, L)
+            output.nis[next_fix] = nis
+            if nis < ev.gate:
+                output.accepted[next_fix] = 1
+            elif ev.time_ns[k] - last_ns >= ev.gate_timeout_ns:
+                # Fixes that were refused for so long are right, and the state is wrong.
+                output.accepted[next_fix] = 2
+                elapsed = max((ev.time_ns[k] - last_ns) * 1e-9, 1e-3)
+                for i in range(3):
+                    square = nu[0] * nu[0] + nu[1] * nu[1] + nu[2] * nu[2]
+                    P[POSITION + i, POSITION + i] += square
+                    P[VELOCITY + i, VELOCITY + i] += square / (elapsed * elapsed)
+                    P[ATTITUDE + i, ATTITUDE + i] += ev.doubt
+                distance(P, H, nu, covariance, 3, PH, L)
+            if output.accepted[next_fix] > 0:
+                heading_unobservable_at_rest(x, P, ev.still, blind, R)
+                update(x, P, H, covariance, 3, PH, L, K, A, e, J, blind)
+                last_ns = ev.time_ns[k]
+            for i in range(4):
+                output.attitude[next_fix, i] = x[6 + i]
+            next_fix += 1
+        while next_hold < len(ev.hold_at) and ev.hold_at[next_hold] == k:
+            m = speed_measurement(x, ev.rate[k], ev.base, ev.hold, H, nu, V, R)
+            output.hold_nis[next_hold] = distance(P, H, nu, V, m, PH, L)
+            update(x, P, H, V, m, PH, L, K, A, e, J, none)
+            next_hold += 1
+        while next_out < len(ev.out_at) and ev.out_at[next_out] == k:
+            for i in range(len(x)):
+                output.x[next_out, i] = x[i]
+            for i in range(ERRORS):
+                for j in range(ERRORS):
+                    output.P[next_out, i, j] = P[i, j]
+            next_out += 1
+
+
+@compiled
+def sensitivities(
+    x: FloatArray, ev: InertialEvents, count: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Move without corrections to the first `count` fixes, from x, (16,), changed in place.
+
+    Returns, at the fixes: position of the antenna, (count, 3) in m; its derivative by the errors
+    there, (count, 3, 15); transition from the first errors and covariance of the added noise, both
+    (count, 15, 15).
+    """
+    position, H_fixes = np.zeros((count, 3)), np.zeros((count, 3, ERRORS))
+    growth, noise = np.zeros((count, ERRORS, ERRORS)), np.zeros((count, ERRORS, ERRORS))
+    F, A, half = np.zeros((ERRORS, ERRORS)), np.zeros((ERRORS, ERRORS)), np.zeros(ERRORS)
+    Q, total = np.zeros((ERRORS, ERRORS)), np.eye(ERRORS)
+    H, R, work = np.zeros((4, ERRORS)), np.zeros((3, 3)), np.zeros((12, 4))
+    done = 0
+    for k in range(len(ev.time_ns)):
+        if done == count:
+            break
+        if k > 0:
+            _advance(x, ev, k, F, half, work)
+            grow(Q, F, half, A)
+            for i in range(ERRORS):
+                for j in range(ERRORS):
+                    A[i, j] = 0.0
+                    for n in range(ERRORS):
+                        A[i, j] += F[i, n] * total[n, j]
+            for i in range(ERRORS):
+                for j in range(ERRORS):
+                    total[i, j] = A[i, j]
+        while done < count and ev.fix_at[done] == k:
+            antenna_measurement(x, ev.antenna, H, R)
+            for i in range(3):
+                position[done, i] = H[3, i]
+                for j in range(ERRORS):
+                    H_fixes[done, i, j] = H[i, j]
+            for i in range(ERRORS):
+                for j in range(ERRORS):
+                    growth[done, i, j] = total[i, j]
+                    noise[done, i, j] = Q[i, j]
+            done += 1
+    return position, H_fixes, growth, noise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the judge did with its inputs that changes what its estimate means."""
+"""Findings about inputs of the judge that change the meaning of its estimate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding, FindingKind
 from sim2real_eval.judge.estimate import PartCount
-from sim_sensors.core.blocks import by_blocks, sum_by_blocks
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -32,7 +31,7 @@ _LEAST_ON_A_SIDE = 0.05  # share of the fixes
 
 
 def has_no_attitude(imu: ImuArray) -> bool:
-    """Return whether an IMU says that it has no orientation."""
+    """Return whether an IMU states that it has no orientation (covariance -1)."""
     return bool((np.abs(imu.orientation_covariance[:, 0, 0] + 1.0) <= 1e-9).all())
 
 
@@ -43,10 +42,11 @@ def input_advice(
     headings: ImuArray | None,
     correct: Set[str] = frozenset(),
 ) -> list[Finding]:
-    """Say what an IMU without orientation means for this configuration.
+    """Return findings about IMUs without orientation and about differential fixes.
 
-    `sources` are the messages of each input, None for what navsat_transform publishes; it takes
-    its heading from `headings`. The deviations of `correct` are corrected.
+    `sources` are the messages of each input, None for those of navsat_transform, which takes its
+    heading from `headings`. `correct` names the deviations of robot_localization that are
+    corrected.
     """
     notes: list[Finding] = []
     for source in config.sources:
@@ -69,15 +69,17 @@ def input_advice(
 def mounting_advice(
     inputs_frames: Sequence[tuple[str, FloatArray]], gravity: float
 ) -> list[Finding]:
-    """Say what gravity removal leaves in for an IMU mounted with roll or pitch.
+    """Return findings about gravity that remains for an IMU mounted with roll or pitch.
 
-    The IMUs are those whose gravity, m/s^2, is removed, each with the rotation of its mounting,
-    (3, 3), sensor to base_link.
+    Parameters
+    ----------
+    inputs_frames : IMUs whose gravity is removed: name and rotation, (3, 3), sensor to base_link.
+    gravity : m/s^2.
     """
     notes: list[Finding] = []
     for name, rotation in inputs_frames:
-        # Level and at rest the acceleration in base_link is (0, 0, g); robot_localization takes
-        # off g times the third row of the mounting rotation.
+        # Level and at rest the acceleration in base_link is (0, 0, g); robot_localization
+        # subtracts g times the third row of the mounting rotation.
         left_in = gravity * float(np.hypot(rotation[2, 0], rotation[2, 1]))
         if left_in > _LEAST_GRAVITY:
             notes.append(findings.GRAVITY_LEFT(name, left=left_in))
@@ -85,15 +87,12 @@ def mounting_advice(
 
 
 def divergence(unscented: bool, textbook: bool) -> FindingKind:
-    """Return the kind of finding about estimates that are not numbers.
-
-    An unscented filter may be that of the textbook.
-    """
+    """Return the kind of finding about estimates that are not finite."""
     return findings.UNSCENTED_DIVERGED if unscented and not textbook else findings.DIVERGED
 
 
 def part_advice(parts: Sequence[PartCount]) -> list[Finding]:
-    """Say which inputs the judge hardly used, one line each."""
+    """Return findings about inputs that the judge hardly used."""
     notes: list[Finding] = []
     received: dict[tuple[str, str], int] = {}
     for part in parts:
@@ -116,10 +115,14 @@ def part_advice(parts: Sequence[PartCount]) -> list[Finding]:
 
 
 def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float) -> list[Finding]:
-    """Say how many of the valid fixes navsat_transform dropped, by reason.
+    """Return findings about valid fixes that navsat_transform dropped.
 
-    Some were `used`; a newer one overtook those that were lost, at its timer's frequency, Hz; the
-    early ones came before a given datum was there to refer them to.
+    Parameters
+    ----------
+    fixes, used : number of valid fixes, and of those passed on.
+    lost : number of fixes that a newer one overtook before a tick of the timer.
+    early : number of fixes before a given datum could be used.
+    frequency : of the timer, Hz.
     """
     if not fixes:
         return [findings.NO_FIX('navsat_transform')]
@@ -128,7 +131,7 @@ def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float
         notes.append(findings.FIXES_EARLY('navsat_transform', dropped=early, fixes=fixes))
     if used == 0 and early < fixes:
         notes.append(findings.FIXES_UNUSED('navsat_transform', fixes=fixes))
-    # One is normal: the tick that fixes the transform publishes nothing.
+    # One lost fix is normal: the tick that fixes the transform publishes nothing.
     elif lost > 1:
         values = {'dropped': lost, 'fixes': fixes, 'frequency': frequency}
         notes.append(findings.FIXES_OVERTAKEN('navsat_transform', **values))
@@ -138,7 +141,7 @@ def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float
 def front_end_advice(
     config: FilterConfig, navsat: NavsatConfig, memory: NavsatState, *, fixes: int, used: int
 ) -> list[Finding]:
-    """Say what the front end of a run dropped, or leaves out, of its valid fixes."""
+    """Return findings about valid fixes that the front end of a run dropped or does not use."""
     if navsat.timed:
         lost, early = lost_fixes(memory), early_fixes(memory)
         return navsat_advice(fixes, used, lost, early, navsat.frequency)
@@ -153,7 +156,7 @@ def front_end_advice(
     return notes
 
 
-# What no vehicle does and no installation means. Nothing is changed.
+# Implausible motions and installations are reported; the estimate is not changed.
 
 _WORLDS = ('map', 'odom', 'world', 'earth', 'utm', 'enu', 'ned')
 _FAR_M = 100e3
@@ -164,9 +167,10 @@ _JUMP_M = 100.0
 def twist_advice(
     config: FilterConfig, sources: Mapping[str, MessageArray | None], *, turned: bool
 ) -> list[Finding]:
-    """Say which velocities seem to be those of a world frame and are taken as the body's.
+    """Return findings about velocities that seem to be given in a world frame.
 
-    Static transforms may say how frames lie (`turned`); without any, all frames count as equal.
+    Static transforms (`turned`) rotate velocities into base_link. If there are none, all frames
+    count as equal.
     """
     notes: list[Finding] = []
     for source in config.sources:
@@ -188,68 +192,51 @@ def twist_advice(
 
 
 def datum_advice(navsat: NavsatConfig, fixes: FixArray) -> list[Finding]:
-    """Say when the datum that is configured lies far from the first fix."""
+    """Return a finding if the configured datum is far from the first fix."""
     if navsat.datum is None or not len(fixes):
         return []
     latitude, longitude, _ = navsat.datum
-    there = LocalFrame(latitude, longitude, 0.0).to_enu(
+    offset = LocalFrame(latitude, longitude, 0.0).to_enu(
         fixes.latitude[:1], fixes.longitude[:1], fixes.altitude[:1]
     )
-    away = float(np.linalg.norm(there))
+    away = float(np.linalg.norm(offset))
     if away <= _FAR_M:
         return []
     return [findings.DATUM_FAR(navsat.title, distance=away / 1000.0)]
 
 
 def tick_advice(navsat: NavsatConfig, arrival_ns: IntArray, timing: Timing) -> list[Finding]:
-    """Say when rounding decides on which side of a tick, of what takes them, fixes arrive."""
+    """Return a finding if rounding decides whether fixes arrive before or after a tick."""
     node, origin, period = 'navsat_transform', timing.navsat_origin, timing.navsat_period
     if not period:
         node, origin, period = 'filter', timing.filter_origin, timing.filter_period
-        # What comes of a fix travels on at once.
+        # The position travels to the filter at once.
         origin -= timing.navsat_latency
 
-    def near(arrival: IntArray) -> FloatArray:
-        after = (arrival - origin) % period
-        sides = after <= _NEAR_TICK_NS, after >= period - _NEAR_TICK_NS
-        return np.stack(sides, axis=1).astype(np.float64)
-
-    shares = sum_by_blocks(near, arrival_ns) / max(len(arrival_ns), 1)
+    after = (arrival_ns - origin) % period
+    sides = after <= _NEAR_TICK_NS, after >= period - _NEAR_TICK_NS
+    shares = np.sum(sides, axis=1) / max(len(arrival_ns), 1)
     if shares.min() < _LEAST_ON_A_SIDE:
         return []
     return [findings.FIXES_ON_TICKS(node, share=float(shares.sum()), period=period * 1e-6)]
 
 
 def motion_advice(stamp_ns: IntArray, position: FloatArray, velocity: FloatArray) -> list[Finding]:
-    """Say when estimates, m and m/s, (n, 3), are faster than any vehicle, or jump.
+    """Return findings about estimates that are faster than any vehicle, or jump.
 
-    A velocity that is not a number does not count.
+    Position and velocity are (n, 3), m and m/s. Velocities that are not finite are ignored.
     """
     notes: list[Finding] = []
-    speed = by_blocks(
-        lambda rows: np.nan_to_num(np.linalg.norm(rows, axis=1), nan=0.0, posinf=np.inf), velocity
-    )
+    speed = np.nan_to_num(np.linalg.norm(velocity, axis=1), nan=0.0, posinf=np.inf)
     if len(speed) and speed.max() > _FAST:
         first = (stamp_ns[np.argmax(speed > _FAST)] - stamp_ns[0]) * 1e-9
         notes.append(findings.TOO_FAST(limit=_FAST, first=first, speed=speed.max()))
-    # What has diverged may be too far for a square, which is no jump of any size.
+    # The square of a diverged position may overflow; such a step is not counted as a jump.
     with np.errstate(over='ignore', invalid='ignore'):
-        steps = by_blocks(
-            lambda after, before: np.linalg.norm(after - before, axis=1),
-            position[1:],
-            position[:-1],
-        )
-    far = np.flatnonzero(
-        by_blocks(
-            lambda step, after, before: (
-                np.isfinite(step) & (step > _JUMP_M + _FAST * (after - before) * 1e-9)
-            ),
-            steps,
-            stamp_ns[1:],
-            stamp_ns[:-1],
-        )
-    )
-    if len(far):
-        at = (stamp_ns[far[0] + 1] - stamp_ns[0]) * 1e-9
-        notes.append(findings.JUMPS(count=len(far), step=steps[far[0]], first=at))
+        steps = np.linalg.norm(np.diff(position, axis=0), axis=1)
+    limits = _JUMP_M + _FAST * np.diff(stamp_ns) * 1e-9
+    jumps = np.flatnonzero(np.isfinite(steps) & (steps > limits))
+    if len(jumps):
+        first = (stamp_ns[jumps[0] + 1] - stamp_ns[0]) * 1e-9
+        notes.append(findings.JUMPS(count=len(jumps), step=steps[jumps[0]], first=first))
     return notes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parameter files tell ekf_node, ukf_node and navsat_transform_node."""
+"""Parameters of ekf_node, ukf_node and navsat_transform_node from their parameter files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KINDS = ('odom', 'pose', 'twist', 'imu')
 
 
 def topic_name(topic: str) -> str:
-    """Return a topic without leading or trailing slashes, so that `/imu` and `imu` are one."""
+    """Return a topic without leading or trailing slashes, so that `/imu` and `imu` are equal."""
     return topic.strip('/')
 
 
@@ -48,11 +48,11 @@ def topic_name(topic: str) -> str:
 class SourceConfig:
     """One input of the filter: odomN, poseN, twistN or imuN."""
 
-    # `odom0`, `odom`, and the topic without slashes at its ends.
+    # For example `odom0` and `odom`; the topic has no slashes at its ends.
     name: str
     kind: str
     topic: str
-    mask: FloatArray  # (15,) Which states it measures
+    mask: FloatArray  # (15,) 1 for each state that it measures
     differential: bool
     relative: bool
     remove_gravity: bool
@@ -70,7 +70,7 @@ class FilterConfig:
     Attributes
     ----------
     where : str
-        File they came from.
+        Path of the parameter file.
     frequency, sensor_timeout : float
         Hz; s.
     two_d_mode, predict_to_current_time, permit_corrected_publication : bool
@@ -87,14 +87,14 @@ class FilterConfig:
     control_timeout : float
         s.
     stamped_control : bool
-        Whether cmd_vel comes as TwistStamped; recordings know their types.
+        Whether a live cmd_vel is a TwistStamped; recordings contain their types.
     history_length : float or None
-        s; how far back a late measurement is put in its place. None without `smooth_lagged_data`.
+        s; how far back late measurements are inserted. None without `smooth_lagged_data`.
     sigma_points : tuple of float, or None
         alpha, kappa and beta of ukf_node; None for ekf_node.
     sources : tuple of SourceConfig
     knows_heading : bool
-        Whether the heading of `initial_state` was given for the run, even if it is 0.
+        Whether the heading of `initial_state` was set for the run, even if it is 0.
     """
 
     where: str
@@ -121,7 +121,7 @@ class FilterConfig:
 
     @property
     def starts_eastward(self) -> bool:
-        """Whether the filter starts at heading 0 for want of a better one."""
+        """Whether the filter starts at heading 0 because no heading is known."""
         return not self.knows_heading and float(self.initial_state[YAW]) == 0.0
 
     @classmethod
@@ -163,16 +163,18 @@ class FilterConfig:
 
     @classmethod
     def from_parameters(cls, p: ParameterReader, *, unscented: bool = False) -> FilterConfig:
-        """Take the parameters of ekf_node, or ukf_node; refuse what is unknown or wrong."""
+        """Read the parameters of ekf_node or ukf_node.
+
+        ParameterError for an unknown parameter or a wrong value.
+        """
         frequency = p.number('frequency', 30.0, minimum=1e-3, maximum=1e6)
         world = p.text('world_frame', p.text('odom_frame', 'odom'))
         sources = tuple(_source(p, name) for name in _source_names(p))
         if not sources:
             raise ParameterError(p.where, '', 'has no input (odomN, poseN, twistN or imuN)')
         control_mask, control_limits = _control(p, sources)
-        # TF publication is not part of the judge, so its frames need not be known.
         sigma_points = _sigma_points(p) if unscented else None
-        # A file of ukf_node serves ekf_node too, which does not know these.
+        # A parameter file of ukf_node may also be used for ekf_node.
         p.ignore(('alpha', 'kappa', 'beta'))
         smooth = p.boolean('smooth_lagged_data', False)
         history = p.number('history_length', 0.0, minimum=0.0, maximum=_LONGEST_S)
@@ -208,16 +210,15 @@ class FilterConfig:
 
 def _sigma_points(p: ParameterReader) -> tuple[float, float, float]:
     alpha = p.number('alpha', 0.001, minimum=1e-6, maximum=1e3)
-    # N + kappa spreads the points; without spread they are all the state.
+    # The points coincide with the state if N + kappa is 0.
     kappa = p.number('kappa', 0.0, minimum=1e-6 - N)
     return alpha, kappa, p.number('beta', 2.0)
 
 
 def _source_names(p: ParameterReader) -> list[str]:
-    found = {name for name in p.names() if re.fullmatch(r'(odom|pose|twist|imu)\d+', name)}
-
+    names = {name for name in p.names() if re.fullmatch(r'(odom|pose|twist|imu)\d+', name)}
     return sorted(
-        found, key=lambda n: (_KINDS.index(n.rstrip('0123456789')), int(re.sub(r'\D', '', n)))
+        names, key=lambda n: (_KINDS.index(n.rstrip('0123456789')), int(re.sub(r'\D', '', n)))
     )
 
 
@@ -256,10 +257,10 @@ def _source(p: ParameterReader, name: str) -> SourceConfig:
 def _control(
     p: ParameterReader, sources: tuple[SourceConfig, ...]
 ) -> tuple[FloatArray, FloatArray]:
-    used = p.boolean('use_control', False)
+    is_used = p.boolean('use_control', False)
     mask = p.flags('control_config', 6)
     limits = p.numbers('acceleration_limits', 6, np.ones(6))
-    if used and 'acceleration_gains' not in p:
+    if is_used and 'acceleration_gains' not in p:
         raise ParameterError(
             p.where, 'acceleration_gains',
             'is missing; must be a list of 6 numbers with use_control (robot_localization then '
@@ -270,19 +271,19 @@ def _control(
     braking_gains = p.numbers('deceleration_gains', 6, gains)
     for source in sources:
         if source.kind == 'imu':
-            # A measured acceleration and a commanded one would fight for the same state.
+            # A measured acceleration takes precedence over a commanded one.
             mask[:3] *= 1.0 - source.mask[AX : AX + 3]
-    return mask if used else np.zeros(6), np.stack([limits, gains, braking, braking_gains])
+    return mask if is_used else np.zeros(6), np.stack([limits, gains, braking, braking_gains])
 
 
-_PLAIN = 'enu'
-FRONT_ENDS = ('navsat_transform', _PLAIN)
-"""What turns fixes into odometry/gps."""
+_IMMEDIATE = 'enu'
+FRONT_ENDS = ('navsat_transform', _IMMEDIATE)
+"""Ways to convert fixes into odometry/gps."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NavsatConfig:
-    """Parameters of navsat_transform_node, or of the plain front end in its place.
+    """Parameters of navsat_transform_node, or of the immediate front end `enu` in its place.
 
     Attributes
     ----------
@@ -292,10 +293,10 @@ class NavsatConfig:
         Radians, added to the heading.
     zero_altitude, use_odometry_yaw, publish_filtered_gps, use_local_cartesian : bool
     datum : tuple of float, or None
-        Latitude and longitude in degrees and yaw in radians of the origin of the world frame; None
-        without `wait_for_datum`, for the first fix.
+        Latitude and longitude in degrees and yaw in radians of the origin of the world frame. None
+        without `wait_for_datum`: the origin is the first fix.
     front_end : str
-        One of FRONT_ENDS; `enu` takes `zero_altitude` and the position of the datum only.
+        One of FRONT_ENDS; `enu` uses only `zero_altitude` and the position of the datum.
     """
 
     frequency: float = 10.0
@@ -315,8 +316,8 @@ class NavsatConfig:
 
     @property
     def timed(self) -> bool:
-        """Whether fixes wait for a timer; else they are passed on when they arrive."""
-        return self.front_end != _PLAIN
+        """Whether fixes wait for a timer instead of being passed on at their arrival."""
+        return self.front_end != _IMMEDIATE
 
     @property
     def title(self) -> str:
@@ -350,11 +351,11 @@ class NavsatConfig:
 
 
 def with_front_end(config: NavsatConfig | None, front_end: str) -> NavsatConfig | None:
-    """Return a configuration whose fixes go the way of one of FRONT_ENDS.
+    """Return a configuration with one of FRONT_ENDS.
 
-    None for no navsat_transform; the front end `enu` needs no configuration.
+    `config` is None without navsat_transform; the front end `enu` needs no configuration.
     """
-    if front_end != _PLAIN:
+    if front_end != _IMMEDIATE:
         return config
     config = config or NavsatConfig()
     return dataclasses.replace(config, front_end=front_end, publish_filtered_gps=False)
@@ -365,7 +366,7 @@ def _datum(p: ParameterReader) -> tuple[float, float, float] | None:
         p.ignore(('datum',))
         return None
     if 'datum' not in p:
-        # robot_localization would take (0, 0, 0).
+        # robot_localization would use (0, 0, 0).
         raise ParameterError(
             p.where, 'datum', 'is missing; must be [latitude, longitude, yaw] with wait_for_datum'
         )

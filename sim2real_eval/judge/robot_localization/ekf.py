@@ -2,19 +2,89 @@
 """Prediction of the 15-state extended Kalman filter, compiled.
 
 The equations are those of robot_localization's ekf (docs/explanation/judge.md gives them). The
-Jacobian F has 54 entries off the identity; they are written out, so neither F nor the transfer
-matrix is formed. P stays symmetric to the bit: one triangle is computed, the other is its mirror
-image.
+Jacobian F differs from the identity in 54 entries. They are written out, and F is not formed. P
+stays symmetric to the bit: one triangle is computed and copied to the other.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from sim_sensors.core.compilation import kernel
 from sim_sensors.core.measurements import FloatArray
-from .matrices import add_rows, mirror_left, set_row, subtract_with_column, subtract_with_row
-from .state import AX, CONTROL_NS, PITCH, ROLL, VROLL, VX, YAW, Dynamics, Filter, N
+from .state import AX, CONTROL_NS, PITCH, ROLL, VROLL, VX, WIDTH, YAW, Filter, N
+
+_MINIMUM_VARIANCE = 1e-9
+
+
+# Operations on rows of padded matrices, (n, 16).
+
+
+@kernel
+def set_row(target: FloatArray, i: int, source: FloatArray, k: int, factor: float) -> None:
+    """Set target[i] to factor * source[k]."""
+    for j in range(0, WIDTH, 8):
+        t0, t1 = factor * source[k, j], factor * source[k, j + 1]
+        t2, t3 = factor * source[k, j + 2], factor * source[k, j + 3]
+        t4, t5 = factor * source[k, j + 4], factor * source[k, j + 5]
+        t6, t7 = factor * source[k, j + 6], factor * source[k, j + 7]
+        target[i, j], target[i, j + 1], target[i, j + 2], target[i, j + 3] = t0, t1, t2, t3
+        target[i, j + 4], target[i, j + 5], target[i, j + 6], target[i, j + 7] = t4, t5, t6, t7
+
+
+@kernel
+def add_row(target: FloatArray, i: int, source: FloatArray, k: int, factor: float) -> None:
+    """Add factor * source[k] to target[i], unless the factor is 0."""
+    # Most factors are 0 where states are independent, such as those that `two_d_mode` holds.
+    if factor != 0.0:
+        for j in range(WIDTH):
+            target[i, j] += factor * source[k, j]
+
+
+@kernel
+def add_rows(
+    target: FloatArray, i: int, source: FloatArray, first: int, last: int, factors: FloatArray,
+    column: int, sign: float,
+) -> None:  # fmt: skip
+    """Add sign * factors[k, column] * source[k] to target[i], for k from first to last - 1."""
+    # Sixteen sums stay in vector registers; numba does not vectorise a loop over the columns.
+    a0, a1, a2, a3 = target[i, 0], target[i, 1], target[i, 2], target[i, 3]
+    b0, b1, b2, b3 = target[i, 4], target[i, 5], target[i, 6], target[i, 7]
+    c0, c1, c2, c3 = target[i, 8], target[i, 9], target[i, 10], target[i, 11]
+    d0, d1, d2, d3 = target[i, 12], target[i, 13], target[i, 14], target[i, 15]
+    for k in range(first, last):
+        factor = sign * factors[k, column]
+        if factor != 0.0:
+            a0 += factor * source[k, 0]
+            a1 += factor * source[k, 1]
+            a2 += factor * source[k, 2]
+            a3 += factor * source[k, 3]
+            b0 += factor * source[k, 4]
+            b1 += factor * source[k, 5]
+            b2 += factor * source[k, 6]
+            b3 += factor * source[k, 7]
+            c0 += factor * source[k, 8]
+            c1 += factor * source[k, 9]
+            c2 += factor * source[k, 10]
+            c3 += factor * source[k, 11]
+            d0 += factor * source[k, 12]
+            d1 += factor * source[k, 13]
+            d2 += factor * source[k, 14]
+            d3 += factor * source[k, 15]
+    target[i, 0], target[i, 1], target[i, 2], target[i, 3] = a0, a1, a2, a3
+    target[i, 4], target[i, 5], target[i, 6], target[i, 7] = b0, b1, b2, b3
+    target[i, 8], target[i, 9], target[i, 10], target[i, 11] = c0, c1, c2, c3
+    target[i, 12], target[i, 13], target[i, 14], target[i, 15] = d0, d1, d2, d3
+
+
+@kernel
+def mirror(P: FloatArray, columns: int) -> None:
+    """Copy the upper triangle to the lower one, in the first `columns` columns."""
+    for i in range(1, N):
+        for j in range(min(i, columns)):
+            P[i, j] = P[j, i]
 
 
 @kernel
@@ -22,29 +92,40 @@ def wrap_angle(angle: float) -> float:
     """Bring an angle into (-pi, pi]."""
     if -math.pi < angle <= math.pi:
         return angle
-    turned = (angle + math.pi) % (2.0 * math.pi)
-    return math.pi if turned == 0.0 else turned - math.pi
+    positive = (angle + math.pi) % (2.0 * math.pi)
+    return math.pi if positive == 0.0 else positive - math.pi
 
 
 @kernel
-def control_acceleration(flt: Filter, dyn: Dynamics, axis: int, stamp_ns: int) -> float:
-    """Return what the command accelerates an axis of vx vy vz vroll vpitch vyaw by."""
+def control_acceleration(flt: Filter, settings: np.record, axis: int, stamp_ns: int) -> float:
+    """Return the acceleration by the command along an axis of vx vy vz vroll vpitch vyaw."""
     command = flt.command[axis]
-    if stamp_ns - flt.times[CONTROL_NS] >= dyn.control_timeout_ns:
+    if stamp_ns - flt.times[CONTROL_NS] >= settings.control_timeout_ns:
         command = 0.0
     velocity = flt.x[VX + axis]
     error = command - velocity
     set_point = command if abs(error) <= abs(command) + 0.01 else 0.0
     row = 2 if abs(set_point) < abs(velocity) else 0
-    limit = dyn.control_limits[row, axis]
-    return float(min(max(dyn.control_limits[row + 1, axis] * error, -limit), limit))
+    limit = settings.control_limits[row, axis]
+    return float(min(max(settings.control_limits[row + 1, axis] * error, -limit), limit))
 
 
 @kernel
-def predict(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
-    """Move state and covariance on by `dt` seconds, to `stamp_ns`."""
-    x, P, Q = flt.x, flt.P, dyn.Q
-    T, M = flt.work[0], flt.work[1]
+def noise_scale(settings: np.record, x: FloatArray) -> float:
+    """Return the factor of the pose block of Q: 1, or the squared speed if it is dynamic."""
+    if not settings.dynamic:
+        return 1.0
+    scale = 0.0
+    for i in range(6):
+        scale += x[VX + i] * x[VX + i]
+    return scale
+
+
+@kernel
+def predict(flt: Filter, settings: np.record, stamp_ns: int, dt: float) -> None:
+    """Predict state and covariance over `dt` seconds, to `stamp_ns`."""
+    x, P, Q = flt.x, flt.P, settings.Q
+    T, M = flt.rows, flt.gain
     sr, cr = math.sin(x[ROLL]), math.cos(x[ROLL])
     sp, cp = math.sin(x[PITCH]), math.cos(x[PITCH])
     sy, cy = math.sin(x[YAW]), math.cos(x[YAW])
@@ -73,7 +154,7 @@ def predict(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
     for i in range(3):
         for j in range(3):
             T[i, 6 + j] = 0.5 * dt * T[i, 3 + j]
-    # That of roll, pitch, yaw by themselves, off the identity, and by the rates.
+    # Jacobian of roll, pitch, yaw: by themselves, without the identity, and by the rates.
     turn = sr * x[VROLL + 1] + cr * x[VROLL + 2]
     tilt = cr * x[VROLL + 1] - sr * x[VROLL + 2]
     roll_roll, roll_pitch = dt * tp * tilt, dt * turn * ic * ic
@@ -85,29 +166,33 @@ def predict(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
 
     # M = F P; the rows of rates and accelerations are those of P.
     for i in range(3):
-        set_row(
-            M, i, P, (i, 3, 4, 5, 6, 7, 8, 12, 13, 14),
-            (1.0, T[i, 0], T[i, 1], T[i, 2], T[i, 3], T[i, 4], T[i, 5], T[i, 6], T[i, 7], T[i, 8]),
-        )  # fmt: skip
-        set_row(M, VX + i, P, (VX + i, AX + i), (1.0, dt))
-    set_row(M, 3, P, (3, 4, 9, 10, 11), (1.0 + roll_roll, roll_pitch, dt, roll_wy, roll_wz))
-    set_row(M, 4, P, (4, 3, 10, 11), (1.0, pitch_roll, pitch_wy, pitch_wz))
-    set_row(M, 5, P, (5, 3, 4, 10, 11), (1.0, yaw_roll, yaw_pitch, yaw_wy, yaw_wz))
+        f3, f4, f5, f6, f7, f8 = T[i, 0], T[i, 1], T[i, 2], T[i, 3], T[i, 4], T[i, 5]
+        f12, f13, f14 = T[i, 6], T[i, 7], T[i, 8]
+        for j in range(WIDTH):
+            M[i, j] = (
+                P[i, j] + f3 * P[3, j] + f4 * P[4, j] + f5 * P[5, j]
+                + f6 * P[6, j] + f7 * P[7, j] + f8 * P[8, j]
+                + f12 * P[12, j] + f13 * P[13, j] + f14 * P[14, j]
+            )  # fmt: skip
+            M[VX + i, j] = P[VX + i, j] + dt * P[AX + i, j]
+    for j in range(WIDTH):
+        p3, p4, p5, p10, p11 = P[3, j], P[4, j], P[5, j], P[10, j], P[11, j]
+        M[3, j] = (
+            (1.0 + roll_roll) * p3 + roll_pitch * p4 + dt * P[9, j] + roll_wy * p10 + roll_wz * p11
+        )
+        M[4, j] = p4 + pitch_roll * p3 + pitch_wy * p10 + pitch_wz * p11
+        M[5, j] = p5 + yaw_roll * p3 + yaw_pitch * p4 + yaw_wy * p10 + yaw_wz * p11
 
     # P = M F' + dt Q: F' changes columns 0-8 only, and only their upper triangle is computed.
-    scale = 1.0
-    if dyn.dynamic:
-        scale = 0.0
-        for i in range(6):
-            scale += x[VX + i] * x[VX + i]
+    scale = noise_scale(settings, x)
     for i in range(VROLL, N):
-        add_rows(P, i, Q, (i,), (dt,))
+        add_row(P, i, Q, i, dt)
     for i in range(VROLL):
-        set_row(P, i, Q, (i,), (dt,))
-        if dyn.dynamic and i < 6:
+        set_row(P, i, Q, i, dt)
+        if settings.dynamic and i < 6:
             for j in range(6):
                 P[i, j] *= scale
-        add_rows(P, i, M, (i,), (1.0,))
+        add_row(P, i, M, i, 1.0)
         for j in range(3):
             P[i, VX + j] += dt * M[i, AX + j]
     for i in range(6):
@@ -125,14 +210,14 @@ def predict(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
                 + (T[j, 3] * M[i, 6] + T[j, 4] * M[i, 7] + T[j, 5] * M[i, 8])
                 + (T[j, 6] * M[i, 12] + T[j, 7] * M[i, 13] + T[j, 8] * M[i, 14])
             )
-    mirror_left(P)
+    mirror(P, VROLL)
 
     # The control input acts after the Jacobian was taken: it replaces accelerations and
     # accelerates the rates.
     for axis in range(6):
         T[3, axis] = 0.0
-        if dyn.control_mask[axis] != 0.0:
-            acceleration = control_acceleration(flt, dyn, axis, stamp_ns)
+        if settings.control_mask[axis] != 0.0:
+            acceleration = control_acceleration(flt, settings, axis, stamp_ns)
             if axis < 3:
                 x[AX + axis] = acceleration
             else:
@@ -154,24 +239,27 @@ def predict(flt: Filter, dyn: Dynamics, stamp_ns: int, dt: float) -> None:
         x[VX + i] += dt * x[AX + i]
 
 
-# Innovation covariance, gate and gain of a correction, compiled; shared by both filters.
-
-_MINIMUM_VARIANCE = 1e-9
+# Innovation covariance, gate and gain of a correction; shared by both filters.
 
 
 @kernel
-def passes(
+def passes_gate(
     flt: Filter, S: FloatArray, R: FloatArray, m: int, nu: FloatArray, L: FloatArray,
     inverse: FloatArray, threshold: float,
 ) -> bool:  # fmt: skip
-    """Factor S + R = L D L' and say whether the innovation passes the gate.
+    """Factor S + R = L D L' and return whether the innovation passes the gate.
 
-    S is the covariance of the predicted measurement, of which the lower triangle is read, R that
-    of the measurement, whose diagonal is floored in place as robot_localization does. L is filled
-    with L below the diagonal and (L D)' above, `inverse` with 1 / D, and the innovation nu becomes
-    L^-1 nu; all may be larger than m. The squared Mahalanobis distance and D go to `flt.distance`,
-    unless S + R is singular: then the measurement does not pass; nor does it from the distance
-    `threshold` on.
+    Arrays may be larger than m. The squared Mahalanobis distance and D go to `flt.distance`. A
+    singular S + R does not pass, and neither does a distance of `threshold` or more.
+
+    Parameters
+    ----------
+    S : covariance of the predicted measurement; its lower triangle is read.
+    R : covariance of the measurement; its diagonal is raised in place to a minimum, as in
+        robot_localization.
+    nu : innovation; becomes L^-1 nu.
+    L : filled with L below the diagonal and (L D)' above.
+    inverse : filled with 1 / D.
     """
     distance = 0.0
     for j in range(m):
@@ -200,14 +288,14 @@ def passes(
 def solve_forward(
     W: FloatArray, K: FloatArray, m: int, L: FloatArray, inverse: FloatArray
 ) -> None:
-    """Replace `m` rows of W by L^-1 W; K becomes D^-1 of that."""
+    """Replace `m` rows of W by L^-1 W, and fill K with D^-1 L^-1 W."""
     for j in range(m):
-        subtract_with_row(W, j, W, 0, j, L, j)
-        set_row(K, j, W, (j,), (inverse[j],))
+        add_rows(W, j, W, 0, j, L.T, j, -1.0)
+        set_row(K, j, W, j, inverse[j])
 
 
 @kernel
 def solve_backward(K: FloatArray, m: int, L: FloatArray) -> None:
-    """Replace `m` rows of K by L'^-1 K; after `solve_forward` the transposed gain."""
+    """Replace `m` rows of K by L'^-1 K: the transposed gain after `solve_forward`."""
     for j in range(m - 2, -1, -1):
-        subtract_with_column(K, j, K, j + 1, m, L, j)
+        add_rows(K, j, K, j + 1, m, L, j, -1.0)

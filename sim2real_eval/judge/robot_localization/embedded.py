@@ -16,7 +16,7 @@ from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, qu
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import valid_fixes
-from sim_sensors.core.blocks import BLOCK, by_blocks, rows_of
+from sim_sensors.core.blocks import BLOCK
 from sim_sensors.core.measurements import Columns, FixArray, ImuArray, IntArray, TwistArray
 from .advice import (
     datum_advice,
@@ -35,7 +35,7 @@ from .findings import NO_FIX_IN_MESSAGES
 from .fixes import FilteredGps
 from .inputs import Inputs, build_inputs
 from .navsat import new_navsat_state
-from .parts import new_part_state
+from .parts import new_memory
 from .queue import history_ns, new_history, new_queue
 from .replay import new_scratch, replay
 from .replay_options import Clock, Grids, ReplayOptions
@@ -58,8 +58,8 @@ def judge(
     Parameters
     ----------
     recording : Recording
-        Its topics feed the inputs that the configuration names. An IMU or fix topic that the
-        recording has not is replaced by the recording's imu or gps.
+        Recording with the topics of the configuration. A missing IMU or fix topic is replaced by
+        the recording's imu or gps.
     config : FilterConfig
     navsat : NavsatConfig or None
         Parameters of navsat_transform_node, which then publishes `odometry/gps`.
@@ -78,18 +78,18 @@ def judge(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PreparedRecording:
-    """What a recording gives the judge."""
+    """Inputs of the event loop from a recording."""
 
     inputs: Inputs
-    timing: Timing  # among others the first and the last time of the clock
-    notes: tuple[Finding, ...]  # what can be said before the run
-    textbook: bool  # whether an unscented filter is the textbook's
+    timing: Timing
+    notes: tuple[Finding, ...]  # findings before the run
+    textbook: bool  # unscented filter of the textbook, not of robot_localization
 
 
 def prepare(
     recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: ReplayOptions
 ) -> PreparedRecording:
-    """Lay out what `judge` runs on; parameters and errors as there."""
+    """Prepare the inputs of `judge`; parameters and errors as there."""
     navsat = with_front_end(navsat, case.front_end)
     routing = route(recording, config, navsat, case)
     notes = list(routing.notes)
@@ -115,7 +115,7 @@ def prepare(
     inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames, case.correct)
     bounds = inputs.arrivals.bounds()
     if bounds is None:
-        raise JudgeError(f'{recording.path}: has no message that the judge could use')
+        raise JudgeError(f'{recording.path}: has no message for the judge; check its topics')
     notes += frames.assumptions
     notes += input_advice(config, navsat, sources, headings, case.correct)
     notes += twist_advice(config, sources, turned=bool(transforms))
@@ -183,29 +183,31 @@ def _timing(
 def judge_prepared(
     prepared: PreparedRecording, config: FilterConfig, navsat: NavsatConfig | None
 ) -> JudgedRun:
-    """Return what `judge` does. The configuration may have another process noise covariance and
-    initial state than that with which the recording was prepared, and differ in nothing else.
+    """Run the judge on a prepared recording; see `judge`.
+
+    Only process noise covariance and initial state of the configuration may differ from those with
+    which the recording was prepared.
     """
     inputs, timing, notes = prepared.inputs, prepared.timing, list(prepared.notes)
     ticks = (timing.end - timing.start) // timing.filter_period + 2
     dynamics = dynamics_of(config, textbook=prepared.textbook)
     capacity = _FIRST_CAPACITY
-    fixes = len(inputs.navsat.stamp_ns)
-    # Corrections by measurement; some are taken again where there is a history: a guess.
+    fixes = len(inputs.navsat.fixes)
+    # Estimated corrections per measurement: with a history some are repeated.
     room = 2 if timing.history >= 0 else 1
     filtered_gps = 0
     if navsat is not None and navsat.publish_filtered_gps and timing.navsat_period > 0:
         filtered_gps = max(timing.end - timing.navsat_origin, 0) // timing.navsat_period + 2
     while True:
         out = new_output(ticks, fixes, len(inputs.names), filtered_gps)
-        navsat_state, memory = new_navsat_state(), new_part_state(len(inputs.names))
+        navsat_state, memory = new_navsat_state(), new_memory(len(inputs.names))
         flt = new_filter(config.initial_state, config.initial_covariance)
         queue, scratch = new_queue(capacity), new_scratch(timing)
         history = new_history(capacity if timing.history >= 0 else 0)
-        found = Columns[Corrections]()
+        columns = Columns[Corrections]()
         for end, messages in inputs.arrivals.spans(timing):
-            # What waits from spans before is corrected here, too; a fix is a pose and a twist.
-            waiting = max(len(messages.part), BLOCK) + int(queue.size[0])
+            # Measurements may wait from previous spans; a fix is a pose and a twist.
+            waiting = max(len(messages.part), BLOCK) + int(queue.size.queued)
             most = room * 2 * waiting
             out = with_room(out, most)
             full = replay(
@@ -214,23 +216,24 @@ def judge_prepared(
             )  # fmt: skip
             if full or out.n[2] > most:
                 break
-            part, stamp_ns, states = out.correction[: out.n[2]].T
-            nis, determinant = out.nis[: out.n[2]], out.determinant[: out.n[2]]
-            found.add(
+            rows = out.corrections[: out.n[2]]
+            columns.add(
                 Corrections(
-                    part.astype(np.int16), stamp_ns, states.astype(np.int16), nis, determinant
+                    rows['part'].astype(np.int16), rows['stamp_ns'].copy(),
+                    rows['states'].astype(np.int16), rows['nis'].copy(),
+                    rows['determinant'].copy(),
                 )
-            )
+            )  # fmt: skip
         else:
             break
-        # The run is repeated with a larger queue and history, or with room for all corrections.
+        # Repeat the run with a larger queue and history, or more space for corrections.
         if full:
             capacity *= 8
         else:
             room *= 2
     n, g, _, f = out.n.tolist()
-    corrections = found.joined()
-    parts = part_counts(inputs.names, out.counts, inputs.parts.threshold, corrections)
+    corrections = columns.joined()
+    parts = part_counts(inputs.names, out.counts, inputs.parts['threshold'], corrections)
     notes += part_advice(parts)
     notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])
     if navsat is not None:
@@ -242,21 +245,21 @@ def judge_prepared(
         row = out.filtered[:f, 0]
         filtered = FilteredGps(
             navsat_state, plane, config.base_link_frame,
-            rows_of(out.stamp_ns, row), out.filtered[:f, 1],
-            rows_of(x[:, :3], row), rows_of(pose_covariance[:, :3, :3], row),
+            out.stamp_ns[row], out.filtered[:f, 1],
+            x[row, :3], pose_covariance[row, :3, :3],
         )  # fmt: skip
     run = JudgedRun(
         stamp_ns=out.stamp_ns[:n],
         tick_ns=out.tick_ns[:n],
-        position=by_blocks(np.copy, x[:, :3]),
-        orientation=by_blocks(quaternions, x[:, ROLL:VX]),
-        linear_velocity=by_blocks(np.copy, x[:, VX : VX + 3]),
-        angular_velocity=by_blocks(np.copy, x[:, VX + 3 : VX + 6]),
+        position=x[:, :3].copy(),
+        orientation=quaternions(x[:, ROLL:VX]),
+        linear_velocity=x[:, VX : VX + 3].copy(),
+        angular_velocity=x[:, VX + 3 : VX + 6].copy(),
         pose_covariance=pose_covariance,
         twist_covariance=out.twist_covariance[:n],
-        gps_stamp_ns=inputs.navsat.stamp_ns[fix],
-        gps_position=by_blocks(np.copy, out.gps_position[:g]),
-        gps_covariance=by_blocks(np.copy, out.gps_covariance[:g]),
+        gps_stamp_ns=inputs.navsat.fixes['stamp_ns'][fix],
+        gps_position=out.gps_position[:g].copy(),
+        gps_covariance=out.gps_covariance[:g].copy(),
         parts=parts,
         notes=tuple(notes),
         corrections=corrections,
@@ -275,12 +278,10 @@ def judge_all(
     *,
     threads: int | None = None,
 ) -> list[JudgedRun]:
-    """Judge several recordings in threads, at least 1, None for one per processor.
+    """Judge several recordings in threads; return their runs in the same order.
 
-    The compiled loop runs without the GIL, and every run gives the bits that `judge` gives, in the
-    order of the recordings. `workers.map_in_processes` serves judges that are nodes and recordings
-    that are still to be read; threads share what is in memory. JudgeError of the first recording
-    that the judge refuses.
+    `threads` is at least 1; None is one per processor. The compiled loop runs without the GIL, and
+    every run has the bits of `judge`. JudgeError for the first recording that the judge refuses.
     """
     count = os.cpu_count() or 1 if threads is None else threads
     if count < 1:

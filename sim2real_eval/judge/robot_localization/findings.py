@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What robot_localization did with its inputs that changes what its estimate means."""
+"""Findings of the embedded judge about its inputs and estimates."""
 
 from __future__ import annotations
 

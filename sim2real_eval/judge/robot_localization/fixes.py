@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""navsat_transform around its kernels: fixes and sensors laid out for the loop, or live."""
+"""Front ends around the kernels of `navsat`: projection of fixes, mounting, live operation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArr
 from sim_sensors.world.geodesy import LocalFrame
 from . import navsat as kernels
 from .configuration import FilterConfig, NavsatConfig
-from .navsat import Navsat, NavsatState
+from .navsat import FIX, NAVSAT_SETTINGS, Navsat, NavsatState
 
 
 def utm_zone(latitude: float, longitude: float) -> int:
@@ -32,7 +32,7 @@ def utm_zone(latitude: float, longitude: float) -> int:
 
 @functools.lru_cache(maxsize=32)
 def _projection(zone: int, south: bool, _thread: int) -> pyproj.Proj:
-    """Return a projection for one thread alone: pyproj promises no more."""
+    """Return a projection for one thread; pyproj objects must not be shared."""
     return pyproj.Proj(proj='utm', zone=zone, south=south, ellps='WGS84')
 
 
@@ -43,11 +43,11 @@ def _projection_at(latitude: float, longitude: float) -> pyproj.Proj:
 def to_utm(
     latitude: FloatArray, longitude: FloatArray, datum: tuple[float, float] | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Project positions, (n,) degrees, WGS84, into the zone of the datum, or else of the first.
+    """Project positions, (n,) degrees, WGS84, into the UTM zone of the datum or first position.
 
-    Returns easting and northing, m, on the plane, whose scale is 0.9996 at the zone's central
-    meridian, and the convergence: the angle from grid north to true north, rad, positive east of
-    the central meridian on the northern hemisphere; (n,) each.
+    Returns easting and northing, m, and the convergence, rad, (n,) each. The scale is 0.9996 at
+    the central meridian. The convergence is the angle from grid north to true north, positive east
+    of the central meridian on the northern hemisphere.
     """
     if len(latitude) == 0:
         return np.zeros(0), np.zeros(0), np.zeros(0)
@@ -60,11 +60,12 @@ def to_utm(
 
 @dataclasses.dataclass(frozen=True)
 class Plane:
-    """Plane in which a front end works: that of UTM, or the tangent plane of a position.
+    """Plane of a front end: UTM, or the tangent plane of a position.
 
-    Latitude and longitude, degrees, choose the zone, or are where the plane touches the ellipsoid;
-    `height` is that at which it touches, and the third coordinate then the distance from it. None:
-    it is the altitude, and a tangent plane touches at height 0, as in robot_localization.
+    Latitude and longitude, degrees, select the UTM zone or are the tangent point. `height` is that
+    of the tangent point, and the third coordinate is the distance from the plane. If it is None,
+    the third coordinate is the altitude and the tangent point has height 0, as in
+    robot_localization.
     """
 
     latitude: float
@@ -88,8 +89,8 @@ class Plane:
     ) -> tuple[FloatArray, FloatArray]:
         """Return latitude and longitude in degrees, (n,) each, of positions in the plane.
 
-        Of those in a tangent plane it is not quite the inverse, as in robot_localization: height
-        0 is taken, which at an altitude of 260 m stretches distances by 4e-5.
+        As in robot_localization, a tangent plane is not inverted exactly: height 0 is assumed,
+        which stretches distances by 4e-5 at an altitude of 260 m.
         """
         if not self.tangent:
             if len(easting) == 0:
@@ -123,7 +124,7 @@ def plane_of(config: NavsatConfig, fixes: FixArray) -> Plane:
 
 
 def new_navsat(config: NavsatConfig, fixes: int) -> Navsat:
-    """Return the node's settings with room for a number of fixes."""
+    """Return the settings of the node and an empty table of fixes."""
     datum = np.zeros(5)
     if config.datum is not None and config.timed:
         latitude, longitude, yaw = config.datum
@@ -132,23 +133,14 @@ def new_navsat(config: NavsatConfig, fixes: int) -> Navsat:
             np.array([latitude]), np.array([longitude]), np.zeros(1)
         )
         datum = np.array([1.0, east[0], north[0], convergence[0], yaw])
-    return Navsat(
-        easting=np.zeros(fixes),
-        northing=np.zeros(fixes),
-        altitude=np.zeros(fixes),
-        convergence=np.zeros(fixes),
-        covariance=np.zeros((fixes, 3, 3)),
-        stamp_ns=np.zeros(fixes, dtype=np.int64),
-        declination=config.magnetic_declination,
-        yaw_offset=config.yaw_offset,
-        mounting=np.zeros(3),
-        antenna=np.zeros(3),
-        datum=datum,
-        use_odometry_yaw=config.use_odometry_yaw,
-        zero_altitude=config.zero_altitude,
-        publish_filtered_gps=config.publish_filtered_gps,
-        at_arrival=not config.timed,
-    )
+    settings: np.record = np.zeros(1, NAVSAT_SETTINGS)[0]
+    settings.declination, settings.yaw_offset = config.magnetic_declination, config.yaw_offset
+    settings.datum[:] = datum
+    settings.use_odometry_yaw = config.use_odometry_yaw
+    settings.zero_altitude = config.zero_altitude
+    settings.publish_filtered_gps = config.publish_filtered_gps
+    settings.at_arrival = not config.timed
+    return Navsat(np.zeros(fixes, FIX), settings)
 
 
 def navsat_of(
@@ -158,9 +150,9 @@ def navsat_of(
     base: str,
     frames: FrameTree,
 ) -> Navsat:
-    """Return the node's settings with all fixes, and how its sensors sit on the frame `base`.
+    """Return the settings of the node, its fixes and the mounting of its sensors on `base`.
 
-    There may be no such node. JudgeError when nothing connects a sensor.
+    `config` is None without such a node. JudgeError when no transform connects a sensor.
     """
     if config is None or fixes is None:
         return new_navsat(NavsatConfig(), 0)
@@ -173,76 +165,77 @@ def navsat_of(
 
 
 def _enter_fixes(navsat: Navsat, fixes: FixArray, plane: Plane) -> None:
-    """Fill the room for fixes."""
+    """Fill the table of fixes."""
     if len(fixes) == 0:
         return
-    navsat.easting[:], navsat.northing[:], navsat.altitude[:], navsat.convergence[:] = (
-        plane.project(fixes.latitude, fixes.longitude, fixes.altitude)
-    )
-    navsat.covariance[:] = fixes.position_covariance
-    navsat.stamp_ns[:] = fixes.stamp_ns
+    positions = plane.project(fixes.latitude, fixes.longitude, fixes.altitude)
+    for name, column in zip(
+        ('easting', 'northing', 'altitude', 'convergence'), positions, strict=True
+    ):
+        navsat.fixes[name] = column
+    navsat.fixes['covariance'] = fixes.position_covariance
+    navsat.fixes['stamp_ns'] = fixes.stamp_ns
 
 
 def _place_antenna(
     navsat: Navsat, config: NavsatConfig, frame: str, base: str, frames: FrameTree
 ) -> None:
-    _, navsat.antenna[:] = frames.lookup(base, frame, f'{config.title} (fix)')
+    _, navsat.settings.antenna[:] = frames.lookup(base, frame, f'{config.title} (fix)')
 
 
 def _place_heading(navsat: Navsat, frame: str, base: str, frames: FrameTree) -> None:
     rotation, _ = frames.lookup(base, frame, 'navsat_transform (imu)')
-    navsat.mounting[:] = Rotation.from_matrix(rotation).as_euler('xyz')
+    navsat.settings.mounting[:] = Rotation.from_matrix(rotation).as_euler('xyz')
 
 
-# What the node writes: GBAS, whatever the receiver, and a covariance that is known.
+# Constants of the node: status GBAS, whatever the receiver, and a known covariance.
 _STATUS = 2
 _COVARIANCE_TYPE = 3
 
 
 def no_fixes() -> FixArray:
-    """Return no fixes."""
-    none = np.zeros(0, dtype=np.int64)
+    """Return an empty array of fixes."""
+    empty = np.zeros(0, dtype=np.int64)
     return FixArray(
-        stamp_ns=none, arrival_ns=none, frame='', latitude=np.zeros(0), longitude=np.zeros(0),
-        altitude=np.zeros(0), status=none, position_covariance=np.zeros((0, 3, 3)),
-        position_covariance_type=none,
+        stamp_ns=empty, arrival_ns=empty, frame='', latitude=np.zeros(0), longitude=np.zeros(0),
+        altitude=np.zeros(0), status=empty, position_covariance=np.zeros((0, 3, 3)),
+        position_covariance_type=empty,
     )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FilteredGps:
-    """Filtered odometries that navsat_transform sends out as gps/filtered, not yet turned back."""
+    """Filtered odometries that navsat_transform publishes as gps/filtered, before conversion."""
 
-    # Of a node whose transform is fixed.
-    memory: NavsatState
+    memory: NavsatState  # of a node whose transform is fixed
     plane: Plane
     frame: str  # base_link
-    # (n,) Stamps of the odometries, and of the ticks that send them out.
+    # (n,) Stamps of the odometries and times of the ticks that publish them.
     stamp_ns: IntArray
     tick_ns: IntArray
     position: FloatArray  # (n, 3) World frame, metres
     covariance: FloatArray  # (n, 3, 3) Of the positions, world frame
 
     def fixes(self) -> FixArray:
-        """Turn the odometries into fixes, as the node does after it has fixed its transform.
+        """Convert the odometries to fixes, as the node does after it has fixed its transform.
 
-        With W the turn of the transform, from the plane to the world: plane position = datum +
-        W' (position - position of the datum in the world), covariance = W' P W. It is the position
-        of base_link, not of the antenna; the third coordinate is the altitude itself.
+        The plane position is datum + W' (position - position of the datum in the world) and the
+        covariance W' P W, with W the rotation from the plane to the world. The position is that of
+        base_link, not of the antenna. The third coordinate is the altitude.
         """
         W, origin, n = self.memory.turn, self.memory.origin, len(self.stamp_ns)
         offset = self.position - origin[3:]
-        # Sums written out, so that one row gives the bits that it gives among many.
+        # The sums are explicit so that one row has the same bits as among many rows.
         x, y, z = (
             origin[i] + (W[0, i] * offset[:, 0] + W[1, i] * offset[:, 1] + W[2, i] * offset[:, 2])
             for i in range(3)
         )
-        turned = np.zeros((n, 3, 3))
+        rotated = np.zeros((n, 3, 3))
         for i in range(3):
             for j in range(3):
                 for k in range(3):
                     for m in range(3):
-                        turned[:, i, j] += W[k, i] * self.covariance[:, k, m] * W[m, j]
+                        rotated[:, i, j] += W[k, i] * self.covariance[:, k, m] * W[m, j]
         latitude, longitude = self.plane.unproject(x, y)
         return FixArray(
             stamp_ns=self.stamp_ns,
@@ -252,16 +245,16 @@ class FilteredGps:
             longitude=longitude,
             altitude=z,
             status=np.full(n, _STATUS),
-            position_covariance=turned,
+            position_covariance=rotated,
             position_covariance_type=np.full(n, _COVARIANCE_TYPE),
         )
 
 
 class LiveNavsat:
-    """navsat_transform_node, or the plain front end in its place, without clock and transport.
+    """navsat_transform_node or the immediate front end, without clock and transport.
 
-    Runs the kernels of the batch loop on fixes one by one. The filter's parameters name the frame
-    whose position they are turned into, and the world; `set_frames` replaces static transforms.
+    It runs the kernels of the batch loop on single fixes. The parameters of the filter name
+    base_link and the world. `set_frames` replaces the static transforms.
     """
 
     def __init__(self, config: NavsatConfig, ekf: FilterConfig, frames: FrameTree) -> None:
@@ -270,21 +263,21 @@ class LiveNavsat:
         self.reset()
 
     def reset(self) -> None:
-        """Forget every message, as a node that has just been started."""
+        """Forget all messages, like a restarted node."""
         self._navsat, self.memory = new_navsat(self.config, 1), kernels.new_navsat_state()
-        # A datum is enough; without one it takes the first fix.
+        # The first fix defines the plane if there is no datum.
         self._plane = None if self.config.datum is None else plane_of(self.config, no_fixes())
         self._placed: dict[str, str] = {}
-        # Valid fixes, and those passed on.
+        # Number of valid fixes, and of those passed on.
         self.fixes_seen = self.fixes_used = 0
 
     def warm_up(self) -> None:
-        """Load the compiled kernels, or compile them after an update, and reset."""
+        """Load or compile the kernels, and reset."""
         if not self.config.timed:
             self._located(np.zeros(15))
         else:
             kernels.receive_fix(self._navsat, self.memory, 0)
-            self._navsat.stamp_ns[0] = 1
+            self._navsat.fixes['stamp_ns'] = 1
             kernels.receive_heading(self._navsat, self.memory, np.array([0.0, 0.0, 0.0, 1.0]))
             self.receive_odometry(np.zeros(6))
             self.tick()
@@ -292,17 +285,17 @@ class LiveNavsat:
         self.reset()
 
     def set_frames(self, frames: FrameTree) -> None:
-        """Replace the static transforms; they apply to what arrives from now on."""
+        """Replace the static transforms for later messages."""
         self._frames = frames
         self._placed.clear()
 
     def receive_fix(self, fixes: FixArray, x: FloatArray | None = None) -> list[OdometryArray]:
-        """Take fixes; return what is published at once: nothing where a timer is waited for.
+        """Receive fixes; return the odometry/gps that the immediate front end publishes.
 
-        The plain front end needs the state of the filter now, x, (15,). JudgeError when nothing
-        connects the frame of the fixes to base_link.
+        The immediate front end needs the current state of the filter, x. JudgeError when no
+        transform connects the frame of the fixes to base_link.
         """
-        found, valid = [], valid_fixes(fixes)
+        published, valid = [], valid_fixes(fixes)
         if len(valid) and self._placed.get('fix') != fixes.frame:
             _place_antenna(self._navsat, self.config, fixes.frame, self._base, self._frames)
             self._placed['fix'] = fixes.frame
@@ -314,11 +307,11 @@ class LiveNavsat:
             if self.config.timed:
                 kernels.receive_fix(self._navsat, self.memory, 0)
             elif x is not None:
-                found.append(self._located(x))
-        return found
+                published.append(self._located(x))
+        return published
 
     def receive_heading(self, imu: ImuArray) -> None:
-        """Take orientations; JudgeError when nothing connects their frame to base_link."""
+        """Receive orientations; JudgeError when no transform connects their frame to base_link."""
         if self._placed.get('imu') != imu.frame:
             _place_heading(self._navsat, imu.frame, self._base, self._frames)
             self._placed['imu'] = imu.frame
@@ -326,11 +319,11 @@ class LiveNavsat:
             kernels.receive_heading(self._navsat, self.memory, q)
 
     def receive_odometry(self, pose: FloatArray) -> None:
-        """Take a filtered odometry: position with roll, pitch, yaw, (6,)."""
+        """Receive a filtered odometry: position with roll, pitch, yaw, (6,)."""
         kernels.receive_odometry(self._navsat, self.memory, pose)
 
     def tick(self) -> OdometryArray | None:
-        """Run the timer once; return what is published."""
+        """Run the timer once; return the published odometry/gps."""
         position, covariance = np.zeros(3), np.zeros((6, 6))
         if kernels.tick(self._navsat, self.memory, position, covariance) < 0:
             return None
@@ -345,8 +338,8 @@ class LiveNavsat:
         """Return the odometry/gps: identity attitude, no motion."""
         self.fixes_used += 1
         return OdometryArray(
-            stamp_ns=self._navsat.stamp_ns.copy(),
-            arrival_ns=self._navsat.stamp_ns.copy(),
+            stamp_ns=self._navsat.fixes['stamp_ns'].copy(),
+            arrival_ns=self._navsat.fixes['stamp_ns'].copy(),
             frame=self._world,
             child_frame='',
             position=position[None],

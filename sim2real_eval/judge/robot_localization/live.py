@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The embedded judge driven message by message and tick by tick, for a live graph.
 
-It runs the kernels of the batch loop on the same state, so that the same messages and ticks in
-the same order give the same bits as `judge()`.
+It runs the kernels of the batch loop. The same messages and ticks in the same order give the same
+bits as `judge()`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,17 @@ from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
 from .filter import dynamics_of
 from .fixes import LiveNavsat
 from .inputs import check_type, source_messages
-from .parts import PartTable, new_part_state
-from .queue import grown, history_ns, larger_history, measurements, new_history, new_queue
-from .replay import deliver, filter_tick, receive_command
-from .state import INITIALISED, LAST_NS, NO_STAMP, ROLL, VX, N, Timing, new_filter, new_output
+from .parts import PartTable, new_memory
+from .queue import (
+    count_measurements,
+    enlarge_history,
+    enlarge_queue,
+    history_ns,
+    new_history,
+    new_queue,
+)
+from .replay import deliver, filter_tick, new_scratch, receive_command
+from .state import INITIALISED, LAST_NS, NO_STAMP, ROLL, VX, Timing, new_filter, new_output
 
 _FIRST_QUEUE = 256
 
@@ -42,21 +49,21 @@ _FIRST_QUEUE = 256
 class LiveJudge:
     """ekf_node or ukf_node and, if configured, navsat_transform_node, without clock and transport.
 
-    The caller says what arrives and when timers tick. Message arrays hold one message or more, of
-    one frame; a frame that changes later is looked up again. What is published is one message.
+    The caller passes messages and calls the timers. Message arrays hold one message or more with
+    one frame, which may change between calls. Published arrays hold one message.
 
     Parameters
     ----------
     config : FilterConfig
     navsat : NavsatConfig or None
-        navsat_transform_node's, or the plain front end's, whose odometry/gps then goes to the
-        input that names that topic.
+        Parameters of navsat_transform_node or of the immediate front end, whose odometry/gps goes
+        to the input with that topic.
     frames : FrameTree
         Static transforms; `set_frames` replaces them.
     correct : set of str
-        Deviations of robot_localization that are corrected; see `ReplayOptions`. Whether the poses
-        of a differential input have an orientation shows only as they come: they have none until
-        one is not the identity, from which increments begin anew.
+        Deviations of robot_localization that are corrected; see `ReplayOptions`. The poses of a
+        differential input count as without orientation until one is not the identity; then
+        increments start again.
     """
 
     def __init__(
@@ -69,26 +76,26 @@ class LiveJudge:
         self.config, self.navsat = config, navsat
         self.frames, self.correct = frames, correct
         self._navsat = None if navsat is None else LiveNavsat(navsat, config, frames)
-        made = {
+        by_navsat = {
             source.name: source.topic == NAVSAT_TOPIC and navsat is not None
             for source in config.sources
         }
-        self._layout = PartTable(config, navsat, made, correct)
+        self._layout = PartTable(config, navsat, by_navsat, correct)
         for number in self._layout.navsat_part[self._layout.navsat_part >= 0].tolist():
             if 'differential' in correct and self._layout.parts[number].lacks_attitude(None):
                 self._layout.without_attitude(number)
         self._dynamics = dynamics_of(config, textbook='unscented' in correct)
-        self._scratch = (np.zeros(N, dtype=np.int64), np.zeros(N), np.zeros((N, N)))
         self._timing = Timing(
             0, 1, 0, 0, 1, 0, 0, int(config.sensor_timeout * 1e9), history_ns(config),
             config.predict_to_current_time, config.permit_corrected_publication,
             np.array([-1, -1], dtype=np.int64),
         )  # fmt: skip
+        self._scratch = new_scratch(self._timing)
         self.reset()
 
     def reset(self) -> None:
-        """Forget every message, as a node that has just been started."""
-        self._memory = new_part_state(len(self._layout.parts))
+        """Forget all messages, like a restarted node."""
+        self._memory = new_memory(len(self._layout.parts))
         self._filter = new_filter(self.config.initial_state, self.config.initial_covariance)
         self._discard_measurements()
         self._out = new_output(1, 0, len(self._layout.parts))
@@ -106,9 +113,9 @@ class LiveJudge:
         self._history = new_history(_FIRST_QUEUE if self._timing.history >= 0 else 0)
 
     def warm_up(self) -> None:
-        """Load the compiled kernels, or compile them after an update (half a minute), and reset.
+        """Load the compiled kernels, or compile them (half a minute), and reset.
 
-        Without it the first message or tick does so, and others are lost meanwhile.
+        Otherwise the first message or tick compiles them, and messages are lost meanwhile.
         """
         if self._layout.parts:
             self._deliver(0, 0, np.zeros(7), np.zeros((6, 6)), False)
@@ -118,25 +125,25 @@ class LiveJudge:
         self.reset()
 
     def set_frames(self, frames: FrameTree) -> None:
-        """Replace the static transforms; they apply to what arrives from now on."""
+        """Replace the static transforms for later messages."""
         self.frames = frames
         self._placed.clear()
         if self._navsat is not None:
             self._navsat.set_frames(frames)
 
     def receive(self, name: str, array: MessageArray) -> None:
-        """Take messages of an input, such as odom0.
+        """Receive messages of an input, such as odom0.
 
         Raises
         ------
         JudgeError
-            When nothing connects their frame to base_link or the world (they are then left out),
-            or when they are of another type than the input.
+            When no transform connects their frame to base_link or the world, or when they do not
+            have the type of the input. The messages are then ignored.
         """
-        first, own = self._layout.of[name]
-        if not own:
+        first, parts = self._layout.of[name]
+        if not parts:
             return
-        check_type(own[0].source, array)
+        check_type(parts[0].source, array)
         if 'differential' in self.correct:
             self._find_attitude(name, array)
         frames = self._layout.frames(name, array)
@@ -144,60 +151,61 @@ class LiveJudge:
             self._layout.place(name, array, self.frames)
             self._placed[name] = frames
         self._latest[name] = array
-        laid = source_messages(first, own, array)
-        for i in range(len(laid.part)):
+        rows = source_messages(first, parts, array)
+        for i in range(len(rows.part)):
             self._deliver(
-                int(laid.part[i]), int(laid.stamp_ns[i]), laid.value[i],
-                laid.covariances[laid.covariance[i]], bool(laid.has_attitude[i]),
+                int(rows.part[i]), int(rows.stamp_ns[i]), rows.value[i],
+                rows.covariances[rows.covariance[i]], bool(rows.has_attitude[i]),
             )  # fmt: skip
 
     def _deliver(
         self, p: int, stamp_ns: int, value: FloatArray, cov: FloatArray, attitude: bool
     ) -> None:
-        """Take a message part; parameters as in `preparation.prepare`."""
-        if self._queue.size[1] == 0:
-            self._queue = grown(self._queue)
+        """Receive a message part; parameters as in `preparation.prepare`."""
+        if self._queue.size.unused == 0:
+            self._queue = enlarge_queue(self._queue)
         deliver(
             self._layout.table, self._memory, self._filter, self._queue, self._out.counts, p,
             stamp_ns, value, cov, attitude,
         )  # fmt: skip
 
     def receive_fix(self, fixes: FixArray) -> list[OdometryArray]:
-        """Take fixes; raises JudgeError like `receive`.
+        """Receive fixes; raises JudgeError like `receive`.
 
-        Returns what is published at once, already delivered: nothing with navsat_transform, which
-        waits for its timer.
+        Returns odometry/gps that is published at once, already delivered to the filter. There is
+        none with navsat_transform, which waits for its timer.
         """
         if self._navsat is None:
             return []
-        found = self._navsat.receive_fix(fixes, self._filter.x)
-        for odometry in found:
+        published = self._navsat.receive_fix(fixes, self._filter.x)
+        for odometry in published:
             self._pass_on(odometry)
-        return found
+        return published
 
     def receive_heading(self, imu: ImuArray) -> None:
-        """Take orientations for navsat_transform; raises JudgeError like `receive`."""
+        """Receive orientations for navsat_transform; raises JudgeError like `receive`."""
         if self._navsat is not None and self._navsat.config.needs_heading:
             self._navsat.receive_heading(imu)
             self._heading = imu
 
     def receive_command(self, commands: TwistArray) -> None:
-        """Take velocity commands, which act from their stamps; JudgeError if one is not finite."""
+        """Receive velocity commands, which act from their stamps; JudgeError if not finite."""
         if len(commands) and self.config.control_mask.any():
             twist = np.append(commands.linear_velocity[-1], commands.angular_velocity[-1])
             if not (np.abs(twist) <= LARGEST).all():
-                raise JudgeError('cmd_vel is refused: a number is not finite')
-            receive_command(self._memory, self._filter, int(commands.stamp_ns[-1]), twist)
+                raise JudgeError('cmd_vel is refused: all numbers must be finite')
+            receive_command(self._memory.node, self._filter, int(commands.stamp_ns[-1]), twist)
 
     def tick(self, now_ns: int) -> OdometryArray | None:
-        """Run the filter's timer once; return what it publishes, with the tick as its arrival."""
+        """Run the filter's timer once; return the published odometry, with the tick as arrival."""
         out = self._out
         out.n[0] = 0
         if self._timing.history >= 0:
             self._make_room()
         self._last_published = filter_tick(
             self._layout.table, self._memory, self._filter, self._dynamics, self._timing,
-            self._queue, self._history, out, self._last_published, now_ns, *self._scratch,
+            self._queue, self._history, out, self._last_published, now_ns,
+            self._scratch,
         )  # fmt: skip
         if out.n[0] == 0:
             return None
@@ -214,47 +222,47 @@ class LiveJudge:
             pose_covariance=out.pose_covariance.copy(),
             twist_covariance=out.twist_covariance.copy(),
         )
-        # The plain front end hears no odometry, and its warm-up compiles nothing for it.
+        # The immediate front end does not subscribe to the odometry.
         if self._navsat is not None and self._navsat.config.timed:
             self._navsat.receive_odometry(x[0, :6])
         return self._estimate
 
     def _make_room(self) -> None:
-        """Let all that may go back into the queue, or from it into the history, have its place."""
-        queued, kept = int(self._queue.size[0]), measurements(self._history)
-        while len(self._queue.heap) < queued + kept:
-            self._queue = grown(self._queue)
-        while len(self._history.state_ns) < queued + kept:
-            self._history = larger_history(self._history)
+        """Enlarge queue and history to hold each other's measurements."""
+        queued, saved = int(self._queue.size.queued), count_measurements(self._history)
+        while len(self._queue.slots) < queued + saved:
+            self._queue = enlarge_queue(self._queue)
+        while len(self._history.states) < queued + saved:
+            self._history = enlarge_history(self._history)
 
     def navsat_tick(self) -> OdometryArray | None:
-        """Run navsat_transform's timer once; return what it publishes, already delivered."""
+        """Run navsat_transform's timer once; return its odometry/gps, already delivered."""
         if self._navsat is None or not self._navsat.config.timed:
             return None
-        found = self._navsat.tick()
-        if found is not None:
-            self._pass_on(found)
-        return found
+        published = self._navsat.tick()
+        if published is not None:
+            self._pass_on(published)
+        return published
 
-    def _pass_on(self, found: OdometryArray) -> None:
+    def _pass_on(self, odometry: OdometryArray) -> None:
         # The orientation is the identity; the twist is zero and so is its covariance.
-        pose = np.append(found.position[0], found.orientation[0])
-        values = ((pose, found.pose_covariance[0]), (np.zeros(7), np.zeros((6, 6))))
+        pose = np.append(odometry.position[0], odometry.orientation[0])
+        values = ((pose, odometry.pose_covariance[0]), (np.zeros(7), np.zeros((6, 6))))
         for p, (value, cov) in zip(self._layout.navsat_part.tolist(), values, strict=True):
             if p >= 0:
-                self._deliver(p, int(found.stamp_ns[0]), value, cov, False)
+                self._deliver(p, int(odometry.stamp_ns[0]), value, cov, False)
 
     def filtered_fix(self, now_ns: int) -> FixArray | None:
-        """Return the gps/filtered of the `navsat_tick` just run at this time, if there is one."""
+        """Return the gps/filtered of the `navsat_tick` just run at this time, if any."""
         if self._navsat is None or self._estimate is None:
             return None
         return self._navsat.filtered_fix(self._estimate, now_ns)
 
     def set_pose(self, pose: PoseArray, now_ns: int) -> None:
-        """Continue from a given pose, at rest and sure of it; what is older is not taken any more.
+        """Continue from a given pose and ignore older measurements.
 
-        Queued measurements and previous poses are dropped. The velocities and accelerations
-        become zero, and so does their covariance, as in robot_localization.
+        Queued measurements and previous poses are dropped. As in robot_localization, velocities,
+        accelerations and their covariance become zero.
 
         Parameters
         ----------
@@ -266,9 +274,9 @@ class LiveJudge:
         Raises
         ------
         JudgeError
-            When nothing connects its frame to the world, or it is no pose: a number that is not
-            finite, a quaternion of no length, a variance below zero. A filter that took one would
-            never come back from it.
+            When no transform connects its frame to the world, or when the pose is invalid: a
+            number that is not finite, a quaternion of length 0, a negative variance. The filter
+            would not recover from such a pose.
         """
         _check_pose(pose)
         rotation, offset = self.frames.lookup(self.config.world_frame, pose.frame, 'set_pose')
@@ -281,8 +289,8 @@ class LiveJudge:
         x[:6] = np.append(rotation @ pose.position[-1] + offset, angles)
         P[:6, :6] = turn @ pose.pose_covariance[-1] @ turn.T
         self._filter.times[LAST_NS] = now_ns
-        self._memory.seen[:] = 0
-        self._memory.stamp_ns[:] = int(pose.stamp_ns[-1]) + 1
+        self._memory.parts['seen'] = 0
+        self._memory.parts['stamp_ns'] = int(pose.stamp_ns[-1]) + 1
         self._discard_measurements()
 
     @property
@@ -292,35 +300,35 @@ class LiveJudge:
 
     @property
     def parts(self) -> tuple[PartCount, ...]:
-        """What became of each part of each input since the start or reset."""
-        return part_counts(self._layout.names, self._out.counts, self._layout.table.threshold)
+        """Counts of each part of each input since the start or reset."""
+        return part_counts(self._layout.names, self._out.counts, self._layout.table['threshold'])
 
     def notes(self) -> list[Finding]:
-        """Say what the user should know about the estimate so far."""
-        found = input_advice(self.config, self.navsat, self._latest, self._heading, self.correct)
-        found += part_advice(self.parts)
-        found += self.frames.assumptions
+        """Return findings about the estimate so far."""
+        notes = input_advice(self.config, self.navsat, self._latest, self._heading, self.correct)
+        notes += part_advice(self.parts)
+        notes += self.frames.assumptions
         if self._navsat is not None:
-            found += front_end_advice(
+            notes += front_end_advice(
                 self.config, self._navsat.config, self._navsat.memory,
                 fixes=self._navsat.fixes_seen, used=self._navsat.fixes_used,
             )  # fmt: skip
-        return found
+        return notes
 
     def _find_attitude(self, name: str, array: MessageArray) -> None:
-        first, own = self._layout.of[name]
-        for number, part in enumerate(own, first):
+        first, parts = self._layout.of[name]
+        for number, part in enumerate(parts, first):
             if not part.lacks_attitude(array):
                 self._oriented.add(number)
             lacks = number not in self._oriented
-            if lacks != bool(self._layout.table.no_attitude[number]):
-                self._layout.table.no_attitude[number] = lacks
-                self._memory.seen[number] = 0
+            if lacks != bool(self._layout.table[number].no_attitude):
+                self._layout.table[number].no_attitude = lacks
+                self._memory.parts[number].seen[:] = 0
                 self._placed.pop(name, None)
 
 
 def _check_pose(pose: PoseArray) -> None:
-    """Refuse what is no pose with covariance."""
+    """Raise JudgeError for an invalid pose or covariance."""
     quaternion, covariance = pose.orientation[-1], pose.pose_covariance[-1]
     values = np.concatenate([pose.position[-1], quaternion, covariance.ravel()])
     if not (np.abs(values) <= LARGEST).all():

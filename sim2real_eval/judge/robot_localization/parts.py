@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts that messages have: their configuration, mounting and memory, and their table."""
+"""Parts of messages (pose, twist, acceleration): configuration, mounting and memory."""
 
 from __future__ import annotations
 
@@ -19,86 +19,91 @@ from sim_sensors.core.measurements import (
     PoseArray,
 )
 from .configuration import FilterConfig, NavsatConfig, SourceConfig
-from .state import NO_STAMP
+from .state import NO_STAMP, RecordArray, record_type
 
 POSE, TWIST, ACCELERATION = range(3)
 FIX_PART, HEADING_PART, COMMAND_PART = -1, -2, -3
-"""In place of the number of a part: messages for navsat_transform, and velocity commands."""
+"""Numbers of messages that are no part: for navsat_transform, and velocity commands."""
 
 _KIND_NAMES = ('pose', 'twist', 'acceleration')
 
 
-class Parts(NamedTuple):
-    """Configuration of all message parts; arrays over the part number."""
-
-    kind: IntArray  # (p,) POSE, TWIST or ACCELERATION
-    # (p,) bool Whether the part comes from an Imu message, and its switches.
-    imu: IntArray
-    differential: IntArray
-    relative: IntArray
-    remove_gravity: IntArray
-    threshold: FloatArray  # (p,) Mahalanobis threshold
-    # (p, 6) Which of the part's quantities are fused, turned into the target frame.
-    mask: FloatArray
-    # (p, 3, 3) From the message's frame to the target frame: world for poses, base_link else.
-    rotation: FloatArray
-    offset: FloatArray  # (p, 3) Position of the message's frame in the target frame
-    of_child: IntArray  # (p,) bool Whether a pose is that of another body frame than base_link
-    # (p, 3, 3) From that frame to base_link, and (p, 3) its position in base_link.
-    child_turn: FloatArray
-    child_at: FloatArray
-    # (p,) bool Whether a differential pose comes without an orientation, and increments are to be
-    # seen with the filter's attitude; only with correct_differential.
-    no_attitude: IntArray
-    gravity: float  # m/s^2
-    two_d: bool  # two_d_mode
+PART = record_type(
+    ('kind', 'i8'),  # POSE, TWIST or ACCELERATION
+    # Whether the part comes from an Imu message, and its switches (0 or 1).
+    ('imu', 'i8'),
+    ('differential', 'i8'),
+    ('relative', 'i8'),
+    ('remove_gravity', 'i8'),
+    ('threshold', 'f8'),  # Mahalanobis threshold
+    # 1 for each fused quantity, along the axes of the target frame.
+    ('mask', 'f8', (6,)),
+    # From the message's frame to the target frame: the world for poses, else base_link.
+    ('rotation', 'f8', (3, 3)),
+    ('offset', 'f8', (3,)),  # position of the message's frame in the target frame
+    # Whether a pose is that of another body frame than base_link (0 or 1); the rotation
+    # from that frame to base_link, and its position in base_link.
+    ('of_child', 'i8'),
+    ('child_rotation', 'f8', (3, 3)),
+    ('child_offset', 'f8', (3,)),
+    # Whether a differential pose has no orientation, so that its increments are rotated
+    # by the filter's attitude (0 or 1); only with correct_differential.
+    ('no_attitude', 'i8'),
+    # Settings of the filter, the same for all parts.
+    ('gravity', 'f8'),  # m/s^2
+    ('two_d', 'i8'),
     # Whether these deviations of robot_localization are corrected.
-    correct_gravity: bool
-    correct_differential: bool
+    ('correct_gravity', 'i8'),
+    ('correct_differential', 'i8'),
+)
+"""Configuration of one message part."""
+
+PART_MEMORY = record_type(
+    ('seen', 'i8', (2,)),  # whether a previous and an initial pose exist
+    ('stamp_ns', 'i8'),  # stamp of the previous message
+    # Rotation matrix (first three rows) and position (last row).
+    ('previous', 'f8', (4, 3)),
+    ('initial', 'f8', (4, 3)),
+    ('previous_covariance', 'f8', (6, 6)),
+)
+"""Memory of one message part between messages."""
+
+NODE_MEMORY = record_type(
+    # Angular velocity at the last output tick; angular acceleration there.
+    ('rates', 'f8', (2, 3)),
+    ('tick_ns', 'i8'),  # time of the last output tick
+    # Latest command and its stamp; after going back the filter may hold an older one.
+    ('command', 'f8', (6,)),
+    ('command_ns', 'i8'),
+    # Scratch space.
+    ('pose', 'f8', (4, 3)),
+    ('increment_pose', 'f8', (4, 3)),
+    ('attitude', 'f8', (3, 3)),
+    ('rotation', 'f8', (3, 3)),
+    ('vectors', 'f8', (2, 3)),
+    ('work', 'f8', (6, 6)),
+)
+"""Memory of a node between messages, besides that of the parts."""
 
 
-class PartState(NamedTuple):
-    """State of the preparation between messages; changed in place."""
+class Memory(NamedTuple):
+    """Memory of the preparation of messages; changed in place."""
 
-    seen: IntArray  # (p, 2) Whether a previous and an initial pose exist
-    stamp_ns: IntArray  # (p,) Stamp of the previous message of each part
-    # (p, 4, 3) Rotation matrix (first three rows) and position (last row).
-    previous: FloatArray
-    initial: FloatArray
-    previous_covariance: FloatArray  # (p, 6, 6)
-    # (2, 3) Angular velocity at the last output tick; angular acceleration there.
-    rates: FloatArray
-    tick_ns: IntArray  # (1,) Time of the last output tick
-    # (6,) Command that came last; the filter may hold an older one after it went back.
-    command: FloatArray
-    command_ns: IntArray  # (1,) Its stamp
-    # (4, 4, 3), (2, 3), (6, 6) Scratch space.
-    poses: FloatArray
-    vectors: FloatArray
-    work: FloatArray
+    parts: RecordArray  # (p,) of type PART_MEMORY
+    node: np.record  # of type NODE_MEMORY
 
 
-def new_part_state(parts: int) -> PartState:
-    """Return the memory of a node that has seen nothing."""
-    return PartState(
-        seen=np.zeros((parts, 2), dtype=np.int64),
-        stamp_ns=np.full(parts, NO_STAMP, dtype=np.int64),
-        previous=np.zeros((parts, 4, 3)),
-        initial=np.zeros((parts, 4, 3)),
-        previous_covariance=np.zeros((parts, 6, 6)),
-        rates=np.zeros((2, 3)),
-        tick_ns=np.zeros(1, dtype=np.int64),
-        command=np.zeros(6),
-        command_ns=np.full(1, NO_STAMP, dtype=np.int64),
-        poses=np.zeros((4, 4, 3)),
-        vectors=np.zeros((2, 3)),
-        work=np.zeros((6, 6)),
-    )
+def new_memory(parts: int) -> Memory:
+    """Return the memory of a node that has received nothing."""
+    memory = Memory(np.zeros(parts, PART_MEMORY), np.zeros(1, NODE_MEMORY)[0])
+    memory.parts['stamp_ns'] = NO_STAMP
+    memory.node.command_ns = NO_STAMP
+    return memory
 
 
 @dataclasses.dataclass(frozen=True)
 class PartName:
-    """Which input and which part of it a number in the loop stands for."""
+    """Input and kind of a part, for reports."""
 
     source: str
     topic: str
@@ -115,13 +120,13 @@ class Part:
     kind: int  # POSE, TWIST or ACCELERATION
     source: SourceConfig
     threshold: float  # Mahalanobis threshold
-    mask: FloatArray  # (6,) Which of its quantities are fused, in the sensor's axes
+    mask: FloatArray  # (6,) 1 for each fused quantity, along the sensor's axes
 
     def lacks_attitude(self, array: MessageArray | None) -> bool:
-        """Say whether it is a differential pose whose messages have no orientation of their own.
+        """Return whether it is a differential pose whose messages have no orientation.
 
-        Those of navsat_transform (`array` None) have none; nor have those of which no rotation is
-        measured and every orientation is the identity.
+        Messages of navsat_transform (`array` None) have none. Neither have messages of which no
+        rotation is measured and every orientation is the identity.
         """
         source = self.source
         if self.kind != POSE or not source.differential or source.kind == 'imu':
@@ -133,13 +138,13 @@ class Part:
         return not array.orientation[:, :3].any()
 
     def frame(self, array: MessageArray, base: str) -> str:
-        """Return the frame in which messages give it: the base for a twist without a frame."""
+        """Return the frame of the part in messages: the base for a twist without a frame."""
         if self.kind != TWIST:
             return array.frame
         return (array.child_frame if isinstance(array, OdometryArray) else array.frame) or base
 
     def child_frame(self, array: MessageArray, base: str) -> str:
-        """Return the body frame whose pose it gives; empty for that of the base."""
+        """Return the body frame whose pose is given; empty for the base."""
         if self.kind != POSE or not self.source.of_child or not isinstance(array, OdometryArray):
             return ''
         child = array.child_frame.strip('/')
@@ -147,9 +152,9 @@ class Part:
 
 
 def parts_of(source: SourceConfig, kind: str) -> list[Part]:
-    """Return the parts that messages of a kind have, in the order in which they are delivered.
+    """Return the parts of messages of a kind, in the order in which they are delivered.
 
-    `kind` is odom, pose, twist or imu: the source's, or that of what navsat_transform publishes.
+    `kind` is odom, pose, twist or imu: that of the source, or of navsat_transform's messages.
     """
     pose, twist, acceleration = source.mask[:6], source.mask[6:12], source.mask[12:]
     if kind == 'imu':
@@ -167,11 +172,14 @@ def parts_of(source: SourceConfig, kind: str) -> list[Part]:
 
 
 class PartTable:
-    """The parts of all inputs, numbered, and where the sensors sit.
+    """Numbered parts of all inputs, with the mounting of the sensors.
 
-    `by_navsat` has the inputs in the order of the numbers, and whether navsat_transform makes
-    their messages; `correct` the deviations of robot_localization that are corrected; see
-    `ReplayOptions`.
+    Parameters
+    ----------
+    config, navsat : parameters of the nodes.
+    by_navsat : inputs in the order of the numbers, and whether navsat_transform publishes their
+        messages.
+    correct : deviations of robot_localization that are corrected; see `ReplayOptions`.
     """
 
     def __init__(
@@ -182,26 +190,26 @@ class PartTable:
         correct: Set[str],
     ) -> None:
         self._config = config
-        # The odometry/gps of navsat_transform comes with a twist, of zero.
+        # The odometry/gps of navsat_transform has a zero twist.
         gps_kind = 'odom' if navsat is None or navsat.timed else 'pose'
         sources = {source.name: source for source in config.sources}
         self.parts: list[Part] = []
-        # Input to the number of its first part, and its parts.
+        # Number of the first part and all parts of each input.
         self.of: dict[str, tuple[int, list[Part]]] = {}
-        # Parts that odometry/gps feeds: pose and twist, -1 where it feeds none.
+        # Parts that odometry/gps feeds: pose and twist, -1 for a part that it does not feed.
         self.navsat_part = np.array([-1, -1], dtype=np.int64)
-        for name, made in by_navsat.items():
-            own = parts_of(sources[name], gps_kind if made else sources[name].kind)
-            self.of[name] = len(self.parts), own
-            for number, part in enumerate(own if made else (), len(self.parts)):
+        for name, is_published in by_navsat.items():
+            own_parts = parts_of(sources[name], gps_kind if is_published else sources[name].kind)
+            self.of[name] = len(self.parts), own_parts
+            for number, part in enumerate(own_parts if is_published else (), len(self.parts)):
                 self.navsat_part[part.kind] = number
-            self.parts += own
-        # Every sensor is in the origin of base_link with its axes until it is placed.
-        self.table = _table_of(self.parts, config, correct)
+            self.parts += own_parts
+        # Until it is placed, every sensor is aligned with base_link.
+        self.table = _build_table(self.parts, config, correct)
 
     @property
     def names(self) -> tuple[PartName, ...]:
-        """Names under which the parts are counted."""
+        """Names of the parts for reports."""
         return tuple(
             PartName(part.source.name, part.source.topic, _KIND_NAMES[part.kind])
             for part in self.parts
@@ -215,21 +223,21 @@ class PartTable:
         ]
 
     def place(self, name: str, array: MessageArray, frames: FrameTree) -> None:
-        """Enter the frames of an input's messages.
+        """Set the mounting of an input's sensor from the frames of its messages.
 
-        JudgeError when nothing connects a frame to where the filter needs it.
+        JudgeError when no transform connects a frame to the target frame.
         """
-        first, own = self.of[name]
+        first, own_parts = self.of[name]
         for number, (frame, child) in enumerate(self.frames(name, array), first):
-            self._place(number, own[number - first], frame, child, frames)
+            self._place(number, own_parts[number - first], frame, child, frames)
 
     def _place(self, number: int, part: Part, frame: str, child: str, frames: FrameTree) -> None:
-        table, source, target = self.table, part.source, self._config.base_link_frame
+        row, source, target = self.table[number], part.source, self._config.base_link_frame
         if part.kind == POSE and source.kind != 'imu':
-            # Increments do not depend on the frame that both poses are given in, unless they are
-            # seen with the filter's attitude.
-            own = source.differential and not table.no_attitude[number]
-            target = frame if own else self._config.world_frame
+            # Increments do not depend on the frame of both poses, unless they are rotated by the
+            # filter's attitude.
+            is_relative = source.differential and not row.no_attitude
+            target = frame if is_relative else self._config.world_frame
         user = f'{source.name} ({source.topic})'
         rotation, offset = frames.lookup(target, frame, user)
         turn = rotation
@@ -237,62 +245,53 @@ class PartTable:
             yaw = math.atan2(rotation[1, 0], rotation[0, 0])
             c, s = math.cos(yaw), math.sin(yaw)
             turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-        table.mask[number] = _turned_mask(part.mask, turn)
-        table.rotation[number], table.offset[number] = rotation, offset
+        row.mask[:] = _rotate_mask(part.mask, turn)
+        row.rotation[:], row.offset[:] = rotation, offset
         if not child:
             return
-        # robot_localization takes the pose as it stands when nothing connects the frame.
-        child_turn, child_at = frames.lookup(self._config.base_link_frame, child, user)
-        table.of_child[number] = 1
-        table.child_turn[number], table.child_at[number] = child_turn, child_at
+        # Unlike here, robot_localization uses the pose unchanged without a transform.
+        row.of_child = 1
+        row.child_rotation[:], row.child_offset[:] = frames.lookup(
+            self._config.base_link_frame, child, user
+        )
         if source.differential:
-            table.mask[number] = _turned_mask(part.mask, child_turn)
+            row.mask[:] = _rotate_mask(part.mask, row.child_rotation)
 
     def without_attitude(self, number: int) -> None:
-        """Let the increments of a pose be seen with the filter's attitude; its own says nothing.
+        """Rotate the increments of a pose by the filter's attitude, because it has none.
 
-        To be called before `place`.
+        Call this before `place`.
         """
-        self.table.no_attitude[number] = 1
-        self.table.mask[number, :3] = self.parts[number].mask[:3]
-        # An identity that never changes would measure that the robot does not turn.
-        self.table.mask[number, 3:] = 0.0
+        row = self.table[number]
+        row.no_attitude = 1
+        row.mask[:3] = self.parts[number].mask[:3]
+        # A constant identity would measure that the robot does not turn.
+        row.mask[3:] = 0.0
 
 
-def _table_of(parts: Sequence[Part], config: FilterConfig, correct: Set[str]) -> Parts:
-    def switch(name: str) -> IntArray:
-        return np.array([getattr(part.source, name) for part in parts], dtype=np.int64)
-
-    n = len(parts)
-    return Parts(
-        kind=np.array([part.kind for part in parts], dtype=np.int64),
-        imu=np.array([part.source.kind == 'imu' for part in parts], dtype=np.int64),
-        differential=switch('differential'),
-        relative=switch('relative'),
-        remove_gravity=switch('remove_gravity'),
-        threshold=np.array([part.threshold for part in parts], dtype=np.float64),
-        mask=np.array([part.mask for part in parts], dtype=np.float64).reshape(-1, 6),
-        rotation=np.tile(np.eye(3), (n, 1, 1)),
-        offset=np.zeros((n, 3)),
-        of_child=np.zeros(n, dtype=np.int64),
-        child_turn=np.tile(np.eye(3), (n, 1, 1)),
-        child_at=np.zeros((n, 3)),
-        no_attitude=np.zeros(n, dtype=np.int64),
-        gravity=config.gravity,
-        two_d=config.two_d_mode,
-        correct_gravity='gravity' in correct,
-        correct_differential='differential' in correct,
-    )
+def _build_table(parts: Sequence[Part], config: FilterConfig, correct: Set[str]) -> RecordArray:
+    table: RecordArray = np.zeros(len(parts), PART)
+    for number, part in enumerate(parts):
+        row, source = table[number], part.source
+        row.kind, row.imu = part.kind, source.kind == 'imu'
+        row.differential, row.relative = source.differential, source.relative
+        row.remove_gravity, row.threshold = source.remove_gravity, part.threshold
+        row.mask[:] = part.mask
+        row.rotation[:] = row.child_rotation[:] = np.eye(3)
+        row.gravity, row.two_d = config.gravity, config.two_d_mode
+        row.correct_gravity = 'gravity' in correct
+        row.correct_differential = 'differential' in correct
+    return table
 
 
-def _turned_mask(mask: FloatArray, rotation: FloatArray) -> FloatArray:
-    """Turn two masks of 3 axes; one counts when its row of R diag(mask) is longer than 1e-6."""
+def _rotate_mask(mask: FloatArray, rotation: FloatArray) -> FloatArray:
+    """Rotate two masks of 3 axes; an axis is used if its row of R diag(mask) exceeds 1e-6."""
     counts = ((rotation * mask.reshape(2, 1, 3)) ** 2).sum(axis=2) >= 1e-12
     return np.asarray(counts, dtype=np.float64).ravel()
 
 
 class Messages(NamedTuple):
-    """All message parts of a run in order of arrival."""
+    """Message parts in order of arrival."""
 
     # (n,)
     arrival_ns: IntArray

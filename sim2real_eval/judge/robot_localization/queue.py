@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queue of prepared measurements, ordered by stamp as robot_localization orders it.
 
-robot_localization keeps measurements in a binary heap that compares stamps only. Measurements
-with equal stamps therefore leave it in an order that depends on the heap's history, and that
-order is part of the behaviour to reproduce: it decides which measurement initialises the filter
-and, in an unscented filter, the result itself.
+robot_localization keeps measurements in a binary heap that compares stamps only. The order of
+measurements with equal stamps therefore depends on the history of the heap. This order decides
+which measurement initialises the filter and, in an unscented filter, the result itself, so it is
+reproduced.
 """
 
 from __future__ import annotations
@@ -14,276 +14,243 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim_sensors.core.compilation import kernel
-from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.measurements import IntArray
 from .configuration import FilterConfig
-from .matrices import WIDTH
-from .state import LAST_NS, Filter, N
+from .state import LAST_NS, WIDTH, Filter, N, RecordArray, record_type
 
-MEASUREMENT_FIELDS = ('stamp_ns', 'part', 'first_state', 'z', 'R', 'command', 'command_ns')
-"""Fields of a queue, and of a history, that make up a measurement."""
+MEASUREMENT = record_type(
+    ('stamp_ns', 'i8'),
+    ('part', 'i8'),  # number of the part that it belongs to
+    # State that the first of the six values measures: 0 pose, 6 twist, 12 acceleration.
+    ('first_state', 'i8'),
+    ('z', 'f8', (6,)),  # measured values
+    ('R', 'f8', (6, 6)),  # their covariance
+    # Command in force when the measurement arrived, and its stamp.
+    ('command', 'f8', (6,)),
+    ('command_ns', 'i8'),
+    ('accepted', 'i8'),  # whether it passed the gate; only in a history
+    # Entries of the queue's heap of slots and list of unused slots at the row of the measurement.
+    ('heap', 'i8'),
+    ('free', 'i8'),
+)
+"""A prepared measurement, and a row of the queue."""
+
+QUEUE_SIZE = record_type(('queued', 'i8'), ('unused', 'i8'))
+"""Number of slots in the heap and of unused slots."""
 
 
 class Queue(NamedTuple):
     """A pool of measurement slots and a heap of slot numbers."""
 
-    # (c,) Slots in the heap; slots that are unused.
-    heap: IntArray
-    free: IntArray
-    size: IntArray  # (2,) Entries of `heap` and of `free`
-    # (c,) Stamp of each slot and the part of the configuration that it belongs to.
-    stamp_ns: IntArray
-    part: IntArray
-    # (c,) State that the first of the six values measures: 0 pose, 6 twist, 12 acceleration.
-    first_state: IntArray
-    z: FloatArray  # (c, 6) Measured values
-    R: FloatArray  # (c, 6, 6) Their covariance
-    # (c, 6) Command in force when the measurement arrived, and (c,) its stamp.
-    command: FloatArray
-    command_ns: IntArray
+    slots: RecordArray  # (c,) of type MEASUREMENT
+    size: Any  # record of type QUEUE_SIZE
 
 
 def new_queue(capacity: int) -> Queue:
-    """Return an empty queue that holds up to `capacity` measurements."""
-    return Queue(
-        heap=np.zeros(capacity, dtype=np.int64),
-        free=np.arange(capacity, dtype=np.int64)[::-1].copy(),
-        size=np.array([0, capacity], dtype=np.int64),
-        **measurement_rows(capacity),
-    )
+    """Return an empty queue for up to `capacity` measurements."""
+    queue = Queue(np.zeros(capacity, MEASUREMENT), np.zeros(1, QUEUE_SIZE)[0])
+    queue.slots['free'] = np.arange(capacity)[::-1]
+    queue.size.unused = capacity
+    return queue
 
 
-def measurement_rows(capacity: int) -> dict[str, Any]:
-    """Return room for a number of measurements: the arrays of MEASUREMENT_FIELDS."""
-    shapes = {'z': (capacity, 6), 'R': (capacity, 6, 6), 'command': (capacity, 6)}
-    return {
-        name: np.zeros(shapes[name]) if name in shapes else np.zeros(capacity, dtype=np.int64)
-        for name in MEASUREMENT_FIELDS
-    }
-
-
-@kernel
-def copy_measurement(source: Any, row: int, target: Any, place: int) -> None:
-    """Copy a measurement from a row of a queue or history to a row of another."""
-    target.stamp_ns[place] = source.stamp_ns[row]
-    target.part[place] = source.part[row]
-    target.first_state[place] = source.first_state[row]
-    target.command_ns[place] = source.command_ns[row]
-    for i in range(6):
-        target.z[place, i] = source.z[row, i]
-        target.command[place, i] = source.command[row, i]
-        for j in range(6):
-            target.R[place, i, j] = source.R[row, i, j]
-
-
-def grown(queue: Queue) -> Queue:
-    """Return a queue of twice the capacity that holds the same measurements in the same order."""
-    capacity = len(queue.heap)
+def enlarge_queue(queue: Queue) -> Queue:
+    """Return a queue of twice the capacity with the same measurements in the same order."""
+    capacity, unused = len(queue.slots), int(queue.size.unused)
     larger = new_queue(2 * capacity)
-    for name in ('heap', *MEASUREMENT_FIELDS):
-        getattr(larger, name)[:capacity] = getattr(queue, name)
-    used = int(queue.size[1])
-    # The new slots are taken after those that were free before, as the numbers do not matter.
-    larger.free[:capacity] = np.arange(2 * capacity - 1, capacity - 1, -1)
-    larger.free[capacity : capacity + used] = queue.free[:used]
-    larger.size[:] = queue.size[0], capacity + used
+    larger.slots[:capacity] = queue.slots
+    # The order in which free slots are used does not matter.
+    larger.slots['free'][:capacity] = np.arange(2 * capacity - 1, capacity - 1, -1)
+    larger.slots['free'][capacity : capacity + unused] = queue.slots['free'][:unused]
+    larger.size.queued, larger.size.unused = queue.size.queued, capacity + unused
     return larger
 
 
 @kernel
 def free_slot(queue: Queue) -> int:
-    """Return a slot to fill before `push`, or -1 when the queue is full."""
-    if queue.size[1] == 0:
+    """Return the slot to fill before `push`, or -1 when the queue is full."""
+    if queue.size.unused == 0:
         return -1
-    return int(queue.free[queue.size[1] - 1])
+    return int(queue.slots[queue.size.unused - 1].free)
 
 
 @kernel
 def push(queue: Queue, slot: int) -> None:
     """Put the slot that `free_slot` returned into the heap."""
-    queue.size[1] -= 1
-    hole = queue.size[0]
-    queue.size[0] += 1
-    _rise(queue, hole, slot)
+    queue.size.unused -= 1
+    hole = queue.size.queued
+    queue.size.queued += 1
+    _rise(queue.slots, hole, slot)
 
 
 @kernel
-def _rise(queue: Queue, hole: int, slot: int) -> None:
-    """Move a hole up while the parent is later than the new slot, then fill it."""
-    heap, stamp = queue.heap, queue.stamp_ns
+def _rise(slots: RecordArray, hole: int, slot: int) -> None:
+    """Move a hole up while its parent is later than the new slot, then fill it."""
     while hole > 0:
         parent = (hole - 1) // 2
-        if stamp[heap[parent]] <= stamp[slot]:
+        if slots[slots[parent].heap].stamp_ns <= slots[slot].stamp_ns:
             break
-        heap[hole] = heap[parent]
+        slots[hole].heap = slots[parent].heap
         hole = parent
-    heap[hole] = slot
+    slots[hole].heap = slot
 
 
 @kernel
 def pop(queue: Queue) -> int:
-    """Take the first slot out; it stays valid until the next `push`."""
-    heap, stamp = queue.heap, queue.stamp_ns
-    first = heap[0]
-    queue.size[0] -= 1
-    n = queue.size[0]
-    last = heap[n]
+    """Remove and return the first slot; it stays valid until the next `push`."""
+    slots, size = queue.slots, queue.size
+    first = slots[0].heap
+    size.queued -= 1
+    n = size.queued
+    last = slots[n].heap
     if n > 0:
-        # The hole sinks to a leaf along the earlier child (the right one of two equal ones); the
-        # last slot then fills it and rises, as the C++ standard library does it.
+        # As in the C++ standard library, the hole sinks to a leaf along the earlier child (the
+        # right one if both are equal). Then the last slot fills it and rises.
         hole = 0
         while 2 * hole + 2 < n:
             child = 2 * hole + 2
-            if stamp[heap[child]] > stamp[heap[child - 1]]:
+            if slots[slots[child].heap].stamp_ns > slots[slots[child - 1].heap].stamp_ns:
                 child -= 1
-            heap[hole] = heap[child]
+            slots[hole].heap = slots[child].heap
             hole = child
         if 2 * hole + 1 < n:
-            heap[hole] = heap[2 * hole + 1]
+            slots[hole].heap = slots[2 * hole + 1].heap
             hole = 2 * hole + 1
-        _rise(queue, hole, last)
-    queue.free[queue.size[1]] = first
-    queue.size[1] += 1
+        _rise(slots, hole, last)
+    slots[size.unused].free = first
+    size.unused += 1
     return int(first)
 
 
-# States and measurements of the last seconds, to go back to when a late one comes, compiled.
+@kernel
+def first_stamp(queue: Queue) -> int:
+    """Return the earliest stamp of a queue that is not empty, ns."""
+    return int(queue.slots[queue.slots[0].heap].stamp_ns)
+
+
+# Recent states and measurements, to go back to when a late measurement arrives.
 #
-# This is `smooth_lagged_data`. A state is kept after the last measurement of each stamp, so that
-# going back to before a stamp and taking all measurements since then once more, in the order of
-# their stamps, gives what would have come out had none been late.
+# This is `smooth_lagged_data`. A state is kept after the last measurement of each stamp. Going
+# back to a state before the late stamp and processing all later measurements again, in the order
+# of their stamps, gives the result that timely measurements would have given.
+
+STATE = record_type(('stamp_ns', 'i8'), ('x', 'f8', (WIDTH,)), ('P', 'f8', (WIDTH, WIDTH)))
+"""State after a measurement, with its last measurement time."""
 
 _STATE_HEAD, _STATES, _HEAD, _MEASUREMENTS = range(4)
-_STATE_FIELDS = ('state_ns', 'x', 'P')
 
 
 class History(NamedTuple):
-    """Two rings of the same capacity: states, and measurements as they stood in the queue."""
+    """Two ring buffers of the same capacity: states and measurements."""
 
-    sizes: IntArray  # (4,) First entry and number of entries of the states and of the measurements
-    # (c,) Last measurement time of each state; (c, 16) and (c, 16, 16) the state.
-    state_ns: IntArray
-    x: FloatArray
-    P: FloatArray
-    # (c,) Fields of the measurements as in `Queue`; so are z, R, command and command_ns.
-    stamp_ns: IntArray
-    part: IntArray
-    first_state: IntArray
-    z: FloatArray
-    R: FloatArray
-    command: FloatArray
-    command_ns: IntArray
-    accepted: IntArray  # (c,) Whether the measurement passed the gate
+    sizes: IntArray  # (4,) First entry and number of entries of the states and the measurements
+    states: RecordArray  # (c,) of type STATE
+    measurements: RecordArray  # (c,) of type MEASUREMENT
 
 
 def history_ns(config: FilterConfig) -> int:
-    """Return how far back late measurements are put in their place, ns; -1 for not at all."""
+    """Return how far back late measurements are inserted, ns; -1 if they are not."""
     return -1 if config.history_length is None else round(config.history_length * 1e9)
 
 
 def new_history(capacity: int) -> History:
-    """Return an empty history of up to `capacity` measurements; 0 keeps none."""
+    """Return an empty history for up to `capacity` measurements."""
     return History(
         sizes=np.zeros(4, dtype=np.int64),
-        state_ns=np.zeros(capacity, dtype=np.int64),
-        x=np.zeros((capacity, WIDTH)),
-        P=np.zeros((capacity, WIDTH, WIDTH)),
-        accepted=np.zeros(capacity, dtype=np.int64),
-        **measurement_rows(capacity),
+        states=np.zeros(capacity, STATE),
+        measurements=np.zeros(capacity, MEASUREMENT),
     )
 
 
-def measurements(history: History) -> int:
-    """Return how many measurements are kept."""
+def count_measurements(history: History) -> int:
+    """Return the number of measurements in the history."""
     return int(history.sizes[_MEASUREMENTS])
 
 
-def larger_history(history: History) -> History:
+def enlarge_history(history: History) -> History:
     """Return a history of twice the capacity with the same entries."""
-    capacity = len(history.state_ns)
+    capacity = len(history.states)
     larger = new_history(2 * capacity)
-    kept = (*MEASUREMENT_FIELDS, 'accepted')
-    for head, names in ((_STATE_HEAD, _STATE_FIELDS), (_HEAD, kept)):
+    for head, name in ((_STATE_HEAD, 'states'), (_HEAD, 'measurements')):
         rows = (history.sizes[head] + np.arange(history.sizes[head + 1])) % capacity
-        for name in names:
-            getattr(larger, name)[: len(rows)] = getattr(history, name)[rows]
+        getattr(larger, name)[: len(rows)] = getattr(history, name)[rows]
         larger.sizes[head + 1] = len(rows)
     return larger
 
 
 @kernel
-def _at(history: History, head: int, number: int) -> int:
+def _row_of(history: History, head: int, number: int) -> int:
     """Return the row of an entry, counted from the oldest."""
-    return int((history.sizes[head] + number) % len(history.state_ns))
+    return int((history.sizes[head] + number) % len(history.states))
 
 
 @kernel
 def save_state(history: History, flt: Filter, queue: Queue, slot: int, accepted: bool) -> bool:
-    """Keep a measurement that was just processed, and the state when no other has its stamp.
+    """Keep a measurement that was just processed, and the state after the last of its stamp.
 
-    Returns False when the history is full; nothing is kept then.
+    Returns False, without keeping anything, when the history is full.
     """
     sizes = history.sizes
-    if sizes[_MEASUREMENTS] == len(history.stamp_ns):
+    if sizes[_MEASUREMENTS] == len(history.measurements):
         return False
-    row = _at(history, _HEAD, sizes[_MEASUREMENTS])
-    copy_measurement(queue, slot, history, row)
-    history.accepted[row] = 1 if accepted else 0
+    row = _row_of(history, _HEAD, sizes[_MEASUREMENTS])
+    history.measurements[row] = queue.slots[slot]
+    history.measurements[row].accepted = 1 if accepted else 0
     sizes[_MEASUREMENTS] += 1
-    if queue.size[0] > 0 and queue.stamp_ns[queue.heap[0]] == flt.times[LAST_NS]:
+    if queue.size.queued > 0 and first_stamp(queue) == flt.times[LAST_NS]:
         return True
     # There are never more states than measurements.
-    row = _at(history, _STATE_HEAD, sizes[_STATES])
-    history.state_ns[row] = flt.times[LAST_NS]
+    state = history.states[_row_of(history, _STATE_HEAD, sizes[_STATES])]
+    state.stamp_ns = flt.times[LAST_NS]
     for i in range(N):
-        history.x[row, i] = flt.x[i]
+        state.x[i] = flt.x[i]
         for j in range(N):
-            history.P[row, i, j] = flt.P[i, j]
+            state.P[i, j] = flt.P[i, j]
     sizes[_STATES] += 1
     return True
 
 
 @kernel
-def rewind(
-    history: History, flt: Filter, queue: Queue, time_ns: int, fused: IntArray, rejected: IntArray
-) -> int:
-    """Go back to the newest state that is not newer than `time_ns`; queue what came after it.
+def rewind(history: History, flt: Filter, queue: Queue, time_ns: int, counts: IntArray) -> int:
+    """Go back to the newest state not newer than `time_ns`, and queue later measurements again.
 
-    When all states are newer, go back to the oldest one; the measurements of its own stamp are
-    then queued again too, although they are in it, as robot_localization does. What is queued
-    again is taken off the counts per part of what was fused and rejected. Returns how many
-    measurements were queued again; -1 when the queue is too small for them.
+    When all states are newer, go back to the oldest one. As in robot_localization, the
+    measurements of its own stamp are then queued again although the state contains them.
+    Measurements that are queued again are subtracted from the numbers of fused and rejected
+    measurements (columns 3 and 4 of `counts`). Returns the number of measurements queued again,
+    or -1 when the queue is too small.
     """
     sizes = history.sizes
     row = -1
     while sizes[_STATES] > 0:
-        row = _at(history, _STATE_HEAD, sizes[_STATES] - 1)
-        if history.state_ns[row] <= time_ns:
+        row = _row_of(history, _STATE_HEAD, sizes[_STATES] - 1)
+        if history.states[row].stamp_ns <= time_ns:
             break
         sizes[_STATES] -= 1
     if row < 0:
         return 0
-    restored = 0
-    flt.times[LAST_NS] = history.state_ns[row]
+    state = history.states[row]
+    flt.times[LAST_NS] = state.stamp_ns
     for i in range(N):
-        flt.x[i] = history.x[row, i]
+        flt.x[i] = state.x[i]
         for j in range(N):
-            flt.P[i, j] = history.P[row, i, j]
+            flt.P[i, j] = state.P[i, j]
+    restored = 0
     while sizes[_MEASUREMENTS] > 0:
-        row = _at(history, _HEAD, sizes[_MEASUREMENTS] - 1)
-        if history.stamp_ns[row] <= time_ns:
+        row = _row_of(history, _HEAD, sizes[_MEASUREMENTS] - 1)
+        measurement = history.measurements[row]
+        if measurement.stamp_ns <= time_ns:
             break
         sizes[_MEASUREMENTS] -= 1
-        if history.stamp_ns[row] < flt.times[LAST_NS]:
+        if measurement.stamp_ns < flt.times[LAST_NS]:
             continue
         slot = free_slot(queue)
         if slot < 0:
             return -1
-        part = history.part[row]
-        if history.accepted[row] == 1:
-            fused[part] -= 1
-        else:
-            rejected[part] -= 1
-        copy_measurement(history, row, queue, slot)
+        counts[measurement.part, 3 if measurement.accepted == 1 else 4] -= 1
+        heap, free = queue.slots[slot].heap, queue.slots[slot].free
+        queue.slots[slot] = history.measurements[row]
+        queue.slots[slot].heap, queue.slots[slot].free = heap, free
         push(queue, slot)
         restored += 1
     return restored
@@ -291,11 +258,15 @@ def rewind(
 
 @kernel
 def expire(history: History, before_ns: int) -> None:
-    """Drop what is older than `before_ns`."""
+    """Drop entries older than `before_ns`."""
     sizes = history.sizes
-    while sizes[_STATES] > 0 and history.state_ns[_at(history, _STATE_HEAD, 0)] < before_ns:
-        sizes[_STATE_HEAD] = _at(history, _STATE_HEAD, 1)
+    while sizes[_STATES] > 0 and (
+        history.states[_row_of(history, _STATE_HEAD, 0)].stamp_ns < before_ns
+    ):
+        sizes[_STATE_HEAD] = _row_of(history, _STATE_HEAD, 1)
         sizes[_STATES] -= 1
-    while sizes[_MEASUREMENTS] > 0 and history.stamp_ns[_at(history, _HEAD, 0)] < before_ns:
-        sizes[_HEAD] = _at(history, _HEAD, 1)
+    while sizes[_MEASUREMENTS] > 0 and (
+        history.measurements[_row_of(history, _HEAD, 0)].stamp_ns < before_ns
+    ):
+        sizes[_HEAD] = _row_of(history, _HEAD, 1)
         sizes[_MEASUREMENTS] -= 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clock and timers of a judged run, and the `case.yaml` that states them."""
+"""Clock, timers and other options of a judged run, and the `case.yaml` that contains them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _MOST_LATENCY_S = 1e6
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What was said outside case.yaml; None, or an empty mapping, where nothing was.
+    """Options from outside case.yaml; None or an empty mapping if not set.
 
     Attributes
     ----------
     unscented : bool or None
-        Whether the filter is ukf_node, whatever case and parameter file say.
+        Whether the filter is ukf_node; overrides case and parameter file.
     correct : frozenset of str or None
-        Of CORRECTIONS; replaces that of the case.
+        Members of CORRECTIONS; replaces those of the case.
     latency_ns : mapping of str to int
-        By topic; replaces that of the case topic by topic.
+        By topic; replaces the latencies of the case topic by topic.
     transforms : TransformFile or None
     front_end : str or None
     section : str or None
-        Node whose parameters count.
+        Node whose parameters are read.
     topics : mapping of str to str
-        By input of the configuration, such as `odom0`, the topic that it is to hear; replaces that
-        of the case input by input.
+        Topic by input of the configuration, such as `odom0`; replaces the topics of the case input
+        by input.
     """
 
     unscented: bool | None = None
@@ -50,24 +50,24 @@ class Options:
     topics: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def over(self, case: ReplayOptions) -> ReplayOptions:
-        """Return a case in which these options replace its own."""
-        given = {
+        """Return the case with these options in place of its own."""
+        changes = {
             name: value
             for name in ('unscented', 'correct', 'transforms', 'front_end', 'section')
             if (value := getattr(self, name)) is not None
         }
-        given['latency_ns'] = {**case.latency_ns, **self.latency_ns}
-        given['renamed'] = {**case.renamed, **self.topics}
-        return dataclasses.replace(case, **given)
+        changes['latency_ns'] = {**case.latency_ns, **self.latency_ns}
+        changes['renamed'] = {**case.renamed, **self.topics}
+        return dataclasses.replace(case, **changes)
 
 
 def corrections(names: Iterable[Any], where: str, key: str) -> frozenset[str]:
-    """Return the deviations to correct; ParameterError for a name that is none of CORRECTIONS."""
+    """Return the deviations to correct; ParameterError for a name that is not in CORRECTIONS."""
     return frozenset(_one_of(CORRECTIONS, name, where, key) for name in names)
 
 
 def front_end(name: object, where: str, key: str) -> str:
-    """Return the name of a front end; ParameterError for one that is none of FRONT_ENDS."""
+    """Return the name of a front end; ParameterError for one that is not in FRONT_ENDS."""
     return _one_of(FRONT_ENDS, name, where, key)
 
 
@@ -78,11 +78,11 @@ def _one_of(allowed: tuple[str, ...], name: object, where: str, key: str) -> str
 
 
 def latency_ns(seconds: Mapping[Any, Any], where: str, key: str) -> dict[str, int]:
-    """Return latencies in nanoseconds by topic without slashes at its ends, in order of topics.
+    """Return latencies in nanoseconds by topic without slashes at its ends, sorted by topic.
 
-    ParameterError for what is no topic, a number that is not finite, negative or beyond 1e6 s.
+    ParameterError for an invalid topic, or a number that is not finite, negative or above 1e6 s.
     """
-    found = {}
+    latencies = {}
     for topic, value in seconds.items():
         if not isinstance(topic, str) or not topic_name(topic):
             raise ParameterError(where, key, f'{topic!r} is not allowed; must be a topic')
@@ -91,47 +91,47 @@ def latency_ns(seconds: Mapping[Any, Any], where: str, key: str) -> dict[str, in
             allowed = f'a number from 0 to {_MOST_LATENCY_S:g} [s]'
             full = f'{key}.{topic}' if key else topic
             raise ParameterError(where, full, f'{value!r} is not allowed; must be {allowed}')
-        found[topic_name(topic)] = round(value * 1e9)
-    return dict(sorted(found.items()))
+        latencies[topic_name(topic)] = round(value * 1e9)
+    return dict(sorted(latencies.items()))
 
 
-def _factors(given: Mapping[Any, Any], where: str) -> dict[str, float]:
-    found = {}
-    for topic, value in given.items():
+def _covariance_factors(factors: Mapping[Any, Any], where: str) -> dict[str, float]:
+    result = {}
+    for topic, value in factors.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or not 0.0 < value < math.inf:
             allowed = 'a number above 0'
             problem = f'{value!r} is not allowed; must be {allowed}'
             raise ParameterError(where, f'covariance.{topic}', problem)
-        found[topic_name(str(topic))] = float(value)
-    return found
+        result[topic_name(str(topic))] = float(value)
+    return result
 
 
 NAVSAT_PHASE_NS = 20_000_000
-"""From the start to the origin of navsat_transform's timer, unless told otherwise."""
+"""Default time from the start to the origin of navsat_transform's timer."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """When the nodes start and when their timers tick; nanoseconds, None for the default."""
+    """Start of the nodes and grids of their timers, nanoseconds; None for the default."""
 
     start_ns: int | None = None  # time at which the nodes start; default: the first arrival
-    # Distance of two clock messages: things happen only at start + k step. Default 1, a continuous
-    # clock.
+    # Interval of clock messages: events happen only at start + k step. The default of 1 is a
+    # continuous clock.
     step_ns: int = 1
     # The filter ticks at origin + n period, n >= 1; default: start.
     filter_origin_ns: int | None = None
     filter_period_ns: int | None = None  # default: 1 / frequency, cut to whole nanoseconds
-    # Likewise for navsat_transform, whose real timer has an arbitrary phase; default: start + 20
-    # ms, so that fixes which come with the start are not torn between two ticks by rounding.
+    # Likewise for navsat_transform, whose real timer has an arbitrary phase. The default of start
+    # + 20 ms keeps rounding from distributing fixes at the start over two ticks.
     navsat_origin_ns: int | None = None
     navsat_period_ns: int | None = None  # default: 1 / frequency of navsat_transform
-    # How long the nodes run on after the last arrival; the default of 0.4 s is that of the
-    # reference traces.
+    # Time that the nodes run after the last arrival; the default of 0.4 s is that of the reference
+    # traces.
     run_on_ns: int = 400_000_000
 
 
-# Of the times of `Clock`, in the order of its fields.
+# Keys of the fields of `Clock`, in the same order.
 _CLOCK_KEYS = (
     'start_ns', 'period_ns', 'filter_timer_origin_ns', 'filter_timer_period_ns',
     'navsat_timer_origin_ns', 'navsat_timer_period_ns', 'run_on_ns',
@@ -144,7 +144,7 @@ _KEYS = (
 
 @dataclasses.dataclass(frozen=True)
 class ReplayOptions:
-    """How a recording is fed to the judge.
+    """Options of a run of the embedded judge on a recording.
 
     Attributes
     ----------
@@ -159,17 +159,17 @@ class ReplayOptions:
     correct : frozenset of str
         Deviations of robot_localization that are corrected: gravity, differential, unscented.
     latency_ns : mapping of str to int
-        By topic, how much later than in the recording its messages arrive.
+        Additional latency of messages by topic.
     covariance : mapping of str to float
-        By topic, what the covariances that its messages state are multiplied by.
+        Factor of the covariances of messages by topic.
     transforms : TransformFile or None
         Static transforms that replace or complete those of the recording.
     front_end : str
-        What turns fixes into odometry/gps: navsat_transform or enu.
+        Way to convert fixes into odometry/gps: navsat_transform or enu.
     section : str
-        Name of the node whose parameters count, in a file with those of several filters.
+        Name of the node whose parameters are read, in a file for several filters.
     renamed : mapping of str to str
-        By input of the configuration, such as `odom0`, the topic that it hears instead.
+        Other topic by input of the configuration, such as `odom0`.
     """
 
     clock: Clock = Clock()
@@ -187,7 +187,7 @@ class ReplayOptions:
 
     @classmethod
     def from_file(cls, path: str | Path) -> ReplayOptions:
-        """Read a `case.yaml`; a file that it names is relative to its folder.
+        """Read a `case.yaml`; paths in it are relative to its folder.
 
         Raises
         ------
@@ -225,7 +225,7 @@ class ReplayOptions:
             heading=heading,
             correct=corrections(_list(tree, 'correct', where), where, 'correct'),
             latency_ns=latency_ns(branch(tree, 'latency', where), where, 'latency'),
-            covariance=_factors(branch(tree, 'covariance', where), where),
+            covariance=_covariance_factors(branch(tree, 'covariance', where), where),
             transforms=TransformFile.from_file(Path(path).parent / transforms)
             if transforms
             else None,
@@ -235,7 +235,7 @@ class ReplayOptions:
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return everything as plain values, equal cases giving equal bytes."""
+        """Return all options as JSON values; equal cases give equal bytes."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {
             **values,
@@ -257,7 +257,7 @@ def _topic(tree: Mapping[str, Any], key: str, where: str, prefix: str) -> str:
 
 
 def _text(tree: Mapping[str, Any], key: str, where: str, what: str) -> str:
-    """Return a text that is not empty, or an empty one where none is given."""
+    """Return a text that must not be empty, or an empty text when absent."""
     text = tree.get(key)
     if text is not None and (not isinstance(text, str) or not text):
         raise ParameterError(where, key, f'{text!r} is not allowed; must be {what}')
@@ -286,10 +286,10 @@ def _clock(tree: Mapping[str, Any], where: str) -> Clock:
 
 
 class Grid:
-    """One timer: due at origin + n period, n >= 1; a late tick does not shift it.
+    """Timer that is due at origin + n period, n >= 1.
 
-    It ticks once at the first clock step at or after that, however late; ticks that were missed
-    are not made up for. Clock steps are at start + k step.
+    It ticks at the first clock step, start + k step, at or after a due time. A late tick does not
+    shift the grid, and missed ticks are not repeated.
     """
 
     def __init__(self, origin_ns: int, period_ns: int, start_ns: int, step_ns: int) -> None:
@@ -304,7 +304,7 @@ class Grid:
         return self._start + steps * self._step
 
     def take(self, now_ns: int) -> bool:
-        """Say whether the timer ticks now, and then wait for the next time."""
+        """Return whether the timer ticks now; if so, wait for the next due time."""
         if now_ns < self._due:
             return False
         self._due = next_tick(self.origin_ns, self.period_ns, now_ns)
@@ -312,10 +312,10 @@ class Grid:
 
 
 class Grids:
-    """The timers of the filter and, if there is one, of navsat_transform.
+    """Timers of the filter and of navsat_transform, if it is used.
 
-    The nodes start at `start_ns` unless the clock says so; navsat_transform's timer is asked after
-    the filter has ticked.
+    The nodes start at `start_ns` unless the clock has a start. Ask for navsat_transform's tick
+    after that of the filter.
     """
 
     def __init__(
@@ -339,10 +339,10 @@ class Grids:
 
     @property
     def next_ns(self) -> int:
-        """Clock step at which something is due next."""
+        """Clock step of the next tick of any timer."""
         due = self.filter.next_ns
         return due if self.navsat is None else min(due, self.navsat.next_ns)
 
     def take_navsat(self, now_ns: int) -> bool:
-        """Say whether navsat_transform ticks now."""
+        """Return whether navsat_transform ticks now."""
         return self.navsat is not None and self.navsat.take(now_ns)

@@ -19,52 +19,50 @@ from sim_sensors.core.parameters import number_of
 def read_node_parameters(
     path: str | Path, node: str, *, strictly: bool = False
 ) -> ParameterReader:
-    """Read the parameters that a node of this name would take from a ROS 2 parameter file.
+    """Read the parameters of one node from a ROS 2 parameter file.
 
-    The file has `<node>: ros__parameters: ...`, `/**: ros__parameters: ...` or both; what is given
-    for the node overrides what is given for all. The name, such as `ekf_filter_node`, may be the
-    beginning of one. When the file has neither this name nor `/**` but exactly one node, that one
-    is taken, but for `strictly`: then no other than that of this name.
+    The file has `<node>: ros__parameters: ...`, `/**: ros__parameters: ...` or both; parameters of
+    the node override those of all nodes. `node`, such as `ekf_filter_node`, may be the beginning
+    of a name. If the file has neither this name nor `/**` but exactly one node, that node is read,
+    unless `strictly` is set.
 
-    ParameterError when the file cannot be read, or holds parameters for no such node or for
-    several.
+    ParameterError when the file cannot be read, or has no such node or several.
     """
     where = str(path)
     tree = read_yaml(Path(path))
-    found = _nodes(tree, '') if isinstance(tree, Mapping) else ()
-    nodes = {name: _flat(entries, '') for name, entries in found}
+    sections = _nodes(tree, '') if isinstance(tree, Mapping) else ()
+    nodes = {name: _flat(entries, '') for name, entries in sections}
     if not nodes:
         raise ParameterError(where, '', 'has no `<node>: ros__parameters:` section')
-    everyone = {name: entries for name, entries in nodes.items() if '*' in name}
+    wildcards = {name: entries for name, entries in nodes.items() if '*' in name}
     named = {name: entries for name, entries in nodes.items() if '*' not in name}
-    own = {name: entries for name, entries in named.items() if name.split('/')[-1] == node}
-    if strictly and not own:
+    selected = {name: entries for name, entries in named.items() if name.split('/')[-1] == node}
+    if strictly and not selected:
         has = ', '.join(sorted(named)) or 'none'
         near = did_you_mean(node, named)
         raise ParameterError(where, '', f'has no node {node}{near}; it has {has}')
-    if not own:
-        own = {
+    if not selected:
+        selected = {
             name: entries
             for name, entries in named.items()
-            if name.split('/')[-1].startswith(node) or (len(named) == 1 and not everyone)
+            if name.split('/')[-1].startswith(node) or (len(named) == 1 and not wildcards)
         }
-    if len(own) > 1 or not (own or everyone):
+    if len(selected) > 1 or not (selected or wildcards):
         hint = '; for the filter, section (--section) names one' if len(named) > 1 else ''
         raise ParameterError(
             where, '', f'which node is meant by {node}? It has {", ".join(sorted(named))}{hint}'
         )
     merged: dict[str, Any] = {}
-    for entries in (*everyone.values(), *own.values()):
+    for entries in (*wildcards.values(), *selected.values()):
         merged.update(entries)
-    node = next(iter(own), '/**')
+    node = next(iter(selected), '/**')
     return ParameterReader(where, merged, f'/{node}' if '/' in node.strip('/') else node)
 
 
 def declared(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn values into the types that robot_localization's nodes declare, which must fit in ROS.
+    """Convert values to the types that robot_localization's nodes declare.
 
-    `frequency: 30` is a number to us and to anybody, but no double to rclcpp; and YAML takes
-    `1e-9` for a text.
+    rclcpp does not accept the integer `frequency: 30` as a double, and YAML reads `1e-9` as text.
     """
     return {name: _as_declared(name, value) for name, value in values.items() if value is not None}
 
@@ -102,9 +100,9 @@ def _flat(entries: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 class ParameterReader:
-    """Parameters of one node; every method takes one away, `finish` refuses what is left.
+    """Parameters of one node; each is removed when it is read, `finish` refuses the others.
 
-    Messages say `where` they came from; `node` is the name under which the file has them.
+    `where` is the path of the file for messages, `node` the name of the node in the file.
     """
 
     def __init__(self, where: str, values: Mapping[str, Any], node: str = '/**') -> None:
@@ -117,17 +115,17 @@ class ParameterReader:
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What has not been taken yet."""
+        """Parameters that have not been read yet."""
         return dict(self._values)
 
     def names(self) -> list[str]:
-        """Names that have not been taken yet."""
+        """Return the names of parameters that have not been read yet."""
         return list(self._values)
 
     def refuse(self, name: str, value: object, allowed: str) -> ParameterError:
         """Return the error for a value that is not allowed."""
         return ParameterError(
-            self.where, name, f'{_shown(value)} is not allowed; must be {allowed}'
+            self.where, name, f'{_format_value(value)} is not allowed; must be {allowed}'
         )
 
     def _pop(self, name: str, default: Any) -> Any:
@@ -136,21 +134,21 @@ class ParameterReader:
         return default if value is None else value
 
     def boolean(self, name: str, default: bool) -> bool:
-        """Take a flag."""
+        """Read a flag."""
         value = self._pop(name, default)
         if not isinstance(value, bool):
             raise self.refuse(name, value, 'true or false')
         return value
 
     def text(self, name: str, default: str) -> str:
-        """Take a text."""
+        """Read a text."""
         value = self._pop(name, default)
         if not isinstance(value, str):
             raise self.refuse(name, value, 'a text')
         return value
 
     def texts(self, name: str) -> list[str]:
-        """Take a list of texts, empty unless given."""
+        """Read a list of texts; empty when absent."""
         value = self._pop(name, [])
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise self.refuse(name, value, 'a list of texts')
@@ -159,7 +157,7 @@ class ParameterReader:
     def number(
         self, name: str, default: float, *, minimum: float = -math.inf, maximum: float = math.inf
     ) -> float:
-        """Take a finite number from `minimum` to `maximum`; an absent one is `default`."""
+        """Read a finite number from `minimum` to `maximum`; `default` when absent."""
         if self._values.get(name) is None:
             self.ignore((name,))
             return default
@@ -173,7 +171,7 @@ class ParameterReader:
         return number
 
     def numbers(self, name: str, size: int, default: FloatArray) -> FloatArray:
-        """Take a list of `size` finite numbers."""
+        """Read a list of `size` finite numbers."""
         value = self._pop(name, None)
         if value is None:
             return np.array(default, dtype=np.float64)
@@ -183,7 +181,7 @@ class ParameterReader:
         return np.array(entries, dtype=np.float64)
 
     def flags(self, name: str, size: int) -> FloatArray:
-        """Take a list of `size` true/false as 1.0/0.0; all false when absent."""
+        """Read a list of `size` true/false as 1.0/0.0; all false when absent."""
         value = self._pop(name, [False] * size)
         if (
             not isinstance(value, list)
@@ -194,7 +192,7 @@ class ParameterReader:
         return np.array(value, dtype=np.float64)
 
     def covariance(self, name: str, default: FloatArray) -> FloatArray:
-        """Take a 15 x 15 matrix given by 225 numbers, column by column, or 15 diagonal ones."""
+        """Read a 15 x 15 matrix from 225 numbers, column by column, or from its diagonal."""
         if name not in self._values:
             self._requested.add(name)
             return np.array(default, dtype=np.float64)
@@ -203,31 +201,31 @@ class ParameterReader:
             return np.diag(self.numbers(name, 15, np.zeros(15)))
         if not isinstance(value, list) or len(value) != 225:
             raise self.refuse(name, value, 'a list of 225 or 15 numbers')
-        # By columns, as robot_localization reads them; the same for a symmetric matrix.
+        # robot_localization reads columns, too; it matters for asymmetric matrices only.
         return np.array(self.numbers(name, 225, np.zeros(225)).reshape(15, 15).T)
 
     def ignore(self, names: Iterable[str]) -> None:
-        """Drop parameters that have no effect on the estimate."""
+        """Discard parameters that have no effect on the estimate."""
         for name in names:
             self._requested.add(name)
             self._values.pop(name, None)
 
     def only(self, name: str, value: object, why: str) -> None:
-        """Refuse a parameter that is set to anything but `value`, because of `why`."""
-        found = self._pop(name, value)
-        if found != value:
+        """Refuse a parameter with another value than `value`; `why` explains it."""
+        actual = self._pop(name, value)
+        if actual != value:
             raise ParameterError(
-                self.where, name, f'{found!r} is not supported: {why}; must be {value!r} or absent'
+                self.where, name, f'{actual!r} is not supported: {why}; must be {value!r}'
             )
 
     def finish(self) -> None:
-        """Refuse what nobody took: the first parameter left, with the nearest known one."""
+        """Refuse the first unread parameter as unknown, with the nearest known name."""
         for name in self._values:
             near = did_you_mean(name, sorted(self._requested))
             raise ParameterError(self.where, name, f'unknown parameter{near}')
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:

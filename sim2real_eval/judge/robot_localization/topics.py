@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which topic of a recording feeds which input of the judge, in what order, and how late."""
+"""Assignment of a recording's topics to the inputs of the judge, with order and latency."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ from .findings import OTHER_TOPIC
 from .replay_options import ReplayOptions
 
 FIX, HEADING, COMMAND = 'fix', 'heading', 'command'
-"""Takers beside the filter's inputs: navsat_transform's fixes and headings, velocity commands."""
+"""Inputs besides those of the filter: fixes and headings of navsat_transform, commands."""
 
 _COMMAND_TOPIC = 'cmd_vel'
 
 
 @dataclasses.dataclass(frozen=True)
 class Routing:
-    """What the judge hears of a recording."""
+    """Topics of a recording that the judge subscribes to."""
 
     # Input (`odom0`) to topic, in the order in which messages that arrive together are delivered;
-    # None for what navsat_transform publishes.
+    # None for the topic that navsat_transform publishes.
     sources: Mapping[str, str | None]
-    # Topics of navsat_transform and of the commands; None where nobody listens.
+    # Topics of navsat_transform and of the commands; None without a subscriber.
     fix: str | None
     heading: str | None
     command: str | None
-    notes: tuple[Finding, ...] = ()  # what the user should know about the choice
+    notes: tuple[Finding, ...] = ()  # about the choice
 
     @property
     def takers(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of taker and topic; of messages that arrive together the earlier is first."""
-        rest = ((FIX, self.fix), (HEADING, self.heading), (COMMAND, self.command))
-        pairs = (*self.sources.items(), *rest)
+        """Pairs of input and topic, in the order in which simultaneous messages are delivered."""
+        further = ((FIX, self.fix), (HEADING, self.heading), (COMMAND, self.command))
+        pairs = (*self.sources.items(), *further)
         return tuple((taker, topic) for taker, topic in pairs if topic is not None)
 
 
 def route(
     recording: Recording, config: FilterConfig, navsat: NavsatConfig | None, case: ReplayOptions
 ) -> Routing:
-    """Find the topics; their messages are not looked at, so that they may be still to come.
+    """Assign topics to inputs; the messages may still be empty.
 
-    An IMU or fix topic that the recording has not is replaced by its imu or gps. JudgeError when
-    it lacks what the configuration needs.
+    An IMU or fix topic that the recording lacks is replaced by its imu or gps. JudgeError when the
+    recording lacks a topic that the configuration needs.
     """
     navsat = with_front_end(navsat, case.front_end)
     recording = roles_heard(recording, [source.topic for source in config.sources])
@@ -96,7 +96,7 @@ def route(
 def _stand_in(
     source: SourceConfig, recording: Recording, topics: Mapping[str, str], taken_by: str
 ) -> str:
-    """Return the recording's IMU for an input whose topic it has not; once per recording."""
+    """Return the recording's IMU in place of a missing topic, for one input only."""
     if source.topic == NAVSAT_TOPIC:
         raise JudgeError(
             f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
@@ -104,8 +104,8 @@ def _stand_in(
         )
     if source.kind == 'imu' and 'imu' in recording.roles and not taken_by:
         return recording.roles['imu']
-    taken = f' and its IMU already stands in for {taken_by}' if taken_by else ''
-    has_imu = any(isinstance(one, ImuArray) for one in recording.messages.values())
+    stand_in = f' and its IMU already stands in for {taken_by}' if taken_by else ''
+    has_imu = any(isinstance(array, ImuArray) for array in recording.messages.values())
     remedy = f'--topic {source.name}=... names one'
     if source.kind == 'imu' and not has_imu:
         remedy = 'none is an IMU, without which this judge cannot be used'
@@ -114,7 +114,7 @@ def _stand_in(
     why = recording.why_missing(source.topic, 'imu' if source.kind == 'imu' else '')
     raise JudgeError(
         f'{source.name}: topic {source.topic} is not in {recording.path}'
-        f'{why or did_you_mean(source.topic, topics)}{taken}; '
+        f'{why or did_you_mean(source.topic, topics)}{stand_in}; '
         f'it has {", ".join(sorted(topics)) or "nothing"}; {remedy}'
     )
 
@@ -122,27 +122,27 @@ def _stand_in(
 def _for_navsat(
     recording: Recording,
     topics: Mapping[str, str],
-    wanted: str,
+    requested: str,
     role: str,
     kind: type[MessageArray],
     needs: str,
     hint: str = '',
 ) -> str:
-    """Return the topic that the case names, else that of the role; it must hold such messages."""
-    topic = topics.get(wanted) if wanted else recording.roles.get(role)
+    """Return the topic named by the case or else that of the role; check its message type."""
+    topic = topics.get(requested) if requested else recording.roles.get(role)
     if topic is None or not isinstance(recording.messages[topic], kind):
         same = [name for name, array in recording.messages.items() if isinstance(array, kind)]
-        if not wanted:
+        if not requested:
             _check_not_noise_free(recording, kind, needs)
-        if same and not wanted:
+        if same and not requested:
             names = ', '.join(same)
             has = 'several' if len(same) > 1 else 'none with that role'
             raise JudgeError(
                 f'{recording.path}: {needs}, the recording has {has}; --topic {role}=... must '
                 f'name one of {names}{hint}'
             )
-        where = f' on {wanted}, as the case says' if wanted else ''
-        name = wanted or DEFAULT_TOPICS[role]
+        where = f' on {requested}, as the case says' if requested else ''
+        name = requested or DEFAULT_TOPICS[role]
         if why := recording.why_missing(name, role):
             where = f'{where}: {name}{why}'
         raise JudgeError(f'{recording.path}: {needs}, the recording has none{where}{hint}')
@@ -150,7 +150,7 @@ def _for_navsat(
 
 
 def _check_not_noise_free(recording: Recording, kind: type[MessageArray], needs: str) -> None:
-    """Raise JudgeError if all messages of a kind are of a simulator's noise-free sensor."""
+    """Raise JudgeError if all messages of a kind come from a simulator's noise-free sensor."""
     noise_free = {recording.roles.get(role) for role in IDEAL_ROLES.values()}
     same = {name for name, array in recording.messages.items() if isinstance(array, kind)}
     if same and same <= noise_free:
@@ -163,63 +163,63 @@ def _check_not_noise_free(recording: Recording, kind: type[MessageArray], needs:
 def delayed(
     recording: Recording, routing: Routing, config: FilterConfig, latency_ns: Mapping[str, int]
 ) -> tuple[Recording, int]:
-    """Let messages arrive later than they do in a recording, by topic, ns.
+    """Delay messages by topic, ns.
 
-    Returns the recording with other times of arrival, and how long the odometry/gps of
-    navsat_transform travels to the filter. A topic may also be named as the filter names it, where
-    the recording's IMU stands in. JudgeError for a topic that the judge does not hear.
+    Returns the recording with other times of arrival, and the latency of navsat_transform's
+    odometry/gps, ns. If the recording's IMU stands in for a topic, both names are accepted.
+    JudgeError for a topic that the judge does not subscribe to.
     """
-    heard = _heard(routing, config)
-    made = NAVSAT_TOPIC if None in routing.sources.values() else ''
+    subscribed = _subscribed_topics(routing, config)
+    published = NAVSAT_TOPIC if None in routing.sources.values() else ''
     messages, travel_ns = dict(recording.messages), 0
     for name, later_ns in latency_ns.items():
-        if name == made:
+        if name == published:
             travel_ns = later_ns
-        elif name in heard:
-            array = messages[heard[name]]
-            messages[heard[name]] = dataclasses.replace(
+        elif name in subscribed:
+            array = messages[subscribed[name]]
+            messages[subscribed[name]] = dataclasses.replace(
                 array, arrival_ns=array.arrival_ns + later_ns
             )
         else:
-            raise _unheard('latency', name, {*heard, *filter(None, [made])})
+            raise _not_subscribed('latency', name, {*subscribed, *filter(None, [published])})
     return dataclasses.replace(recording, messages=messages), travel_ns
 
 
 def restated(
     recording: Recording, routing: Routing, config: FilterConfig, factors: Mapping[str, float]
 ) -> Recording:
-    """Let messages state other covariances than they do in a recording: by topic, so many times.
+    """Multiply the covariances of messages by a factor per topic.
 
-    Where an IMU says that it has no such quantity it says so still. Topics and errors are those of
-    `delayed`.
+    Covariances of -1, for quantities that an IMU does not have, are kept. Topics and errors are
+    those of `delayed`.
     """
-    heard, messages = _heard(routing, config), dict(recording.messages)
+    subscribed, messages = _subscribed_topics(routing, config), dict(recording.messages)
     for name, factor in factors.items():
-        if name not in heard:
-            raise _unheard('covariance', name, heard)
-        array = messages[heard[name]]
+        if name not in subscribed:
+            raise _not_subscribed('covariance', name, subscribed)
+        array = messages[subscribed[name]]
         stated = {
             field.name: np.where(values[:, :1, :1] < 0.0, values, factor * values)
             for field in dataclasses.fields(array)
             if field.name.endswith('_covariance')
             for values in [getattr(array, field.name)]
         }
-        messages[heard[name]] = dataclasses.replace(array, **stated)
+        messages[subscribed[name]] = dataclasses.replace(array, **stated)
     return dataclasses.replace(recording, messages=messages)
 
 
-def _heard(routing: Routing, config: FilterConfig) -> dict[str, str]:
-    """Return the topics of a recording by name, and by that which the filter has for them."""
-    heard = {topic_name(topic): topic for _, topic in routing.takers}
+def _subscribed_topics(routing: Routing, config: FilterConfig) -> dict[str, str]:
+    """Return the topics of a recording by their own names and by those of the filter."""
+    subscribed = {topic_name(topic): topic for _, topic in routing.takers}
     for source in config.sources:
         topic = routing.sources[source.name]
         if topic is not None:
-            heard.setdefault(source.topic, topic)
-    return heard
+            subscribed.setdefault(source.topic, topic)
+    return subscribed
 
 
-def _unheard(option: str, name: str, known: Collection[str]) -> JudgeError:
+def _not_subscribed(option: str, name: str, topics: Collection[str]) -> JudgeError:
     return JudgeError(
-        f'{option}: topic {name} is not heard by the judge; must be one of '
-        f'{", ".join(sorted(known))}'
+        f'{option}: topic {name} is not one that the judge subscribes to; must be one of '
+        f'{", ".join(sorted(topics))}'
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run in GTSAM: IMU between nodes, fixes at them, what is known before, and the solution."""
+"""Factor graph of a run in GTSAM (IMU factors, fixes and priors) and its solution."""
 
 from __future__ import annotations
 
@@ -16,26 +16,106 @@ from sim2real_eval.judge.inertial.front_end import InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.earth import TurningEarth
-from .chain import Steps, joint_covariances
 
 INTEGRATION_DENSITY = 1e-4
-"""Of the position for what the integration itself does wrong, m/sqrt(s)."""
+"""Noise density of the position for errors of the integration itself, m/sqrt(s)."""
 
-# A walk of 0 would tie biases together with infinite weight.
+# A bias walk of 0 would give a factor of infinite weight.
 _LEAST_GYROSCOPE_WALK = 1e-7
 _LEAST_ACCELEROMETER_WALK = 1e-6
-# The IMU factors level by gravity themselves; levelling them beforehand, too, would use the same
-# data twice. These only keep the problem solvable.
+# Weak priors keep the problem solvable. The IMU factors contain gravity, so a strong prior on tilt
+# from levelling would use the same data twice.
 _FIRST_TILT_DEVIATION = 0.5
 _FIRST_POSITION_DEVIATION = 1e3
 _FIRST_VELOCITY_DEVIATION = 100.0
 _LEAST_BIAS = 1e-6
+_LONGEST_INTERVAL_NS = 1_000_000_000
+_FILLER_CLEARANCE_NS = 50_000_000
+# 1.6 mm at 16 m/s; nearer nodes would have factors with excessive weights.
+_SAME_NODE_NS = 100_000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Steps:
+    """Time steps over which the IMU is taken as constant."""
+
+    # (k,) Stamps of the nodes: fixes, edges of gaps in the IMU, the last IMU message, and fillers
+    # that keep intervals below a second.
+    node_ns: IntArray
+    fix_node: IntArray  # (m,) Node of each fix
+    start_ns: IntArray  # (s,) Start of each step, which is the end of the one before
+    seconds: FloatArray  # (s,) Duration of each step
+    # (s, 3) Mean angular rate, rad/s, and specific force, m/s^2, in the axes of base_link; the
+    # force in its axes at the start of the step.
+    rate: FloatArray
+    force: FloatArray
+    first: IntArray  # (k,) First step of each node's interval; that of the last node is s
+    # (k - 1,) Length of the gap in the IMU that an interval bridges, s; 0 for none.
+    gap: FloatArray
+    output_ns: IntArray  # (n,) Times of the estimates
+    output_step: IntArray  # (n,) Step at whose end each output is; -1 for the first node itself
+
+
+def divide_into_steps(
+    inputs: InertialInputs, settings: InertialSettings, output_ns: IntArray
+) -> Steps:
+    """Divide the IMU data at its messages, at the nodes and at the outputs.
+
+    Outputs, (n,), increase from the first fix to the last IMU message. Signals are interpolated
+    linearly between messages, so the mean of a step is that of its ends. Holding samples instead
+    would delay them by half a period.
+    """
+    first_ns, last_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
+    spans = np.diff(inputs.imu_ns)
+    long = np.flatnonzero(spans > settings.longest_gap * 1e9)
+    edges = np.concatenate([inputs.imu_ns[long], inputs.imu_ns[long + 1]])
+    nodes = _place_nodes(inputs.fix_ns, edges[edges > first_ns], first_ns, last_ns)
+    inside = (inputs.imu_ns >= nodes[0]) & (inputs.imu_ns <= nodes[-1])
+    at = np.unique(np.concatenate([nodes, inputs.imu_ns[inside], output_ns]))
+    origin = int(nodes[0])
+    time = (inputs.imu_ns - origin) * 1e-9
+    ends = (at - origin) * 1e-9
+    rate = np.stack([np.interp(ends, time, column) for column in inputs.rate.T], axis=1)
+    force = np.stack([np.interp(ends, time, column) for column in inputs.force.T], axis=1)
+    seconds = np.diff(at) * 1e-9
+    mean_rate = 0.5 * (rate[1:] + rate[:-1])
+    half = Rotation.from_rotvec(0.5 * seconds[:, None] * mean_rate)
+    middle = nodes[:-1] + np.diff(nodes) // 2
+    message = np.searchsorted(inputs.imu_ns, middle, side='right') - 1
+    span = spans[np.clip(message, 0, len(spans) - 1)] * 1e-9
+    return Steps(
+        node_ns=nodes,
+        fix_node=np.clip(
+            np.searchsorted(nodes, inputs.fix_ns, side='right') - 1, 0, len(nodes) - 1
+        ).astype(np.int64),
+        start_ns=at[:-1],
+        seconds=seconds,
+        rate=mean_rate,
+        force=half.apply(0.5 * (force[1:] + force[:-1])),
+        first=np.searchsorted(at, nodes).astype(np.int64),
+        gap=np.where(span > settings.longest_gap, span, 0.0),
+        output_ns=output_ns,
+        output_step=np.searchsorted(at, output_ns).astype(np.int64) - 1,
+    )
+
+
+def _place_nodes(fix_ns: IntArray, edges: IntArray, first_ns: int, last_ns: int) -> IntArray:
+    """Return the stamps of the nodes, increasing, at least two."""
+    stamps = np.unique(np.concatenate([fix_ns, edges, [last_ns]]))
+    nodes = [first_ns]
+    for stamp in stamps.tolist():
+        # The last stamp is always a node, because no output may lie beyond the nodes.
+        if stamp - nodes[-1] >= _SAME_NODE_NS or last_ns == stamp > nodes[-1]:
+            fillers = (stamp - nodes[-1] - _FILLER_CLEARANCE_NS) // _LONGEST_INTERVAL_NS
+            nodes += [nodes[-1] + (i + 1) * _LONGEST_INTERVAL_NS for i in range(fillers)]
+            nodes.append(stamp)
+    return np.array(nodes, dtype=np.int64)
 
 
 def load_gtsam() -> Any:
     """Return the module gtsam.
 
-    JudgeError when it is not installed, or too old to know lever arms of antennas.
+    JudgeError when it is not installed, or too old for lever arms of antennas.
     """
     try:
         gtsam = importlib.import_module('gtsam')
@@ -50,10 +130,10 @@ def load_gtsam() -> Any:
 
 
 def imu_densities(settings: InertialSettings, gap: float) -> FloatArray:
-    """Return the densities of gyroscope, accelerometer and of their walks over an interval.
+    """Return the densities of gyroscope, accelerometer and their bias walks over an interval.
 
-    In a gap of L seconds the line has an error e that is constant, whose integral is uncertain by
-    e L, as that of white noise of density e sqrt(L) is.
+    In a gap of L seconds interpolation has a constant error e. Its integral has the deviation e L,
+    as that of white noise of density e sqrt(L).
     """
     return np.array([
         np.hypot(settings.gyroscope_noise, settings.gap_rate * np.sqrt(gap)),
@@ -64,7 +144,7 @@ def imu_densities(settings: InertialSettings, gap: float) -> FloatArray:
 
 
 class FactorGraph:
-    """Makes the factors of a run.
+    """Builder of the factors of a run.
 
     Variables of node i are its pose `x`, velocity `v` (both of the IMU) and bias `b`.
     """
@@ -75,7 +155,7 @@ class FactorGraph:
         self.gtsam, self.inputs, self.settings, self.steps = gtsam, inputs, settings, steps
         self.earth = settings.turning_earth(inputs.origin, inputs.imu_ns)
         self.arm = inputs.antenna - inputs.imu_arm
-        self.models = [_fix_model(gtsam, settings, each) for each in inputs.fix_covariance]
+        self.models = [_fix_model(gtsam, settings, P) for P in inputs.fix_covariance]
         self.parameters: dict[float, Any] = {}
 
     def keys(self, node: int) -> tuple[int, int, int]:
@@ -108,7 +188,7 @@ class FactorGraph:
         ]
 
     def prior(self, start: FirstAttitude, turn: Rotation) -> list[Any]:
-        """Return what is known of the first node before any measurement."""
+        """Return the prior factors of the first node."""
         gtsam, first = self.gtsam, self.settings.start
         matrix = turn.as_matrix()
         tilt = _FIRST_TILT_DEVIATION**2
@@ -128,7 +208,7 @@ class FactorGraph:
         ]
 
     def first_values(self, turn: Rotation) -> Any:
-        """Return values of the first node to start from, turned so."""
+        """Return initial values of the first node with a given attitude."""
         gtsam, inputs = self.gtsam, self.inputs
         matrix = turn.as_matrix()
         values = gtsam.Values()
@@ -160,7 +240,7 @@ def _imu_parameters(
     parameters.setBiasOmegaCovariance(gyroscope_walk**2 * eye)
     parameters.setBiasAccCovariance(accelerometer_walk**2 * eye)
     if earth is not None:
-        # Its curvature is left to the bias of the accelerometer.
+        # The bias of the accelerometer absorbs the curvature of the Earth.
         parameters.setOmegaCoriolis(earth.rate)
     return parameters
 
@@ -197,7 +277,7 @@ class ImuMotion:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Nodes(ImuMotion):
-    """The solution at the nodes."""
+    """Solution at the nodes."""
 
     joint: FloatArray  # (k - 1, 30, 30) Covariance of the errors of a node and the next
     fix_node: IntArray  # (m,) Node of each fix
@@ -211,9 +291,8 @@ def solve(
 ) -> Nodes:
     """Build the graph and solve it; JudgeError without gtsam, or when it cannot be solved.
 
-    The estimates that the batch optimisation starts from come from incremental smoothing (iSAM2),
-    a few nodes at a time, because an IMU that is integrated open loop for minutes leaves the
-    valley that the solution is in.
+    The initial estimates of the batch optimisation come from incremental smoothing (iSAM2), a few
+    nodes at a time. Open-loop integration over minutes would end too far from the solution.
     """
     gtsam = load_gtsam()
     try:
@@ -259,9 +338,9 @@ def _solve(
             velocity = incremental.calculateEstimateVector(v)
             bias = incremental.calculateEstimateConstantBias(b)
     guess = incremental.calculateBestEstimate()
-    found = Rotation.from_matrix(guess.atPose3(builder.keys(0)[0]).rotation().matrix())
-    # About the tilt that was found, since a prior that is tilted by much is turned by a little.
-    roll, pitch, _ = found.as_euler('xyz')
+    solved = Rotation.from_matrix(guess.atPose3(builder.keys(0)[0]).rotation().matrix())
+    # The prior covariance is centred on the solved tilt: it is linear in small tilts only.
+    roll, pitch, _ = solved.as_euler('xyz')
     turn = Rotation.from_euler('xyz', [roll, pitch, turn.as_euler('xyz')[2]])
     graph = _graph_of(gtsam, [*builder.prior(start, turn), *factors])
     values, used, converged = _optimise(gtsam, graph, guess, settings.smoother.iterations)
@@ -305,7 +384,7 @@ def _nodes(
     orientation = np.array([pose.rotation().matrix() for pose in poses])
     position = np.array([pose.translation() for pose in poses])
     joint = _joint(builder, graph.linearize(values), count)
-    # From positions along the axes of base_link, as GTSAM's poses have them, to the world's.
+    # GTSAM's poses have position errors in the axes of base_link; rotate them to the world.
     turn = np.tile(np.eye(15), (count, 1, 1))
     turn[:, 3:6, 3:6] = orientation
     both = np.zeros((count - 1, 30, 30))
@@ -329,7 +408,7 @@ def _nodes(
 
 
 def _joint(builder: FactorGraph, linear: Any, count: int) -> FloatArray:
-    """Return the joint covariances of neighbours in GTSAM's coordinates, ordered as `Nodes`."""
+    """Return joint covariances of neighbouring nodes in GTSAM's coordinates, as `Nodes.joint`."""
     place: dict[int, int] = {}
     for node in range(count):
         x, v, b = builder.keys(node)
@@ -353,3 +432,48 @@ def _joint(builder: FactorGraph, linear: Any, count: int) -> FloatArray:
         else:
             double[node] = spread
     return joint_covariances([np.vstack(rows) for rows in single], double)
+
+
+def joint_covariances(single: list[FloatArray], double: list[FloatArray]) -> FloatArray:
+    """Return the joint covariance of each node and the next, (k - 1, 2 d, 2 d).
+
+    A QR decomposition eliminates each node in turn from all rows that contain it. It leaves
+    R x_i + S x_(i+1) = noise of unit covariance, and rows for the next node alone (Dellaert and
+    Kaess, Square root SAM, 2006). Backwards from the last node, P_i = R^-1 (I + S P_(i+1) S') R^-T
+    and P_(i,i+1) = -R^-1 S P_(i+1). Normal equations would lose the weak directions of a run with
+    few fixes, because the informations span more than the 16 digits of a double.
+
+    LinAlgError when a direction of a node is not determined.
+
+    Parameters
+    ----------
+    single : rows of unit noise for one node, k arrays (r, d); r may be 0.
+    double : rows of unit noise for a node and the next, k - 1 arrays (r, 2 d).
+    """
+    d = single[0].shape[1]
+    count = len(single)
+    heads, tails = np.zeros((2, count, d, d))
+    carried = np.zeros((0, d))
+    for i in range(count - 1):
+        own_rows = np.vstack([carried, single[i]])
+        rows = np.vstack([np.hstack([own_rows, np.zeros_like(own_rows)]), double[i]])
+        triangle = _triangle(rows)
+        heads[i], tails[i] = triangle[:d, :d], triangle[:d, d:]
+        carried = triangle[d:, d:]
+    heads[-1] = _triangle(np.vstack([carried, single[-1]]))[:d]
+    inverse = np.linalg.inv(heads)
+    onward = inverse @ tails
+    joint = np.zeros((count - 1, 2 * d, 2 * d))
+    later = inverse[-1] @ inverse[-1].T
+    for i in range(count - 2, -1, -1):
+        across = -onward[i] @ later
+        earlier = inverse[i] @ inverse[i].T - across @ onward[i].T
+        joint[i] = np.block([[earlier, across], [across.T, later]])
+        later = 0.5 * (earlier + earlier.T)
+    return joint
+
+
+def _triangle(rows: FloatArray) -> FloatArray:
+    # The stub of numpy does not know that this mode returns an array.
+    triangle: Any = np.linalg.qr(rows, mode='r')
+    return np.asarray(triangle, dtype=np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reference trajectory for a recording that has no truth: the smoother's estimate, labelled."""
+"""Reference trajectory for a recording without truth: the smoother's estimate, labelled."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FRAME = 'map'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ReferencedRecording:
-    """A recording with its reference trajectory."""
+    """Recording with its reference trajectory."""
 
     recording: Recording  # the input and, as its truth, the reference
-    judged: JudgedRun  # the smoother's run, from the first to the last fix
+    judged: JudgedRun  # run of the smoother, from the first to the last fix
 
 
 def make_reference(
@@ -37,9 +37,10 @@ def make_reference(
 ) -> ReferencedRecording:
     """Add a reference trajectory to a recording.
 
-    It ends with the last fix: beyond, the IMU runs open loop. The heading is the yaw of base_link
-    at the first fix, rad from east. RecordingError when there is a truth that may not give way, or
-    too little between first and last fix; JudgeError when the smoother has no solution.
+    The reference ends with the last fix, because the IMU runs open loop after it. The start
+    heading is the yaw of base_link at the first fix, rad from east. RecordingError when the
+    recording has a truth and `replace_truth` is not set, or has fewer than 3 estimates between the
+    first and the last fix. JudgeError when the smoother has no solution.
     """
     where = recording.path or recording.name
     if 'truth' in recording.roles and not replace_truth:
@@ -56,23 +57,23 @@ def make_reference(
             f'{where}: {len(judged)} estimates between the first and the last fix; must be 3 or '
             'more'
         )
-    found = versions()
-    found['gtsam'] = importlib.metadata.version('gtsam')
-    makers = ', '.join(f'{name} {found[name]}' for name in ('sim2real_sensors', 'gtsam'))
+    installed = versions()
+    installed['gtsam'] = importlib.metadata.version('gtsam')
+    makers = ', '.join(f'{name} {installed[name]}' for name in ('sim2real_sensors', 'gtsam'))
     truth = OdometryArray(
         arrival_ns=judged.stamp_ns,
         frame=_FRAME,
         child_frame=judge.base_link_frame,
         **{name: getattr(judged, name) for name in ODOMETRY_FIELDS},
     )
-    # Frames and types of a truth that was there are not those of the reference.
+    # Frames and types of a previous truth do not apply to the reference.
     bare = recording.with_messages('truth', None)
     labelled = bare.with_messages('truth', truth)
     topic = labelled.roles['truth']
     return ReferencedRecording(
         recording=dataclasses.replace(
             labelled,
-            ros_types={each: name for each, name in bare.ros_types.items() if each != topic},
+            ros_types={name: kind for name, kind in bare.ros_types.items() if name != topic},
             reference=ReferenceTruth(
                 topic=topic,
                 made_by=makers,
@@ -88,8 +89,8 @@ def make_reference(
 def deviations(judged: JudgedRun) -> Mapping[str, float]:
     """Return the median standard deviations of a run.
 
-    That of the position is along its worst direction in the horizontal plane; that of the speed is
-    of its amount, to which heading does not matter.
+    The position deviation is along the worst horizontal direction. The speed deviation is that of
+    the magnitude, which does not depend on the heading.
     """
     worst = np.sqrt(np.linalg.eigvalsh(judged.pose_covariance[:, :2, :2])[:, -1])
     return {
@@ -103,7 +104,7 @@ def deviations(judged: JudgedRun) -> Mapping[str, float]:
 def horizontal_speed(judged: JudgedRun) -> tuple[FloatArray, FloatArray]:
     """Return the horizontal speed and its deviation, each (n,) m/s.
 
-    To first order, along the velocity; near rest, where that is none, along the worst direction.
+    The deviation is along the velocity, to first order, or along the worst direction near rest.
     """
     turn = Rotation.from_quat(judged.orientation).as_matrix()
     velocity = (turn @ judged.linear_velocity[..., None])[:, :2, 0]

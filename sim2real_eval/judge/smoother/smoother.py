@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge that has seen the future: a GTSAM smoother over the whole recording."""
+"""Smoother judge: a GTSAM batch smoother over the whole recording."""
 
 from __future__ import annotations
 
@@ -23,11 +23,19 @@ from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.rotations import skew
-from .chain import Steps, cut
-from .factor_graph import INTEGRATION_DENSITY, ImuMotion, Nodes, imu_densities, load_gtsam, solve
+from .factor_graph import (
+    INTEGRATION_DENSITY,
+    ImuMotion,
+    Nodes,
+    Steps,
+    divide_into_steps,
+    imu_densities,
+    load_gtsam,
+    solve,
+)
 
 _OUTAGE_S = 2.0
-# Intervals at a time, so that memory stays bounded however long the run is.
+# Number of intervals processed together, which bounds the memory of long runs.
 _CHUNK = 256
 
 
@@ -49,7 +57,7 @@ class SmootherJudge(InertialJudge):
         return super().load(config, transforms)
 
     def settings(self) -> Mapping[str, Any]:
-        """Return what made the result beside the files, the version of gtsam too."""
+        """Return the settings behind a result, including the version of gtsam."""
         return {**super().settings(), 'gtsam': version('gtsam')}
 
     def judge(
@@ -61,13 +69,13 @@ class SmootherJudge(InertialJudge):
     ) -> JudgedRun:
         """Estimate the motion in a recording from all of its imu and gps at once.
 
-        From the first fix to the last IMU message, each estimate stamped with its own time; the
-        world is east-north-up about the first fix. Arguments are those of `InertialJudge.judge`.
+        Estimates extend from the first fix to the last IMU message. The world is east-north-up
+        about the first fix. Arguments are those of `InertialJudge.judge`.
 
         Raises
         ------
         JudgeError
-            Without gtsam, when the recording lacks what is needed, or when there is no solution.
+            When gtsam is missing, the inputs do not suffice, or there is no solution.
         RecordingError
             When the recording has no imu or no gps.
         """
@@ -78,9 +86,9 @@ class SmootherJudge(InertialJudge):
         )
         start = first_attitude(inputs, settings, start_heading)
         output_ns = output_times(inputs, settings, start_ns)
-        steps = cut(inputs, settings, output_ns)
+        steps = divide_into_steps(inputs, settings, output_ns)
         nodes = solve(inputs, settings, steps, start)
-        path = bridge(nodes, steps, settings)
+        path = interpolate_nodes(nodes, steps, settings)
         notes = (*inputs.notes, *start.notes, *_remarks(inputs, settings, nodes))
         return _judged(inputs, settings, nodes, path, output_ns, notes)
 
@@ -88,15 +96,17 @@ class SmootherJudge(InertialJudge):
 def _remarks(
     inputs: InertialInputs, settings: InertialSettings, nodes: Nodes
 ) -> tuple[Finding, ...]:
-    """Say how the solution was found and what it should not be taken for."""
+    """Return findings about the solution and its limits."""
     notes = [findings.SEES_FUTURE()]
     if not nodes.converged:
         notes.append(findings.NOT_CONVERGED(iterations=nodes.iterations))
     silent = np.diff(inputs.fix_ns) * 1e-9
-    out = silent > _OUTAGE_S
-    if out.any():
+    is_outage = silent > _OUTAGE_S
+    if is_outage.any():
         longest = float(np.max(silent))
-        notes.append(findings.OUTAGES(count=int(np.sum(out)), limit=_OUTAGE_S, longest=longest))
+        notes.append(
+            findings.OUTAGES(count=int(np.sum(is_outage)), limit=_OUTAGE_S, longest=longest)
+        )
     beyond = int(np.sum(nodes.fix_distance > settings.smoother.loss_width))
     if settings.smoother.loss != 'none' and beyond:
         width, loss = settings.smoother.loss_width, settings.smoother.loss
@@ -113,7 +123,7 @@ def _judged(
     inputs: InertialInputs,
     settings: InertialSettings,
     nodes: Nodes,
-    path: _Path,
+    path: OutputMotion,
     output_ns: IntArray,
     notes: tuple[Finding, ...],
 ) -> JudgedRun:
@@ -123,19 +133,19 @@ def _judged(
     rate = rate - path.gyroscope_bias
     along = (turn.transpose(0, 2, 1) @ path.velocity[..., None])[..., 0]
     lever = skew(np.tile(arm, (len(turn), 1)))
-    # Of base_link's pose about fixed axes and of its twist, from the 15 errors.
+    # Jacobians of base_link's pose (about fixed axes) and twist by the 15 errors.
     pose, twist = np.zeros((2, len(turn), 6, 15))
     pose[:, :3, 0:3], pose[:, :3, 3:6], pose[:, 3:, 0:3] = turn @ lever, np.eye(3), turn
     twist[:, :3, 0:3], twist[:, :3, 6:9] = skew(along), turn.transpose(0, 2, 1)
     twist[:, :3, 12:15], twist[:, 3:, 12:15] = -lever, -np.eye(3)
-    read = np.concatenate([-lever, np.tile(-np.eye(3), (len(turn), 1, 1))], axis=1)
+    rate_noise = np.concatenate([-lever, np.tile(-np.eye(3), (len(turn), 1, 1))], axis=1)
     P = path.covariance
     pose_covariance = pose @ P @ pose.transpose(0, 2, 1)
     twist_covariance = twist @ P @ twist.transpose(0, 2, 1)
-    twist_covariance += white[:, None, None] * (read @ read.transpose(0, 2, 1))
+    twist_covariance += white[:, None, None] * (rate_noise @ rate_noise.transpose(0, 2, 1))
     gps_covariance = np.zeros((len(inputs.fix), 6, 6))
     gps_covariance[:, :3, :3] = inputs.fix_covariance
-    held = nodes.orientation[nodes.fix_node] @ inputs.antenna
+    antenna = nodes.orientation[nodes.fix_node] @ inputs.antenna
     return JudgedRun(
         stamp_ns=output_ns,
         tick_ns=output_ns,
@@ -146,7 +156,7 @@ def _judged(
         pose_covariance=_symmetric(pose_covariance),
         twist_covariance=_symmetric(twist_covariance),
         gps_stamp_ns=inputs.fix_ns,
-        gps_position=inputs.fix - held,
+        gps_position=inputs.fix - antenna,
         gps_covariance=gps_covariance,
         parts=(inputs.gps_count(rejected=0),),
         notes=notes,
@@ -159,7 +169,7 @@ def _rates(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the measured rates, (n, 3), and the variance of their white noise, (n,).
 
-    Of a message it is density^2 / period; a rate between two messages has less of it.
+    The variance of a message is density^2 / period; interpolation between messages reduces it.
     """
     after = np.clip(np.searchsorted(inputs.imu_ns, at_ns), 1, len(inputs.imu_ns) - 1)
     period = (inputs.imu_ns[after] - inputs.imu_ns[after - 1]) * 1e-9
@@ -175,26 +185,25 @@ def _symmetric(covariance: FloatArray) -> FloatArray:
     return np.asarray(0.5 * (covariance + covariance.transpose(0, 2, 1)))
 
 
-# The motion between the nodes: the IMU, bent so that it meets both ends.
+# Motion between the nodes: the integrated IMU, corrected to meet both nodes.
 #
-# From the earlier node the IMU is integrated, with its error's transition Phi and covariance
-# Sigma. At the later node j the integration misses the node by d. Given both nodes, the error of
-# the integration at a time t between is known up to what the noise of the IMU does on the way: it
-# is Gaussian with mean K d, K = Sigma_t Phi(t -> j)' Sigma_j^-1, and covariance Sigma_t - K
-# Sigma_j K' (Rauch, Tung and Striebel's smoother on one interval). So the residual is not spread
-# evenly but as the noise makes it grow, and with the joint covariance J of the two nodes that of
-# the estimate is A J A' + Sigma_t - K Sigma_j K', A = [Phi_t - K Phi_j, K]. At the nodes both are
-# the nodes' own.
+# The IMU is integrated from the earlier node, with the transition Phi and covariance Sigma of its
+# error. At the later node j the integration misses the node by d. Given both nodes, the error of
+# the integration at a time t is Gaussian with mean K d, K = Sigma_t Phi(t -> j)' Sigma_j^-1, and
+# covariance Sigma_t - K Sigma_j K' (Rauch, Tung and Striebel's smoother on one interval). The
+# residual is thus distributed in proportion to the growth of the noise. The covariance of the
+# estimate is A J A' + Sigma_t - K Sigma_j K', with A = [Phi_t - K Phi_j, K] and J the joint
+# covariance of the two nodes. At the nodes, estimate and covariance equal those of the nodes.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Path(ImuMotion):
-    """The motion of the IMU at the outputs, with the covariance of its errors, (n, 15, 15)."""
+class OutputMotion(ImuMotion):
+    """Motion of the IMU at the outputs."""
 
-    covariance: FloatArray
+    covariance: FloatArray  # (n, 15, 15) Covariance of its errors
 
 
-def bridge(nodes: Nodes, steps: Steps, settings: InertialSettings) -> _Path:
+def interpolate_nodes(nodes: Nodes, steps: Steps, settings: InertialSettings) -> OutputMotion:
     """Return the motion at the outputs of `steps`."""
     intervals = len(nodes.joint)
     # The first node is the start of the first interval; all others are ends.
@@ -202,13 +211,13 @@ def bridge(nodes: Nodes, steps: Steps, settings: InertialSettings) -> _Path:
     pieces = []
     for low in range(0, intervals, _CHUNK):
         high = min(low + _CHUNK, intervals)
-        mine = np.flatnonzero((interval >= low) & (interval < high))
-        if len(mine):
-            pieces.append(_piece(nodes, steps, settings, np.arange(low, high), mine, interval))
-    return _Path(
+        in_chunk = np.flatnonzero((interval >= low) & (interval < high))
+        if len(in_chunk):
+            pieces.append(_piece(nodes, steps, settings, np.arange(low, high), in_chunk, interval))
+    return OutputMotion(
         **{
             field.name: np.concatenate([getattr(piece, field.name) for piece in pieces])
-            for field in dataclasses.fields(_Path)
+            for field in dataclasses.fields(OutputMotion)
         }
     )
 
@@ -220,20 +229,20 @@ def _piece(
     chunk: IntArray,
     outputs: IntArray,
     interval: IntArray,
-) -> _Path:
-    """Return the outputs, given by number, that lie in a chunk of intervals."""
-    state = _State(nodes, steps, settings, chunk)
+) -> OutputMotion:
+    """Return the motion at the outputs with given numbers in a chunk of intervals."""
+    state = _Integration(nodes, steps, settings, chunk)
     row = interval[outputs] - chunk[0]
     step = steps.output_step[outputs] - steps.first[interval[outputs]]
-    kept = _Kept(len(outputs), state, row, step)
+    snapshots = _Snapshots(len(outputs), state, row, step)
     for k in range(state.most):
         state.advance(k)
-        kept.take(state, k)
-    return _joined(nodes, chunk, state, kept)
+        snapshots.save(state, k)
+    return _correct_ends(nodes, chunk, state, snapshots)
 
 
-class _State:
-    """All intervals of a chunk, integrated side by side."""
+class _Integration:
+    """Integration of the IMU over all intervals of a chunk in parallel."""
 
     def __init__(
         self, nodes: Nodes, steps: Steps, settings: InertialSettings, chunk: IntArray
@@ -251,7 +260,7 @@ class _State:
         self.densities = densities**2
 
     def advance(self, k: int) -> None:
-        """Take the k-th step of every interval that has one."""
+        """Integrate the k-th step of every interval that has one."""
         number = self.first + k
         on = np.flatnonzero(number < self.end)
         dt = self.steps.seconds[number[on], None]
@@ -291,18 +300,18 @@ class _State:
         self.noise[on] = F @ self.noise[on] @ F.transpose(0, 2, 1) + Q
 
 
-class _Kept:
-    """What the integration was at the outputs."""
+class _Snapshots:
+    """Integration at the outputs."""
 
-    def __init__(self, count: int, state: _State, row: IntArray, step: IntArray) -> None:
+    def __init__(self, count: int, state: _Integration, row: IntArray, step: IntArray) -> None:
         self.row, self.step = row, step
         self.turn, self.position = state.turn[row], state.position[row]
         self.velocity = state.velocity[row]
         self.transition = np.tile(np.eye(15), (count, 1, 1))
         self.noise = np.zeros((count, 15, 15))
 
-    def take(self, state: _State, k: int) -> None:
-        """Keep the outputs at the end of step k."""
+    def save(self, state: _Integration, k: int) -> None:
+        """Save the outputs at the end of step k."""
         here = np.flatnonzero(self.step == k)
         if len(here):
             row = self.row[here]
@@ -311,9 +320,11 @@ class _Kept:
             self.transition[here], self.noise[here] = state.transition[row], state.noise[row]
 
 
-def _joined(nodes: Nodes, chunk: IntArray, state: _State, kept: _Kept) -> _Path:
-    """Bend the integrations so that they meet their later nodes."""
-    later, row = chunk + 1, kept.row
+def _correct_ends(
+    nodes: Nodes, chunk: IntArray, state: _Integration, snapshots: _Snapshots
+) -> OutputMotion:
+    """Correct the integrations so that they meet their later nodes."""
+    later, row = chunk + 1, snapshots.row
     missed = np.concatenate(
         [
             Rotation.from_matrix(
@@ -327,26 +338,26 @@ def _joined(nodes: Nodes, chunk: IntArray, state: _State, kept: _Kept) -> _Path:
         axis=1,
     )
     onward = np.linalg.solve(
-        kept.transition.transpose(0, 2, 1), state.transition[row].transpose(0, 2, 1)
+        snapshots.transition.transpose(0, 2, 1), state.transition[row].transpose(0, 2, 1)
     )
-    # Scaled, since the entries differ by twenty powers of ten.
+    # The entries differ by twenty powers of ten, so the matrix is scaled.
     scale = np.sqrt(np.einsum('nii->ni', state.noise))
     correlation = state.noise / (scale[:, :, None] * scale[:, None, :])
     gain = (
         np.linalg.solve(
-            correlation[row], (kept.noise @ onward / scale[row, None, :]).transpose(0, 2, 1)
+            correlation[row], (snapshots.noise @ onward / scale[row, None, :]).transpose(0, 2, 1)
         ).transpose(0, 2, 1)
         / scale[row, None, :]
     )
-    bent = (gain @ missed[row][..., None])[..., 0]
-    A = np.concatenate([kept.transition - gain @ state.transition[row], gain], axis=2)
+    correction = (gain @ missed[row][..., None])[..., 0]
+    A = np.concatenate([snapshots.transition - gain @ state.transition[row], gain], axis=2)
     covariance = A @ nodes.joint[chunk[row]] @ A.transpose(0, 2, 1)
-    covariance += kept.noise - gain @ state.noise[row] @ gain.transpose(0, 2, 1)
-    return _Path(
-        orientation=kept.turn @ Rotation.from_rotvec(bent[:, :3]).as_matrix(),
-        position=kept.position + bent[:, 3:6],
-        velocity=kept.velocity + bent[:, 6:9],
-        accelerometer_bias=state.force_bias[row] + bent[:, 9:12],
-        gyroscope_bias=state.rate_bias[row] + bent[:, 12:15],
+    covariance += snapshots.noise - gain @ state.noise[row] @ gain.transpose(0, 2, 1)
+    return OutputMotion(
+        orientation=snapshots.turn @ Rotation.from_rotvec(correction[:, :3]).as_matrix(),
+        position=snapshots.position + correction[:, 3:6],
+        velocity=snapshots.velocity + correction[:, 6:9],
+        accelerometer_bias=state.force_bias[row] + correction[:, 9:12],
+        gyroscope_bias=state.rate_bias[row] + correction[:, 12:15],
         covariance=0.5 * (covariance + covariance.transpose(0, 2, 1)),
     )

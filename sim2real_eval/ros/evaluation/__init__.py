@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What evaluation_node is made of: sensors, passes and the tally."""
+"""Parts of evaluation_node: sensors, passes and the tally."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sensors of a twin on the graph, given the truth as fast as they measure it."""
+"""Sensor nodes of a twin that measure the truth of a recording over DDS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 
-from sim2real_eval.judge.external.waits import alone
+from sim2real_eval.judge.external.connections import wait_for_only_publisher
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
@@ -34,82 +34,92 @@ from sim_sensors.ros.truth_topics import ODOMETRY_TOPIC
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.delivery import Channel
 
-# Generous: only a middleware that has lost a message keeps anyone waiting for long.
+# Generous, since only a middleware that lost a message reaches it.
 _TIMEOUT_S = 30.0
-# Odometry messages that are published at once, at most.
+# Largest number of odometry messages published at once.
 _BURST = 50
 # A batch run bridges gaps of any length.
 _LONGEST_GAP_S = 1e6
 
 
 class TwinSensorNode(SensorNode):
-    """A sensor of a twin. One that cannot be made leaves nothing on the graph."""
+    """Sensor node of a twin, which leaves nothing on the graph if its constructor fails."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         try:
-            super().__init__(*given, **options)
+            super().__init__(*arguments, **options)
         except BaseException:
-            # Else it stays as long as the traceback, and longer.
-            with contextlib.suppress(AttributeError):  # not even a node yet
+            # Otherwise the traceback would keep it alive.
+            with contextlib.suppress(AttributeError):  # no node was created yet
                 self.destroy_node()
             raise
 
     @property
-    def connected(self) -> bool:
-        """Whether it hears odometry and is heard, as far as it knows."""
-        heard: int = self._publisher.get_subscription_count()
-        return heard > 0 and self._subscription.get_publisher_count() > 0
+    def is_connected(self) -> bool:
+        """Whether it has a publisher of odometry and a subscriber."""
+        subscribers: int = self._publisher.get_subscription_count()
+        return subscribers > 0 and self._subscription.get_publisher_count() > 0
 
 
 @dataclasses.dataclass(eq=False)
-class _Sensor:
-    """A sensor node, and what was heard of it."""
+class _MeasuredSensor:
+    """A sensor node and its received measurements."""
 
     node: TwinSensorNode
     kind: MessageType
     arrival_ns: IntArray
     latency_ns: int
     subscription: Any
-    heard: list[bytes]
+    received: list[bytes]
     frame: str
-    told: int = 0
+    returned: int = 0  # number of measurements that `take_new` has returned
 
-    def listen(self) -> bool:
-        """Take what has come; say whether that is all that was published."""
+    def receive(self) -> bool:
+        """Take the queued measurements; return True if none is missing."""
         handle = self.subscription.handle
         with handle:
-            while len(self.heard) < self.node.published:
-                taken = handle.take_message(self.node.message_type, True)
-                if taken is None:
+            while len(self.received) < self.node.published:
+                entry = handle.take_message(self.node.message_type, True)
+                if entry is None:
                     return False
-                self.heard.append(taken[0])
+                self.received.append(entry[0])
         return True
 
     def array(self, count: int, first: int = 0) -> MessageArray:
-        """Return messages that were heard, as they reach the judge."""
-        rows = self.heard[first:count]
-        nowhen = np.zeros(len(rows), dtype=np.int64)
-        array = decode(self.kind, rows, nowhen, self.subscription.topic_name).array
+        """Return received measurements with their arrival at the judge."""
+        rows = self.received[first:count]
+        no_arrival = np.zeros(len(rows), dtype=np.int64)
+        array = decode(self.kind, rows, no_arrival, self.subscription.topic_name).array
         return dataclasses.replace(
             array, arrival_ns=self.arrival_ns[first:count], frame=self.frame
         )
 
-    def news(self) -> MessageArray | None:
-        """Return what was heard since the last call."""
-        first, self.told = self.told, len(self.heard)
-        return self.array(self.told, first) if self.told > first else None
+    def take_new(self) -> MessageArray | None:
+        """Return the measurements received since the last call."""
+        first, self.returned = self.returned, len(self.received)
+        return self.array(self.returned, first) if self.returned > first else None
 
 
 class SensorBench:
-    """Plays the truth of a recording to sensor nodes, and hears what they measure, all over DDS.
+    """Sensor nodes that receive the truth of a recording and whose measurements are received.
 
-    Nothing is lost: odometry is published, a little of it at once, when that before it was taken
-    and all that was measured from it has come. A middleware that does not connect the sensors is
-    an error.
+    No message is lost: a few odometry messages are published after the previous ones were taken
+    and all their measurements have arrived. Sim2RealError if the sensors do not connect.
 
-    `node` publishes the truth of `maker` by `truth`, and listens; it need not be spun. Diagnostics
-    call the model `label`; the absolute `namespace` is that of the sensors. `poll` is called again
-    and again while the sensors are waited for; it may raise, to stop it.
+    Parameters
+    ----------
+    node : Node
+        Publishes the truth and receives the measurements; it need not be spun.
+    truth : Publisher
+        Its publisher of the truth.
+    maker : TwinMaker
+    sensors : TwinSensors
+    label : str
+        Name of the model in diagnostics.
+    namespace : str
+        Absolute namespace of the sensors.
+    poll : callable
+        Called repeatedly during waits; it may raise to stop them.
     """
 
     def __init__(
@@ -133,7 +143,7 @@ class SensorBench:
         self._next = 0
         self.finished = False
         self._executor = SingleThreadedExecutor(context=node.context)
-        self._sensors: dict[str, _Sensor] = {}
+        self._sensors: dict[str, _MeasuredSensor] = {}
         with contextlib.ExitStack() as opened:
             opened.callback(self._executor.shutdown)
             self._start(opened, maker, sensors, label, namespace)
@@ -161,17 +171,17 @@ class SensorBench:
             kind = KINDS.get(role)
             topic = f'{namespace}/{kind.topic}'
             depth = _longest_burst(placed, maker.truth.stamp_ns)
-            own: Any = {'datum': datum} if role == 'gps' else {}
+            role_settings: Any = {'datum': datum} if role == 'gps' else {}
             sensor = TwinSensorNode(
                 kind,
-                OUTPUTS.get(role).settings(**common, **own, start_ns=placed.start_ns),
+                OUTPUTS.get(role).settings(**common, **role_settings, start_ns=placed.start_ns),
                 model=placed.model,
                 context=node.context,
                 namespace=namespace,
-                # Those that this process was started with are for the evaluation.
+                # The arguments of this process are for the evaluation node.
                 use_global_arguments=False,
                 cli_args=['--ros-args', '-r', f'{ODOMETRY_TOPIC}:={truth.topic_name}'],
-                # Queues from which nothing is lost.
+                # Queues that lose nothing.
                 parameter_overrides=[
                     Parameter(
                         f'qos_overrides.{truth.topic_name}.subscription.reliability',
@@ -182,48 +192,50 @@ class SensorBench:
             )
             opened.callback(sensor.destroy_node)
             self._executor.add_node(sensor)
-            heard: list[bytes] = []
+            received: list[bytes] = []
             arrival_ns = _arrivals(sensors, role, placed, int(self._stamps[-1]))
             subscription = node.create_subscription(
-                sensor.message_type, topic, heard.append, QoSProfile(depth=depth), raw=True
+                sensor.message_type, topic, received.append, QoSProfile(depth=depth), raw=True
             )
             opened.callback(node.destroy_subscription, subscription)
-            self._sensors[role] = _Sensor(
+            self._sensors[role] = _MeasuredSensor(
                 node=sensor,
                 kind=MESSAGE_TYPES[kind.message],
                 arrival_ns=arrival_ns,
                 latency_ns=round(placed.model.latency * 1e9),
                 subscription=subscription,
-                heard=heard,
+                received=received,
                 frame=placed.model.frame_id,
             )
         self._wait(
             lambda: (
                 truth.get_subscription_count() >= len(self._sensors)
                 and all(
-                    sensor.node.connected and sensor.subscription.get_publisher_count()
+                    sensor.node.is_connected and sensor.subscription.get_publisher_count()
                     for sensor in self._sensors.values()
                 )
             ),
             'to find each other',
         )
         owners = {truth.topic_name: node} | {
-            one.subscription.topic_name: one.node for one in self._sensors.values()
+            sensor.subscription.topic_name: sensor.node for sensor in self._sensors.values()
         }
         for topic, owner in owners.items():
-            own = owner.get_fully_qualified_name()
-            for wait in alone(node, topic, own, 'the messages of both would mix'):
-                self._wait(wait.met, f'to see {wait.what}')
+            own_name = owner.get_fully_qualified_name()
+            for wait in wait_for_only_publisher(
+                node, topic, own_name, 'the messages of both would mix'
+            ):
+                self._wait(wait.is_met, f'to see {wait.description}')
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Which sensors there are: `imu`, `gps`."""
+        """Roles of the sensors: `imu`, `gps`."""
         return tuple(self._sensors)
 
     def measure(self, now_ns: int) -> None:
-        """Let the sensors measure, until all that reaches a judge by `now_ns` has come.
+        """Let the sensors measure until all measurements that reach a judge by `now_ns` exist.
 
-        That a sensor cannot measure the truth, or the middleware loses messages, is an error.
+        Sim2RealError if a sensor cannot measure the truth, or the middleware loses messages.
         """
         while not self.finished and not all(
             _is_ahead(sensor, now_ns) for sensor in self._sensors.values()
@@ -231,9 +243,9 @@ class SensorBench:
             if self._next == len(self._rows):
                 self._finish()
                 return
-            # What is now becomes final with the second sample after it.
-            enough = int(np.searchsorted(self._stamps, now_ns, side='right')) + 2
-            end = min(max(enough, self._next + 1), self._next + _BURST, len(self._rows))
+            # The motion at a time is final with the second sample after it.
+            required = int(np.searchsorted(self._stamps, now_ns, side='right')) + 2
+            end = min(max(required, self._next + 1), self._next + _BURST, len(self._rows))
             for row in self._rows[self._next : end]:
                 self._truth.publish(row)
             self._next = end
@@ -244,22 +256,22 @@ class SensorBench:
                 ),
                 f'to take the odometry of {newest} ns',
             )
-            self._listen()
+            self._receive()
 
-    def news(self) -> dict[str, MessageArray]:
-        """Return what was measured since the last call, by role (`imu`, `gps`)."""
-        found = {role: sensor.news() for role, sensor in self._sensors.items()}
-        return {role: array for role, array in found.items() if array is not None}
+    def take_new(self) -> dict[str, MessageArray]:
+        """Return the measurements since the last call, by role (`imu`, `gps`)."""
+        arrays = {role: sensor.take_new() for role, sensor in self._sensors.items()}
+        return {role: array for role, array in arrays.items() if array is not None}
 
     def recording(self) -> Recording:
-        """Return the recording of the twin, with what was measured so far."""
+        """Return the recording of the twin with the measurements so far."""
         recording = self._real
         for role, sensor in self._sensors.items():
-            recording = recording.with_messages(role, sensor.array(len(sensor.heard)))
+            recording = recording.with_messages(role, sensor.array(len(sensor.received)))
         return recording
 
     def close(self) -> None:
-        """Take the sensors off the graph."""
+        """Remove the sensors from the graph."""
         self._open.close()
         self._sensors.clear()
 
@@ -267,9 +279,9 @@ class SensorBench:
         self.finished = True
         for role, sensor in self._sensors.items():
             sensor.node.finish()
-            if sensor.node.heard != self._next:
+            if sensor.node.received != self._next:
                 raise Sim2RealError(
-                    f'simulated {role}: {sensor.node.heard} odometry messages came, not '
+                    f'simulated {role}: {sensor.node.received} odometry messages arrived, not '
                     f'{self._next}: another node published {self._truth.topic_name} meanwhile'
                 )
             total = len(sensor.arrival_ns)
@@ -278,54 +290,56 @@ class SensorBench:
                     f'simulated {role}: measured {sensor.node.published} of {total} times; '
                     'its diagnostics say why'
                 )
-        self._listen()
+        self._receive()
 
-    def _listen(self) -> None:
+    def _receive(self) -> None:
         self._wait(
-            lambda: all(sensor.listen() for sensor in self._sensors.values()),
-            'to have their measurements heard',
+            lambda: all(sensor.receive() for sensor in self._sensors.values()),
+            'to deliver their measurements',
         )
 
-    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+    def _wait(self, condition: Callable[[], bool], purpose: str) -> None:
         end = time.monotonic() + _TIMEOUT_S
         while not condition():
             if time.monotonic() > end:
-                raise Sim2RealError(f'simulated sensors: waited {_TIMEOUT_S:g} s for them {what}')
+                raise Sim2RealError(
+                    f'simulated sensors: waited {_TIMEOUT_S:g} s for them {purpose}'
+                )
             self._poll()
             self._executor.spin_once(timeout_sec=0.01)
 
 
 def _refuse_noise_free(recording: Recording, sensors: TwinSensors) -> None:
-    """Raise Sim2RealError when a batch run would measure noise-free sensors: none are played."""
+    """Raise Sim2RealError if a batch run would use noise-free sensors, which are not replayed."""
     streams = noise_free(recording)
     role = next((IDEAL_ROLES[kind] for kind in sensors.placed if kind in streams), None)
     if role is not None:
         raise Sim2RealError(
-            f'{recording.name}: {role} is not played on the graph; use sim2real vepd or do '
-            f'without it by `topics: {{{role}: null}}` in recording.yaml'
+            f'{recording.name}: {role} is not replayed on the graph; use sim2real vepd, or leave '
+            f'it out by `topics: {{{role}: null}}` in recording.yaml'
         )
 
 
 def _longest_burst(placed: Placed, truth_ns: IntArray) -> int:
-    """Return a bound of the measurements that _BURST odometry messages, or the last, set free."""
-    # Two intervals wait for the messages after them.
-    far = min(_BURST + 2, len(truth_ns) - 1)
-    longest_ns = np.max(truth_ns[far:] - truth_ns[:-far])
-    # A delay above 40 times its mean never comes: its probability is 4e-18.
+    """Return an upper bound of the measurements that _BURST odometry messages make final."""
+    # Two intervals wait for later messages.
+    span = min(_BURST + 2, len(truth_ns) - 1)
+    longest_ns = np.max(truth_ns[span:] - truth_ns[:-span])
+    # A delay above 40 times its mean has a probability of 4e-18.
     delay: float = placed.model.latency + 40.0 * placed.model.delivery.jitter
     return math.ceil(float(placed.model.rate) * (float(longest_ns) * 1e-9 + delay)) + 10
 
 
 def _arrivals(sensors: TwinSensors, role: str, placed: Placed, end_ns: int) -> IntArray:
-    """Return when those messages of a sensor that reach the judge do: by its own channel, anew."""
+    """Return the arrivals of the delivered messages of a sensor, from a copy of its channel."""
     model = placed.model
     grid = SampleGrid(placed.start_ns, model.rate)
     channel: Channel = model.channel(sensors.seed, sensors.run, role)
     return channel.send(grid.stamps(0, grid.count(end_ns)))[1]
 
 
-def _is_ahead(sensor: _Sensor, now_ns: int) -> bool:
-    """Whether everything that reaches a judge by now is measured and published."""
+def _is_ahead(sensor: _MeasuredSensor, now_ns: int) -> bool:
+    """Return True if all measurements that reach a judge by now are published."""
     final_ns, newest_ns = sensor.node.final_ns, sensor.node.newest_ns
     if final_ns is None or newest_ns is None:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far an evaluation is: runs done, VEPD so far, what failed."""
+"""Progress of an evaluation: finished runs, VEPD so far, failures; and its interruption."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.study.run import StudyFailure, StudyRun
 from sim_sensors.ros.diagnostics import diagnostic
 
-_OF_ROW = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd')
-_OF_RUN = ('rmse', 'entropy_difference', 'forward_rmse', 'duration', 'estimates', 'fixes_used')
+_ROW_FIELDS = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd')
+_RUN_FIELDS = ('rmse', 'entropy_difference', 'forward_rmse', 'duration', 'estimates', 'fixes_used')
 
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """How long one run took: seconds of the run, and seconds of the wall."""
+    """Duration of one run, and wall time that it took, s."""
 
     run_s: float
     wall_s: float
@@ -37,13 +37,21 @@ class Pace:
 
 
 class Tally:
-    """Collects what became of the runs of an evaluation, recording by recording.
+    """Results of the runs of an evaluation, recording by recording.
 
-    A recording counts in the result when all its runs are done, so that all models are compared on
-    the same ones; until then its runs count in the running VEPD only.
+    A recording is part of the result when all its runs are done, so that all models are compared
+    on the same recordings; until then its runs count in the running VEPD only.
 
-    `judge` is its label, `recordings` are names in the order in which they are evaluated, `models`
-    the labels of the twins, of which each runs `repetitions` times per recording.
+    Parameters
+    ----------
+    judge : str
+        Label of the judge.
+    recordings : sequence of str
+        Names in the order of evaluation.
+    models : sequence of str
+        Labels of the twins.
+    repetitions : int
+        Runs of each twin per recording.
     """
 
     def __init__(
@@ -57,21 +65,20 @@ class Tally:
         self._current: list[StudyRun] = []
         self._last: dict[str, Any] | None = None
         self._pace: Pace | None = None
-        # Simulated runs that were judged, and of how many.
-        self.done = 0
+        self.done = 0  # number of judged simulated runs
         self.total = self._per_recording * len(self._recordings)
-        self.running = ''  # what is being run; empty between runs
-        self.finished = False  # nothing more will be run
-        self.notes: list[str] = []  # what concerns the evaluation and not one of its runs
+        self.running = ''  # current run; empty between runs
+        self.finished = False  # whether no more runs follow
+        self.notes: list[str] = []  # about the evaluation as a whole
 
     @property
     def current(self) -> str | None:
-        """The recording that is being evaluated, or is next; None after the last."""
-        left = self._recordings[len(self._outcomes) :]
-        return left[0] if left else None
+        """Current or next recording; None after the last."""
+        remaining = self._recordings[len(self._outcomes) :]
+        return remaining[0] if remaining else None
 
     def add(self, run: StudyRun, pace: Pace | None = None) -> None:
-        """Count a run of the current recording; `pace` with simulated runs."""
+        """Add a run of the current recording; simulated runs have a `pace`."""
         self._current.append(run)
         if run.is_real:
             return
@@ -92,37 +99,37 @@ class Tally:
             self._last['real_time_factor'] = pace.factor
 
     def complete(self) -> None:
-        """Close the current recording: all its runs are done."""
+        """Close the current recording, whose runs are all done."""
         self._outcomes.append(self._current)
         self._current = []
 
     def fail(self, reason: str) -> None:
-        """Close the current recording: it could not be evaluated."""
+        """Close the current recording, which could not be evaluated."""
         recording = self.current
         assert recording is not None
         self._outcomes.append(StudyFailure(self._judge, recording, '', reason))
         self._current = []
 
     def interrupt(self) -> None:
-        """Close all recordings that are left: the evaluation was stopped."""
+        """Close all remaining recordings of an evaluation that was stopped."""
         while self.current is not None:
             done = sum(not run.is_real for run in self._current)
             self.fail(f'stopped after {done} of {self._per_recording} runs')
 
     @property
     def complete_recordings(self) -> int:
-        """How many recordings are in the result."""
+        """Number of recordings in the result."""
         return sum(not isinstance(outcome, StudyFailure) for outcome in self._outcomes)
 
     @property
     def failures(self) -> list[StudyFailure]:
-        """Recordings that are not in the result, and why."""
+        """Recordings that are not in the result, with the reason."""
         return [outcome for outcome in self._outcomes if isinstance(outcome, StudyFailure)]
 
     def rows(self) -> list[VepdRow]:
         """Return the VEPD of each model so far, against the real runs of the same recordings.
 
-        Ranks say nothing here: while a recording is run, some models are ahead of others.
+        Ranks are meaningless here, since some models have more runs than others.
         """
         runs = [
             run
@@ -132,11 +139,11 @@ class Tally:
         ]
         rows: list[VepdRow] = []
         for model in self._models:
-            own = [run for run in runs if run.key.model == model]
-            names = {run.key.recording for run in own}
+            simulated = [run for run in runs if run.key.model == model]
+            names = {run.key.recording for run in simulated}
             real = [run for run in runs if run.is_real and run.key.recording in names]
-            if own:
-                rows += vepd_table(_by_scenario(real), {model: _by_scenario(own)})
+            if simulated:
+                rows += vepd_table(_by_scenario(real), {model: _by_scenario(simulated)})
         return rows
 
     def to_json(self) -> str:
@@ -147,10 +154,13 @@ class Tally:
                 'total': self.total,
                 'finished': self.finished,
                 'running': self.running,
-                'vepd': [{name: getattr(row, name) for name in _OF_ROW} for row in self.rows()],
+                'vepd': [
+                    {name: getattr(row, name) for name in _ROW_FIELDS} for row in self.rows()
+                ],
                 'last': self._last,
                 'failures': [
-                    {'recording': one.recording, 'reason': one.reason} for one in self.failures
+                    {'recording': failure.recording, 'reason': failure.reason}
+                    for failure in self.failures
                 ],
                 'notes': self.notes,
             },
@@ -187,23 +197,21 @@ class Tally:
 
 
 def _by_scenario(runs: Sequence[StudyRun]) -> dict[str, list[RunScore]]:
-    found: dict[str, list[RunScore]] = {}
+    scores: dict[str, list[RunScore]] = {}
     for run in runs:
-        found.setdefault(run.scenario, []).append(run.score)
-    return found
+        scores.setdefault(run.scenario, []).append(run.score)
+    return scores
 
 
 def _scores(run: StudyRun) -> dict[str, float]:
-    return {name: run.values[name] for name in _OF_RUN}
+    return {name: run.values[name] for name in _RUN_FIELDS}
 
-
-# Ctrl-C and SIGTERM, taken notice of where nothing is half done.
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):
-    """The process was asked to stop, by the signal of a number."""
+    """Raised when a signal has asked the process to stop."""
 
     def __init__(self, number: int) -> None:
         self.status = 128 + number
@@ -212,27 +220,26 @@ class Stopped(BaseException):
 
 
 class Stop:
-    """Remembers that the process was asked to stop until somebody looks.
+    """Request to stop by SIGINT or SIGTERM, which `check` raises as an exception.
 
-    An exception in a signal handler may come while a process is started, or where Python drops
-    exceptions, such as in what it does after a fork; then it is lost. Only a second signal, of
-    someone who has waited in vain, raises at once.
+    An exception in a signal handler may interrupt the start of a process, or be lost where Python
+    drops exceptions, such as after a fork. Only a second signal raises at once.
     """
 
     def __init__(self) -> None:
         self._number: int | None = None
 
     def check(self) -> None:
-        """Raise Stopped when the process was asked to stop."""
+        """Raise Stopped if the process was asked to stop."""
         if self._number is not None:
             raise Stopped(self._number)
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Take notice of the signals inside the block.
+        """Handle the signals inside the block.
 
-        What a shell starts in the background ignores SIGINT; here it counts, since `ros2 launch`
-        sends it.
+        SIGINT is handled even in a background process, which ignores it by default, since
+        `ros2 launch` sends it.
         """
         before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         try:

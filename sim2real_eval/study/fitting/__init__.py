@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of sensor models tuned until the judge errs as it does on real recordings."""
+"""Fit of sensor models to real recordings."""
 
 from __future__ import annotations
 

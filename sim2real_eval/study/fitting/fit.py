@@ -1,111 +1,306 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fit from recordings to a model: judge, search, validate, and say what is known."""
+"""Fit of sensor models to recordings: judge candidates, search, and assess the result."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim2real_eval.common.errors import FitError
 from sim2real_eval.common.findings import Finding, FindingKind, by_severity, merge_findings
-from sim2real_eval.common.workers import Workers
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.recording.reading import Failure, Source
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study import findings
 from sim2real_eval.study.options import FitOptions
-from sim2real_eval.study.run_plan import Judging
-from sim_sensors.core.measurements import IntArray
-from sim_sensors.core.seeding import stream
-from .evaluations import Evaluations, RealRuns, judge_real
-from .objective import METRICS
-from .search import default_budget, search
-from .tuned import Tuned
-from .validation import (
+from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
+from sim2real_eval.study.search.engine import (
+    EvaluationPool,
+    EvaluationStore,
+    Progress,
+    SearchSpace,
+)
+from sim2real_eval.study.search.validation import LEAST_RECORDINGS, deal_folds
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FloatArray, IntArray
+from .assessment import (
     BEFORE,
     HELD_OUT,
-    LEAST_RECORDINGS,
-    Identified,
-    Validation,
-    identify,
-    validate,
+    FitValidation,
+    ParameterEstimate,
+    estimate_parameters,
+    validate_fit,
 )
-
-
-def deal_folds(scenarios: Sequence[str], folds: int, seed: int) -> list[IntArray]:
-    """Return the recordings that each fold holds out.
-
-    Those of a scenario, given for each recording, are shuffled and dealt in turn, each scenario
-    going on where the one before ended: sizes differ by one at most, within every scenario and
-    over all. There are at most as many folds as recordings, and none with fewer than two of
-    either.
-    """
-    folds = min(folds, len(scenarios))
-    if folds < 2:
-        return []
-    dealt: list[int] = []
-    for scenario in dict.fromkeys(scenarios):
-        own = [i for i, one in enumerate(scenarios) if one == scenario]
-        order = stream(seed, 'fit', 'folds', scenario).permutation(len(own))
-        dealt += [own[i] for i in order]
-    return [np.array(sorted(dealt[fold::folds]), dtype=np.int64) for fold in range(folds)]
-
-
-Progress = Callable[[int], Callable[[], None] | None]
+from .model_parameters import ModelParameter, set_values
+from .surface import METRICS, default_budget, score_points, search_surface
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Fit:
-    """A fitted model, and how far it is to be believed.
+class RealRuns:
+    """Scores of the recordings, each judged once.
+
+    Attributes
+    ----------
+    sources : tuple of Source
+    names, scenarios : tuple of str
+    scores : (n, 3) array
+        RMSE in m/s, entropy of the estimate and of the truth.
+    failures : tuple of Failure
+        Recordings that could not be judged.
+    notes : tuple of tuple of Finding
+        Of each recording.
+    """
+
+    sources: tuple[Source, ...]
+    names: tuple[str, ...]
+    scenarios: tuple[str, ...]
+    scores: FloatArray
+    failures: tuple[Failure, ...]
+    notes: tuple[tuple[Finding, ...], ...]
+
+    @property
+    def points(self) -> FloatArray:
+        """RMSE and entropy difference, `(n, 2)`."""
+        return score_points(self.scores)
+
+
+def judge_recordings(
+    sources: Sequence[Source], judging: Judging, pool: EvaluationPool
+) -> RealRuns:
+    """Judge every recording as it is.
+
+    Raises FitError when none can be judged, or two have the same name.
+    """
+    outcomes = pool.map(
+        functools.partial(_judge_recording, judging=judging),
+        sources,
+        keys=[('real', index) for index in range(len(sources))],
+    )
+    failures, judged = [], []
+    for source, outcome in zip(sources, outcomes, strict=True):
+        if isinstance(outcome, str):
+            failures.append(Failure(source.path, outcome))
+        else:
+            judged.append((source, *outcome))
+    if not judged:
+        raise FitError('; '.join(dict.fromkeys(str(failure) for failure in failures)))
+    judged_sources, names, scenarios, scores, notes = zip(*judged, strict=True)
+    for name in names:
+        if names.count(name) > 1:
+            raise FitError(f'{name}: is the name of several recordings; must be of one')
+    return RealRuns(judged_sources, names, scenarios, np.array(scores), tuple(failures), notes)
+
+
+def _judge_recording(
+    source: Source, judging: Judging
+) -> tuple[str, str, list[float], tuple[Finding, ...]] | str:
+    """Return name, scenario, scores and findings of a recording, or the error message."""
+    try:
+        plan = RunPlan(source.read(), (), judging)
+        scored = plan.score(plan.real, plan.judge(plan.real))
+    except Sim2RealError as error:
+        return str(error)
+    real = plan.maker.real
+    return real.name, real.scenario, _score_row(scored.score), scored.notes
+
+
+def _score_row(score: RunScore) -> list[float]:
+    return [score.rmse, score.entropy_se, score.entropy_gt]
+
+
+class CandidateScores:
+    """Scores of every candidate model so far, the given model first.
+
+    Attributes
+    ----------
+    real : RealRuns
+    space : SearchSpace of ModelParameter
+    values, coordinates : (c, d) array
+        Parameters of each candidate.
+    scores : (c, n, r, 3) array
+        As `RealRuns.scores`, by recording and repetition; NaN where the judge failed.
+    notes : list of tuple of tuple of Finding
+        Findings of every run of each candidate.
+    is_informative : (c,) bool
+        False for a given model whose axes differ although they are fitted as one: its scores do
+        not belong to its coordinates.
+    """
+
+    def __init__(
+        self,
+        real: RealRuns,
+        twin: Twin,
+        parameters: tuple[ModelParameter, ...],
+        judging: Judging,
+        pool: EvaluationPool | None = None,
+    ) -> None:
+        self.real = real
+        self.space = SearchSpace(parameters)
+        self.values = np.empty((0, len(parameters)))
+        self.coordinates = np.empty((0, len(parameters)))
+        self.scores = np.empty((0, len(real.names), judging.options.repetitions, 3))
+        self.notes: list[tuple[tuple[Finding, ...], ...]] = []
+        self.is_informative = np.empty(0, dtype=np.bool_)
+        self._twin = twin
+        self._judging = judging
+        self._pool = pool or EvaluationPool()
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """Whether the judge could judge each candidate on every recording, `(c,)`."""
+        return np.asarray(np.isfinite(self.scores).all(axis=(1, 2, 3)))
+
+    @property
+    def points(self) -> FloatArray:
+        """RMSE and entropy difference of every run, `(c, n, r, 2)`."""
+        return score_points(self.scores)
+
+    def begin(self, coordinates: FloatArray) -> None:
+        """Judge the given model and the first candidates `(c, d)`.
+
+        Raises FitError when the given model cannot be judged on every recording.
+        """
+        start = np.array(self.space.start)
+        values = self.space.values(coordinates)
+        twins = [self._twin, *(self.twin(row) for row in values)]
+        self._judge(twins, np.concatenate([start[None], values]))
+        self.is_informative[0] = self.twin(start) == self._twin
+        if not self.usable[0]:
+            raise FitError('the model to start from cannot be judged on every recording')
+
+    def add(self, coordinates: FloatArray) -> None:
+        """Judge candidates by their coordinates, `(c, d)`."""
+        values = self.space.values(coordinates)
+        self._judge([self.twin(row) for row in values], values)
+
+    def twin(self, values: FloatArray) -> Twin:
+        """Return the sensors with parameters set."""
+        return set_values(self._twin, self.space.parameters, values)
+
+    def _split(self, candidates: int) -> list[slice]:
+        """Return parts of the candidates, as a few recordings would not occupy all processes."""
+        parts = min(candidates, -(-2 * self._pool.jobs // len(self.real.sources)))
+        edges = np.linspace(0, candidates, parts + 1).astype(int)
+        return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+
+    def _judge(self, twins: Sequence[Twin], values: FloatArray) -> None:
+        first = len(self.values)
+        labelled = tuple(
+            dataclasses.replace(twin, label=f'candidate_{first + i}')
+            for i, twin in enumerate(twins)
+        )
+        parts = self._split(len(twins))
+        runs = self._pool.map(
+            functools.partial(_simulate_candidates, judging=self._judging),
+            [(source, labelled[part]) for source in self.real.sources for part in parts],
+            keys=[
+                ('simulated', name, first + part.start, values[part].tolist())
+                for name in self.real.names
+                for part in parts
+            ],
+        )
+        runs = [SimulatedRuns(*run) for run in runs]
+        by_source = [runs[i : i + len(parts)] for i in range(0, len(runs), len(parts))]
+        scores = [
+            np.concatenate([part.scores for part in source_parts]) for source_parts in by_source
+        ]
+        notes = [
+            [note for part in source_parts for note in part.notes] for source_parts in by_source
+        ]
+        self.notes += [tuple(itertools.chain(*rows)) for rows in zip(*notes, strict=True)]
+        self.extend(values, np.stack(scores, axis=1))
+
+    def extend(self, values: FloatArray, scores: FloatArray) -> None:
+        """Add judged candidates: values `(c, d)` and scores `(c, n, r, 3)`."""
+        self.scores = np.concatenate([self.scores, scores])
+        self.values = np.concatenate([self.values, values])
+        self.coordinates = np.concatenate([self.coordinates, self.space.coordinates(values)])
+        informative = np.ones(len(values), dtype=np.bool_)
+        self.is_informative = np.concatenate([self.is_informative, informative])
+
+
+class SimulatedRuns(NamedTuple):
+    """Scores `(c, r, 3)` of candidates on one recording, and the findings of each run."""
+
+    scores: FloatArray
+    notes: tuple[tuple[tuple[Finding, ...], ...], ...]
+
+
+def _simulate_candidates(task: tuple[Source, tuple[Twin, ...]], judging: Judging) -> SimulatedRuns:
+    """Simulate candidates on one recording and judge them."""
+    source, twins = task
+    plan = RunPlan(source.read(), twins, judging)
+    rows, notes = zip(*(_score_run(plan, run) for run in plan.twins), strict=True)
+    repetitions = judging.options.repetitions
+    return SimulatedRuns(
+        np.array(rows).reshape(len(twins), repetitions, 3),
+        tuple(notes[i : i + repetitions] for i in range(0, len(notes), repetitions)),
+    )
+
+
+def _score_run(plan: RunPlan, run: PlannedRun) -> tuple[list[float], tuple[Finding, ...]]:
+    try:
+        scored = plan.score(run, plan.judge(run))
+    except Sim2RealError:
+        # The judge may fail with a bad candidate, which the search then ignores.
+        return [np.nan] * 3, ()
+    return _score_row(scored.score), scored.notes
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A fitted model and its credibility.
 
     Attributes
     ----------
     options : FitOptions
     twin : Twin
         Sensors with the fitted parameters.
-    parameters : tuple of Identified
-    validation : Validation
-    evaluations : Evaluations
+    parameters : tuple of ParameterEstimate
+    validation : FitValidation
+    candidates : CandidateScores
         All candidates that were judged.
     folds : tuple of (m,) int
         Recordings that each fold holds out.
     error : float
-        By how much the interpolated objective was wrong where it was last tried.
+        Error of the interpolated objective where it was last tried.
     notes : tuple of Finding
-        What the user should know, most important first.
+        The most severe first.
     """
 
     options: FitOptions
     twin: Twin
-    parameters: tuple[Identified, ...]
-    validation: Validation
-    evaluations: Evaluations
-    folds: tuple[np.ndarray, ...]
+    parameters: tuple[ParameterEstimate, ...]
+    validation: FitValidation
+    candidates: CandidateScores
+    folds: tuple[IntArray, ...]
     error: float
     notes: tuple[Finding, ...]
 
     @property
     def real(self) -> RealRuns:
         """The recordings as judged."""
-        return self.evaluations.real
+        return self.candidates.real
 
 
 def fit(
     sources: Sequence[Source],
     twin: Twin,
-    tuned: tuple[Tuned, ...],
+    parameters: tuple[ModelParameter, ...],
     judging: Judging,
     options: FitOptions | None = None,
     *,
     jobs: int = 1,
     progress: Progress | None = None,
-) -> Fit:
+    store: EvaluationStore | None = None,
+) -> FittedModel:
     """Tune parameters until simulated runs are scored as the real ones are.
-
-    Raises Sim2RealError when no recording can be judged, or the model to start from cannot be on
-    one.
 
     Parameters
     ----------
@@ -113,90 +308,98 @@ def fit(
         Real recordings with truth.
     twin : Twin
         Models to start from.
+    parameters : tuple of ModelParameter
     judging : Judging
-        Judge, metric, seed, repetitions; its `twins` do not count.
+        Judge, metric, seed and repetitions.
     jobs : int
         Processes; the result does not depend on it.
-    progress : callable, optional
-        Takes the number of tasks that come next and returns what is to be called after each.
+    progress : Progress, optional
+    store : EvaluationStore, optional
+        Evaluations of an interrupted fit, which are not repeated.
+
+    Raises
+    ------
+    Sim2RealError
+        When no recording can be judged, or the given model cannot be on every one.
     """
     options = options or FitOptions()
-    budget = options.candidates or default_budget(len(tuned))
-    least = 2 * len(tuned) + 6
+    seed, repetitions = judging.options.seed, judging.options.repetitions
+    budget = options.candidates or default_budget(len(parameters))
+    least = 2 * len(parameters) + 6
     if budget < least:
         raise FitError(
-            f'{budget} candidates for {len(tuned)} parameters are too few; must be {least} or more'
+            f'{budget} candidates for {len(parameters)} parameters are too few; must be '
+            f'{least} or more'
         )
-    # A study of none: the real runs need no twins.
-    told = progress or (lambda _: None)
-    with Workers(jobs) as workers:
-        # Before a thread shows progress: copies of this process need not load anything again.
-        workers.start()
-        real = judge_real(sources, judging, workers, progress=told(len(sources)))
-        evaluations = Evaluations(real, twin, tuned, judging, workers)
-        folds = deal_folds(real.scenarios, options.folds, judging.options.seed)
-        everything = np.arange(len(real.names))
-        objective = METRICS[options.metric]
-        surface, error = search(
-            evaluations,
-            objective,
-            [everything, *(np.setdiff1d(everything, held) for held in folds)],
+    with EvaluationPool(jobs, progress, store) as pool:
+        real = judge_recordings(sources, judging, pool)
+        candidates = CandidateScores(real, twin, parameters, judging, pool)
+        folds = deal_folds(real.scenarios, options.folds, seed)
+        recordings = np.arange(len(real.names))
+        surface, error = search_surface(
+            candidates,
+            METRICS[options.metric],
+            [recordings, *(np.setdiff1d(recordings, held) for held in folds)],
             budget=budget,
-            seed=judging.options.seed,
-            progress=told,
+            seed=seed,
         )
-    validation = validate(
-        evaluations, options.metric, folds, options=options.uncertainty, seed=judging.options.seed
+    validation = validate_fit(
+        candidates, options.metric, folds, options=options.uncertainty, seed=seed
     )
-    parameters = identify(
+    fitted = validation.fitted
+    estimates = estimate_parameters(
         surface,
-        tuned,
-        evaluations.units[validation.fitted],
+        parameters,
+        candidates.coordinates[fitted],
         real.scenarios,
-        repetitions=judging.options.repetitions,
+        repetitions=repetitions,
         error=error,
         level=options.uncertainty.level,
-        seed=judging.options.seed,
+        seed=seed,
     )
-    values = evaluations.values[validation.fitted]
     runs = [('real', notes) for notes in real.notes]
-    runs += [('simulated', notes) for notes in evaluations.notes[validation.fitted]]
-    return Fit(
+    runs += [('simulated', notes) for notes in candidates.notes[fitted]]
+    notes = [*_findings(candidates, estimates, validation), *merge_findings(runs)]
+    return FittedModel(
         options,
-        twin if validation.fitted == 0 else evaluations.twin(values),
-        parameters,
+        twin if fitted == 0 else candidates.twin(candidates.values[fitted]),
+        estimates,
         validation,
-        evaluations,
+        candidates,
         tuple(folds),
         error,
-        tuple(by_severity([*_notes(evaluations, parameters, validation), *merge_findings(runs)])),
+        tuple(by_severity(notes)),
     )
 
 
-def _notes(
-    evaluations: Evaluations, parameters: Sequence[Identified], validation: Validation
+def _findings(
+    candidates: CandidateScores, estimates: Sequence[ParameterEstimate], validation: FitValidation
 ) -> list[Finding]:
-    count = len(evaluations.real.names)
+    count = len(candidates.real.names)
     scores = validation.scores
-    gain = {'before': validation.before, 'after': validation.after}
-    held_out = {**gain, 'given': scores.get(BEFORE), 'fitted': scores.get(HELD_OUT)}
-    kinds: dict[str, tuple[FindingKind, dict[str, Any]]] = {
+    gain = {
+        'before': validation.before,
+        'after': validation.after,
+        'given': scores.get(BEFORE),
+        'fitted': scores.get(HELD_OUT),
+    }
+    verdicts: dict[str, tuple[FindingKind, dict[str, Any]]] = {
         'unchanged': (findings.UNCHANGED, {}),
-        'better': (findings.BETTER, {**held_out, 'p': validation.p_value}),
-        'over-fits': (findings.OVER_FITS, held_out),
-        'unproven': (findings.UNPROVEN, {**held_out, 'p': validation.p_value}),
+        'better': (findings.BETTER, {**gain, 'p': validation.p_value}),
+        'over-fits': (findings.OVER_FITS, gain),
+        'unproven': (findings.UNPROVEN, {**gain, 'p': validation.p_value}),
         'not validated': (findings.NOT_VALIDATED, {}),
     }
-    kind, values = kinds[validation.verdict]
+    kind, values = verdicts[validation.verdict]
     notes = [kind(**values)]
     notes += [
-        findings.NOT_IDENTIFIED(one.tuned.name, verdict=one.verdict)
-        for one in parameters
-        if one.verdict != 'identified'
+        findings.NOT_IDENTIFIED(estimate.parameter.name, verdict=estimate.verdict)
+        for estimate in estimates
+        if estimate.verdict != 'identified'
     ]
     if count < LEAST_RECORDINGS:
         notes.append(findings.FEW_RECORDINGS(count=count))
-    bad = int((~evaluations.usable).sum())
-    if bad:
-        notes.append(findings.CANDIDATES_LEFT_OUT(count=bad))
+    failed = int((~candidates.usable).sum())
+    if failed:
+        notes.append(findings.CANDIDATES_LEFT_OUT(count=failed))
     return notes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drift of wheel odometry, alone and with vision."""
+"""Search engine of `fit`, `tune` and `sensitivity`."""
 
 from __future__ import annotations
 
