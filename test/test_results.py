@@ -53,9 +53,7 @@ def test_a_result_appears_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> 
     assert [path.name for path in out.parent.iterdir()] == ['out']
 
 
-def test_a_folder_that_appears_during_the_run_stays_and_so_does_the_result(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_that_appears_during_the_run_stays_and_so_does_the_result(tmp_path: Path) -> None:
     out = tmp_path / 'out'
     with pytest.raises(Sim2RealError, match=r'appeared or changed.*the result is in '):
         write(out, 'ours', meanwhile=MARK)

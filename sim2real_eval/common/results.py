@@ -185,7 +185,8 @@ def fresh_folder(
     """Yield an empty folder that becomes the result `folder` when the block succeeds.
 
     An older result is replaced if `overwrite` allows it. Its files that match the globs
-    `older(JSON content of the mark)` are removed; all files that are not written anew stay. See `check_result_folder`, `hold` and `new_folder` for errors.
+    `older(JSON content of the mark)` are removed; all files that are not written anew stay. See
+    `check_result_folder`, `hold` and `new_folder` for errors.
     """
     target = Path(folder).resolve()
     with hold(folder):

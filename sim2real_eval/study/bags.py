@@ -56,7 +56,7 @@ def write_bags(
     Topics are /truth/odometry and /estimate/odometry (nav_msgs/Odometry in `map` and `base_link`,
     with diagonal covariances), and as std_msgs/Float64 /truth/speed, /estimate/speed,
     /error/speed, /error/position and /stated/position (horizontal, m), /error/velocity and
-    /stated/velocity (horizontal, body frame, m/s). A run without positions has only the speeds. The
+    /stated/velocity (horizontal, body frame, m/s). Without positions there are only speeds. The
     file bags.json lists the run of each bag. Equal studies give equal bytes.
 
     Returns

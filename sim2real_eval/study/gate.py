@@ -103,7 +103,7 @@ class GatedResult:
         }
         if not vepd or not all(map(math.isfinite, vepd.values())):
             # NaN is above no limit, so it would pass.
-            raise Sim2RealError(f'{path}: has no distances, or some that are not finite')
+            raise Sim2RealError(f'{path}: holds no distances, or some that are not finite')
         runs: dict[ComparisonKey, dict[str, list[StudyRun]]] = {}
         for run in outcome.runs:
             for scenario in (run.scenario, POOLED):

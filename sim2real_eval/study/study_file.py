@@ -214,7 +214,7 @@ def _recordings(
     if over.real is not None:
         return recordings_from_sources(over.real)
     if 'recordings' not in fields:
-        whole.field('recordings').refuse('is missing; name them here or with --real')
+        whole.field('recordings').refuse('is missing; name them here, or with --real')
     return read_recordings(
         fields['recordings'],
         folder,
