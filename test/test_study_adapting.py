@@ -39,7 +39,7 @@ def read(folder: Path, changes: dict[str, object]) -> StudyFile:
 
 
 def test_all_options_are_derived_from_clips_of_a_car_and_only_once(real_dir: Path) -> None:
-    """The car drives at up to 14 m/s, with truth and fixes at 4 Hz and an IMU without orientation."""
+    """The car drives at up to 14 m/s, truth and fixes have 4 Hz, the IMU has no orientation."""
     drive = recordings_from_sources([Source(str(path)) for path in segments(real_dir, (0, 1, 10))])
     options, notes = adapt_options(StudyOptions(), drive, TWINS, JUDGES)
     assert (options.metric.rate, options.metric.warmup, options.match_rates) == (4.0, 5.0, True)

@@ -114,7 +114,9 @@ def test_a_truth_that_was_made_of_the_fixes_is_a_doubt_about_receivers_alone() -
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
     notes = to_records([receiver['study.truth_of_fixes']])
     outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': notes})
-    assert 'made of the fixes' in _told(outcome)['Main doubt']
+    doubt = study_answer(outcome).doubt
+    assert doubt is not None
+    assert doubt.code == 'study.truth_of_fixes'
 
 
 def test_a_difference_that_only_other_metrics_see_is_in_the_answer() -> None:

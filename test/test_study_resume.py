@@ -19,8 +19,7 @@ from sim2real_eval.cli.main import main
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report import study_figures, study_report
 from sim2real_eval.study import runner
-from sim2real_eval.study.runner import hold_study
-from sim2real_eval.study.runner import run_study
+from sim2real_eval.study.runner import hold_study, run_study
 from sim_sensors.core.errors import Sim2RealError
 
 pytestmark = pytest.mark.usefixtures('blank_pictures')
@@ -59,7 +58,7 @@ def test_a_killed_study_of_several_processes_continues_and_comes_to_the_same_byt
     kept = {path: path.stat().st_mtime_ns for path in _judged(out)}
     assert len(kept) > 0
     assert b'"state": "unfinished"' in (out / 'study.json').read_bytes()
-    (out / 'runs' / '.half.npz.1.tmp').write_bytes(b'half')
+    (out / 'runs' / '.half.npz.tmp-1').write_bytes(b'half')
     capsys.readouterr()
     _study(tmp_path)
     assert f'{len(kept)} of 12 runs were there already' in capsys.readouterr().err

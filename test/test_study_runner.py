@@ -15,7 +15,6 @@ from cli_examples import call, contents, environment
 from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.api import simulate
-from sim2real_eval.common.workers import Workers
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series_folder import REAL, read_series_folder
@@ -24,12 +23,11 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study import recordings
-from sim2real_eval.study.run_plan import one_sided_covariances
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import StandIn, StudyRecording
 from sim2real_eval.study.run import Losses, RunKey, StudyFailure, scored_runs
-from sim2real_eval.study.run_plan import Judging, RunPlan
+from sim2real_eval.study.run_plan import Judging, RunPlan, one_sided_covariances
 from sim2real_eval.study.runner import run_study
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
@@ -54,13 +52,10 @@ def test_a_large_recording_is_read_once_and_not_sent_to_another_process(
     path = tmp_path / 'drive'
     write_recording(simulate(motion, gps='baseline', imu='ideal'), path)
     one, other = (StudyRecording(name, '', Source(str(path), name)) for name in 'ab')
-    with Workers() as workers:
-        (read,) = recordings.begin_reading([one], workers)()
-        assert read.read() is read.read() is read.content
-        assert pickle.loads(pickle.dumps(read)).content is None
-        assert [each.content for each in recordings.begin_reading([one, other], workers)()] == [
-            None, None,
-        ]  # fmt: skip
+    (recording,) = recordings.read_contents([one])
+    assert recording.read() is recording.read() is recording.content
+    assert pickle.loads(pickle.dumps(recording)).content is None
+    assert [each.content for each in recordings.read_contents([one, other])] == [None, None]
 
 
 def test_a_study_of_recordings_gives_the_numbers_of_single_runs(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_every_kind_is_simulated_and_the_others_stay(tmp_path: Path) -> None:
     )  # fmt: skip
     assert [twin.label for twin in file.twins] == ['tags', 'frc_2024']
     (unit, *_) = StudyPlan.of(file).units(1)
-    plan, recording_of = unit._made(unit.judges[0].setup)
+    plan, recording_of = unit._prepare(unit.judges[0].setup)
     real, twin = recording_of(plan.real), recording_of(plan.twins[0])
     assert {VISION_TOPIC, WHEEL_TOPIC} <= real.messages.keys()
     assert twin.messages[WHEEL_TOPIC] is real.messages[WHEEL_TOPIC]

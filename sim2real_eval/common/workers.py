@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sim_sensors.core.errors import Sim2RealError
 
@@ -73,7 +73,13 @@ class Workers:
         context = multiprocessing.get_context('forkserver')
         context.set_forkserver_preload(list(modules))
         with _interrupts_blocked(), single_threads():
-            multiprocessing.forkserver.ensure_running()
+            try:
+                multiprocessing.forkserver.ensure_running()
+            except ChildProcessError:
+                # A forked copy of a process with a server needs a server of its own.
+                server: Any = multiprocessing.forkserver
+                server._forkserver._forkserver_pid = None
+                server.ensure_running()
         self.preloaded = self.preloaded or modules
 
     def map(
