@@ -55,9 +55,9 @@ def test_all_options_are_derived_from_clips_of_a_car_and_only_once(real_dir: Pat
 
 def test_options_that_are_given_or_refused_stay(real_dir: Path) -> None:
     drive = recordings_from_sources([Source(str(path)) for path in segments(real_dir, (1,))])
-    given = StudyOptions(metric=MetricOptions(rate=9.0, warmup=1.0))
-    options, notes = adapt_options(given, drive, TWINS, JUDGES)
-    assert options.metric == given.metric
+    chosen = StudyOptions(metric=MetricOptions(rate=9.0, warmup=1.0))
+    options, notes = adapt_options(chosen, drive, TWINS, JUDGES)
+    assert options.metric == chosen.metric
     assert {note.code for note in notes} == {
         'study.matched_rates', 'study.start_heading', 'study.off_ticks'
     }  # fmt: skip
@@ -130,8 +130,8 @@ def test_rounding_does_not_decide_which_fixes_wait_for_a_tick() -> None:
     pinned = dataclasses.replace(
         clock, filter_origin_ns=begin, navsat_origin_ns=begin + 20_000_000
     )
-    own = dataclasses.replace(judge, case=dataclasses.replace(judge.case, clock=pinned))
-    assert plan(rounded).start_of(own).start_ns == begin
+    pinned_judge = dataclasses.replace(judge, case=dataclasses.replace(judge.case, clock=pinned))
+    assert plan(rounded).start_of(pinned_judge).start_ns == begin
 
 
 def test_only_the_judge_that_takes_yaw_from_the_imu_starts_with_the_true_heading() -> None:
