@@ -228,12 +228,12 @@ def _appear(fresh: Path, target: Path) -> None:
     if not target.exists():
         fresh.rename(target)
         return
-    kept = Path(tempfile.mkdtemp(prefix=f'{target.name}.', dir=target.parent))
-    kept.rmdir()
-    fresh.rename(kept)
+    rescue_path = Path(tempfile.mkdtemp(prefix=f'{target.name}.', dir=target.parent))
+    rescue_path.rmdir()
+    fresh.rename(rescue_path)
     raise Sim2RealError(
         f'{target}: appeared or changed during the run and is not replaced; the result is in '
-        f'{kept}'
+        f'{rescue_path}'
     )
 
 

@@ -195,10 +195,10 @@ def study_path(name_or_path: str | Path) -> Path:
     if path.suffix in ('.yaml', '.yml') or len(path.parts) > 1:
         return path
     name = str(name_or_path)
-    known = config_names('studies')
-    if name not in known:
+    shipped_names = config_names('studies')
+    if name not in shipped_names:
         Entry('study', '', name).refuse_value(
-            f'one of {", ".join(known)}, or a path of a YAML file', known
+            f'one of {", ".join(shipped_names)}, or a path of a YAML file', shipped_names
         )
     return config_path('studies', f'{name}.yaml')
 
