@@ -245,4 +245,3 @@ def progress_rounds(what: str) -> Iterator[Callable[[int], Callable[[], None]]]:
 
 PRELOADED = 'sim2real_eval.cli.preload'
 """Module that the workers of a study share."""
-

@@ -198,10 +198,7 @@ def carry_out(
 
 
 def _judged(
-    plan: StudyPlan,
-    options: argparse.Namespace,
-    workers: Workers,
-    beside: Beside | None,
+    plan: StudyPlan, options: argparse.Namespace, workers: Workers, beside: Beside | None
 ) -> tuple[StudyOutcome, StudyReport]:
     """Run a study and write all that there is of it."""
     from sim2real_eval.report.study_plots import begin_plots
@@ -211,6 +208,7 @@ def _judged(
     reports: list[StudyReport] = []
     advance: list[Callable[[], None]] = []
     with contextlib.ExitStack() as stack:
+
         def begin(runs: int, known: int, units: int) -> Callable[[], None]:
             if known:
                 print(f'{options.out}: {known} of {runs} runs were there already', file=sys.stderr)
