@@ -323,7 +323,7 @@ def vepd(
     >>> def runs(noise):
     ...     errors = noise * rng.standard_normal((8, len(time)))
     ...     series = [VelocitySeries(time, truth + error, time, truth) for error in errors]
-    ...     return [EvaluatedRun.of_series(one, f'run{k}') for k, one in enumerate(series)]
+    ...     return [EvaluatedRun.of_series(speeds, f'run{k}') for k, speeds in enumerate(series)]
     >>> result = vepd(runs(0.1), runs(0.2))
     >>> print(result)
     VEPD 0.09116: 8 real, 8 simulated runs
@@ -359,13 +359,13 @@ def vepd(
             f'{len(real)} real and {len(simulated)} simulated runs; must be one or more of each'
         )
     distance = distance_of([run.score for run in real], [run.score for run in simulated])
-    known = uncertainty(_scored(real), {_MODEL: _scored(simulated)}, options, seed=seed)
+    result = uncertainty(_scored(real), {_MODEL: _scored(simulated)}, options, seed=seed)
     run_notes = merge_findings(
         (name, run.notes) for name, runs in (('real', real), (_MODEL, simulated)) for run in runs
     )
-    notes = tuple(by_severity([*known.notes, *run_notes]))
+    notes = tuple(by_severity([*result.notes, *run_notes]))
     return VepdResult(
-        distance, known.of(_MODEL), options.level, tuple(real), tuple(simulated), notes
+        distance, result.of(_MODEL), options.level, tuple(real), tuple(simulated), notes
     )
 
 
@@ -551,7 +551,7 @@ def run_study(
     seed, runs : int, optional
         Seed of all random draws and stand-ins per scenario, instead of those of the file.
     jobs : int
-        Number of processes; the result does not depend on it. With more than one, a script needs
+        Number of processes; the result does not depend on it. Scripts with several processes need
         the usual `if __name__ == '__main__':`.
     overwrite : bool
         Whether to begin anew if the folder holds a study.

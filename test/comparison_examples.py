@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of one comparison share: twins, a study of them, its outcome and folder."""
+"""Twins, a study of them, its outcome and folder, for tests of one comparison."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -101,22 +100,3 @@ def test_a_kernel_is_called_from_compiled_code_and_from_python(
     monkeypatch.setattr(numba.config, 'CACHE_DIR', str(tmp_path))
     assert quarter(8.0) == 2.0
     assert half(8.0) == 4.0
-
-
-def test_what_workers_compile_is_announced_by_the_command_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Every worker says it; who started them hears it once, and nothing where nobody listens.
-
-    All arrives, even what is more than a pipe holds when its worker ends.
-    """
-    said = 'compiling' * 10_000
-    log = logging.getLogger('sim_sensors.core.compilation')
-    caplog.set_level(logging.WARNING, logger='sim_sensors')
-    with Workers(2) as workers:
-        assert workers.map(log.info, [said] * 4) == [None] * 4
-    assert caplog.messages == []
-    caplog.set_level(logging.INFO, logger='sim_sensors')
-    with Workers(2) as workers:
-        assert workers.map(log.info, [said] * 4) == [None] * 4
-    assert caplog.messages == [said]

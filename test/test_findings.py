@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings of many runs become few without losing a code, a count or the ends of a range."""
+"""Merged findings keep every code, count and number."""
 
 from __future__ import annotations
 
@@ -67,7 +67,6 @@ def test_each_declaration_shows_itself_alone_and_merged(code: str) -> None:
 
 
 def test_all_codes_are_declared_where_declared_kinds_looks() -> None:
-    """Nobody makes a finding or a kind by hand: both would be missing from the page."""
     makers = re.compile(r'\bFindingKind\(|(?<![\w.])Finding\(|= (?:decisive|assumed|routine)\(')
     for path in SOURCES.rglob('*.py'):
         if path.name != 'findings.py':
@@ -80,7 +79,7 @@ def test_every_declared_code_has_a_producer() -> None:
     for path, text in texts.items():
         if path.name == 'findings.py' and path.parent.name != 'common':
             for name in re.findall(r'^([A-Z]\w*) = (?:\w+)\($', text, re.MULTILINE):
-                assert any(name in used for at, used in words.items() if at != path), name
+                assert any(name in names for file, names in words.items() if file != path), name
 
 
 def test_a_finding_needs_the_values_of_its_template() -> None:
@@ -119,31 +118,41 @@ def test_remarks_of_a_sensor_model_merge_by_their_numbers() -> None:
         return kind('/truth', problem=Remark('{n:d} gaps up to {s:.3g} s', n=count, s=longest))
 
     runs = [('real', [gaps(1, 0.5)]), ('real', [gaps(3, 2.5), kind(problem=Remark('no {{}}'))])]
-    one, both = merge_findings(runs)
-    assert str(one) == '1 of 2 real runs: no {}'
+    first, both = merge_findings(runs)
+    assert str(first) == '1 of 2 real runs: no {}'
     assert str(both) == '2 of 2 real runs: /truth: 1 to 3 gaps up to 0.5 to 2.5 s'
-    assert from_records(json.loads(json.dumps(to_records([one, both])))) == (one, both)
+    assert from_records(json.loads(json.dumps(to_records([first, both])))) == (first, both)
 
 
-def test_models_are_named_where_an_estimate_runs_away() -> None:
-    fast, odd = KINDS['estimate.too_fast'], KINDS['recording.stamp_zero']('/imu', count=3)
-    away = fast(limit=100, first=2.0, speed=500.0)
-    runs = [('real', [odd]), ('ch_rw', [odd]), ('airsim', [odd, away]), ('airsim', [away])]
+def test_kinds_with_per_model_keep_the_models_apart() -> None:
+    too_fast, stamp_zero = (
+        KINDS['estimate.too_fast'],
+        KINDS['recording.stamp_zero']('/imu', count=3),
+    )
+    diverged = too_fast(limit=100, first=2.0, speed=500.0)
+    runs = [
+        ('real', [stamp_zero]),
+        ('ch_rw', [stamp_zero]),
+        ('airsim', [stamp_zero, diverged]),
+        ('airsim', [diverged]),
+    ]
     first, second = merge_models(runs)
     assert first.runs == (('simulated airsim', 2, 2),)
     assert second.runs == (('real', 1, 1), ('simulated', 2, 3))
 
 
-def test_what_all_judges_share_is_said_once() -> None:
-    odd, gap = example(KINDS['recording.stamp_zero']), example(KINDS['recording.gap'])
-    both = shared_findings({'a': [odd], 'b': [gap, odd]})
-    assert [one.where for one in both if one.code == odd.code] == ['']
-    assert [one.where for one in both if one.code == gap.code] == ['judge b']
+def test_findings_that_all_judges_share_appear_once() -> None:
+    shared, gap = example(KINDS['recording.stamp_zero']), example(KINDS['recording.gap'])
+    merged = shared_findings({'a': [shared], 'b': [gap, shared]})
+    assert {finding.code: finding.where for finding in merged} == {
+        shared.code: '', gap.code: 'judge b'
+    }  # fmt: skip
+    assert len(merged) == 2
 
 
 def test_the_most_severe_come_first() -> None:
-    found = by_severity(example(kind) for kind in KINDS.values())
-    severities = [one.severity for one in found]
+    ordered = by_severity(example(kind) for kind in KINDS.values())
+    severities = [finding.severity for finding in ordered]
     assert severities == sorted(severities)
     assert set(severities) == set(Severity)
 
@@ -161,16 +170,16 @@ def test_the_order_of_runs_changes_nothing(
 @given(RUNS)
 def test_merging_keeps_every_code_and_every_number(runs: list[tuple[str, list[Finding]]]) -> None:
     merged = merge_findings(runs)
-    given_codes = {(one.code, *one.words.values()) for _, found in runs for one in found}
-    assert {(one.code, *one.words.values()) for one in merged} == given_codes
-    for one in merged:
+    run_findings = [finding for _, some in runs for finding in some]
+    codes = {(finding.code, *finding.words.values()) for finding in run_findings}
+    assert {(finding.code, *finding.words.values()) for finding in merged} == codes
+    for finding in merged:
         same = [
             other
-            for _, found in runs
-            for other in found
-            if (other.code, other.words) == (one.code, one.words)
+            for other in run_findings
+            if (other.code, other.words) == (finding.code, finding.words)
         ]
-        for name, number in one.numbers.items():
+        for name, number in finding.numbers.items():
             values = [other.numbers[name] for other in same]
             ends = number if isinstance(number, tuple) else (number, number)
             assert ends == (min(values), max(values))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distances of position, heading and attitude: without units, and with the statistics of VEPD."""
+"""Pose differences do not depend on units and have the statistics of VEPD."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ KEYS = ('position_rmse', 'yaw_rmse', 'orientation_rmse')
 
 
 def study(unit: float = 1.0, shift: float = 0.0, tilt: float = 0.1) -> StudyOutcome:
-    """Return a study whose models have the errors of the real runs, all of `far` shifted; of the
-    attitude by `tilt` larger than of the heading.
+    """Return a study whose models have the errors of the real runs, shifted for the model `far`.
+
+    The error of the attitude is larger than that of the heading by the share `tilt`.
     """
     outcome = drawn_study(judges=('clean',), runs=5, models={'same': 0.05, 'far': 0.05})
-    drawn = np.random.default_rng(2).gamma(4.0, 0.25, 10)
+    sizes = np.random.default_rng(2).gamma(4.0, 0.25, 10)
     places = {
         name: i for i, name in enumerate(dict.fromkeys(r.key.recording for r in outcome.runs))
     }
     runs = []
     for run in outcome.runs:
-        size = drawn[places[run.key.recording]] + shift * (run.key.model == 'far')
+        size = sizes[places[run.key.recording]] + shift * (run.key.model == 'far')
         values = {**run.values, **dict.fromkeys(KEYS, unit * float(size))}
         values['orientation_rmse'] *= 1.0 + tilt
         runs.append(dataclasses.replace(run, values=values))
@@ -37,36 +38,37 @@ def study(unit: float = 1.0, shift: float = 0.0, tilt: float = 0.1) -> StudyOutc
 
 
 def position(outcome: StudyOutcome) -> PoseRanking:
-    return next(one for one in pose_rankings(outcome) if one.difference.quantity == 'position')
+    rankings = pose_rankings(outcome)
+    return next(pose for pose in rankings if pose.difference.quantity == 'position')
 
 
 def test_a_distance_is_the_shift_in_deviations_of_the_real_runs() -> None:
-    found = position(study(shift=3.0))
-    assert found.known.of('same').distance == 0.0
-    assert found.known.of('far').distance == pytest.approx(3.0 / found.deviation)
-    # Two of the 1024 exchanges of 10 pairs are as far.
-    assert found.known.of('far').p_value == pytest.approx(2 / 1024)
-    assert found.known.of('same').p_value == 1.0
+    ranking = position(study(shift=3.0))
+    assert ranking.known.of('same').distance == 0.0
+    assert ranking.known.of('far').distance == pytest.approx(3.0 / ranking.deviation)
+    # Oracle: 2 of the 1024 exchanges of 10 pairs have at least this distance.
+    assert ranking.known.of('far').p_value == pytest.approx(2 / 1024)
+    assert ranking.known.of('same').p_value == 1.0
 
 
-def test_units_do_not_decide() -> None:
-    one, other = position(study(1.0, 0.5)), position(study(1000.0, 0.5))
-    assert other.deviation == pytest.approx(1000.0 * one.deviation)
-    for first, second in zip(one.known.models, other.known.models, strict=True):
+def test_the_distance_does_not_depend_on_the_unit() -> None:
+    metres, millimetres = position(study(1.0, 0.5)), position(study(1000.0, 0.5))
+    assert millimetres.deviation == pytest.approx(1000.0 * metres.deviation)
+    for first, second in zip(metres.known.models, millimetres.known.models, strict=True):
         for name in ('distance', 'estimate', 'low', 'high', 'null_median', 'p_value', 'adjusted'):
             assert getattr(second, name) == pytest.approx(getattr(first, name), rel=1e-6, abs=1e-9)
 
 
-def test_answer_and_table_say_what_is_nearest_beyond_speed() -> None:
+def test_answer_and_table_name_the_nearest_model_by_pose() -> None:
     outcome = study(shift=3.0)
     answer = study_answer(outcome)
-    assert [one.nearest for one in answer.poses] == ['same'] * 3
+    assert [pose.nearest for pose in answer.poses] == ['same'] * 3
     other = dataclasses.replace(answer, nearest='far', poses=answer.poses[:2])
     lines = answer_lines(other, 'this judge would not have seen a delay of 1 s')
     assert len(lines) == 6
-    told = {line.head: line.text for line in lines}
-    assert 'same is nearest by position and heading' in told['Do all agree']
-    assert told['How sure'].endswith('; this judge would not have seen a delay of 1 s')
+    texts = {line.head: line.text for line in lines}
+    assert 'same is nearest by position and heading' in texts['Do all agree']
+    assert texts['How sure'].endswith('; this judge would not have seen a delay of 1 s')
     table = pose_difference_table(pose_rankings(outcome))
     assert [row[1] for row in table.rows[::2]] == [
         'PEPD (position)', 'HEPD (heading)', 'AEPD (attitude)'
@@ -75,15 +77,15 @@ def test_answer_and_table_say_what_is_nearest_beyond_speed() -> None:
 
 
 def test_an_attitude_that_is_the_heading_is_not_compared_again() -> None:
-    found = pose_rankings(study(shift=3.0, tilt=1e-12))
-    assert [one.difference.quantity for one in found] == ['position', 'heading']
+    rankings = pose_rankings(study(shift=3.0, tilt=1e-12))
+    assert [pose.difference.quantity for pose in rankings] == ['position', 'heading']
 
 
-def test_what_runs_do_not_have_is_left_out() -> None:
+def test_a_difference_that_runs_lack_is_left_out() -> None:
     outcome = study()
     runs = tuple(
         dataclasses.replace(run, values={k: v for k, v in run.values.items() if k != 'yaw_rmse'})
         for run in outcome.runs
     )
-    found = pose_rankings(dataclasses.replace(outcome, runs=runs))
-    assert [one.difference.quantity for one in found] == ['position', 'attitude']
+    rankings = pose_rankings(dataclasses.replace(outcome, runs=runs))
+    assert [pose.difference.quantity for pose in rankings] == ['position', 'attitude']

@@ -53,9 +53,7 @@ def test_a_result_appears_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> 
     assert [path.name for path in out.parent.iterdir()] == ['out']
 
 
-def test_a_folder_that_appears_during_the_run_stays_and_so_does_the_result(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_that_appears_during_the_run_stays_and_so_does_the_result(tmp_path: Path) -> None:
     out = tmp_path / 'out'
     with pytest.raises(Sim2RealError, match=r'appeared or changed.*the result is in '):
         write(out, 'ours', meanwhile=MARK)
@@ -89,21 +87,21 @@ def test_overwriting_keeps_files_of_others_and_removes_older_ones(
 
 
 @pytest.mark.parametrize(
-    ('ours', 'theirs'), [('runs/a.csv', 'runs'), ('table.csv', 'table.csv/note')]
+    ('own_file', 'foreign_file'), [('runs/a.csv', 'runs'), ('table.csv', 'table.csv/note')]
 )
 def test_what_does_not_fit_over_files_of_others_is_kept_beside_them(
-    tmp_path: Path, ours: str, theirs: str
+    tmp_path: Path, own_file: str, foreign_file: str
 ) -> None:
     out = tmp_path / 'out'
     write(out, 'first')
-    (out / ours).unlink()
-    if theirs == 'runs':
+    (out / own_file).unlink()
+    if foreign_file == 'runs':
         (out / 'runs').rmdir()
-    (out / theirs).parent.mkdir(exist_ok=True)
-    (out / theirs).write_text('theirs')
+    (out / foreign_file).parent.mkdir(exist_ok=True)
+    (out / foreign_file).write_text('theirs')
     with pytest.raises(Sim2RealError, match='the result is in'):
         write(out, 'second', overwrite=True)
-    assert (out / theirs).read_text() == 'theirs'
+    assert (out / foreign_file).read_text() == 'theirs'
 
 
 @pytest.mark.parametrize(
@@ -131,14 +129,16 @@ def test_the_next_command_removes_what_a_killed_one_left_and_nothing_else(tmp_pa
     )
     process = subprocess.run([sys.executable, '-c', code, out], env=environment(), check=False)
     assert process.returncode == -signal.SIGKILL
-    (left,) = tmp_path.iterdir()
+    (unfinished,) = tmp_path.iterdir()
     assert not out.exists()
-    others = [tmp_path / name for name in ('.out.backup', f'.out.tmp-{os.getppid()}', '.out2')]
-    for other in others:
-        other.mkdir()
+    foreign_folders = [
+        tmp_path / name for name in ('.out.backup', f'.out.tmp-{os.getppid()}', '.out2')
+    ]
+    for folder in foreign_folders:
+        folder.mkdir()
     write(out, 'ours')
-    assert not left.exists()
-    assert set(tmp_path.iterdir()) == {out, *others}
+    assert not unfinished.exists()
+    assert set(tmp_path.iterdir()) == {out, *foreign_folders}
 
 
 def test_files_appear_together_beside_others(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What real recordings demand is set, as plain values, unless it is given or refused."""
+"""Options are derived from the real recordings unless they are given or refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from study_file_examples import write_study_file
 
 from sim2real_eval import simulate
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.workers import Workers
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.recording.reading import Source
@@ -23,7 +22,7 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.adapting import adapt_options
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import ADAPTED, StudyOptions
-from sim2real_eval.study.recordings import begin_reading, recordings_from_sources
+from sim2real_eval.study.recordings import read_contents, recordings_from_sources
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors import motion_of
@@ -39,28 +38,27 @@ def read(folder: Path, changes: dict[str, object]) -> StudyFile:
     return StudyFile.read(write_study_file(folder, changes))
 
 
-def test_a_drive_cut_into_clips_gets_what_it_demands_and_nothing_once_more(real_dir: Path) -> None:
-    """A car at up to 14 m/s, truth and fixes at 4 Hz, an IMU without orientation."""
+def test_all_options_are_derived_from_clips_of_a_car_and_only_once(real_dir: Path) -> None:
+    """The car drives at up to 14 m/s, truth and fixes have 4 Hz, the IMU has no orientation."""
     drive = recordings_from_sources([Source(str(path)) for path in segments(real_dir, (0, 1, 10))])
-    options, told = adapt_options(StudyOptions(), drive, TWINS, JUDGES)
+    options, notes = adapt_options(StudyOptions(), drive, TWINS, JUDGES)
     assert (options.metric.rate, options.metric.warmup, options.match_rates) == (4.0, 5.0, True)
-    # Only of a judge that takes yaw from the IMU, and of one with ticks that fixes are stamped on.
+    # These two are decided by each judge.
     assert options.adapt == 'start_heading,off_ticks'
-    words = {one.code: one.words for one in told}
+    words = {note.code: note.words for note in notes}
     assert words['study.start_heading'] == words['study.off_ticks'] == {'judges': 'clean'}
-    assert len(told) == 5
-    # The values in force, given again, are the same study.
+    assert len(notes) == 5
     again, _ = adapt_options(options, drive, TWINS, JUDGES)
     assert again == options
     assert adapt_options(options, drive, TWINS, JUDGES[1:])[0].adapt == 'none'
 
 
-def test_what_is_given_or_refused_stays(real_dir: Path) -> None:
+def test_options_that_are_given_or_refused_stay(real_dir: Path) -> None:
     drive = recordings_from_sources([Source(str(path)) for path in segments(real_dir, (1,))])
-    given = StudyOptions(metric=MetricOptions(rate=9.0, warmup=1.0))
-    options, told = adapt_options(given, drive, TWINS, JUDGES)
-    assert options.metric == given.metric
-    assert {one.code for one in told} == {
+    chosen = StudyOptions(metric=MetricOptions(rate=9.0, warmup=1.0))
+    options, notes = adapt_options(chosen, drive, TWINS, JUDGES)
+    assert options.metric == chosen.metric
+    assert {note.code for note in notes} == {
         'study.matched_rates', 'study.start_heading', 'study.off_ticks'
     }  # fmt: skip
     refused = StudyOptions().given(ADAPTED)
@@ -68,7 +66,7 @@ def test_what_is_given_or_refused_stays(real_dir: Path) -> None:
     assert adapt_options(refused, drive, TWINS, JUDGES) == (refused, [])
 
 
-def test_a_study_file_gives_and_refuses_by_its_keys(tmp_path: Path) -> None:
+def test_keys_of_a_study_file_give_and_refuse_options(tmp_path: Path) -> None:
     file = read(tmp_path, {'start_heading': False, 'metric': {'warmup': 0}})
     assert file.options.adapts == ('off_ticks', 'match_rates', 'rate')
     assert read(tmp_path, {'adapt': 'none'}).options.adapts == ()
@@ -76,15 +74,14 @@ def test_a_study_file_gives_and_refuses_by_its_keys(tmp_path: Path) -> None:
         StudyOptions(adapt='heading')
 
 
-def test_recordings_are_read_once_and_a_broken_one_fails_where_it_is_needed(
-    tmp_path: Path,
-) -> None:
+def test_recordings_are_read_once_and_a_broken_one_fails_when_it_is_needed(tmp_path: Path) -> None:
     poses = ''.join(f'{k / 10 + 1} {k} 0 0 0 0 0 1\n' for k in range(30))
     for name, text in (('whole.tum', poses), ('broken.tum', '1 2')):
         (tmp_path / name).write_text(text)
-    given = recordings_from_sources([Source(str(tmp_path / f'{name}.tum')) for name in ('whole', 'broken')])
-    whole, broken = begin_reading(given, Workers())()
-    assert (whole, broken) == given
+    paths = [tmp_path / f'{name}.tum' for name in ('whole', 'broken')]
+    recordings = recordings_from_sources([Source(str(path)) for path in paths])
+    whole, broken = read_contents(recordings)
+    assert (whole, broken) == recordings
     (tmp_path / 'whole.tum').unlink()
     assert len(whole.read().truth or ()) == 30
     with pytest.raises(RecordingError, match=r'broken\.tum'):
@@ -92,8 +89,9 @@ def test_recordings_are_read_once_and_a_broken_one_fails_where_it_is_needed(
 
 
 def test_rounding_does_not_decide_which_fixes_wait_for_a_tick() -> None:
-    """Stamps that were doubles lie 64 ns before or after a tick of navsat_transform, 15 ms after
-    one of the filter: fixes that miss it wait 20 ms more, in which a car drives 0.24 m.
+    """Rounded stamps lie 64 ns before or after a tick of navsat_transform.
+
+    Fixes that miss the tick wait 20 ms more, in which a car drives 0.24 m.
     """
     lap = {'speed': 12.0, 'length': 120.0, 'width': 60.0}
     motion = motion_of('figure_eight', duration=20.0, parameters=lap)
@@ -112,8 +110,8 @@ def test_rounding_does_not_decide_which_fixes_wait_for_a_tick() -> None:
         return RunPlan(recording, (), Judging(judge, StudyOptions(**options)))
 
     def rmse(recording: Recording, **options: Any) -> float:
-        one = plan(recording, **options)
-        return one.vepd_score(one.real, one.judge(one.real)).rmse
+        run_plan = plan(recording, **options)
+        return run_plan.vepd_score(run_plan.real, run_plan.judge(run_plan.real)).rmse
 
     begin = plan(drive).maker.start_ns
     assert plan(drive).start_of(judge).start_ns == begin
@@ -121,25 +119,24 @@ def test_rounding_does_not_decide_which_fixes_wait_for_a_tick() -> None:
     assert plan(rounded, adapt='none').start_of(judge).start_ns == begin
     assert abs(rmse(rounded, adapt='none') - rmse(drive, adapt='none')) > 0.3
     assert abs(rmse(rounded) - rmse(drive, off_ticks=True)) < 1e-5
-    # Told where it is refused, and gone where not.
-    told = [
-        {note.code for note in one.judge(one.real).notes}
-        for one in (plan(rounded, adapt='none'), plan(rounded))
+    # The finding appears only if the late start is refused.
+    codes = [
+        {note.code for note in variant.judge(variant.real).notes}
+        for variant in (plan(rounded, adapt='none'), plan(rounded))
     ]
-    assert ['rl.fixes_on_ticks' in codes for codes in told] == [True, False]
-    # Where a case sets the timers, a late start moves none of them.
+    assert ['rl.fixes_on_ticks' in some for some in codes] == [True, False]
+    # A late start does not move timers that a case sets.
     clock = judge.case.clock
     pinned = dataclasses.replace(
         clock, filter_origin_ns=begin, navsat_origin_ns=begin + 20_000_000
     )
-    own = dataclasses.replace(judge, case=dataclasses.replace(judge.case, clock=pinned))
-    assert plan(rounded).start_of(own).start_ns == begin
+    pinned_judge = dataclasses.replace(judge, case=dataclasses.replace(judge.case, clock=pinned))
+    assert plan(rounded).start_of(pinned_judge).start_ns == begin
 
 
-def test_each_judge_starts_as_it_needs_whichever_comes_first() -> None:
-    """One takes yaw from the IMU, which has none; the other does not."""
+def test_only_the_judge_that_takes_yaw_from_the_imu_starts_with_the_true_heading() -> None:
     drive = simulate(motion_of('circle', duration=5.0), gps='baseline', imu='chrono')
-    clean, other = (one.setup for one in JUDGES)
+    clean, other = (judge.setup for judge in JUDGES)
     for first in (clean, other):
         plan = RunPlan(drive, (), Judging(first))
         assert plan.start_of(clean).start_heading is not None

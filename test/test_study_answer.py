@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of a study: nearest model, differences that show, who disagrees, and the doubt."""
+"""The answer of a study: nearest model, tests, disagreement and main doubt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.study_file import StudyFile
 
 
-def _told(outcome: StudyOutcome) -> dict[str, str]:
+def _answer_texts(outcome: StudyOutcome) -> dict[str, str]:
     return {line.head: line.text for line in answer_lines(study_answer(outcome))}
 
 
@@ -40,9 +40,9 @@ def test_a_model_with_errors_of_the_real_size_is_nearest_and_not_distinguishable
     assert answer.gap_distinguishable is True
     assert answer.probability is not None
     assert answer.probability > 0.95
-    told = _told(outcome)
-    assert len(told) <= 7
-    assert told['Like the stand-in'].startswith(
+    texts = _answer_texts(outcome)
+    assert len(texts) <= 7
+    assert texts['Like the stand-in'].startswith(
         'as far as these recordings show: VEPD does not distinguish it'
     )
 
@@ -53,17 +53,17 @@ def test_a_model_with_errors_of_another_size_is_distinguishable_even_if_it_is_th
     outcome = drawn_study(judges=('clean',), runs=6, models={'far': 0.3})
     answer = study_answer(outcome)
     assert (answer.nearest, answer.next, answer.distinguishable) == ('far', None, True)
-    assert _told(outcome)['Like the stand-in'].startswith('no: distinguishable by VEPD')
+    assert _answer_texts(outcome)['Like the stand-in'].startswith('no: distinguishable by VEPD')
 
 
-def test_whether_the_judge_errs_less_or_more_with_the_model_is_said() -> None:
+def test_the_answer_says_whether_the_errors_are_too_small_or_too_large() -> None:
     for sigma, verdict in ((0.005, 'too small by'), (0.3, 'too large by')):
         outcome = drawn_study(judges=('clean',), runs=6, models={'one': sigma})
         answer = study_answer(outcome)
         assert answer.rmse is not None
         assert answer.real_rmse is not None
         assert (answer.rmse > answer.real_rmse) == (sigma > 0.05)
-        assert verdict in _told(outcome)['Like the stand-in']
+        assert verdict in _answer_texts(outcome)['Like the stand-in']
         assert ('larger' if sigma < 0.05 else 'smaller') in meaning(answer)
 
 
@@ -74,9 +74,9 @@ def test_a_verdict_follows_from_the_p_value_and_the_level_beside_it() -> None:
     answer = dataclasses.replace(
         answer, views=(limit,), gap_p_value=0.02, gap_distinguishable=False, more_motions='3'
     )
-    told = {line.head: line.text for line in answer_lines(answer)}
-    assert 'adjusted p 0.05004 > 0.05' in told['Like the stand-in']
-    assert 'adjusted p 0.020 <= 0.05, but the interval' in told['The next model']
+    texts = {line.head: line.text for line in answer_lines(answer)}
+    assert 'adjusted p 0.05004 > 0.05' in texts['Like the stand-in']
+    assert 'adjusted p 0.020 <= 0.05, but the interval' in texts['The next model']
 
 
 def test_metrics_that_do_not_distinguish_a_single_model_do_not_agree_with_vepd() -> None:
@@ -85,9 +85,9 @@ def test_metrics_that_do_not_distinguish_a_single_model_do_not_agree_with_vepd()
     assert answer.distinguishable is True
     views = [dataclasses.replace(answer.view, tested=9, distinguished_by=('bias',))]
     answer = dataclasses.replace(answer, views=tuple(views))
-    told = {line.head: line.text for line in answer_lines(answer)}
+    texts = {line.head: line.text for line in answer_lines(answer)}
     assert not answer.agreed
-    assert '8 of 9 other metrics do not distinguish it' in told['Do all agree']
+    assert '8 of 9 other metrics do not distinguish it' in texts['Do all agree']
 
 
 def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> None:
@@ -100,12 +100,12 @@ def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> No
     assert notes('airsim,ch_rw', 'chrono,airsim') == notes('real', 'chrono,airsim') == []
 
 
-def test_a_truth_that_was_made_of_the_fixes_is_a_doubt_about_receivers_alone() -> None:
-    """Fixes without errors are as near to the truth as if it was made of them."""
+def test_a_truth_that_was_made_from_the_fixes_is_a_doubt_about_receivers_only() -> None:
+    """Fixes without errors look as if the truth was made from them."""
     recording = good(gps='baseline')
     receiver, inertial = (
-        {note.code: note for note in compare_one(recording, study_of(one))[0].notes}
-        for one in (twin('ch_rw'), twin(None))
+        {note.code: note for note in compare_one(recording, study_of(variant))[0].notes}
+        for variant in (twin('ch_rw'), twin(None))
     )
     assert 'study.truth_of_fixes' in receiver
     assert receiver['study.truth_of_fixes'].severity is Severity.DECISIVE
@@ -114,10 +114,12 @@ def test_a_truth_that_was_made_of_the_fixes_is_a_doubt_about_receivers_alone() -
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
     notes = to_records([receiver['study.truth_of_fixes']])
     outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': notes})
-    assert 'made of the fixes' in _told(outcome)['Main doubt']
+    doubt = study_answer(outcome).doubt
+    assert doubt is not None
+    assert doubt.code == 'study.truth_of_fixes'
 
 
-def test_a_difference_that_only_other_metrics_see_is_in_the_answer() -> None:
+def test_a_difference_that_only_other_metrics_detect_is_in_the_answer() -> None:
     # Speed is estimated with one law, positions lie metres apart.
     outcome = drawn_study(judges=('clean',), runs=6, models={'same': 0.05})
     runs = tuple(
@@ -132,33 +134,36 @@ def test_a_difference_that_only_other_metrics_see_is_in_the_answer() -> None:
     assert answer.view.distinguished_by == ('position',)
     assert answer.distinguishable is True
     assert not answer.agreed
-    assert 'other metrics does: position' in _told(shifted)['Like the stand-in']
-    assert 'distinguishes it from the stand-in, VEPD does not' in _told(shifted)['Do all agree']
+    assert 'other metrics does: position' in _answer_texts(shifted)['Like the stand-in']
+    assert (
+        'distinguishes it from the stand-in, VEPD does not'
+        in _answer_texts(shifted)['Do all agree']
+    )
 
 
-def test_one_recording_is_said_to_be_too_few_in_a_sentence() -> None:
+def test_the_answer_says_that_one_recording_is_too_few() -> None:
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
     assert study_answer(outcome).distinguishable is None
-    assert _told(outcome)['Like the stand-in'].startswith('not known from 1 recording;')
-    few = dataclasses.replace(study_answer(outcome), recordings=6, blocks=3)
-    told = {line.head: line.text for line in answer_lines(few)}
-    said = 'not known from 6 recordings in 3 blocks; record 6 blocks or more'
-    assert told['Like the stand-in'].startswith(said)
+    assert _answer_texts(outcome)['Like the stand-in'].startswith('not known from 1 recording;')
+    answer = dataclasses.replace(study_answer(outcome), recordings=6, blocks=3)
+    texts = {line.head: line.text for line in answer_lines(answer)}
+    expected = 'not known from 6 recordings in 3 blocks; record 6 blocks or more'
+    assert texts['Like the stand-in'].startswith(expected)
 
 
-def test_judges_that_name_another_model_or_see_the_difference_are_named() -> None:
-    one = drawn_study(judges=('clean',), runs=6, models={'a': 0.05, 'b': 0.3})
-    # The second judge is told the models the other way round.
+def test_judges_with_another_nearest_model_are_named() -> None:
+    first = drawn_study(judges=('clean',), runs=6, models={'a': 0.05, 'b': 0.3})
+    # The models of the second judge are exchanged.
     other = drawn_study(judges=('other',), runs=6, models={'a': 0.3, 'b': 0.05})
     both = dataclasses.replace(
-        one,
-        runs=one.runs + other.runs,
-        load=lambda key: (one if key.judge == 'clean' else other).signals(key),
+        first,
+        runs=first.runs + other.runs,
+        load=lambda key: (first if key.judge == 'clean' else other).signals(key),
     )
     answer = study_answer(both)
     assert answer.nearest == 'a'
     assert [view.judge for view in answer.dissenting] == ['other']
-    assert 'judge other names b' in _told(both)['Do all agree']
+    assert 'judge other names b' in _answer_texts(both)['Do all agree']
 
 
 def test_the_doubt_is_decisive_about_this_judge_and_about_real_runs_before_simulated() -> None:
@@ -171,8 +176,8 @@ def test_the_doubt_is_decisive_about_this_judge_and_about_real_runs_before_simul
     outcome = drawn_study(judges=('clean', 'other'), runs=1, scenarios=('line',))
     outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': to_records(notes)})
     doubts = study_answer(outcome).doubts
-    assert [one.numbers['speed'] for one in doubts] == [4.0, 3.0]
-    assert 'starts at 4.0 m/s' in _told(outcome)['Main doubt']
+    assert [doubt.numbers['speed'] for doubt in doubts] == [4.0, 3.0]
+    assert 'starts at 4.0 m/s' in _answer_texts(outcome)['Main doubt']
 
 
 def test_a_wrong_unit_is_a_doubt_before_the_covariance_that_it_contradicts() -> None:
@@ -181,18 +186,18 @@ def test_a_wrong_unit_is_a_doubt_before_the_covariance_that_it_contradicts() -> 
         COVARIANCE_LARGE('/imu/data', **stated, role='imu', key='rate_std'),
         RATE_UNIT('/imu/data', scale=57.3, role='imu', set=0.01745),
     ]
-    told = to_records(dataclasses.replace(one, runs=(('real', 6, 6),)) for one in notes)
+    records = to_records(dataclasses.replace(note, runs=(('real', 6, 6),)) for note in notes)
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
-    outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': told})
-    codes = [one.code for one in study_answer(outcome).doubts]
+    outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': records})
+    codes = [doubt.code for doubt in study_answer(outcome).doubts]
     assert codes == ['check.rate_unit', 'check.covariance_small_large']
 
 
-def test_what_is_found_of_farther_models_alone_is_no_doubt_about_the_nearest() -> None:
+def test_findings_about_other_models_are_no_doubt_about_the_nearest() -> None:
     outcome = drawn_study(judges=('clean',), runs=6, models={'same': 0.05, 'far': 0.3})
-    own = {'estimates': 9, 'count': 1, 'first': 0.5}
+    numbers = {'estimates': 9, 'count': 1, 'first': 0.5}
     for model, count in (('far', 0), ('same', 1)):
-        notes = [dataclasses.replace(DIVERGED(**own), runs=((f'simulated {model}', 1, 6),))]
+        notes = [dataclasses.replace(DIVERGED(**numbers), runs=((f'simulated {model}', 1, 6),))]
         record = {**outcome.record, 'notes': to_records(notes)}
         assert len(study_answer(dataclasses.replace(outcome, record=record)).doubts) == count
 
@@ -202,14 +207,14 @@ def test_the_answer_is_last_alone_when_quiet_and_below_every_table_when_verbose(
 ) -> None:
     outcome = drawn_study(runs=3, models={'a': 0.05, 'b': 0.3})
     report = StudyReport('', '', '', standings(outcome), study_answer(outcome), ())
-    said = []
+    outputs = []
     for option in ({'quiet': True}, {}, {'verbose': True}):
         print_study(outcome, report, Path('out'), **option)
-        said.append(capsys.readouterr().out)
-    quiet, usual, verbose = said
+        outputs.append(capsys.readouterr().out)
+    quiet, usual, verbose = outputs
     assert quiet.startswith('Nearest model')
     assert quiet.strip() in usual
     assert quiet.strip() in verbose
-    # Errors of the real runs, here a stand-in's, beside those of models; one judge, or all.
-    assert [text.count('     stand-in ') for text in said] == [0, 1, 2]
+    # A row of the real runs, here of a stand-in, in the table of each judge.
+    assert [text.count('     stand-in ') for text in outputs] == [0, 1, 2]
     assert ('Uncertainty' in usual, 'Uncertainty' in verbose) == (False, True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of a drive are no drives of their own."""
+"""Copies of a drive are reported unless they are of one block."""
 
 from __future__ import annotations
 
@@ -18,36 +18,35 @@ from sim2real_eval.study.runner import run_study
 pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 
-def test_a_copy_of_a_drive_is_told_unless_it_is_of_one_block(
+def test_a_copy_of_a_drive_is_reported_unless_it_is_of_one_block(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It would count as a drive of its own; another drive, of the same motion, is none."""
     first, second, *_ = small_plan(tmp_path).recordings
-    for one in (first, second):
-        write_recording(one.read(), tmp_path / one.name)
+    for recording in (first, second):
+        write_recording(recording.read(), tmp_path / recording.name)
     shutil.copytree(tmp_path / first.name, tmp_path / 'again')
     paths = [str(tmp_path / name) for name in (first.name, second.name, 'again')]
     checked = call(capsys, 'check', *paths, '--json')
     assert checked.status == 1
     findings = json.loads(checked.out)['findings']
-    (told,) = [one for one in findings if one['code'] == 'study.copies']
-    assert told['words']['names'] == f'{paths[0]}, {paths[2]}'
+    (copies,) = [finding for finding in findings if finding['code'] == 'study.copies']
+    assert copies['words']['names'] == f'{paths[0]}, {paths[2]}'
     for block in ('', 'one'):
         common = {'block': block} if block else {}
-        given = [{'path': path, 'name': Path(path).name, **common} for path in paths]
-        plan = small_plan(tmp_path, {'recordings': given, 'seed': 3})
+        recordings = [{'path': path, 'name': Path(path).name, **common} for path in paths]
+        plan = small_plan(tmp_path, {'recordings': recordings, 'seed': 3})
         notes = run_study(plan, tmp_path / f'out{block}').record['notes']
-        names = [one['words']['names'] for one in notes if one['code'] == 'study.copies']
+        names = [note['words']['names'] for note in notes if note['code'] == 'study.copies']
         assert names == ([] if block else [f'{first.name}, again'])
 
 
-def test_only_what_is_of_one_block_may_be_equal() -> None:
-    found = {'a': 0.1, 'b': 0.1, 'c': 0.2}
-    for blocks, told in (
+def test_only_recordings_of_one_block_may_be_equal() -> None:
+    numbers = {'a': 0.1, 'b': 0.1, 'c': 0.2}
+    for blocks, count in (
         ({}, 1),
         ({'a': 'one', 'b': 'one'}, 0),
         ({'a': 'one', 'b': 'two'}, 1),
         ({'a': 'one'}, 1),
         ({'c': 'one'}, 1),
     ):
-        assert len(find_copies(found, blocks)) == told
+        assert len(find_copies(numbers, blocks)) == count

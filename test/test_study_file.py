@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Study files: those that are shipped, and what is refused."""
+"""Study files: the shipped ones, and errors that name their place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read(folder: Path, **changes: Any) -> StudyFile:
 
 
 @pytest.mark.parametrize('name', STUDIES)
-def test_shipped_studies_load_and_say_what_they_are_about(name: str) -> None:
+def test_shipped_studies_load_and_have_a_description(name: str) -> None:
     study = StudyPlan.load(name, Overrides(runs=2))
     assert len(study.file.about) > 100
     assert study.record['synthetic']
@@ -54,22 +54,25 @@ def test_the_grid_crosses_three_noises_with_three_covariances() -> None:
     assert len({*zip(noises, covariances, strict=True)}) == 9
 
 
-def test_a_model_with_other_parameters_is_the_base_with_these(tmp_path: Path) -> None:
+def test_a_model_with_a_base_changes_only_the_given_parameters(tmp_path: Path) -> None:
     airsim = {'model': 'airsim', 'type': 'approximated', 'hdop_limit': 0.85, 'time_constant': 12.4}
     models = [
         {
-            'label': 'mine',
+            'label': 'changed',
             'gps': {'base': 'ch_gauss', 'covariance': airsim},
             'imu': {'base': 'chrono', 'gyroscope': {'drift': 0.5}},
         },
-        {'label': 'kept', 'gps': 'real', 'imu': 'chrono'},
+        {'label': 'real_gps', 'gps': 'real', 'imu': 'chrono'},
     ]
-    mine, kept = read(tmp_path, models=models).twins
-    assert mine.gps == load_gps('ch_gauss_airsim')
-    assert mine.imu is not None
+    changed, real_gps = read(tmp_path, models=models).twins
+    assert changed.gps == load_gps('ch_gauss_airsim')
+    assert changed.imu is not None
     chrono = load_imu('chrono').to_mapping()
-    assert mine.imu.to_mapping() == {**chrono, 'gyroscope': {**chrono['gyroscope'], 'drift': 0.5}}
-    assert kept.gps is None
+    assert changed.imu.to_mapping() == {
+        **chrono,
+        'gyroscope': {**chrono['gyroscope'], 'drift': 0.5},
+    }
+    assert real_gps.gps is None
 
 
 def test_paths_are_relative_to_the_study_file(
@@ -89,7 +92,7 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
 
 
 @pytest.mark.parametrize(
-    ('changes', 'told'),
+    ('changes', 'message'),
     [
         ({'sead': 1}, 'sead: unknown key (did you mean seed?); must be one of title, about, seed'),
         ({'title': None}, 'title: is missing'),
@@ -181,14 +184,11 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
         ({'conditions': [{'gps_rate': 1}]}, 'conditions[0].label: is missing'),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(
-    tmp_path: Path, changes: dict[str, Any], told: str
-) -> None:
+def test_an_error_names_its_place(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(Sim2RealError) as caught:
         read(tmp_path, **changes)
-    message = str(caught.value)
-    assert told in message
-    assert '\n' not in message
+    assert message in str(caught.value)
+    assert '\n' not in str(caught.value)
 
 
 def test_drives_need_scenarios_that_can_be_driven_and_two_simulated_sensors(
@@ -213,8 +213,8 @@ def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
             tmp_path / name if name.endswith('.yaml') else name, overrides(options)
         )
 
-    def again(one: StudyPlan) -> StudyPlan:
-        program, verb, *words = one.record['command']
+    def repeat(original: StudyPlan) -> StudyPlan:
+        program, verb, *words = original.record['command']
         assert (program, verb) == ('sim2real', 'study')
         return plan(*words)
 
@@ -222,18 +222,18 @@ def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
     first = plan('d_surfaces', *out, '--seed', 4, '--runs', 3, '--simulate-on', 'truth',
         '--judge-config', 'clean', '--warmup', 2, '--match-rates', '--level', 0.9)  # fmt: skip
     assert first.record['shipped']
-    assert [one['label'] for one in first.record['judges']] == ['clean']
+    assert [judge['label'] for judge in first.record['judges']] == ['clean']
     assert first.record['metric']['warmup'] == 2.0
     assert (first.record['seed'], first.record['match_rates']) == (4, True)
     assert first.record['uncertainty']['level'] == 0.9
-    assert again(first).record == first.record
+    assert repeat(first).record == first.record
     for name in 'ab':
         (tmp_path / name).mkdir()
     real = ['--real', tmp_path / 'a', tmp_path / 'b']
     file = write_study_file(tmp_path).name
-    mine = plan(file, *out, '--topic', 'truth=/odom', '--scenario', 'line', *real)
-    assert not mine.record['shipped']
-    assert again(mine).record == mine.record
-    assert [one.origin for one in mine.file.recordings] == [
+    second = plan(file, *out, '--topic', 'truth=/odom', '--scenario', 'line', *real)
+    assert not second.record['shipped']
+    assert repeat(second).record == second.record
+    assert [recording.origin for recording in second.file.recordings] == [
         Source(str(tmp_path / name), None, (('truth', '/odom'),), 'line') for name in 'ab'
     ]

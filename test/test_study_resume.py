@@ -19,8 +19,7 @@ from sim2real_eval.cli.main import main
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report import study_figures, study_report
 from sim2real_eval.study import runner
-from sim2real_eval.study.runner import hold_study
-from sim2real_eval.study.runner import run_study
+from sim2real_eval.study.runner import hold_study, run_study
 from sim_sensors.core.errors import Sim2RealError
 
 pytestmark = pytest.mark.usefixtures('blank_pictures')
@@ -56,15 +55,15 @@ def test_a_killed_study_of_several_processes_continues_and_comes_to_the_same_byt
         # The whole group: workers, which end with their parent, may be writing.
         command.send(signal.SIGKILL, to_group=True)
         assert command.end().status == -signal.SIGKILL
-    kept = {path: path.stat().st_mtime_ns for path in _judged(out)}
-    assert len(kept) > 0
+    stored = {path: path.stat().st_mtime_ns for path in _judged(out)}
+    assert len(stored) > 0
     assert b'"state": "unfinished"' in (out / 'study.json').read_bytes()
-    (out / 'runs' / '.half.npz.1.tmp').write_bytes(b'half')
+    (out / 'runs' / '.half.npz.tmp-1').write_bytes(b'half')
     capsys.readouterr()
     _study(tmp_path)
-    assert f'{len(kept)} of 12 runs were there already' in capsys.readouterr().err
+    assert f'{len(stored)} of 12 runs were there already' in capsys.readouterr().err
     assert contents(out) == undisturbed
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert {path: path.stat().st_mtime_ns for path in stored} == stored
 
 
 def test_a_finished_study_is_not_redone(
@@ -92,7 +91,7 @@ def test_a_broken_run_is_judged_again(tmp_path: Path, undisturbed: dict[str, byt
 
 
 @pytest.mark.parametrize(
-    ('changes', 'told'),
+    ('changes', 'difference'),
     [
         ({'seed': 1}, 'seed: was 0, is 1'),
         ({'models': {'gps': ['ch_gauss', 'airsim'], 'imu': ['chrono']}}, 'models'),
@@ -102,7 +101,9 @@ def test_a_broken_run_is_judged_again(tmp_path: Path, undisturbed: dict[str, byt
         ({'recordings': SMALL['recordings']}, 'recordings: were 4, are 2'),
     ],
 )
-def test_another_study_is_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+def test_another_study_is_refused(
+    tmp_path: Path, changes: dict[str, Any], difference: str
+) -> None:
     first = small_plan(tmp_path, FOUR)
     with hold_study(tmp_path / 'out', first):
         pass
@@ -112,7 +113,7 @@ def test_another_study_is_refused(tmp_path: Path, changes: dict[str, Any], told:
         hold_study(tmp_path / 'out', small_plan(tmp_path, {**FOUR, **changes})),
     ):
         pass
-    assert told in str(caught.value)
+    assert difference in str(caught.value)
     assert contents(tmp_path / 'out') == before
     # Words may change, and with --overwrite everything.
     with hold_study(tmp_path / 'out', small_plan(tmp_path, {**FOUR, 'about': 'something else'})):
@@ -132,8 +133,8 @@ def test_plots_of_a_study_are_overwritten_and_those_of_others_beside_them_stay(
         (out / 'plots' / name).parent.mkdir(parents=True, exist_ok=True)
         (out / 'plots' / name).write_text('')
     with hold_study(out, plan, overwrite=True):
-        left = {one.name for one in (out / 'plots').rglob('*')}
-    assert left == {'clean', 'mine.png'}
+        names = {path.name for path in (out / 'plots').rglob('*')}
+    assert names == {'clean', 'mine.png'}
 
 
 def test_a_recording_with_other_content_makes_another_study(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_other_versions_make_another_study(
         pass
 
 
-def test_two_at_a_time_are_refused_and_nothing_is_written_over_what_is_no_study(
+def test_a_held_folder_and_a_foreign_folder_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, out = write_study_file(tmp_path), tmp_path / 'out'
@@ -173,26 +174,25 @@ def test_two_at_a_time_are_refused_and_nothing_is_written_over_what_is_no_study(
         done = call_process('study', file, '--out', out)
     assert done.status == 2
     assert f'{out}: another command is writing there' in done.err
-    theirs = tmp_path / 'theirs'
-    theirs.mkdir()
+    foreign = tmp_path / 'foreign'
+    foreign.mkdir()
     # Also what has names like our own half-written files.
     for name in ('thesis.tex', '.notes.tmp', 'series/.git/config', 'runs/a/.b.tmp'):
-        (theirs / name).parent.mkdir(parents=True, exist_ok=True)
-        (theirs / name).write_text('years of work', encoding='utf-8')
-    before = contents(theirs)
+        (foreign / name).parent.mkdir(parents=True, exist_ok=True)
+        (foreign / name).write_text('years of work', encoding='utf-8')
+    before = contents(foreign)
     assert len(before) == 4
     for option in ([], ['--overwrite']):
-        done = call(capsys, 'study', file, '--out', theirs, *option)
+        done = call(capsys, 'study', file, '--out', foreign, *option)
         assert done.status == 2
         assert len(done.complaints) == 1
-    assert contents(theirs) == before
+    assert contents(foreign) == before
 
 
-def test_what_somebody_puts_into_a_study_while_it_runs_stays(tmp_path: Path) -> None:
-    """A user lost a file that was put beside the results in this way."""
+def test_files_of_others_that_appear_in_a_running_study_stay(tmp_path: Path) -> None:
     out = tmp_path / 'out'
 
-    def begin(runs: int, known: int, units: int) -> Callable[[], None]:
+    def begin(runs: int, stored: int, units: int) -> Callable[[], None]:
         for name in ('precious.txt', 'series/thesis.tex'):
             (out / name).parent.mkdir(exist_ok=True)
             (out / name).write_text('theirs')
@@ -204,7 +204,7 @@ def test_what_somebody_puts_into_a_study_while_it_runs_stays(tmp_path: Path) -> 
     assert (out / 'vepd.csv').is_file()
 
 
-def test_whatever_is_written_into_a_study_is_written_while_it_is_held(
+def test_everything_is_written_while_the_study_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Another process that began meanwhile would sweep or replace what the first one writes."""
@@ -216,16 +216,16 @@ def test_whatever_is_written_into_a_study_is_written_while_it_is_held(
             pass
 
     def while_held(write: Callable[..., Any]) -> Callable[..., Any]:
-        def written(*given: Any) -> Any:
+        def check_lock(*arguments: Any) -> Any:
             with (
                 ThreadPoolExecutor(1) as other,
                 pytest.raises(Sim2RealError, match='another command is writing there'),
             ):
                 other.submit(try_it).result()
             refused.append(write.__name__)
-            return write(*given)
+            return write(*arguments)
 
-        return written
+        return check_lock
 
     for module, name in (
         (runner, 'write_study'), (study_report, 'write_report'), (study_figures, 'ranks_figure')
@@ -235,7 +235,7 @@ def test_whatever_is_written_into_a_study_is_written_while_it_is_held(
     assert refused == ['ranks_figure', 'write_study', 'write_report']
 
 
-def test_ctrl_c_ends_in_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_ends_with_one_line_that_says_how_to_continue(tmp_path: Path) -> None:
     long = {'recordings': [{'stand_in': {'scenarios': ['line'], 'runs': 40, 'duration': 8.0}}]}
     file, out = write_study_file(tmp_path, long), tmp_path / 'out'
     with CommandCopy('study', file, '--out', out, '--jobs', 1) as command:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies, run: their numbers are those of single comparisons, and what fails stands alone."""
+"""Studies have the numbers of single comparisons, and a failure concerns its own run only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from cli_examples import call, contents, environment
 from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.api import simulate
-from sim2real_eval.common.workers import Workers
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series_folder import REAL, read_series_folder
@@ -24,12 +23,11 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study import recordings
-from sim2real_eval.study.run_plan import one_sided_covariances
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import StandIn, StudyRecording
 from sim2real_eval.study.run import Losses, RunKey, StudyFailure, scored_runs
-from sim2real_eval.study.run_plan import Judging, RunPlan
+from sim2real_eval.study.run_plan import Judging, RunPlan, one_sided_covariances
 from sim2real_eval.study.runner import run_study
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
@@ -41,9 +39,9 @@ pytestmark = pytest.mark.usefixtures('blank_pictures')
 def recorded(folder: Path) -> list[Path]:
     """Write the stand-ins of the small study as recordings."""
     plan = small_plan(folder)
-    for one in plan.recordings:
-        write_recording(one.read(), folder / one.name)
-    return [folder / one.name for one in plan.recordings]
+    for recording in plan.recordings:
+        write_recording(recording.read(), folder / recording.name)
+    return [folder / recording.name for recording in plan.recordings]
 
 
 def test_a_large_recording_is_read_once_and_not_sent_to_another_process(
@@ -53,14 +51,11 @@ def test_a_large_recording_is_read_once_and_not_sent_to_another_process(
     motion = motion_of('line', duration=2.0)
     path = tmp_path / 'drive'
     write_recording(simulate(motion, gps='baseline', imu='ideal'), path)
-    one, other = (StudyRecording(name, '', Source(str(path), name)) for name in 'ab')
-    with Workers() as workers:
-        (read,) = recordings.begin_reading([one], workers)()
-        assert read.read() is read.read() is read.content
-        assert pickle.loads(pickle.dumps(read)).content is None
-        assert [each.content for each in recordings.begin_reading([one, other], workers)()] == [
-            None, None,
-        ]  # fmt: skip
+    first, second = (StudyRecording(name, '', Source(str(path), name)) for name in 'ab')
+    (recording,) = recordings.read_contents([first])
+    assert recording.read() is recording.read() is recording.content
+    assert pickle.loads(pickle.dumps(recording)).content is None
+    assert [large.content for large in recordings.read_contents([first, second])] == [None, None]
 
 
 def test_a_study_of_recordings_gives_the_numbers_of_single_runs(tmp_path: Path) -> None:
@@ -102,8 +97,8 @@ def test_a_second_replay_is_scored_and_kept_beside_the_first(tmp_path: Path) -> 
     assert scored_runs(runs).again is None
 
 
-def test_a_covariance_that_one_side_alone_states_is_told() -> None:
-    """Of the real side or the simulated one; not where it is absent (-1), or unknown to both."""
+def test_a_covariance_that_only_one_side_states_is_reported() -> None:
+    """An absent quantity (-1), or a covariance unknown on both sides, is not reported."""
     motion = motion_of('line', duration=4.0)
     stated = simulate(motion, gps='zed_f9p_rtk', imu='xsens_mtx')
     unknown = simulate(motion, gps='ch_rw', imu='webots_imu')
@@ -113,22 +108,22 @@ def test_a_covariance_that_one_side_alone_states_is_told() -> None:
     )
     without = stated.with_messages('imu', absent)
 
-    def told(real: Recording, simulated: Recording) -> list[tuple[str, str, str]]:
-        found = one_sided_covariances(real, simulated)
-        return [(one.subject, one.words['quantities'], one.remedy) for one in found]
+    def report(real: Recording, simulated: Recording) -> list[tuple[str, str, str]]:
+        notes = one_sided_covariances(real, simulated)
+        return [(note.subject, note.words['quantities'], note.remedy) for note in notes]
 
     both, of_model = (
         'linear acceleration, angular velocity',
         ('state them on both sides: in the file of the model by its `covariance`'),
     )
     gps = '/gps/fix', 'position', of_model
-    assert told(stated, unknown) == [('/imu/data', both, of_model), gps]
-    assert told(without, unknown) == [('/imu/data', 'linear acceleration', of_model), gps]
-    assert told(unknown, stated)[0] == ('/imu/data', both, (
+    assert report(stated, unknown) == [('/imu/data', both, of_model), gps]
+    assert report(without, unknown) == [('/imu/data', 'linear acceleration', of_model), gps]
+    assert report(unknown, stated)[0] == ('/imu/data', both, (
         'state them on both sides: '
         '`corrections: {imu: {acceleration_std: VALUE, rate_std: VALUE}}` in recording.yaml'
     ))  # fmt: skip
-    assert told(stated, stated) == told(unknown, unknown) == []
+    assert report(stated, stated) == report(unknown, unknown) == []
 
     setup = JudgeSetup.load('paper_released')
     twin = Twin('ch_rw', load_gps('ch_rw'), None)
@@ -139,7 +134,9 @@ def test_a_covariance_that_one_side_alone_states_is_told() -> None:
         ].notes
         for run in plan
     ]
-    codes = ['study.covariance_one_sided' in {note.code for note in each} for each in notes]
+    codes = [
+        'study.covariance_one_sided' in {note.code for note in run_notes} for run_notes in notes
+    ]
     assert codes == [False, True]
 
 
@@ -161,7 +158,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / 'out'
 
 
-def test_what_is_read_back_is_what_was_scored(study: Path) -> None:
+def test_stored_series_give_the_scores_of_the_study(study: Path) -> None:
     outcome = StudyOutcome.read(study)
     assert len(outcome.runs) == 3 * 6
     for run in outcome.runs:
@@ -170,11 +167,11 @@ def test_what_is_read_back_is_what_was_scored(study: Path) -> None:
         assert len(signals.time) == len(signals.position) == run.values['estimates']
     series = read_series_folder(study / 'series' / 'paper_released').series
     assert len(series) == len(outcome.runs)
-    found = sorted(score_run(one).rmse for one in series.values())
-    assert found == sorted(run.values['rmse'] for run in outcome.runs)
+    scores = sorted(score_run(speeds).rmse for speeds in series.values())
+    assert scores == sorted(run.values['rmse'] for run in outcome.runs)
 
 
-def test_conditions_touch_the_fixes_of_real_and_simulated_runs_alike(study: Path) -> None:
+def test_conditions_change_the_fixes_of_real_and_simulated_runs(study: Path) -> None:
     outcome = StudyOutcome.read(study)
     assert outcome.groups == ['open_sky', 'slow', 'tunnel']
     fixes = {
@@ -184,12 +181,12 @@ def test_conditions_touch_the_fixes_of_real_and_simulated_runs_alike(study: Path
     }
     for real in (True, False):
         whole = fixes['open_sky', real]
-        # Of 4 s at 10 Hz, 2 Hz leave one fix each half second, and an outage of 2 s takes 20.
+        # Of 4 s at 10 Hz, 2 Hz leave a fix each half second, and an outage of 2 s removes 20.
         assert whole == pytest.approx(4 * 10, abs=2)
         assert fixes['slow', real] == pytest.approx(4 * 2 + 1, abs=1)
         assert fixes['tunnel', real] == pytest.approx(whole - 20, abs=1)
     # The same drive and the same draws: only the fixes that are left out make the difference.
-    keys = [RunKey('paper_released', f'line_1@{one}', 'ch_rw', 1) for one in outcome.groups]
+    keys = [RunKey('paper_released', f'line_1@{group}', 'ch_rw', 1) for group in outcome.groups]
     truths = [outcome.signals(key).true_velocity for key in keys]
     np.testing.assert_array_equal(truths[0], truths[2])
     first = [outcome.signals(key) for key in keys[::2]]
@@ -229,7 +226,7 @@ def test_drives_are_the_same_for_every_group_and_paired_with_no_recording(tmp_pa
     assert [row.n_sim for row in outcome.table('paper_released', 'sand')] == [2, 2]
 
 
-def test_what_fails_is_left_out_and_told(
+def test_a_failed_recording_is_left_out_and_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recorded(tmp_path)
@@ -289,7 +286,7 @@ def test_a_model_that_always_fails_takes_no_recording_from_the_others(
     assert contents(tmp_path / 'out') == before
 
 
-def test_of_a_model_that_seldom_fails_the_recording_is_left_out_for_all() -> None:
+def test_a_rare_failure_of_a_model_leaves_its_recording_out_for_all() -> None:
     keys = {
         RunKey(judge, f'line_{number}', model, repetition): ''
         for judge in ('one', 'two')
@@ -299,7 +296,7 @@ def test_of_a_model_that_seldom_fails_the_recording_is_left_out_for_all() -> Non
     }
 
     def lost(*failures: tuple[str, str, str]) -> set[RunKey]:
-        losses = Losses([StudyFailure(*each, 'why') for each in failures], keys)
+        losses = Losses([StudyFailure(*failure, 'why') for failure in failures], keys)
         return {key for key in keys if key in losses}
 
     def runs(recording: str = '', model: str = '') -> set[RunKey]:
@@ -320,7 +317,7 @@ def test_of_a_model_that_seldom_fails_the_recording_is_left_out_for_all() -> Non
     assert lost(*unread, *both) == runs('line_1') | runs('line_2') | runs(model='bad')
 
 
-def test_a_study_in_which_all_fails_leaves_nothing_in_the_way_of_the_next(
+def test_a_study_without_any_result_is_removed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / 'line_3').mkdir()
@@ -368,14 +365,13 @@ def test_stand_ins_are_the_recordings_of_the_demo() -> None:
     expected = synthetic_recording(
         motion, first.origin.sensors, seed=4, run='line_1', scenario='line'
     )
-    made = first.read()
-    assert made.imu is not None
+    recording = first.read()
+    assert recording.imu is not None
     assert expected.imu is not None
-    np.testing.assert_array_equal(made.imu.angular_velocity, expected.imu.angular_velocity)
+    np.testing.assert_array_equal(recording.imu.angular_velocity, expected.imu.angular_velocity)
 
 
-def test_workers_do_not_import_what_only_statistics_need() -> None:
-    """It would take each of them about a second to start, on top of a second."""
+def test_workers_do_not_import_modules_of_the_statistics() -> None:
     code = (
         'import sys\n'
         'import sim2real_eval.study.runner\n'

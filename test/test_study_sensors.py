@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wheels, tags and other sensors are varied and ranked in studies as GPS and IMU are."""
+"""Studies vary and rank wheels, tags and other sensors like GPS and IMU."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ def test_every_kind_is_simulated_and_the_others_stay(tmp_path: Path) -> None:
     )  # fmt: skip
     assert [twin.label for twin in file.twins] == ['tags', 'frc_2024']
     (unit, *_) = StudyPlan.of(file).units(1)
-    plan, recording_of = unit._made(unit.judges[0].setup)
+    plan, recording_of = unit._prepare(unit.judges[0].setup)
     real, twin = recording_of(plan.real), recording_of(plan.twins[0])
     assert {VISION_TOPIC, WHEEL_TOPIC} <= real.messages.keys()
     assert twin.messages[WHEEL_TOPIC] is real.messages[WHEEL_TOPIC]
     assert twin.gps is real.gps
     assert len(twin.messages[VISION_TOPIC]) > 0
-    poses = [one.messages[VISION_TOPIC].position for one in (real, twin)]
+    poses = [recording.messages[VISION_TOPIC].position for recording in (real, twin)]
     assert not np.array_equal(*poses)
     assert twin.mag is not real.mag
 
 
-def test_pairs_of_gps_and_imu_are_called_as_ever(tmp_path: Path) -> None:
+def test_labels_of_pairs_of_gps_and_imu(tmp_path: Path) -> None:
     models = {'gps': ['ch_rw', 'real'], 'imu': ['chrono', 'ideal']}
     labels = [twin.label for twin in read(tmp_path, models={**models, 'gps': 'ch_rw'}).twins]
     assert labels == ['ch_rw+chrono', 'ch_rw+ideal']
@@ -71,8 +71,9 @@ def test_pairs_of_gps_and_imu_are_called_as_ever(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_was_not_recorded_is_not_compared(tmp_path: Path) -> None:
-    bare = {key: one for key, one in STUDY['recordings'][0]['stand_in'].items() if key != 'wheels'}
+def test_a_sensor_that_was_not_recorded_is_refused(tmp_path: Path) -> None:
+    stand_in = STUDY['recordings'][0]['stand_in']
+    bare = {key: value for key, value in stand_in.items() if key != 'wheels'}
     plan = StudyPlan.of(read(tmp_path, recordings=[{'stand_in': bare}]))
     with pytest.raises(Sim2RealError, match=r'no wheels.*recorded as /wheel/odometry'):
         run_study(plan, tmp_path / 'out')

@@ -138,6 +138,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain('interrupted; nothing is half written')
         return 130
+    except SystemExit as end:
+        if end.code == 128 + signal.SIGTERM:
+            complain('terminated; nothing is half written')
+        raise
 
 
 def _hold_out(options: argparse.Namespace) -> contextlib.AbstractContextManager[None]:

@@ -8,6 +8,9 @@ them from the cache.
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
+from collections.abc import Iterator
 
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.study.judges import StudyJudge
@@ -18,8 +21,31 @@ from sim_sensors.core.errors import Sim2RealError
 from .models import twins
 from .output import logged
 
+_INTERVAL_S = 0.2
+
+
+@contextlib.contextmanager
+def _ending_with_parent() -> Iterator[None]:
+    """End this process when its parent ends during the block, which may compile for a minute."""
+    parent, is_loaded = os.getppid(), threading.Event()
+
+    def watch() -> None:
+        while not is_loaded.wait(_INTERVAL_S):
+            if os.getppid() != parent:
+                os._exit(1)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        # No thread may run when workers are forked.
+        is_loaded.set()
+        thread.join()
+
+
 # An error is reported by the worker that needs what failed here.
-with contextlib.suppress(Sim2RealError), logged():
+with contextlib.suppress(Sim2RealError), logged(), _ending_with_parent():
     load_compiled(
         StudyFile(
             title='',

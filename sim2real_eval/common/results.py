@@ -185,7 +185,8 @@ def fresh_folder(
     """Yield an empty folder that becomes the result `folder` when the block succeeds.
 
     An older result is replaced if `overwrite` allows it. Its files that match the globs
-    `older(JSON content of the mark)` are removed; all files that are not written anew stay. See `check_result_folder`, `hold` and `new_folder` for errors.
+    `older(JSON content of the mark)` are removed; all files that are not written anew stay. See
+    `check_result_folder`, `hold` and `new_folder` for errors.
     """
     target = Path(folder).resolve()
     with hold(folder):
@@ -227,12 +228,12 @@ def _appear(fresh: Path, target: Path) -> None:
     if not target.exists():
         fresh.rename(target)
         return
-    kept = Path(tempfile.mkdtemp(prefix=f'{target.name}.', dir=target.parent))
-    kept.rmdir()
-    fresh.rename(kept)
+    rescue_path = Path(tempfile.mkdtemp(prefix=f'{target.name}.', dir=target.parent))
+    rescue_path.rmdir()
+    fresh.rename(rescue_path)
     raise Sim2RealError(
         f'{target}: appeared or changed during the run and is not replaced; the result is in '
-        f'{kept}'
+        f'{rescue_path}'
     )
 
 

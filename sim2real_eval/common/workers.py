@@ -13,12 +13,14 @@ import multiprocessing.resource_tracker
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sim_sensors.core.errors import Sim2RealError
 
 _HAS_FORKSERVER = 'forkserver' in multiprocessing.get_all_start_methods()
+_FORK_S = 0.5
 _THREADS = ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'VECLIB_MAXIMUM_THREADS')
 
 T = TypeVar('T')
@@ -48,6 +50,7 @@ class Workers:
         self.jobs = jobs
         self.preloaded: Sequence[str] = ()
         self._pool: concurrent.futures.ProcessPoolExecutor | None = None
+        self._is_starting = False
 
     def __enter__(self) -> Workers:
         return self
@@ -56,6 +59,9 @@ class Workers:
         if self._pool is None:
             return
         if kind is not None:
+            if self._is_starting:
+                # A worker that is being forked must find the semaphores that it shares.
+                time.sleep(_FORK_S)
             for process in list((self._pool._processes or {}).values()):
                 process.terminate()
         self._pool.shutdown(cancel_futures=True)
@@ -73,7 +79,13 @@ class Workers:
         context = multiprocessing.get_context('forkserver')
         context.set_forkserver_preload(list(modules))
         with _interrupts_blocked(), single_threads():
-            multiprocessing.forkserver.ensure_running()
+            try:
+                multiprocessing.forkserver.ensure_running()
+            except ChildProcessError:
+                # A forked copy of a process with a server needs a server of its own.
+                server: Any = multiprocessing.forkserver
+                server._forkserver._forkserver_pid = None
+                server.ensure_running()
         self.preloaded = self.preloaded or modules
 
     def map(
@@ -118,7 +130,9 @@ class Workers:
             return lambda: results
         with _deaths_reported():
             pool = self._start_pool(function)
+            self._is_starting = True
             futures = [pool.submit(function, item) for item in items]
+            self._is_starting = False
 
         def wait() -> list[R]:
             with _deaths_reported():

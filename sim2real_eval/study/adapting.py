@@ -57,27 +57,39 @@ def adapt_options(
         One for each option that was changed.
     """
     names = options.adapts
-    sources = [one for one in recordings if isinstance(one.origin, Source)] if names else []
+    sources = (
+        [recording for recording in recordings if isinstance(recording.origin, Source)]
+        if names
+        else []
+    )
     # One recording at a time is in memory.
     properties = [_examine(recording, twins, judges) for recording in sources]
-    real = [one for one in properties if one is not None]
-    metric, notes = _adapt_metric(options, [one.truth for one in real if one.truth is not None])
+    real = [recording for recording in properties if recording is not None]
+    metric, notes = _adapt_metric(
+        options, [recording.truth for recording in real if recording.truth is not None]
+    )
     options = dataclasses.replace(options, metric=metric)
     if 'match_rates' in names and not options.match_rates:
-        matched = [note for one in real for note in one.rate_notes]
+        matched = [note for recording in real for note in recording.rate_notes]
         notes += matched[:1]
         options = dataclasses.replace(options, match_rates=bool(matched))
     by_judge: list[str] = []
     labels = [judge.label for judge in judges]
     if 'start_heading' in names and not options.start_heading:
-        affected = [label for label in labels if any(label in one.without_heading for one in real)]
+        affected = [
+            label
+            for label in labels
+            if any(label in recording.without_heading for recording in real)
+        ]
         if affected:
             notes.append(findings.START_HEADING(judges=', '.join(affected)))
             by_judge.append('start_heading')
     if 'off_ticks' in names and not options.off_ticks:
-        affected = [label for label in labels if any(label in one.on_ticks for one in real)]
+        affected = [
+            label for label in labels if any(label in recording.on_ticks for recording in real)
+        ]
         if affected:
-            count = sum(bool(one.on_ticks) for one in real)
+            count = sum(bool(recording.on_ticks) for recording in real)
             notes.append(
                 findings.OFF_TICKS(judges=', '.join(affected), count=count, total=len(real))
             )

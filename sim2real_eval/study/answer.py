@@ -132,29 +132,29 @@ class Answer:
     @property
     def dissenting(self) -> list[View]:
         """Other judges or groups with another nearest model or another result of the test."""
-        own = self.view
+        result = self.view.distinguishable
         return [
             view
             for view in self.views[1:]
             if view.nearest != self.nearest
-            or (view.distinguishable is not None and view.distinguishable != own.distinguishable)
+            or (view.distinguishable is not None and view.distinguishable != result)
         ]
 
     @property
     def agreed(self) -> bool:
         """Whether all judges, metrics and options give the same answer."""
-        own = self.view
-        hidden = own.distinguished_by if not own.distinguishable else ()
-        others = own.other_metrics or own.other_options
-        return not (self.dissenting or hidden or self.silent or others)
+        view = self.view
+        hidden = view.distinguished_by if not view.distinguishable else ()
+        has_other_nearest = view.other_metrics or view.other_options
+        return not (self.dissenting or hidden or self.silent or has_other_nearest)
 
     @property
     def silent(self) -> int:
         """Number of other metrics that miss the difference of a single model that VEPD detects."""
-        own = self.view
-        if self.models > 1 or not own.distinguishable:
+        view = self.view
+        if self.models > 1 or not view.distinguishable:
             return 0
-        return own.tested - len(own.distinguished_by)
+        return view.tested - len(view.distinguished_by)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -185,7 +185,7 @@ def study_answer(outcome: StudyOutcome) -> Answer:
 
 
 def answer_of(
-    known: Mapping[tuple[str, str], Uncertainty],
+    uncertainties: Mapping[tuple[str, str], Uncertainty],
     notes: Sequence[Finding],
     side: SideResults | None = None,
     *,
@@ -197,7 +197,7 @@ def answer_of(
 
     Parameters
     ----------
-    known : mapping of (judge, group) to Uncertainty
+    uncertainties : mapping of (judge, group) to Uncertainty
     notes : sequence of Finding
         Findings about the runs.
     side : SideResults, optional
@@ -210,12 +210,12 @@ def answer_of(
         Whether recordings are stand-ins.
     """
     side, rmse = side or SideResults((), (), ()), rmse or {}
-    place, first = next(iter(known.items()))
+    place, first = next(iter(uncertainties.items()))
     judge, _ = place
-    best, *others = first.order
-    pair = first.pair(best.model, others[0].model) if others else None
+    best, *other_models = first.order
+    pair = first.pair(best.model, other_models[0].model) if other_models else None
     # Findings about other models only are no doubt about the nearest one.
-    other_groups = {f'simulated {model.model}' for model in others}
+    other_groups = {f'simulated {model.model}' for model in other_models}
     notes = [
         note for note in notes if not note.runs or {run[0] for run in note.runs} - other_groups
     ]
@@ -228,13 +228,15 @@ def answer_of(
         low=best.low,
         high=best.high,
         level=first.options.level,
-        next=others[0].model if others else None,
-        gap=others[0].distance - best.distance if others else None,
+        next=other_models[0].model if other_models else None,
+        gap=other_models[0].distance - best.distance if other_models else None,
         gap_p_value=pair.adjusted if pair else None,
         gap_distinguishable=pair.distinguishable if pair else None,
         more_motions=first.more(pair) if pair else '',
         probability=best.ranks[0] if best.ranks else None,
-        views=tuple(_make_view(place, ranks, side, best.model) for place, ranks in known.items()),
+        views=tuple(
+            _make_view(place, ranks, side, best.model) for place, ranks in uncertainties.items()
+        ),
         doubts=tuple(_find_doubts(notes, judge)),
         is_synthetic=is_synthetic,
         rmse=rmse.get(best.model),
@@ -246,7 +248,7 @@ def answer_of(
 
 
 def _make_view(
-    place: tuple[str, str], known: Uncertainty, side: SideResults, nearest: str
+    place: tuple[str, str], uncertainty: Uncertainty, side: SideResults, nearest: str
 ) -> View:
     """Return the view of a judge and group; `nearest` is the model of the answer."""
     metrics = _select_table(place, side.overall_metrics)
@@ -264,12 +266,14 @@ def _make_view(
         for row in (options.rows[1:] if options else ())
         if options and not row.problem
     }
-    p_value = next((model.adjusted for model in known.models if model.model == nearest), None)
+    p_value = next(
+        (model.adjusted for model in uncertainty.models if model.model == nearest), None
+    )
     return View(
         *place,
-        nearest=known.order[0].model,
+        nearest=uncertainty.order[0].model,
         p_value=p_value,
-        distinguishable=None if p_value is None else p_value <= 1.0 - known.options.level,
+        distinguishable=None if p_value is None else p_value <= 1.0 - uncertainty.options.level,
         tested=len(adjusted),
         distinguished_by=tuple(name for name, value in adjusted.items() if value <= LEVEL),
         other_metrics={
@@ -298,15 +302,15 @@ def _nearest_model(
     models: Sequence[str], distances: Sequence[float | None], preferred: str
 ) -> str:
     """Return the model with the smallest distance, or the preferred one among equals."""
-    known = {
+    distances_by_model = {
         model: distance
         for model, distance in zip(models, distances, strict=True)
         if distance is not None
     }
-    smallest = min(known.values(), default=0.0)
-    if known.get(preferred, smallest) <= smallest:
+    smallest = min(distances_by_model.values(), default=0.0)
+    if distances_by_model.get(preferred, smallest) <= smallest:
         return preferred
-    return min(known, key=lambda model: known[model])
+    return min(distances_by_model, key=lambda model: distances_by_model[model])
 
 
 def _find_doubts(

@@ -56,7 +56,7 @@ def write_bags(
     Topics are /truth/odometry and /estimate/odometry (nav_msgs/Odometry in `map` and `base_link`,
     with diagonal covariances), and as std_msgs/Float64 /truth/speed, /estimate/speed,
     /error/speed, /error/position and /stated/position (horizontal, m), /error/velocity and
-    /stated/velocity (horizontal, body frame, m/s). A run without positions has only the speeds. The
+    /stated/velocity (horizontal, body frame, m/s). Runs without positions have only speeds. The
     file bags.json lists the run of each bag. Equal studies give equal bytes.
 
     Returns
@@ -216,5 +216,5 @@ def _bag_files(record: dict[str, Any]) -> list[str]:
 
 def _unused(path: Path, used: list[Path]) -> Path:
     """Return a path, with a number added if it is used already."""
-    others = (path.with_name(f'{path.name}_{number}') for number in itertools.count(2))
-    return next(other for other in itertools.chain([path], others) if other not in used)
+    alternatives = (path.with_name(f'{path.name}_{number}') for number in itertools.count(2))
+    return next(other for other in itertools.chain([path], alternatives) if other not in used)

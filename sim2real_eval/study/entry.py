@@ -26,11 +26,11 @@ class Entry:
         """Raise a ParameterError that names the place."""
         raise ParameterError(self.where, self.key, problem)
 
-    def refuse_value(self, allowed: str, known: Sequence[str] = ()) -> NoReturn:
+    def refuse_value(self, allowed: str, known_names: Sequence[str] = ()) -> NoReturn:
         """Raise a ParameterError with place, value, nearest known name and what is allowed."""
         text = ' '.join(repr(self.value).split())
         short = text if len(text) <= 60 else f'{text[:57]}...'
-        hint = did_you_mean(self.value, known)
+        hint = did_you_mean(self.value, known_names)
         self.refuse(f'{short} is not allowed{hint}; must be {allowed}')
 
     @contextlib.contextmanager
@@ -41,13 +41,15 @@ class Entry:
         except UnknownNameError as error:
             self.refuse(error.problem)
 
-    def fields(self, known: Sequence[str], *, required: Sequence[str] = ()) -> dict[str, Entry]:
+    def fields(
+        self, allowed_keys: Sequence[str], *, required: Sequence[str] = ()
+    ) -> dict[str, Entry]:
         """Return the values of a mapping by key; refuse unknown and missing keys."""
         if not isinstance(self.value, dict):
-            self.refuse_value(f'a mapping with keys of {", ".join(known)}')
+            self.refuse_value(f'a mapping with keys of {", ".join(allowed_keys)}')
         for name in self.value:
-            if name not in known:
-                self.field(name).refuse(not_among('unknown key', name, known))
+            if name not in allowed_keys:
+                self.field(name).refuse(not_among('unknown key', name, allowed_keys))
         for name in required:
             if name not in self.value:
                 self.field(name).refuse('is missing')

@@ -103,7 +103,7 @@ class GatedResult:
         }
         if not vepd or not all(map(math.isfinite, vepd.values())):
             # NaN is above no limit, so it would pass.
-            raise Sim2RealError(f'{path}: has no distances, or some that are not finite')
+            raise Sim2RealError(f'{path}: holds no distances, or some that are not finite')
         runs: dict[ComparisonKey, dict[str, list[StudyRun]]] = {}
         for run in outcome.runs:
             for scenario in (run.scenario, POOLED):
@@ -132,11 +132,13 @@ class GatedResult:
     def differs(self, other: GatedResult) -> str | None:
         """Return the first setting in which two results differ, or None."""
         for name in (name for name in self.settings if name in other.settings):
-            here = _split_setting(name, self.settings[name])
-            there = _split_setting(name, other.settings[name])
-            for key in {**here, **there}:
-                if here.get(key) != there.get(key):
-                    return f'{key} is {there.get(key)!r} there and {here.get(key)!r} here'
+            own_parts = _split_setting(name, self.settings[name])
+            other_parts = _split_setting(name, other.settings[name])
+            for key in {**own_parts, **other_parts}:
+                if own_parts.get(key) != other_parts.get(key):
+                    return (
+                        f'{key} is {other_parts.get(key)!r} there and {own_parts.get(key)!r} here'
+                    )
         for label, files in self.judges.items():
             if label in other.judges and files != other.judges[label]:
                 return f'judge {label} has other parameters there than here'
@@ -313,14 +315,14 @@ def judge_result(
 
 def _check_names(result: GatedResult, options: GateOptions) -> None:
     """Raise ParameterError for selected models, scenarios or judges that the result lacks."""
-    for option, selected, known in (
+    for option, selected, existing in (
         ('--models', options.models, {cell.model for cell in result.vepd}),
         ('--scenarios', options.scenarios, {cell.scenario for cell in result.vepd}),
         ('--judge-names', options.judges, {cell.judge for cell in result.vepd}),
     ):
         for name in selected:
-            if name not in known:
-                problem = not_among(f'{name!r} is unknown', name, sorted(known))
+            if name not in existing:
+                problem = not_among(f'{name!r} is unknown', name, sorted(existing))
                 raise ParameterError(option, '', problem)
 
 
@@ -419,10 +421,10 @@ def _uncertainties(
         ]
         if here:
             simulated = {cell.model: runs[cell.model] for cell in here}
-            known = uncertainty(
+            place_result = uncertainty(
                 runs[REAL], simulated, _uncertainty_options(options), seed=options.seed
             )
-            uncertainties |= {cell: known.of(cell.model) for cell in here}
+            uncertainties |= {cell: place_result.of(cell.model) for cell in here}
     return uncertainties
 
 
@@ -446,8 +448,10 @@ def _increase_interval(
         return case.low - baseline.vepd[cell], case.high - baseline.vepd[cell]
     if _are_equal(runs[0], baseline_runs[0]):
         simulated = {_NOW: runs[1], _BEFORE: baseline_runs[1]}
-        known = uncertainty(runs[0], simulated, _uncertainty_options(options), seed=options.seed)
-        pair = known.pair(_NOW, _BEFORE)
+        difference = uncertainty(
+            runs[0], simulated, _uncertainty_options(options), seed=options.seed
+        )
+        pair = difference.pair(_NOW, _BEFORE)
         return pair.low, pair.high
     if before is None or before.low is None or before.high is None:
         return None, None

@@ -209,8 +209,12 @@ def all_metrics(more: Sequence[str] = ()) -> list[Metric]:
         try:
             metric = METRICS.get(name)()
             metric.name = metric.name or name.rpartition(':')[2]
-            own = {known.name for known in metrics if type(known).__module__ == __name__}
-            if metric.name in own:
+            registered_names = {
+                registered.name
+                for registered in metrics
+                if type(registered).__module__ == __name__
+            }
+            if metric.name in registered_names:
                 problem = f'{metric.name!r} is the name of a metric of sim2real_sensors'
                 raise ParameterError('a metric', name, problem)
         except Sim2RealError as error:

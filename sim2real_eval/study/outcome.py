@@ -80,9 +80,9 @@ class RunStore:
     def signals(self, key: RunKey) -> EstimateSignals:
         """Return the signals of a run; a missing or damaged file is a Sim2RealError."""
         names = [field.name for field in dataclasses.fields(EstimateSignals)]
-        own = [name for name in names if name not in _TRUTH_SIGNALS]
+        run_signals = [name for name in names if name not in _TRUTH_SIGNALS]
         return EstimateSignals(
-            **self._load_if_cached(_run_file(key), *own), **self._load_truth(key)
+            **self._load_if_cached(_run_file(key), *run_signals), **self._load_truth(key)
         )
 
     def discard(self, key: RunKey) -> None:

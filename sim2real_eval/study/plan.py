@@ -197,7 +197,9 @@ class StudyPlan:
         recordings = file.recordings
         if file.drive is not None:
             drives = _drives(file, file.drive)
-            common = {one.name for one in recordings} & {one.name for one in drives}
+            common = {recording.name for recording in recordings} & {
+                drive.name for drive in drives
+            }
             if common:
                 raise Sim2RealError(
                     f'{min(common)}: is the name of a simulated drive and of a recording; rename '
@@ -360,16 +362,18 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'about': file.about,
         'command': list(file.command),
         'shipped': file.is_shipped,
-        'synthetic': any(one.synthetic for one in recordings if one.has_real_run),
+        'synthetic': any(
+            recording.synthetic for recording in recordings if recording.has_real_run
+        ),
         'versions': versions(),
         **file.options.to_mapping(),
         'simulate_on': 'truth' if file.drive is None else 'drive',
         'world': file.world and {'name': file.world.name, 'sha256': file_digest(file.world)},
-        'conditions': [one.to_mapping() for one in file.conditions],
+        'conditions': [condition.to_mapping() for condition in file.conditions],
         'more_metrics': list(file.more_metrics),
         'judges': [judge.to_mapping() for judge in file.judges],
         'models': {twin.label: twin.to_mapping() for twin in file.twins},
         **({'set': dict(file.settings)} if file.settings else {}),
         'phrases': {twin.label: twin.phrase for twin in file.twins if twin.phrase},
-        'recordings': [one.to_mapping() for one in recordings],
+        'recordings': [recording.to_mapping() for recording in recordings],
     }

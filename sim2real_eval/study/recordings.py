@@ -176,8 +176,8 @@ def _read_scenario(entry: Entry, folder: Path) -> str:
     if name in DRIVES:
         return name
     if not is_in_file(name) and name not in SCENARIOS.names():
-        known = list(dict.fromkeys([*DRIVES, *SCENARIOS.names()]))
-        entry.refuse_value(f'one of {", ".join(known)}, or a class in a file', known)
+        names = list(dict.fromkeys([*DRIVES, *SCENARIOS.names()]))
+        entry.refuse_value(f'one of {", ".join(names)}, or a class in a file', names)
     return entry.class_name(SCENARIOS, folder)
 
 
@@ -325,7 +325,9 @@ def read_recordings(
 def recordings_from_sources(sources: Sequence[Source]) -> tuple[StudyRecording, ...]:
     """Return the recordings of the command line; a name given twice is a Sim2RealError."""
     recordings = tuple(StudyRecording(source.own_name(), '', source) for source in sources)
-    Entry('--real', '', None).refuse_twice([one.name for one in recordings], _NAME_ROLE)
+    Entry('--real', '', None).refuse_twice(
+        [recording.name for recording in recordings], _NAME_ROLE
+    )
     return recordings
 
 
@@ -339,7 +341,9 @@ def read_contents(recordings: Sequence[StudyRecording]) -> tuple[StudyRecording,
     Several large recordings are not read here, so that one at a time is in memory. A recording
     that cannot be read fails where it is needed.
     """
-    sources = [one.origin for one in recordings if isinstance(one.origin, Source)]
+    sources = [
+        recording.origin for recording in recordings if isinstance(recording.origin, Source)
+    ]
     if len(sources) > 1 and sum(map(_size, sources)) > _MOST_KEPT:
         return tuple(recordings)
     return tuple(

@@ -196,7 +196,7 @@ def _judge(unit: StudyUnit, *, folder: Path, stored: frozenset[RunKey]) -> list[
 def hold_study(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[None]:
     """Hold the folder of a study, made new or prepared to be continued.
 
-    With `overwrite`, any study in it is removed first. A folder that is held, or that holds
+    Any study in it is removed first if `overwrite` is True. A folder that is held, or that holds
     something else or another study, is a Sim2RealError.
     """
     with hold(folder):
@@ -408,9 +408,11 @@ def judge_on_cluster(
     failures: list[list[StudyFailure]] = [[] for _ in units]
     try:
         with client.as_current():
-            own = versions()
+            required = versions()
             futures = {
-                client.submit(_judge_on_worker, unit, frozenset(stored), own, pure=False): number
+                client.submit(
+                    _judge_on_worker, unit, frozenset(stored), required, pure=False
+                ): number
                 for number, unit in enumerate(units)
             }
             for future in distributed.as_completed(list(futures)):

@@ -258,8 +258,8 @@ def pose_rankings(outcome: StudyOutcome) -> tuple[PoseRanking, ...]:
                 model: scored_runs(model_runs, outcome.blocks, {key: deviation})
                 for model, model_runs in runs.items()
             }
-            known = uncertainty(scored.pop(REAL), scored, options, seed=seed)
-            rankings.append(PoseRanking(judge, group, difference, deviation, known))
+            uncertainties = uncertainty(scored.pop(REAL), scored, options, seed=seed)
+            rankings.append(PoseRanking(judge, group, difference, deviation, uncertainties))
     return tuple(rankings)
 
 
@@ -366,7 +366,7 @@ def side_results(outcome: StudyOutcome) -> SideResults:
 def study_uncertainty(outcome: StudyOutcome) -> Mapping[tuple[str, str], dict[str, Uncertainty]]:
     """Return the uncertainty by scenario, also of all scenarios pooled, by judge and group.
 
-    That of the last study is cached.
+    The result of the last study is cached.
     """
     options, seed = _uncertainty_options(outcome)
     uncertainties = {}
@@ -383,7 +383,7 @@ def study_uncertainty(outcome: StudyOutcome) -> Mapping[tuple[str, str], dict[st
 def uncertainty_records(outcome: StudyOutcome) -> list[dict[str, Any]]:
     """Return the content of uncertainty.json: a row per judge, group and scenario."""
     return [
-        {'judge': judge, 'group': group, 'scenario': scenario, **known.to_mapping()}
+        {'judge': judge, 'group': group, 'scenario': scenario, **result.to_mapping()}
         for (judge, group), scenarios in study_uncertainty(outcome).items()
-        for scenario, known in scenarios.items()
+        for scenario, result in scenarios.items()
     ]

@@ -201,10 +201,10 @@ def study_path(name_or_path: str | Path) -> Path:
     if path.suffix in ('.yaml', '.yml') or len(path.parts) > 1:
         return path
     name = str(name_or_path)
-    known = config_names('studies')
-    if name not in known:
+    shipped_names = config_names('studies')
+    if name not in shipped_names:
         Entry('study', '', name).refuse_value(
-            f'one of {", ".join(known)}, or a path of a YAML file', known
+            f'one of {", ".join(shipped_names)}, or a path of a YAML file', shipped_names
         )
     return config_path('studies', f'{name}.yaml')
 
@@ -220,7 +220,7 @@ def _recordings(
     if over.real is not None:
         return recordings_from_sources(over.real)
     if 'recordings' not in fields:
-        whole.field('recordings').refuse('is missing; name them here or with --real')
+        whole.field('recordings').refuse('is missing; name them here, or with --real')
     return read_recordings(
         fields['recordings'],
         folder,

@@ -61,12 +61,12 @@ _BASIC = ('gps', 'imu')
 
 def _by_kind(entry: Entry, *more_keys: str) -> dict[str, Entry]:
     """Return the models of a variant, or the lists of models, by kind of sensor."""
-    others = [name for name in KINDS.names() if name not in _BASIC]
+    other_kinds = [name for name in KINDS.names() if name not in _BASIC]
     keys = entry.value if isinstance(entry.value, dict) else {}
-    required = () if any(name in keys for name in others) else _BASIC
-    fields = entry.fields((*more_keys, *_BASIC, *others), required=(*more_keys, *required))
+    required = () if any(name in keys for name in other_kinds) else _BASIC
+    fields = entry.fields((*more_keys, *_BASIC, *other_kinds), required=(*more_keys, *required))
     real = {name: Entry(entry.where, entry.key, REAL_SENSOR) for name in _BASIC}
-    return {**real, **{name: fields[name] for name in (*_BASIC, *others) if name in fields}}
+    return {**real, **{name: fields[name] for name in (*_BASIC, *other_kinds) if name in fields}}
 
 
 def _read_variant(entry: Entry, folder: Path) -> Twin:
