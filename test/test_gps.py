@@ -229,8 +229,8 @@ def test_covariance_changes_no_bit_of_the_positions(noise):
     assert positions(fixes[0]) == positions(fixes[1]) == positions(fixes[2])
     assert not fixes[0].position_covariance.any()
     assert not fixes[0].position_covariance_type.any()
-    for other in fixes[1:]:
-        assert (variances(other) > 0.0).all()
+    for later in fixes[1:]:
+        assert (variances(later) > 0.0).all()
     assert (variances(fixes[1])[1:] != variances(fixes[2])[1:]).all()
 
 

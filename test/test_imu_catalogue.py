@@ -186,11 +186,11 @@ def test_matlab_parameters_mean_what_they_say_there():
     np.testing.assert_allclose(
         result.linear_acceleration, np.tile([0.29, 0.29, 9.5], (2, 1)), atol=1e-12
     )
-    seen = GyroscopeChain.from_mapping(
+    chain = GyroscopeChain.from_mapping(
         MatlabGyroscope(axes_misalignment=(1.0, 2.0, 3.0)).chain(), 'test'
     )
-    assert seen.cross_axis_upper == pytest.approx((0.02, 0.03, 0.03))
-    assert seen.cross_axis_lower == pytest.approx((0.01, 0.01, 0.02))
+    assert chain.cross_axis_upper == pytest.approx((0.02, 0.03, 0.03))
+    assert chain.cross_axis_lower == pytest.approx((0.01, 0.01, 0.02))
     warm = dataclasses.replace(
         model,
         temperature=dataclasses.replace(model.temperature, initial=35.0),

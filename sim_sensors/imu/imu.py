@@ -2,8 +2,8 @@
 """Inertial measurement units: true motion in, angular rate and specific force with errors out.
 
 An IMU consists of kinematics (the ideal measurement), the errors of its two triads, the published
-covariances and attitude, and the channel to its reader. Models differ in the errors. The model of a
-simulator whose law differs elsewhere replaces that part.
+covariances and attitude, and the channel to its reader. Models differ in the errors. The model of
+a simulator whose law differs elsewhere replaces that part.
 """
 
 from __future__ import annotations
