@@ -203,7 +203,7 @@ def test_without_noise_free_streams_the_motion_is_that_of_the_odometry() -> None
     motion = motion_of('circle', duration=2.0)
     maker = TwinMaker(recorded(motion, {}), seed=1)
     assert isinstance(maker.motion, OdometryMotion)
-    assert maker.motion_for(imu.IMU) is maker.motion
+    assert maker.motion_for(imu.ImuModel) is maker.motion
 
 
 def test_a_gap_of_the_stream_is_filled_from_odometry() -> None:

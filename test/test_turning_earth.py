@@ -292,9 +292,9 @@ def test_a_bias_fitted_at_rest_does_not_count_the_earth_twice() -> None:
     means = {f'gyroscope_{axis}': (mean, 0.0) for axis, mean in zip('xyz', recorded, strict=True)}
     fitted = chain_model({}, rate=1.0, biases=means)
     np.testing.assert_allclose(mean_rate(fitted), recorded, rtol=1e-12)
-    # As if the file did not say so:
+    # Without the flag, the rate of the Earth is counted twice.
     silent = dataclasses.replace(fitted.gyroscope, earth_in_bias=False)
     twice = mean_rate(dataclasses.replace(fitted, gyroscope=silent))
     assert np.linalg.norm(twice - recorded) == pytest.approx(EARTH_RATE, rel=1e-6)
-    with pytest.raises(SensorError, match='holds the rate of the Earth'):
+    with pytest.raises(SensorError, match='contains the rate of the Earth'):
         fitted.start(1, '1', **ImuModel.surroundings(world('rotating')))

@@ -97,7 +97,8 @@ def test_the_published_values_of_the_world_magnetic_model_are_met(
 ) -> None:
     """All of 2020 to the 0.1 nT that they are printed with, all of 2025 to 0.001 nT, in nT.
 
-    The last three of the six decimals printed for 2025 differ from ours by up to 0.0007 nT; a sum of spherical harmonics written for that question alone gave ours to 1e-9 nT.
+    The last three of the six decimals printed for 2025 differ from ours by up to 0.0007 nT; an
+    independent sum of spherical harmonics equals ours to 1e-9 nT.
     """
     assert len(values) == 100
     field = [
