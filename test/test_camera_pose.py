@@ -172,7 +172,7 @@ def test_points_that_do_not_determine_the_pose_are_refused(points: FloatArray) -
     pose = CameraPose(np.zeros(3), FORWARD, np.zeros((6, 6)))
     local = points @ pose.rotation
     rays = local[:, :2] / local[:, 2:]
-    with pytest.raises(SensorError, match='must|needs'):
+    with pytest.raises(SensorError, match=r'must|needs'):
         dlt_pose(points, rays)
     pixels = VGA.pixels(rays)
     for method in ('dlt', 'refined'):

@@ -131,7 +131,9 @@ def test_hector_services_set_the_drift_of_a_sensor_that_is_on():
 
 
 def test_an_imu_without_a_settable_drift_refuses_calibration():
-    with pytest.raises(SensorError, match='the bias of an IMU of the model chrono_normal_drift cannot be set'):
+    with pytest.raises(
+        SensorError, match='the bias of an IMU of the model chrono_normal_drift cannot be set'
+    ):
         ChronoImu().start(1, 'a').calibrate()
     with pytest.raises(SensorError, match='must be 3 finite numbers'):
         HectorImu().start(1, 'a').set_gyroscope_bias([1.0, math.nan, 0.0])

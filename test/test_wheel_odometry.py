@@ -353,7 +353,7 @@ def test_wrong_parameters_are_refused() -> None:
     sensor.measure(dance([0.0, 0.1]))
     with pytest.raises(MotionError, match='does not follow'):
         sensor.measure(dance([0.1, 0.2]))
-    with pytest.raises(ParameterError, match='module_x: .*must have at least two positions'):
+    with pytest.raises(ParameterError, match=r'module_x: .*must have at least two positions'):
         SwerveWheels(module_x=(0.1,) * 4, module_y=(0.1,) * 4)
     with pytest.raises(ParameterError, match=r'drive\.model: .tank. is unknown; must be one'):
         WheelOdometryModel.from_mapping({'drive': {'model': 'tank'}}, 'my.yaml')
