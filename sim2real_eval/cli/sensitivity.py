@@ -99,16 +99,15 @@ def _twin(method: SensitivityOptions, *, simulated: bool) -> Twin | None:
     from sim2real_eval.simulation.twin import Twin
     from sim2real_eval.study.entry import Entry
     from sim2real_eval.study.variants import STAND_IN, read_model
-    from sim_sensors.gps.gps import GpsModel
-    from sim_sensors.imu.imu import ImuModel
+    from sim_sensors.sensor.catalogue import KINDS
 
     if not simulated and method.gps is None and method.imu is None:
         return None
     here = Path()
     return Twin(
         'simulated',
-        gps=read_model(GpsModel, Entry('--gps', '', method.gps or STAND_IN), here),
-        imu=read_model(ImuModel, Entry('--imu', '', method.imu or STAND_IN), here),
+        gps=read_model(KINDS.get('gps'), Entry('--gps', '', method.gps or STAND_IN), here),
+        imu=read_model(KINDS.get('imu'), Entry('--imu', '', method.imu or STAND_IN), here),
     )
 
 

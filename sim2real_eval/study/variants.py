@@ -139,7 +139,8 @@ def read_model(kind: type[P], entry: Entry, folder: Path) -> P:
     if 'base' in entry.value:
         base = _loaded(kind, entry.field('base'), folder)
         given = _over(to_variant(base), given)
-    return from_variant(kind.models, given, entry.where, entry.key)
+    model: P = from_variant(kind.models, given, entry.where, entry.key)
+    return model
 
 
 def _loaded(kind: type[P], entry: Entry, folder: Path) -> P:
