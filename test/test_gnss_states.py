@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.stats
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.events import FIX_STATES, FixStates, Outages
 from sim_sensors.gps.gps import ConstantCovariance, GpsModel, load_gps, simulate
 from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
-from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
@@ -304,15 +304,9 @@ def test_any_chunking_gives_the_same_bits_with_all_effects():
         ),
     )
     truth = Circle(duration=20.0).at(2.0 + np.arange(150) * 0.1)
-    whole = model.start(3, 'run').measure(truth)
+    places = [0, *range(1, 50), 149]
+    _, whole = assert_stepping_gives_the_same_bits(model, truth, places)
     assert {-1, 0, 2} <= set(whole.status.tolist())
-    sensor, parts = model.start(3, 'run'), []
-    for first, last in itertools.pairwise([0, 0, *range(1, 50), 149, 150]):
-        fields = {f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
-        parts.append(sensor.measure(Trajectory(**fields)))
-    for field in MEASURED:
-        joined = np.concatenate([getattr(part, field) for part in parts])
-        assert joined.tobytes() == getattr(whole, field).tobytes()
 
 
 def test_seeds_and_runs_draw_other_outages_and_states():

@@ -8,18 +8,17 @@ are fixed.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
 import pytest
 from gps_examples import SIGMAS, ensemble, lag_one, still, upstream, variances
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.gps.gps import GpsModel, load_gps, simulate
 from sim_sensors.gps.position_noise import POSITION_NOISES
 from sim_sensors.gps.simulators import GazeboPositionNoise
 from sim_sensors.motion.scenarios import Circle, Standstill
-from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
@@ -46,14 +45,7 @@ def with_upstream():
 def test_array_run_and_any_chunking_give_the_same_bits(model):
     model = dataclasses.replace(model, lever_arm=(0.3, 0.1, 0.2))
     truth = Circle(duration=20.0).at(3.0 + np.arange(60) * 0.13)
-    whole = model.start(3, 'run').measure(truth)
-    sensor, parts = model.start(3, 'run'), []
-    for first, last in itertools.pairwise([0, 1, 2, 2, 17, 18, 40, 60]):
-        fields = {f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
-        parts.append(sensor.measure(Trajectory(**fields)))
-    for field in MEASURED:
-        joined = np.concatenate([getattr(part, field) for part in parts])
-        assert joined.tobytes() == getattr(whole, field).tobytes()
+    sensor, whole = assert_stepping_gives_the_same_bits(model, truth, [1, 2, 2, 17, 18, 40])
     assert sensor.position_error.tobytes() == whole.position_error[-1].tobytes()
 
 

@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 import pytest
-from imu_examples import SIGMAS, G, bound, cut, still, upstream
+from imu_examples import SIGMAS, G, bound, still, upstream
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.imu.chain import GyroscopeChain
 from sim_sensors.imu.imu import ImuModel, load_imu
@@ -39,14 +40,7 @@ def test_array_run_and_any_chunking_give_the_same_bits(kind, variant):
         model = dataclasses.replace(
             model, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, -0.2, 3.0)
         )
-        whole = model.start(3, 'run').measure(truth)
-        sensor = model.start(3, 'run')
-        parts = []
-        for piece in cut(truth, [1, 1, 2, 17]):
-            parts.append(sensor.measure(piece))
-        for field in dataclasses.fields(whole):
-            joined = np.concatenate([getattr(part, field.name) for part in parts])
-            assert joined.tobytes() == getattr(whole, field.name).tobytes(), field.name
+        assert_stepping_gives_the_same_bits(model, truth, [1, 1, 2, 17])
 
 
 def unrounded(model):

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from imu_examples import SIGMAS, bound, cut, still
+from imu_examples import SIGMAS, bound, still
 from scipy.spatial.transform import Rotation
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
@@ -157,12 +158,7 @@ def test_array_run_and_any_chunking_give_the_same_bits(cuts) -> None:
     model = Magnetometer(
         magnetometer=FULL, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, 0.2, 3.0)
     )
-    whole = model.start(3, 'run', world=world).measure(truth)
-    sensor = model.start(3, 'run', world=world)
-    parts = [sensor.measure(piece) for piece in cut(truth, sorted(cuts))]
-    for field in dataclasses.fields(whole):
-        joined = np.concatenate([getattr(part, field.name) for part in parts])
-        assert joined.tobytes() == getattr(whole, field.name).tobytes(), field.name
+    sensor, whole = assert_stepping_gives_the_same_bits(model, truth, cuts, world=world)
     assert sensor.bias.tobytes() == whole.bias[-1].tobytes()
 
 
