@@ -26,7 +26,6 @@ from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 SIGMAS = 4.5
-MEASURED = ['latitude', 'longitude', 'altitude', 'position_covariance', 'position_error', 'status']
 CHANGING = FixStates(initial='rtk', dwell=(5.0, 20.0, 20.0, 10.0, 120.0))
 QUICK = dataclasses.replace(CHANGING, dwell=(1.0, 4.0, 4.0, 2.0, 5.0))
 

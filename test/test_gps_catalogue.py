@@ -22,7 +22,6 @@ from sim_sensors.motion.scenarios import Circle, Standstill
 from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
-MEASURED = ['latitude', 'longitude', 'altitude', 'position_covariance', 'position_error', 'status']
 LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 
 
