@@ -19,29 +19,31 @@ def truth(n: int, rate: float, *, flicker: bool = True, walk: bool = True) -> di
     instability = N / np.sqrt(30.0 / rate) / 0.664 if flicker else 0.0
     floor = 0.664 * instability if flicker else N / np.sqrt(30.0 / rate)
     density = floor * np.sqrt(3.0 / (n / rate / 100.0)) if walk else 0.0
-    found = dict.fromkeys(COEFFICIENTS, 0.0)
+    zeros = dict.fromkeys(COEFFICIENTS, 0.0)
     return {
-        **found,
+        **zeros,
         'white': N,
         'bias_instability': float(instability),
         'random_walk': float(density),
     }
 
 
-def record(given: dict[str, float], n: int, rate: float, rng: np.random.Generator) -> FloatArray:
+def record(
+    coefficients: dict[str, float], n: int, rate: float, rng: np.random.Generator
+) -> FloatArray:
     """One axis with the coefficients given, (n,)."""
     dt = np.full(n, 1.0 / rate)
-    values = WhiteDensity(rng, given['white'], axes=1).advance(dt)[:, 0]
-    if given['bias_instability']:
-        source = Flicker(rng, given['bias_instability'], 1.0 / rate, n / rate, axes=1)
+    values = WhiteDensity(rng, coefficients['white'], axes=1).advance(dt)[:, 0]
+    if coefficients['bias_instability']:
+        source = Flicker(rng, coefficients['bias_instability'], 1.0 / rate, n / rate, axes=1)
         values = values + source.advance(dt)[:, 0]
-    if given['random_walk']:
-        values = values + RandomWalk(rng, given['random_walk'], axes=1).advance(dt)[:, 0]
-    if given['quantisation']:
-        values = values + given['quantisation'] * rate * np.diff(rng.standard_normal(n + 1))
-    return values + given['rate_ramp'] * np.arange(n) / rate
+    if coefficients['random_walk']:
+        values = values + RandomWalk(rng, coefficients['random_walk'], axes=1).advance(dt)[:, 0]
+    if coefficients['quantisation']:
+        values = values + coefficients['quantisation'] * rate * np.diff(rng.standard_normal(n + 1))
+    return values + coefficients['rate_ramp'] * np.arange(n) / rate
 
 
-def recovered(terms: NoiseTerms, given: dict[str, float]) -> bool:
+def recovered(terms: NoiseTerms, coefficients: dict[str, float]) -> bool:
     """Whether each coefficient is within three uncertainties, or below its bound."""
-    return all(getattr(terms, name).agrees_with(value) for name, value in given.items())
+    return all(getattr(terms, name).agrees_with(value) for name, value in coefficients.items())

@@ -61,7 +61,7 @@ def camera(**changes: object) -> CameraModel:
     return CameraModel(**values)  # type: ignore[arg-type]
 
 
-def pose_errors(true: CameraPose, found: CameraPose) -> FloatArray:
+def pose_errors(true: CameraPose, estimated: CameraPose) -> FloatArray:
     """Error of a pose: position, and rotation about the scene's axes, `(6,)`."""
-    turn = Rotation.from_matrix(found.rotation @ true.rotation.T).as_rotvec()
-    return np.concatenate([found.position - true.position, turn])
+    turn = Rotation.from_matrix(estimated.rotation @ true.rotation.T).as_rotvec()
+    return np.concatenate([estimated.position - true.position, turn])

@@ -44,7 +44,7 @@ def landmarks(*places: tuple[float, float, float]) -> World:
 def test_features_are_where_an_independent_projection_has_them() -> None:
     """Matrices of scipy all the way, with lever arm and mounting; to 1e-9 px."""
     model, world, truth = camera(), cloud(80), swaying(40)
-    found = model.start(0, 'run', world=world).measure(truth)
+    measurement = model.start(0, 'run', world=world).measure(truth)
     body = Rotation.from_quat(truth.orientation).as_matrix()
     optical = Rotation.from_euler('xyz', model.mounting_rpy).as_matrix() @ FORWARD
     count = 0
@@ -53,10 +53,10 @@ def test_features_are_where_an_independent_projection_has_them() -> None:
         local = (world.landmarks.positions - eye) @ body[k] @ optical
         expected = BENT.project(local)
         inside = BENT.inside(expected)
-        rows = slice(found.first[k], found.first[k + 1])
-        assert found.ids[rows].tolist() == world.landmarks.ids[inside].tolist()
-        assert np.abs(found.pixels[rows] - expected[inside]).max() < 1e-9
-        assert np.abs(found.rays[rows] - (local[:, :2] / local[:, 2:])[inside]).max() < 1e-9
+        rows = slice(measurement.first[k], measurement.first[k + 1])
+        assert measurement.ids[rows].tolist() == world.landmarks.ids[inside].tolist()
+        assert np.abs(measurement.pixels[rows] - expected[inside]).max() < 1e-9
+        assert np.abs(measurement.rays[rows] - (local[:, :2] / local[:, 2:])[inside]).max() < 1e-9
         count += inside.sum()
     assert 40 * 10 < count < 40 * 80
 
@@ -65,9 +65,9 @@ def test_axes_are_those_of_images() -> None:
     """Left of the body is left in the image, u small; up is up, v small; behind is nowhere."""
     world = landmarks((5.0, 1.0, 0.0), (5.0, 0.0, 1.0), (-5.0, 0.0, 0.0), (5.0, 0.0, 0.0))
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
-    found = model.start(0, 'run', world=world).measure(at_origin())
-    assert found.ids.tolist() == [0, 1, 3]
-    left, up, ahead = found.pixels
+    measurement = model.start(0, 'run', world=world).measure(at_origin())
+    assert measurement.ids.tolist() == [0, 1, 3]
+    left, up, ahead = measurement.pixels
     assert left[0] < VGA.cx
     assert left[1] == pytest.approx(VGA.cy)
     assert up[1] < VGA.cy
@@ -77,7 +77,7 @@ def test_axes_are_those_of_images() -> None:
     assert np.allclose(Rotation.from_quat(optical.optical_rotation()).magnitude(), 0.0, atol=1e-15)
 
 
-def test_what_is_hidden_by_the_settings_is_not_found() -> None:
+def test_features_outside_border_and_depth_range_are_not_found() -> None:
     world = landmarks((1.0, 0.0, 0.0), (3.0, 0.0, 0.0), (9.0, 0.0, 0.0), (4.0, 1.94, 0.0))
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
 
@@ -102,30 +102,30 @@ def test_tags_are_seen_from_in_front_by_their_corners() -> None:
         np.array([0.2, 0.2]),
     )
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
-    found = model.start(0, 'run', world=World(tags=tags)).measure(at_origin())
-    assert found.ids.tolist() == [FIRST_TAG_ID + 28 + corner for corner in range(4)]
-    below_left, below_right, above_right, above_left = found.pixels
+    measurement = model.start(0, 'run', world=World(tags=tags)).measure(at_origin())
+    assert measurement.ids.tolist() == [FIRST_TAG_ID + 28 + corner for corner in range(4)]
+    below_left, below_right, above_right, above_left = measurement.pixels
     assert below_left[0] < below_right[0]
     assert below_left[1] > above_left[1]
     assert above_left[0] < above_right[0]
-    assert found.has_pose.all()
-    assert np.abs(found.position).max() < 1e-9
+    assert measurement.has_pose.all()
+    assert np.abs(measurement.position).max() < 1e-9
 
 
 def test_correspondences_are_those_seen_in_both_frames() -> None:
     """A correspondence joins the measurement before with this one; ages count unbroken rows."""
-    found = measured(camera(noise_std=(0.5, 0.5), missed=0.2), cloud(60))
+    measurement = measured(camera(noise_std=(0.5, 0.5), missed=0.2), cloud(60))
     before: dict[int, FloatArray] = {}
     ages: dict[int, int] = {}
     fresh = 0
     for k in range(60):
-        rows = slice(found.first[k], found.first[k + 1])
+        rows = slice(measurement.first[k], measurement.first[k + 1])
         now = {}
         for number, pixel, previous, age in zip(
-            found.ids[rows].tolist(),
-            found.pixels[rows],
-            found.previous[rows],
-            found.age[rows].tolist(),
+            measurement.ids[rows].tolist(),
+            measurement.pixels[rows],
+            measurement.previous[rows],
+            measurement.age[rows].tolist(),
             strict=True,
         ):
             now[number] = pixel
@@ -137,32 +137,32 @@ def test_correspondences_are_those_seen_in_both_frames() -> None:
                 assert np.isnan(previous).all()
                 fresh += 1
         # No more correspondences than features in the smaller set.
-        assert (found.age[rows] > 0).sum() <= min(len(now), len(before))
+        assert (measurement.age[rows] > 0).sum() <= min(len(now), len(before))
         before = now
     assert fresh > 200
 
 
 def test_pixel_noise_is_white_and_of_the_given_deviation() -> None:
     """Kolmogorov's test, and lags of one frame; each 0.1 % false alarm, seeded."""
-    found = measured(camera(noise_std=(0.4, 0.9)), cloud(60), frames=150)
-    noise = (found.pixels - found.true_pixels) / [0.4, 0.9]
+    measurement = measured(camera(noise_std=(0.4, 0.9)), cloud(60), frames=150)
+    noise = (measurement.pixels - measurement.true_pixels) / [0.4, 0.9]
     assert len(noise) > 3000
     assert stats.kstest(noise.ravel(), 'norm').pvalue > 1e-3
     assert stats.pearsonr(noise[:, 0], noise[:, 1]).pvalue > 1e-3
-    number = found.ids == np.bincount(found.ids).argmax()
+    number = measurement.ids == np.bincount(measurement.ids).argmax()
     assert stats.pearsonr(noise[number][1:, 0], noise[number][:-1, 0]).pvalue > 1e-3
 
 
-def test_as_many_correspondences_are_wrong_as_was_asked_for() -> None:
+def test_the_share_of_wrong_correspondences_is_that_of_the_parameters() -> None:
     """n f p (1 - (1 - p)^(n - 1)) of n; none in other frames; each 4 deviations at most.
 
     Rest, so that all 48 are tracked from the second frame on.
     """
     frames, share, part, n = 600, 0.3, 0.15, 48
     model = camera(mismatches=Mismatches(frames=share, features=part))
-    found = model.start(3, 'run', world=board()).measure(at_origin(frames))
-    assert np.diff(found.first).tolist() == [n] * frames
-    wrong = (found.ids != found.true_ids).reshape(frames, n)
+    measurement = model.start(3, 'run', world=board()).measure(at_origin(frames))
+    assert np.diff(measurement.first).tolist() == [n] * frames
+    wrong = (measurement.ids != measurement.true_ids).reshape(frames, n)
     assert not wrong[0].any()
     affected = wrong[1:].any(axis=1)
     count = frames - 1
@@ -173,12 +173,12 @@ def test_as_many_correspondences_are_wrong_as_was_asked_for() -> None:
     # Each is at the place of another one, and all places stay taken.
     for k in np.flatnonzero(affected) + 1:
         rows = slice(k * n, (k + 1) * n)
-        assert sorted(found.true_ids[rows]) == found.ids[rows].tolist()
-    place = dict(zip(found.ids[:n].tolist(), found.true_pixels[:n], strict=True))
-    there = np.array([place[number] for number in found.true_ids.tolist()])
-    assert np.abs(found.pixels - there).max() < 1e-9
+        assert sorted(measurement.true_ids[rows]) == measurement.ids[rows].tolist()
+    place = dict(zip(measurement.ids[:n].tolist(), measurement.true_pixels[:n], strict=True))
+    true_place = np.array([place[number] for number in measurement.true_ids.tolist()])
+    assert np.abs(measurement.pixels - true_place).max() < 1e-9
     # A mismatch is an event of its own frame: what was there before is what was measured there.
-    assert np.abs(found.previous[n:] - found.true_pixels[n:]).max() < 1e-9
+    assert np.abs(measurement.previous[n:] - measurement.true_pixels[n:]).max() < 1e-9
 
 
 def test_sources_of_error_do_not_change_one_another() -> None:
@@ -191,10 +191,10 @@ def test_sources_of_error_do_not_change_one_another() -> None:
     assert (mixed.pixels[right] == plain.pixels[right]).all()
     assert (mixed.previous[mixed.age > 0] == plain.previous[plain.age > 0]).all()
     # A landmark that is not found takes no other's noise.
-    some = measured(camera(noise_std=(0.5, 0.5), missed=0.3), cloud(40))
+    sparse = measured(camera(noise_std=(0.5, 0.5), missed=0.3), cloud(40))
     frames = np.repeat(np.arange(60), np.diff(plain.first)) * 1000 + plain.ids
-    kept = np.isin(frames, np.repeat(np.arange(60), np.diff(some.first)) * 1000 + some.ids)
-    assert (some.pixels == plain.pixels[kept]).all()
+    in_both = np.isin(frames, np.repeat(np.arange(60), np.diff(sparse.first)) * 1000 + sparse.ids)
+    assert (sparse.pixels == plain.pixels[in_both]).all()
 
 
 def test_stepping_gives_the_bits_of_one_run() -> None:
@@ -223,17 +223,19 @@ def test_stepping_gives_the_bits_of_one_run() -> None:
             assert np.concatenate(pieces).tobytes() == expected.tobytes(), field.name
 
 
-def test_a_pose_of_every_frame_is_as_good_as_it_says() -> None:
+def test_normalised_pose_errors_of_every_frame_are_chi_square() -> None:
     """Mean of the squared normalised errors of the body's poses: 99.9 % band of chi-square."""
     model = camera(noise_std=(0.3, 0.3), pose=PoseEstimate())
     frames = 60
     truth = swaying(frames)
-    found = model.start(6, 'run', world=cloud(60)).measure(truth)
-    assert found.has_pose.all()
-    turn = Rotation.from_quat(found.orientation) * Rotation.from_quat(truth.orientation).inv()
-    errors = np.concatenate([found.position - truth.position, turn.as_rotvec()], axis=1)
+    measurement = model.start(6, 'run', world=cloud(60)).measure(truth)
+    assert measurement.has_pose.all()
+    turn = (
+        Rotation.from_quat(measurement.orientation) * Rotation.from_quat(truth.orientation).inv()
+    )
+    errors = np.concatenate([measurement.position - truth.position, turn.as_rotvec()], axis=1)
     squares = np.einsum(
-        'ni,ni->n', errors, np.linalg.solve(found.pose_covariance, errors[..., None])[..., 0]
+        'ni,ni->n', errors, np.linalg.solve(measurement.pose_covariance, errors[..., None])[..., 0]
     )
     low, high = stats.chi2.interval(0.999, 6 * frames)
     assert low < squares.sum() < high
@@ -257,25 +259,28 @@ def test_a_batch_run_is_on_the_camera_s_own_stamps_and_poses_go_with_their_featu
     assert set(sent.poses.stamp_ns.tolist()) == set(sent.features.stamp_ns.tolist())
     assert (sent.poses.arrival_ns == sent.features.arrival_ns).all()
     assert (sent.poses.frame, sent.features.frame) == ('map', 'camera_optical_frame')
-    # What was lost takes nothing of the rest with it.
+    # Lost frames do not change the others.
     rows = np.isin(whole.features.stamp_ns, sent.features.stamp_ns - 10**18)
     assert (whole.features.take(rows).pixels == sent.features.pixels).all()
     assert (whole.poses.take(rows).position == sent.poses.position).all()
 
 
 def test_frames_can_be_taken_from_tracks() -> None:
-    found = measured(camera(), cloud(40), frames=5).messages(np.arange(5), 'eye')
-    taken = found.take([3, 1])
-    assert taken.stamp_ns.tolist() == [3, 1]
+    measurement = measured(camera(), cloud(40), frames=5).messages(np.arange(5), 'eye')
+    selection = measurement.take([3, 1])
+    assert selection.stamp_ns.tolist() == [3, 1]
     assert (
-        taken.ids == np.concatenate([found.ids[found.rows(3)], found.ids[found.rows(1)]])
+        selection.ids
+        == np.concatenate(
+            [measurement.ids[measurement.rows(3)], measurement.ids[measurement.rows(1)]]
+        )
     ).all()
-    assert (taken.pixels[taken.rows(1)] == found.pixels[found.rows(1)]).all()
-    assert len(found.take(slice(2, 2))) == 0
+    assert (selection.pixels[selection.rows(1)] == measurement.pixels[measurement.rows(1)]).all()
+    assert len(measurement.take(slice(2, 2))) == 0
     with pytest.raises(ValueError, match='must count up'):
-        dataclasses.replace(found, first=found.first[:-1])
+        dataclasses.replace(measurement, first=measurement.first[:-1])
     with pytest.raises(ValueError, match=r'FeatureArray\.rays has shape'):
-        FeatureArray(**{**dataclasses.asdict(found), 'rays': found.rays[1:]})
+        FeatureArray(**{**dataclasses.asdict(measurement), 'rays': measurement.rays[1:]})
 
 
 def test_a_world_without_anything_to_see_gives_empty_frames() -> None:
@@ -291,7 +296,7 @@ def test_wrong_cameras_scenes_and_times_are_refused() -> None:
         CameraModel.from_mapping({'focal': 3}, 'camera.yaml')
     tag = Tags(np.array([0]), np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]), np.ones(1))
     mark = Landmarks(np.array([FIRST_TAG_ID]), np.zeros((1, 3)))
-    with pytest.raises(SensorError, match=rf'id {FIRST_TAG_ID}, .*must be below'):
+    with pytest.raises(SensorError, match=rf'id {FIRST_TAG_ID} of a tag .*must be below'):
         Scene.from_world(World(landmarks=mark, tags=tag))
     with pytest.raises(SensorError, match=r'id 4294967296; must be in \[0, 2147483647\]'):
         Scene.from_world(World(landmarks=Landmarks(np.array([2**32]), np.zeros((1, 3)))))

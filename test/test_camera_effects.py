@@ -56,10 +56,10 @@ def test_a_rolling_shutter_shifts_by_pixel_velocity_times_delay(
     world, still = wall(15), moving(velocity, rate)
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
 
-    def seen(row_time: float, at: Trajectory) -> dict[int, np.ndarray]:
-        one = dataclasses.replace(model, row_time=row_time)
-        found = one.start(1, 'a', world=world).measure(at)
-        return dict(zip(found.ids.tolist(), found.pixels, strict=True))
+    def pixels_by_id(row_time: float, at: Trajectory) -> dict[int, np.ndarray]:
+        shutter = dataclasses.replace(model, row_time=row_time)
+        measurement = shutter.start(1, 'a', world=world).measure(at)
+        return dict(zip(measurement.ids.tolist(), measurement.pixels, strict=True))
 
     step = 1e-4
     turn = 0.5 * step * np.array([rate])
@@ -68,7 +68,11 @@ def test_a_rolling_shutter_shifts_by_pixel_velocity_times_delay(
         position=step * np.array([velocity]),
         orientation=np.concatenate([turn, np.ones((1, 1))], axis=1),
     )
-    rolling, first, then = seen(ROW, still), seen(0.0, still), seen(0.0, later)
+    rolling, first, then = (
+        pixels_by_id(ROW, still),
+        pixels_by_id(0.0, still),
+        pixels_by_id(0.0, later),
+    )
     both = sorted(rolling.keys() & first.keys() & then.keys())
     assert len(both) > 60
     shift = np.array([rolling[k] - first[k] for k in both])
@@ -78,31 +82,31 @@ def test_a_rolling_shutter_shifts_by_pixel_velocity_times_delay(
     np.testing.assert_allclose(shift, speed * delay[:, None], atol=0.02 * np.abs(shift).max())
 
 
-def test_a_camera_at_rest_does_not_know_its_shutter() -> None:
+def test_a_rolling_shutter_has_no_effect_at_rest() -> None:
     world, still = cloud(80), moving((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-    one, other = (
+    global_shutter, rolling_shutter = (
         dataclasses.replace(camera(), row_time=row).start(1, 'a', world=world).measure(still)
         for row in (0.0, ROW)
     )
-    np.testing.assert_array_equal(one.ids, other.ids)
-    np.testing.assert_allclose(one.pixels, other.pixels, atol=1e-9)
+    np.testing.assert_array_equal(global_shutter.ids, rolling_shutter.ids)
+    np.testing.assert_allclose(global_shutter.pixels, rolling_shutter.pixels, atol=1e-9)
 
 
-def test_rows_are_seen_where_the_motion_is_at_their_time() -> None:
+def test_each_row_is_projected_from_the_pose_at_its_exposure() -> None:
     """The extrapolation in a frame against a camera that is taken there, to 0.01 px."""
     drive = FigureEight(duration=20.0, speed=3.0)
     places = stream(1, 'sphere', 'test', 'rows').standard_normal((600, 3))
     places *= 30.0 / np.linalg.norm(places, axis=1, keepdims=True)
     big = World(landmarks=Landmarks(np.arange(600), places))
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0), row_time=2.0 * ROW)
-    found = model.start(1, 'a', world=big).measure(drive.at(np.array([9.0])))
-    assert len(found.ids) > 10
+    measurement = model.start(1, 'a', world=big).measure(drive.at(np.array([9.0])))
+    assert len(measurement.ids) > 10
     still = dataclasses.replace(model, row_time=0.0)
-    for k in range(0, len(found.ids), 3):
-        time = 9.0 + model.row_time * (found.pixels[k, 1] + 0.5)
-        there = still.start(1, 'a', world=big).measure(drive.at(np.array([time])))
-        row = np.flatnonzero(there.ids == found.ids[k])
-        np.testing.assert_allclose(there.pixels[row][0], found.pixels[k], atol=0.01)
+    for k in range(0, len(measurement.ids), 3):
+        time = 9.0 + model.row_time * (measurement.pixels[k, 1] + 0.5)
+        still_view = still.start(1, 'a', world=big).measure(drive.at(np.array([time])))
+        row = np.flatnonzero(still_view.ids == measurement.ids[k])
+        np.testing.assert_allclose(still_view.pixels[row][0], measurement.pixels[k], atol=0.01)
 
 
 def test_a_box_hides_the_solid_angle_that_it_covers() -> None:
@@ -112,8 +116,8 @@ def test_a_box_hides_the_solid_angle_that_it_covers() -> None:
     box = Boxes([[2.05, 0.3, 0.1]], [[0.0, 0.0, 0.0, 1.0]], [[0.1, 0.5, 0.5]])  # type: ignore[arg-type]
     still = moving((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     free, hidden = (
-        set(model.start(1, 'a', world=one).measure(still).ids.tolist())
-        for one in (world, dataclasses.replace(world, boxes=box))
+        set(model.start(1, 'a', world=scene).measure(still).ids.tolist())
+        for scene in (world, dataclasses.replace(world, boxes=box))
     )
     lost = world.landmarks.positions[sorted(free - hidden)]
     assert hidden < free
@@ -142,7 +146,7 @@ def test_the_covariance_of_a_line_is_that_of_its_noise() -> None:
     """20000 draws: variances to 4 %, three standard errors; a lever about pixel (0, 0)."""
     first, second, std = np.array([120.0, 300.0]), np.array([420.0, 60.0]), np.array([0.5, 0.8])
     rng = stream(1, 'line', 'test', 'noise')
-    ends = (one + std * rng.standard_normal((20000, 2)) for one in (first, second))
+    ends = (end + std * rng.standard_normal((20000, 2)) for end in (first, second))
     drawn = LineArray.through(*ends, std)
     true = LineArray.through(first[None], second[None], std)
     spread = np.cov(np.stack([drawn.angle, drawn.distance]))
@@ -156,7 +160,7 @@ def test_lines_near_the_ends_of_the_angle_are_near_each_other() -> None:
     """A nearly vertical line leans to either side: the normal turns from 0 to pi."""
     lean = LineArray.through([[100.0, 0.0]] * 2, [[101.0, 200.0], [99.0, 200.0]], 0.5)
     upright = LineArray.through([[100.0, 0.0]] * 2, [[100.0, 200.0]] * 2, 0.5)
-    angle, distance = lean.minus(upright)
+    angle, distance = lean.differences(upright)
     np.testing.assert_allclose(np.abs(angle), np.arctan(1.0 / 200.0))
     assert angle[0] == pytest.approx(-angle[1])
     np.testing.assert_allclose(distance, 0.0, atol=2e-3)
@@ -173,16 +177,16 @@ def test_equal_ends_make_no_line_and_no_warning() -> None:
 def test_lines_join_the_features_that_a_frame_has() -> None:
     """Straight edges of a board go through all corners between their ends, frame by frame."""
     model = camera(intrinsics=VGA, missed=0.2)
-    seen = model.start(1, 'a', world=board()).simulate(Standstill(duration=2.0))
-    lines = LineArray.from_features(seen.features, [[0, 7], [40, 47], [0, 99]], 0.5)
-    assert 40 < len(lines.frame) < 2 * len(seen.features)
+    messages = model.start(1, 'a', world=board()).simulate(Standstill(duration=2.0))
+    lines = LineArray.from_features(messages.features, [[0, 7], [40, 47], [0, 99]], 0.5)
+    assert 40 < len(lines.frame) < 2 * len(messages.features)
     assert {tuple(pair) for pair in lines.ids.tolist()} == {(0, 7), (40, 47)}
     for frame, (first, last), angle, distance in zip(
         lines.frame, lines.ids, lines.angle, lines.distance, strict=True
     ):
-        rows = seen.features.rows(frame)
-        ids = seen.features.ids[rows]
-        on_edge = seen.features.pixels[rows][(ids >= first) & (ids <= last)]
+        rows = messages.features.rows(frame)
+        ids = messages.features.ids[rows]
+        on_edge = messages.features.pixels[rows][(ids >= first) & (ids <= last)]
         np.testing.assert_allclose(on_edge @ [np.cos(angle), np.sin(angle)], distance, atol=1e-6)
 
 

@@ -127,12 +127,12 @@ def test_the_room_of_the_paper_has_500_magnets_anywhere_in_any_direction() -> No
     [
         (
             {'positions': np.zeros((2, 3)), 'moments': np.zeros((1, 3))},
-            r'have shape \(1, 3\); must',
+            r'has shape \(1, 3\); must',
         ),
         ({'positions': [[0.0, np.nan, 0.0]], 'moments': [[0.0] * 3]}, 'not finite'),
         ({'radius': 0.0}, r'radius: 0.0 is not allowed; must be a number > 0 \[m\]'),
     ],
 )
-def test_what_is_no_dipole_is_refused(words, problem: str) -> None:
+def test_wrong_dipoles_are_refused(words, problem: str) -> None:
     with pytest.raises(ParameterError, match=problem):
         Dipoles(**words)

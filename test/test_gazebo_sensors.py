@@ -56,8 +56,10 @@ def sdf(tmp_path: Path) -> Path:
         (FIX, '/gps/fix', 'ch_rw'),
         (MAG, '/imu/mag', 'xsens_mtx'),
     ):
-        own = f'<sim2real:model topic="{out}">{model}</sim2real:model><pose>0.1 0 0.2 0 0 0</pose>'
-        text = text.replace(f'<topic>{topic}</topic>', f'<topic>{topic}</topic>{own}')
+        elements = (
+            f'<sim2real:model topic="{out}">{model}</sim2real:model><pose>0.1 0 0.2 0 0 0</pose>'
+        )
+        text = text.replace(f'<topic>{topic}</topic>', f'<topic>{topic}</topic>{elements}')
     path = tmp_path / 'world.sdf'
     path.write_text(text, 'utf-8')
     return path
@@ -80,7 +82,7 @@ FRAMES = {'frame_id': 'map', 'child_frame_id': 'base_link'}
 
 
 def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
-    """Of streams that begin one after the other, each sensor from where all have begun."""
+    """If streams begin one after the other, each sensor begins where all have begun."""
     gz, sensors = companion
     robot = sensors.read_robot(sdf)
     motion, at = Circle(duration=2.0), {'lever_arm': (0.1, 0.0, 0.2)}
@@ -94,7 +96,7 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
             load_mag('ideal').__class__(**at), motion, world=World(frame=robot.origin), **drawn
         ),
     }
-    ideal = {topic: one.take(slice(k, None)) for k, (topic, one) in enumerate(ideal.items())}
+    ideal = {topic: array.take(slice(k, None)) for k, (topic, array) in enumerate(ideal.items())}
     truth = truth_of(motion, start_ns=10**9)
     wire = [
         (int(stamp), ODOMETRY, 'ignition.msgs.Odometry', odometry_on_wire(gz.encoded, truth, k))
@@ -104,12 +106,12 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
         array = ideal[topic]
         data = sensors.wire_of(array)
         wire += [
-            (int(stamp), topic, f'ignition.msgs.{name}', one)
-            for stamp, one in zip(array.stamp_ns, data, strict=True)
+            (int(stamp), topic, f'ignition.msgs.{name}', message)
+            for stamp, message in zip(array.stamp_ns, data, strict=True)
         ]
     running = sensors.Sensors(robot, 5, 'drive')
     live = {'/imu/data': Columns(), '/gps/fix': Columns(), '/imu/mag': Columns()}
-    for _, topic, name, data in sorted(wire, key=lambda one: one[0]):
+    for _, topic, name, data in sorted(wire, key=lambda entry: entry[0]):
         for out, kind, bytes_ in running.push(gz.Received(topic, name, data)):
             live[out].add(gazebo_message(out, kind, bytes_, 0))
 
@@ -126,20 +128,22 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
         Recording(**{**vars(recording), 'transforms': tuple(links)}),
         seed=5, purpose='recording', origin=robot.origin, world=world,
     )  # fmt: skip
-    others = {'mag': load_mag('xsens_mtx')}
-    batch = maker.make(Twin('own', load_gps('ch_rw'), load_imu('bno055'), others=others))
+    other_models = {'mag': load_mag('xsens_mtx')}
+    batch = maker.make(Twin('own', load_gps('ch_rw'), load_imu('bno055'), others=other_models))
     for topic, expected, fields in (
         ('/imu/data', batch.imu, ('angular_velocity', 'linear_acceleration', 'orientation')),
         ('/gps/fix', batch.gps, ('latitude', 'longitude', 'altitude')),
         ('/imu/mag', batch.mag, ('magnetic_field',)),
     ):
-        found = live[topic].joined()
+        live_messages = live[topic].joined()
         # The last interval waits for samples that do not come.
-        assert len(expected) - 3 <= len(found) <= len(expected)
-        np.testing.assert_array_equal(found.stamp_ns, expected.stamp_ns[: len(found)])
+        assert len(expected) - 3 <= len(live_messages) <= len(expected)
+        np.testing.assert_array_equal(
+            live_messages.stamp_ns, expected.stamp_ns[: len(live_messages)]
+        )
         for field in fields:
             np.testing.assert_array_equal(
-                getattr(found, field), getattr(expected, field)[: len(found)]
+                getattr(live_messages, field), getattr(expected, field)[: len(live_messages)]
             )
 
 
@@ -152,20 +156,20 @@ def test_an_sdf_that_names_no_model_is_refused(companion, tmp_path: Path) -> Non
         companion[1].read_robot(path)
 
 
-def test_two_nodes_find_each_other(companion, monkeypatch) -> None:
+def test_two_transports_find_each_other(companion, monkeypatch) -> None:
     pytest.importorskip('zmq')
     monkeypatch.setenv('GZ_IP', '127.0.0.1')
-    one, two = (companion[0].Transport(f'test_{time.time_ns()}') for _ in range(2))
-    two._prefix = one._prefix
-    two.subscribe('/twist')
-    one.advertise('/twist', 'ignition.msgs.Twist')
+    sender, receiver = (companion[0].Transport(f'test_{time.time_ns()}') for _ in range(2))
+    receiver._prefix = sender._prefix
+    receiver.subscribe('/twist')
+    sender.advertise('/twist', 'ignition.msgs.Twist')
     sent, end = b'\x00 zero bytes \x00', time.monotonic() + 300.0
-    for _, received in zip(one.messages(), two.messages()):  # noqa: B905
-        one.publish('/twist', 'ignition.msgs.Twist', sent)
+    for _, received in zip(sender.messages(), receiver.messages()):  # noqa: B905
+        sender.publish('/twist', 'ignition.msgs.Twist', sent)
         if received is not None or time.monotonic() > end:
             break
-    one.close()
-    two.close()
+    sender.close()
+    receiver.close()
     assert received == companion[0].Received('/twist', 'ignition.msgs.Twist', sent)
 
 
@@ -194,7 +198,7 @@ def test_a_sensor_is_where_link_and_sensor_say_and_its_truth_is_that_of_the_publ
         companion[1].read_robot(path)
 
 
-def test_what_cannot_be_is_one_line_with_file_and_element(companion, sdf: Path) -> None:
+def test_a_wrong_sdf_is_refused_in_one_line_with_file_and_element(companion, sdf: Path) -> None:
     text = sdf.read_text('utf-8')
     for old, new, said in (
         ('"/gps/fix"', '"/imu/data"', 'sensor gps: topic /imu/data of sim2real:model is not'),
@@ -235,6 +239,6 @@ def test_a_noise_free_sensor_that_is_silent_does_not_stop_the_others(
             gz.Received(ODOMETRY, 'ignition.msgs.Odometry', odometry_on_wire(gz.encoded, truth, k))
         )
     ]
-    said = [f'{topic}: no message yet; the others begin without it' for topic in (FIX, MAG)]
-    assert capsys.readouterr().out.splitlines() == said
+    problem = [f'{topic}: no message yet; the others begin without it' for topic in (FIX, MAG)]
+    assert capsys.readouterr().out.splitlines() == problem
     assert {topic for topic, *_ in out} == {'/imu/data'}

@@ -15,18 +15,17 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.stats
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.events import FIX_STATES, FixStates, Outages
 from sim_sensors.gps.gps import ConstantCovariance, GpsModel, load_gps, simulate
 from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
-from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 SIGMAS = 4.5
-MEASURED = ['latitude', 'longitude', 'altitude', 'position_covariance', 'position_error', 'status']
 CHANGING = FixStates(initial='rtk', dwell=(5.0, 20.0, 20.0, 10.0, 120.0))
 QUICK = dataclasses.replace(CHANGING, dwell=(1.0, 4.0, 4.0, 2.0, 5.0))
 
@@ -53,12 +52,12 @@ def generator():
     return rates
 
 
-def test_by_default_a_fix_stays_what_it_is():
+def test_by_default_the_kind_of_fix_is_constant():
     model = load_gps('ch_gauss')
     fixes = run(model)
     assert not fixes.status.any()
     assert model.states == FixStates()
-    assert (FixStates().start(1, 'a', 'gps').at(np.arange(100.0)) == 1).all()
+    assert (FixStates().start(1, 'a', 'gps').advance(np.arange(100.0)) == 1).all()
 
 
 def test_shares_of_the_states_are_those_of_the_matrix_exponential():
@@ -66,38 +65,42 @@ def test_shares_of_the_states_are_those_of_the_matrix_exponential():
     limit = scipy.linalg.expm(generator() * 1e5)[4]
     np.testing.assert_allclose(CHANGING.stationary(), limit, atol=1e-9)
     times = np.array([3.0, 30.0])
-    states = np.stack([CHANGING.start(k, 'a', 'gps').at(times) for k in range(1500)])
+    states = np.stack([CHANGING.start(k, 'a', 'gps').advance(times) for k in range(1500)])
     for j, t in enumerate(times):
         share = scipy.linalg.expm(generator() * t)[4]
-        found = np.bincount(states[:, j], minlength=5) / len(states)
+        measured_share = np.bincount(states[:, j], minlength=5) / len(states)
         np.testing.assert_array_less(
-            np.abs(found - share), SIGMAS * np.sqrt(share * (1.0 - share) / len(states)) + 1e-9
+            np.abs(measured_share - share),
+            SIGMAS * np.sqrt(share * (1.0 - share) / len(states)) + 1e-9,
         )
 
 
 def test_stationary_start_is_stationary():
     law = dataclasses.replace(CHANGING, initial='stationary')
     share = law.stationary()
-    states = np.stack([law.start(k, 'a', 'gps').at(np.array([0.0, 7.0])) for k in range(1500)])
+    states = np.stack(
+        [law.start(k, 'a', 'gps').advance(np.array([0.0, 7.0])) for k in range(1500)]
+    )
     for j in range(2):
-        found = np.bincount(states[:, j], minlength=5) / len(states)
+        measured_share = np.bincount(states[:, j], minlength=5) / len(states)
         np.testing.assert_array_less(
-            np.abs(found - share), SIGMAS * np.sqrt(share * (1.0 - share) / len(states)) + 1e-9
+            np.abs(measured_share - share),
+            SIGMAS * np.sqrt(share * (1.0 - share) / len(states)) + 1e-9,
         )
 
 
 def test_states_change_at_the_same_times_at_every_rate():
-    fine = QUICK.start(1, 'a', 'gps').at(np.arange(20_000) * 0.1)
-    coarse = QUICK.start(1, 'a', 'gps').at(np.arange(2_000) * 1.0)
+    fine = QUICK.start(1, 'a', 'gps').advance(np.arange(20_000) * 0.1)
+    coarse = QUICK.start(1, 'a', 'gps').advance(np.arange(2_000) * 1.0)
     np.testing.assert_array_equal(fine[::10], coarse)
     assert set(fine) == {0, 1, 2, 3, 4}
 
 
-def test_a_stay_is_exponential():
+def test_the_time_in_a_state_is_exponential():
     """Kolmogorov-Smirnov at a false-alarm rate of 1e-4; steps of 0.01 s blur 10 s little."""
     law = FixStates(initial='float', dwell=(0.0, 0.0, 0.0, 10.0, 10.0))
     law = dataclasses.replace(law, from_float=(0, 0, 0, 0, 1), from_rtk=(0, 0, 0, 1, 0))
-    states = law.start(1, 'a', 'gps').at(np.arange(1_000_000) * 0.01)
+    states = law.start(1, 'a', 'gps').advance(np.arange(1_000_000) * 0.01)
     stays = np.diff(np.flatnonzero(np.diff(states))) * 0.01
     assert len(stays) > 900
     assert scipy.stats.kstest(stays, 'expon', (0.0, 10.0)).pvalue > 1e-4
@@ -111,7 +114,7 @@ def test_each_state_has_its_error_covariance_and_status():
     truth = Circle(duration=600.0).at(np.arange(6000) * 0.1)
     with_states = dataclasses.replace(plain, states=states).start(1, 'a').measure(truth)
     without = plain.start(1, 'a').measure(truth)
-    index = states.start(1, 'a', 'gps').at(np.arange(6000) * 0.1)
+    index = states.start(1, 'a', 'gps').advance(np.arange(6000) * 0.1)
     fixed = index > 0
     factor = np.asarray(scale)[index][:, None]
     expected = without.position_error * factor
@@ -184,33 +187,33 @@ def test_silent_outages_send_nothing_and_are_the_same_outages():
     assert not silent.status.any()
 
 
-def test_what_a_silent_receiver_sends_does_not_depend_on_the_cuts():
+def test_silent_outages_do_not_depend_on_the_chunking():
     model = load_gps('gnss_urban')
     outages = dataclasses.replace(model.outages, silent=True)
     model = dataclasses.replace(model, outages=outages)
     stamps = 1_700_000_000_000_000_000 + np.arange(2000) * 200_000_000
-    kept, arrival = model.channel(1, 'a', 'gps').send(stamps)
-    assert len(kept) < 1900
+    arrived, arrival = model.channel(1, 'a', 'gps').send(stamps)
+    assert len(arrived) < 1900
     channel, parts = model.channel(1, 'a', 'gps'), []
     for first, last in itertools.pairwise([0, 0, 1, 17, 17, 700, 701, 2000]):
         index, times = channel.send(stamps[first:last])
         parts.append((index + first, times))
-    np.testing.assert_array_equal(np.concatenate([p[0] for p in parts]), kept)
+    np.testing.assert_array_equal(np.concatenate([p[0] for p in parts]), arrived)
     np.testing.assert_array_equal(np.concatenate([p[1] for p in parts]), arrival)
 
 
 @pytest.mark.parametrize('rate', [1.0, 5.0])
-def test_drawn_outages_have_their_share_and_are_the_same_at_every_rate(rate):
+def test_random_outages_have_their_share_and_are_the_same_at_every_rate(rate):
     """Share length/(length + interval); an alternating renewal process over T errs by
     sqrt(2 interval^2 length^2 / (interval + length)^3 / T).
     """
     end, up, down = 100_000.0, 60.0, 8.0
     outages = Outages(interval=up, length=down)
     times = np.arange(int(end * rate)) / rate
-    out = outages.start(1, 'a', 'gps').at(times)
+    out = outages.start(1, 'a', 'gps').is_active(times)
     error = math.sqrt(2.0 * up**2 * down**2 / (up + down) ** 3 / end)
     assert out.mean() == pytest.approx(down / (up + down), abs=SIGMAS * error)
-    coarse = outages.start(1, 'a', 'gps').at(np.arange(1000.0))
+    coarse = outages.start(1, 'a', 'gps').is_active(np.arange(1000.0))
     np.testing.assert_array_equal(out[: int(1000 * rate) : int(rate)], coarse)
 
 
@@ -268,7 +271,7 @@ def test_contaminated_fixes_are_a_mixture():
 
     for axis in errors.T:
         assert scipy.stats.kstest(axis, law).pvalue > 1e-4
-    # What throws one axis off throws all off.
+    # An outlier on one axis is an outlier on all axes.
     far = np.abs(errors) > 2.0
     assert (far.all(axis=1)).mean() == pytest.approx(
         0.1 * (2.0 * scipy.stats.norm.sf(2.0 / 6.0)) ** 3, abs=SIGMAS * math.sqrt(0.04 / n)
@@ -276,7 +279,7 @@ def test_contaminated_fixes_are_a_mixture():
 
 
 def test_tails_use_the_same_normals():
-    """Where no fix is an outlier the errors are those of the normal law, bit for bit."""
+    """If no fix is an outlier, the errors are those of the normal law, bit for bit."""
     normal = GnssNoise(white_std=(0.3,) * 3)
     none = dataclasses.replace(normal, tails='contaminated', outlier_share=0.0)
     dt = np.full(100, 0.1)
@@ -286,7 +289,7 @@ def test_tails_use_the_same_normals():
     np.testing.assert_array_equal(first, gauss)
 
 
-def test_everything_at_once_may_be_cut_anywhere():
+def test_any_chunking_gives_the_same_bits_with_all_effects():
     model = dataclasses.replace(
         load_gps('gnss_urban'),
         states=dataclasses.replace(QUICK, initial='none'),
@@ -300,21 +303,15 @@ def test_everything_at_once_may_be_cut_anywhere():
         ),
     )
     truth = Circle(duration=20.0).at(2.0 + np.arange(150) * 0.1)
-    whole = model.start(3, 'run').measure(truth)
+    places = [0, *range(1, 50), 149]
+    _, whole = assert_stepping_gives_the_same_bits(model, truth, places)
     assert {-1, 0, 2} <= set(whole.status.tolist())
-    sensor, parts = model.start(3, 'run'), []
-    for first, last in itertools.pairwise([0, 0, *range(1, 50), 149, 150]):
-        fields = {f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
-        parts.append(sensor.measure(Trajectory(**fields)))
-    for field in MEASURED:
-        joined = np.concatenate([getattr(part, field) for part in parts])
-        assert joined.tobytes() == getattr(whole, field).tobytes()
 
 
 def test_seeds_and_runs_draw_other_outages_and_states():
     outages, times = Outages(interval=5.0, length=5.0), np.arange(200.0)
     patterns = {
-        outages.start(seed, label, 'gps').at(times).tobytes()
+        outages.start(seed, label, 'gps').is_active(times).tobytes()
         for seed, label in ((1, 'a'), (2, 'a'), (1, 'b'))
     }
     assert len(patterns) == 3
@@ -341,10 +338,10 @@ def test_first_fix_of_a_standstill_is_at_time_zero_of_the_outages():
         ({'states': {'dwell': [1, 2]}}, r'must be a number or a list of 5 numbers >= 0 \[s\]'),
         ({'states': {'status': [0.5, 0, 0, 0, 0]}}, r'must be one of -1, 0, 1, 2'),
         ({'states': {'initial': 'dgps'}}, r"'dgps' is not allowed; must be one of none, single"),
-        ({'states': {'initial': 'stationary'}}, r'states.initial: stationary needs a dwell > 0'),
+        ({'states': {'initial': 'stationary'}}, r'states.initial: .stationary. needs a dwell > 0'),
         (
             {'states': {'dwell': [0, 0, 0, 1, 0], 'from_float': [0, 0, 0, 1, 0]}},
-            r'states.from_float: nothing follows; must have a weight > 0 for another state',
+            r'states.from_float: no state follows float; must have a weight > 0 for another state',
         ),
         ({'geodesy': 'flat'}, r"geodesy: 'flat' is not allowed; must be one of wgs84, chrono"),
         (

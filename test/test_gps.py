@@ -11,13 +11,13 @@ import csv
 import dataclasses
 import gzip
 import io
-import itertools
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.gps.gps import (
@@ -31,7 +31,6 @@ from sim_sensors.gps.gps import (
 from sim_sensors.gps.position_noise import GaussianNoise, NoNoise
 from sim_sensors.gps.simulators import RandomWalkNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
-from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 
 SIGMAS = 4.5
@@ -91,15 +90,7 @@ def test_array_run_and_any_chunking_give_the_same_bits(noise, covariance, cuts):
         noise=NOISES[noise], covariance=COVARIANCES[covariance], lever_arm=(0.3, 0.1, 0.2)
     )
     truth = Circle(duration=20.0).at(3.0 + np.arange(60) * 0.13)
-    whole = model.start(3, 'run').measure(truth)
-    sensor = model.start(3, 'run')
-    parts = []
-    for first, last in itertools.pairwise([0, *sorted(cuts), 60]):
-        fields = {f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
-        parts.append(sensor.measure(Trajectory(**fields)))
-    for field in ('latitude', 'longitude', 'altitude', 'position_covariance', 'position_error'):
-        joined = np.concatenate([getattr(part, field) for part in parts])
-        assert joined.tobytes() == getattr(whole, field).tobytes()
+    sensor, whole = assert_stepping_gives_the_same_bits(model, truth, cuts)
     assert sensor.position_error.tobytes() == whole.position_error[-1].tobytes()
 
 
@@ -229,8 +220,8 @@ def test_covariance_changes_no_bit_of_the_positions(noise):
     assert positions(fixes[0]) == positions(fixes[1]) == positions(fixes[2])
     assert not fixes[0].position_covariance.any()
     assert not fixes[0].position_covariance_type.any()
-    for other in fixes[1:]:
-        assert (variances(other) > 0.0).all()
+    for later in fixes[1:]:
+        assert (variances(later) > 0.0).all()
     assert (variances(fixes[1])[1:] != variances(fixes[2])[1:]).all()
 
 

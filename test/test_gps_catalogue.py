@@ -8,22 +8,20 @@ are fixed.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
 import pytest
 from gps_examples import SIGMAS, ensemble, lag_one, still, upstream, variances
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.gps.gps import GpsModel, load_gps, simulate
 from sim_sensors.gps.position_noise import POSITION_NOISES
 from sim_sensors.gps.simulators import GazeboPositionNoise
 from sim_sensors.motion.scenarios import Circle, Standstill
-from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
-MEASURED = ['latitude', 'longitude', 'altitude', 'position_covariance', 'position_error', 'status']
 LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 
 
@@ -46,26 +44,19 @@ def with_upstream():
 def test_array_run_and_any_chunking_give_the_same_bits(model):
     model = dataclasses.replace(model, lever_arm=(0.3, 0.1, 0.2))
     truth = Circle(duration=20.0).at(3.0 + np.arange(60) * 0.13)
-    whole = model.start(3, 'run').measure(truth)
-    sensor, parts = model.start(3, 'run'), []
-    for first, last in itertools.pairwise([0, 1, 2, 2, 17, 18, 40, 60]):
-        fields = {f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
-        parts.append(sensor.measure(Trajectory(**fields)))
-    for field in MEASURED:
-        joined = np.concatenate([getattr(part, field) for part in parts])
-        assert joined.tobytes() == getattr(whole, field).tobytes()
+    sensor, whole = assert_stepping_gives_the_same_bits(model, truth, [1, 2, 2, 17, 18, 40])
     assert sensor.position_error.tobytes() == whole.position_error[-1].tobytes()
 
 
 @pytest.mark.parametrize('model', list(with_upstream()))
 def test_the_stated_error_is_that_of_the_positions(model):
     fixes = still(model, 60)
-    known = np.isfinite(fixes.latitude)
+    has_fix = np.isfinite(fixes.latitude)
     enu = DEFAULT_ORIGIN.to_enu(
-        fixes.latitude[known], fixes.longitude[known], fixes.altitude[known]
+        fixes.latitude[has_fix], fixes.longitude[has_fix], fixes.altitude[has_fix]
     )
-    np.testing.assert_allclose(fixes.position_error[known], enu, rtol=1e-9, atol=2e-9)
-    assert np.isnan(fixes.position_error[~known]).all()
+    np.testing.assert_allclose(fixes.position_error[has_fix], enu, rtol=1e-9, atol=2e-9)
+    assert np.isnan(fixes.position_error[~has_fix]).all()
 
 
 # Intervals over which the errors of each kind change, s.
@@ -92,16 +83,16 @@ def law_changes_with_the_rate(noise):
     slow = ensemble(noise, [time, time], runs)
     fast = ensemble(noise, [time / 4.0] * 8, runs)[:, [3, 7]]
     n = 3 * runs
-    found = []
+    statistics = []
     for errors in (slow, fast):
         scaled = errors / np.sqrt((slow**2).mean(axis=(0, 1)))
         correlation = (scaled[:, 0] * scaled[:, 1]).mean() / math.sqrt(
             (scaled[:, 0] ** 2).mean() * (scaled[:, 1] ** 2).mean()
         )
-        found.append(((scaled**2).mean(axis=(0, 2)), correlation))
-    ratio = np.log(found[1][0] / found[0][0])
+        statistics.append(((scaled**2).mean(axis=(0, 2)), correlation))
+    ratio = np.log(statistics[1][0] / statistics[0][0])
     is_same = (np.abs(ratio) < SIGMAS * math.sqrt(4.0 / n)).all()
-    return not (is_same and abs(found[1][1] - found[0][1]) < SIGMAS * math.sqrt(2.0 / n))
+    return not (is_same and abs(statistics[1][1] - statistics[0][1]) < SIGMAS * math.sqrt(2.0 / n))
 
 
 @pytest.mark.parametrize('name', NOISES)
@@ -110,7 +101,7 @@ def test_law_of_the_error_does_not_depend_on_the_rate_of_the_fixes(name):
     assert not law_changes_with_the_rate(NOISES[name])
 
 
-def test_upstream_noises_that_depend_on_the_rate_are_these():
+def test_only_these_upstream_noises_depend_on_the_rate():
     """Gazebo's defects are others, and PX4's classic plugin runs at the rate of the physics."""
     cases = {
         name: upstream(noise) for name, noise in NOISES.items() if 'variant' in noise.declared()
@@ -161,8 +152,8 @@ def test_gz_dynamic_bias_has_the_deviation_and_correlation_of_its_density():
     assert errors.std(axis=(0, 2)) == pytest.approx(
         [expected] * 2, rel=SIGMAS * math.sqrt(0.5 / n)
     )
-    found = np.corrcoef(errors[:, 0].ravel(), errors[:, 1].ravel())[0, 1]
-    assert found == pytest.approx(math.exp(-0.5), abs=SIGMAS * math.sqrt(1.0 / n))
+    correlation = np.corrcoef(errors[:, 0].ravel(), errors[:, 1].ravel())[0, 1]
+    assert correlation == pytest.approx(math.exp(-0.5), abs=SIGMAS * math.sqrt(1.0 / n))
 
 
 def test_gz_navsat_as_upstream_errs_in_degrees_with_one_bias_that_never_moves():
@@ -183,14 +174,14 @@ def test_gz_navsat_as_upstream_errs_in_degrees_with_one_bias_that_never_moves():
     bound = SIGMAS * 1e-5 / math.sqrt(n)
     assert abs(latitude.mean()) == pytest.approx(1e-4, abs=bound)
     assert longitude.mean() == pytest.approx(latitude.mean(), abs=2.0 * bound)
-    # What is left is white: the dynamic bias never runs.
+    # The remaining error is white: the dynamic bias never moves.
     centred = np.stack([latitude - latitude.mean(), longitude - longitude.mean()], axis=1)
     np.testing.assert_allclose(lag_one(centred), 0.0, atol=SIGMAS / math.sqrt(n))
     assert np.corrcoef(centred.T)[0, 1] == pytest.approx(0.0, abs=SIGMAS / math.sqrt(n))
 
 
 def test_gz_navsat_preset_as_upstream_is_tens_of_kilometres_off():
-    """What is written as 0.3 m, as SDF asks for, is 0.3 degrees; and no covariance says so."""
+    """A deviation of 0.3 m in SDF becomes 0.3 degrees, and the covariance stays zero."""
     model = load_gps('gz_navsat')
     fixes = still(dataclasses.replace(model, noise=upstream(model.noise)), 500)
     assert fixes.position_error[:, :2].std() > 20e3
@@ -228,7 +219,7 @@ def test_chrono_demo_is_a_metre_off_on_every_axis():
 
 
 @pytest.mark.parametrize('name', ['gnss_ins_sim_gps', 'zed_f9p_rtk', 'zed_f9p_changing'])
-def test_honest_presets_state_the_covariance_that_they_have(name):
+def test_consistent_presets_state_the_covariance_of_their_errors(name):
     """NEES of 400 receivers has mean 3 with standard error sqrt(6/n)."""
     model = load_gps(name)
     truth = Standstill(duration=200.0).at([0.0, 150.0])

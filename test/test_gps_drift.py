@@ -60,7 +60,7 @@ def test_hector_velocity_drift_is_integrated_into_the_position():
     system = np.array([[-f, 1.0], [0.0, -g]])
 
     def covariance(t):
-        """Of the state after t, from independent d and v."""
+        """Return the covariance of the state after t, from independent d and v."""
         block = np.block([[-system, drive], [np.zeros((2, 2)), system.T]])
         e = scipy.linalg.expm(block * t)
         phi = e[2:, 2:].T
@@ -72,9 +72,9 @@ def test_hector_velocity_drift_is_integrated_into_the_position():
         assert errors[:, k].var() == pytest.approx(covariance(t)[0, 0], rel=bound)
     phi = scipy.linalg.expm(system * 30.0)
     between = (phi @ covariance(10.0))[0, 0]
-    found = (errors[:, 1] * errors[:, 2]).mean()
+    measured = (errors[:, 1] * errors[:, 2]).mean()
     scale = math.sqrt(covariance(10.0)[0, 0] * covariance(40.0)[0, 0])
-    assert found == pytest.approx(between, abs=bound * scale)
+    assert measured == pytest.approx(between, abs=bound * scale)
     fresh = ensemble(dataclasses.replace(noise, drift=(0.0,) * 3), [0.1], 500)[:, 0]
     assert fresh.std() == pytest.approx(speed * 0.1, rel=SIGMAS * math.sqrt(0.5 / fresh.size))
 
@@ -101,8 +101,8 @@ def test_px4_classic_bias_as_upstream_is_millimetres_and_depends_on_the_physics(
     assert stationary == pytest.approx(expected, rel=0.02)
     memory = (59.0 / 60.0) ** (0.2 * rate)
     n = len(values) * (1.0 - memory) / (1.0 + memory)
-    found = values.std(0) / (stationary, stationary, 2.0 * stationary)
-    np.testing.assert_allclose(found, 1.0, rtol=SIGMAS * math.sqrt(0.5 / n))
+    measured = values.std(0) / (stationary, stationary, 2.0 * stationary)
+    np.testing.assert_allclose(measured, 1.0, rtol=SIGMAS * math.sqrt(0.5 / n))
     np.testing.assert_allclose(lag_one(values), memory, atol=SIGMAS / math.sqrt(n))
 
 
@@ -124,8 +124,8 @@ def test_px4_classic_exactly_is_eleven_metres_over_a_minute():
         np.array([2.0, 2.0, 4.0]) * math.sqrt(30.0),
         rtol=SIGMAS * math.sqrt(0.5 / n),
     )
-    found = np.corrcoef(errors[:, 0, 0], errors[:, 1, 0])[0, 1]
-    assert found == pytest.approx(math.exp(-1.0), abs=SIGMAS / math.sqrt(n))
+    measured = np.corrcoef(errors[:, 0, 0], errors[:, 1, 0])[0, 1]
+    assert measured == pytest.approx(math.exp(-1.0), abs=SIGMAS / math.sqrt(n))
 
 
 @pytest.mark.parametrize(
@@ -179,11 +179,11 @@ def test_projections_are_those_of_proj(geodesy, projection):
     proj = Proj(projection.format(lat=43.07, lon=-89.4))
     start = np.array(proj(-89.4, 43.07))
     longitude, latitude = proj(ENU[:, 0] + start[0], ENU[:, 1] + start[1], inverse=True)
-    found = to_geodetic(geodesy, frame, ENU)
-    np.testing.assert_allclose(found[0], latitude, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found[1], longitude, rtol=0, atol=2e-12)
+    measured = to_geodetic(geodesy, frame, ENU)
+    np.testing.assert_allclose(measured[0], latitude, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(measured[1], longitude, rtol=0, atol=2e-12)
     origin = 520.0 if geodesy == 'carla_transverse_mercator' else 260.0
-    np.testing.assert_allclose(found[2], origin + ENU[:, 2])
+    np.testing.assert_allclose(measured[2], origin + ENU[:, 2])
 
 
 @pytest.mark.parametrize('geodesy', GEODESIES)

@@ -35,8 +35,8 @@ GOOD = load_gps('baseline')
 EAST = np.array([3.0, 0.0, 0.0])  # m
 
 
-def test_on_smooth_motion_both_ways_meet_within_the_noise() -> None:
-    """What odometry at 100 Hz misses is a small part of the noise of good sensors."""
+def test_on_smooth_motion_odometry_and_noise_free_streams_agree_within_the_noise() -> None:
+    """The motion that odometry at 100 Hz misses is a small part of the noise of good sensors."""
     motion, room = motion_of('figure_eight', duration=SECONDS), load_world('dipole_room')
     streams = {
         'ideal_imu': noise_free_imu(motion),
@@ -45,23 +45,23 @@ def test_on_smooth_motion_both_ways_meet_within_the_noise() -> None:
     }
     models = {'imu': load_imu('xsens_mtx'), 'gps': load_gps('zed_f9p_rtk')}
     models |= {'mag': load_mag('xsens_mtx')}
-    one = simulated(recorded(motion, streams), **models)
-    other = simulated(recorded(motion, {}), **models)
+    improved = simulated(recorded(motion, streams), **models)
+    plain = simulated(recorded(motion, {}), **models)
     for role, fields in {
         'imu': ('angular_velocity', 'linear_acceleration'),
         'gps': ('latitude', 'longitude', 'altitude'),
         'mag': ('magnetic_field',),
     }.items():
         silent = streams[f'ideal_{role}']
-        silent = silent.take(np.isin(silent.stamp_ns, one.require(role).stamp_ns))
+        silent = silent.take(np.isin(silent.stamp_ns, improved.require(role).stamp_ns))
         for name in ('stamp_ns', *fields):
-            a, b = (getattr(run.require(role), name) for run in (one, other))
+            a, b = (getattr(run.require(role), name) for run in (improved, plain))
             noise = (b - getattr(silent, name)).std(axis=0)
             # The very same noise is added to both, so all that differs is the motion.
             assert (np.abs(a - b).max(axis=0) <= 0.2 * noise).all(), name
 
 
-def test_shaking_is_felt_as_it_is_and_not_as_odometry_has_it() -> None:
+def test_shaking_is_simulated_from_the_noise_free_imu_and_not_from_odometry() -> None:
     """Welch's density over the band, 6 segments x 2 averaged over 60 bins: within a tenth at 1e-3.
 
     Odometry at 50 Hz knows nothing above 25 Hz; what it makes of the shaking is an alias.
@@ -83,14 +83,14 @@ def test_shaking_is_felt_as_it_is_and_not_as_odometry_has_it() -> None:
     assert np.abs(felt - exact).max() < 1e-9
 
 
-def test_the_place_of_the_noise_free_sensor_is_accounted_for() -> None:
+def test_the_mounting_of_the_noise_free_sensor_is_corrected() -> None:
     """An IMU elsewhere measures what one there would, to the derivative of the rates."""
     motion = motion_of('swaying', duration=SECONDS)
     arm, rpy = (0.3, -0.2, 0.5), (0.1, -0.4, 2.0)
-    own = noise_free_imu(motion, lever_arm=arm, mounting_rpy=rpy, frame_id='there')
+    ideal_imu = noise_free_imu(motion, lever_arm=arm, mounting_rpy=rpy, frame_id='there')
     turn = tuple(rotations.quaternion_from_euler(*rpy))
     recording = dataclasses.replace(
-        recorded(motion, {'ideal_imu': own}),
+        recorded(motion, {'ideal_imu': ideal_imu}),
         transforms=(
             StaticTransform('base_link', 'there', arm, turn),  # type: ignore[arg-type]
             StaticTransform('base_link', 'imu_link', (-0.4, 0.1, 0.0)),
@@ -130,7 +130,7 @@ def test_positions_and_fields_are_those_of_the_simulator() -> None:
 
 
 def test_the_streams_are_found_and_kept(tmp_path: Path) -> None:
-    """In a bag by their topics, in a folder by their names; a real IMU is never taken for one."""
+    """In a bag by their topics, in a folder by their names; a real IMU is never used as one."""
     motion = motion_of('circle', duration=2.0)
     recording = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
     for storage in ('mcap', 'csv'):
@@ -144,8 +144,8 @@ def test_the_streams_are_found_and_kept(tmp_path: Path) -> None:
         twin = simulated(again, imu=load_imu('airsim'), gps=load_gps('ch_rw'))
         assert len(twin.imu) == 200
     # A covariance of zero is right of what is noise-free.
-    found = ['recording.stamp_not_positive', 'twin.noise_free']
-    assert sorted({note.code for note in twin.notes}) == found
+    expected = ['recording.stamp_not_positive', 'twin.noise_free']
+    assert sorted({note.code for note in twin.notes}) == expected
     assert 'twin.noise_free' not in {note.code for note in simulated(again, gps=GOOD).notes}
 
 
@@ -163,21 +163,21 @@ def test_lever_arms_of_noise_free_sensors_alone_leave_the_models_where_they_are(
     with (tmp_path / 'drive/recording.yaml').open('a') as file:
         file.write(f'lever_arms: {{ideal_imu: {list(arm)}}}\n')
     again = read_recording(tmp_path / 'drive')
-    other = dataclasses.replace(load_imu('ideal'), lever_arm=(-0.4, 0.1, 0.0))
-    twin = simulated(again, imu=other, gps=GOOD)
-    exact = imu.simulate(other, motion, **EXACT)
+    ideal_imu = dataclasses.replace(load_imu('ideal'), lever_arm=(-0.4, 0.1, 0.0))
+    twin = simulated(again, imu=ideal_imu, gps=GOOD)
+    exact = imu.simulate(ideal_imu, motion, **EXACT)
     same = np.isin(exact.stamp_ns, twin.imu.stamp_ns)
     difference = twin.imu.linear_acceleration - exact.linear_acceleration[same]
     # At the ends of the stream the derivative of its rates is worse.
     assert np.abs(difference[1:-1]).max() < 1e-4
-    places = {one.child: one.translation for one in twin.transforms}
+    places = {transform.child: transform.translation for transform in twin.transforms}
     assert places == {
         'car::imu': arm, 'car::gps': (0.0, 0.0, 0.0), 'imu_link': (-0.4, 0.1, 0.0),
         'gps_link': (0.0, 0.0, 0.0),
     }  # fmt: skip
 
 
-def test_the_time_is_that_which_all_share() -> None:
+def test_the_twin_covers_the_time_that_all_streams_share() -> None:
     motion = motion_of('circle', duration=4.0)
     ideal = noise_free_imu(motion)
     inside = (ideal.stamp_ns >= 1_005_000_000) & (ideal.stamp_ns <= 2_996_000_000)
@@ -198,21 +198,23 @@ def test_the_time_is_that_which_all_share() -> None:
         simulated(recorded(motion, {'ideal_imu': broken}), imu=load_imu('ideal'))
 
 
-def test_differentiated_odometry_is_left_as_it_was() -> None:
-    """Without noise-free streams nothing is another motion."""
+def test_without_noise_free_streams_the_motion_is_that_of_the_odometry() -> None:
+    """Every sensor measures the same motion if there are no noise-free streams."""
     motion = motion_of('circle', duration=2.0)
     maker = TwinMaker(recorded(motion, {}), seed=1)
     assert isinstance(maker.motion, OdometryMotion)
-    assert maker.motion_for(imu.IMU) is maker.motion
+    assert maker.motion_for(imu.ImuModel) is maker.motion
 
 
-def test_a_gap_of_the_stream_is_the_odometry() -> None:
+def test_a_gap_of_the_stream_is_filled_from_odometry() -> None:
     """Two seconds without messages: not a cubic through what vibrates."""
     motion = Shaken(motion_of('circle', duration=6.0))
     ideal = noise_free_imu(motion)
-    kept = (ideal.stamp_ns < 2_000_000_000) | (ideal.stamp_ns > 4_000_000_000)
+    outside_gap = (ideal.stamp_ns < 2_000_000_000) | (ideal.stamp_ns > 4_000_000_000)
     whole = simulated(recorded(motion, {}), imu=load_imu('ideal')).imu
-    torn = simulated(recorded(motion, {'ideal_imu': ideal.take(kept)}), imu=load_imu('ideal')).imu
+    torn = simulated(
+        recorded(motion, {'ideal_imu': ideal.take(outside_gap)}), imu=load_imu('ideal')
+    ).imu
     inside = (torn.stamp_ns > 2_100_000_000) & (torn.stamp_ns < 3_900_000_000)
     a, b = torn.linear_acceleration[inside], whole.linear_acceleration[inside]
     np.testing.assert_allclose(a, b, atol=1e-9)
@@ -227,7 +229,7 @@ def test_the_fixes_of_the_simulator_say_where_on_the_earth_it_is() -> None:
     assert maker.world.frame.longitude_deg == pytest.approx(11.575, abs=1e-6)
 
 
-def test_the_user_names_what_is_noise_free(tmp_path: Path) -> None:
+def test_the_user_selects_the_noise_free_streams(tmp_path: Path) -> None:
     """A simulator's IMU as the one to be judged, and a topic without its slash."""
     motion = motion_of('circle', duration=2.0)
     recording = recorded(motion, {'ideal_imu': noise_free_imu(motion)})

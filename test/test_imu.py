@@ -8,7 +8,6 @@ are fixed.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
@@ -17,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.imu.imu import simulate
@@ -44,21 +44,6 @@ def turntable(rate, times, tilt=(0.0, 0.0, 0.0)):
     zero = np.zeros((n, 3))
     body = Rotation.from_rotvec(tilt).inv().apply(np.tile([0.0, 0.0, rate], (n, 1)))
     return Trajectory(times, zero, spin.as_quat(), zero, body, zero, zero)
-
-
-def slices(truth, cuts):
-    edges = [0, *sorted(cuts), len(truth)]
-    for first, last in itertools.pairwise(edges):
-        yield Trajectory(
-            **{f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
-        )
-
-
-def bytes_of(measurements):
-    return {
-        field.name: np.concatenate([getattr(m, field.name) for m in measurements]).tobytes()
-        for field in dataclasses.fields(measurements[0])
-    }
 
 
 # Physics of the perfect IMU.
@@ -140,10 +125,7 @@ def test_a_static_transform_mounts_the_imu_as_its_quaternion_says(rotvec, transl
 @settings(max_examples=15)
 def test_array_run_and_any_chunking_give_the_same_bits(name, cuts):
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(120) * 0.0103)
-    whole = MODELS[name].start(3, 'run').measure(truth)
-    sensor = MODELS[name].start(3, 'run')
-    parts = [sensor.measure(part) for part in slices(truth, cuts)]
-    assert bytes_of(parts) == bytes_of([whole])
+    assert_stepping_gives_the_same_bits(MODELS[name], truth, cuts)
 
 
 @pytest.mark.parametrize('name', MODELS)

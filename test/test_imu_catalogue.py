@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 import pytest
-from imu_examples import SIGMAS, G, bound, cut, still, upstream
+from imu_examples import SIGMAS, G, bound, still, upstream
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.imu.chain import GyroscopeChain
 from sim_sensors.imu.imu import ImuModel, load_imu
@@ -39,14 +40,7 @@ def test_array_run_and_any_chunking_give_the_same_bits(kind, variant):
         model = dataclasses.replace(
             model, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, -0.2, 3.0)
         )
-        whole = model.start(3, 'run').measure(truth)
-        sensor = model.start(3, 'run')
-        parts = []
-        for piece in cut(truth, [1, 1, 2, 17]):
-            parts.append(sensor.measure(piece))
-        for field in dataclasses.fields(whole):
-            joined = np.concatenate([getattr(part, field.name) for part in parts])
-            assert joined.tobytes() == getattr(whole, field.name).tobytes(), field.name
+        assert_stepping_gives_the_same_bits(model, truth, [1, 1, 2, 17])
 
 
 def unrounded(model):
@@ -186,11 +180,11 @@ def test_matlab_parameters_mean_what_they_say_there():
     np.testing.assert_allclose(
         result.linear_acceleration, np.tile([0.29, 0.29, 9.5], (2, 1)), atol=1e-12
     )
-    seen = GyroscopeChain.from_mapping(
+    chain = GyroscopeChain.from_mapping(
         MatlabGyroscope(axes_misalignment=(1.0, 2.0, 3.0)).chain(), 'test'
     )
-    assert seen.cross_axis_upper == pytest.approx((0.02, 0.03, 0.03))
-    assert seen.cross_axis_lower == pytest.approx((0.01, 0.01, 0.02))
+    assert chain.cross_axis_upper == pytest.approx((0.02, 0.03, 0.03))
+    assert chain.cross_axis_lower == pytest.approx((0.01, 0.01, 0.02))
     warm = dataclasses.replace(
         model,
         temperature=dataclasses.replace(model.temperature, initial=35.0),

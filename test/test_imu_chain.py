@@ -8,7 +8,6 @@ are fixed.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 
 import allantools
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import stream
@@ -80,14 +80,6 @@ def gyroscope(n, rate=100.0, *, temperature=None, **errors):
     return model.start(1, 'a').measure(still(n, rate)).angular_velocity
 
 
-def pieces(truth, cuts):
-    edges = [0, *sorted(cuts), len(truth)]
-    for first, last in itertools.pairwise(edges):
-        yield Trajectory(
-            **{f.name: getattr(truth, f.name)[first:last] for f in dataclasses.fields(truth)}
-        )
-
-
 # Together.
 
 
@@ -100,12 +92,7 @@ def test_array_run_and_any_chunking_give_the_same_bits(cuts):
         Temperature(profile='ramp', initial=20.0, final=30.0, time=0.8),
     ):
         model = dataclasses.replace(FULL, temperature=temperature)
-        whole = model.start(3, 'run').measure(truth)
-        sensor = model.start(3, 'run')
-        parts = [sensor.measure(part) for part in pieces(truth, cuts)]
-        for field in dataclasses.fields(whole):
-            joined = np.concatenate([getattr(part, field.name) for part in parts])
-            assert joined.tobytes() == getattr(whole, field.name).tobytes()
+        sensor, whole = assert_stepping_gives_the_same_bits(model, truth, cuts)
         assert sensor.gyroscope_bias.tobytes() == whole.gyroscope_bias[-1].tobytes()
 
 

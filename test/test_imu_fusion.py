@@ -36,9 +36,9 @@ def test_without_the_library_models_are_listed_all_the_same(monkeypatch, capsys)
     (line,) = (line for line in capsys.readouterr().out.splitlines() if 'bno055_fusion' in line)
     assert 'needs the library imufusion' in line
     assert main(['models', '--json']) == 0
-    found = json.loads(capsys.readouterr().out)['imu']
-    assert found['bno055_fusion'] is None
-    assert found['bno055_thesis']['rate'] == 100.0
+    measured = json.loads(capsys.readouterr().out)['imu']
+    assert measured['bno055_fusion'] is None
+    assert measured['bno055_thesis']['rate'] == 100.0
 
 
 imufusion = pytest.importorskip('imufusion')
@@ -122,8 +122,8 @@ def test_the_preset_of_the_thesis_has_the_yaw_of_its_printed_noise_at_rest():
     errors = np.array([yaw(model.start(1, f'{k}').measure(truth).orientation) for k in range(60)])
     density = math.radians(0.1683) / 60.0
     for seconds in (1.0, 4.0):
-        found = errors[:, round(100 * seconds) - 1].std() / (density * math.sqrt(seconds))
-        assert found == pytest.approx(1.0, abs=4.5 * math.sqrt(0.5 / 60) + 0.04)
+        measured = errors[:, round(100 * seconds) - 1].std() / (density * math.sqrt(seconds))
+        assert measured == pytest.approx(1.0, abs=4.5 * math.sqrt(0.5 / 60) + 0.04)
     # It does not turn one way.
     assert abs(errors[:, -1].mean()) < 4.5 * errors[:, -1].std() / math.sqrt(60)
 

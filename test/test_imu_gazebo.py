@@ -132,7 +132,7 @@ def test_gazebo_ros_imu_sensor_leaves_the_quaternion_unnormalised_as_upstream():
     right = model.start(1, 'a').measure(still(n))
     np.testing.assert_allclose(np.sum(right.orientation**2, axis=1), 1.0)
     turns = Rotation.from_quat(right.orientation).as_rotvec()
-    # Of second order in s is 1 % here.
+    # The second-order terms in s are 1 % here.
     np.testing.assert_allclose(turns.std(0), 2.0 * s, rtol=bound(n) + 0.02)
     np.testing.assert_allclose(right.orientation_covariance[0], np.eye(3) * 4.0 * s**2)
     absent = GazeboRosImuSensor(gaussian_noise=s).start(1, 'a').measure(still(2))
@@ -171,10 +171,10 @@ def test_gz_dynamic_bias_has_its_stationary_deviation_and_correlation():
 def test_gz_constant_bias_decays_as_upstream_once_there_is_a_dynamic_one():
     part = SdfGyroscope(bias_mean=1.0, dynamic_bias_stddev=1e-9, dynamic_bias_correlation_time=0.5)
     model = GazeboImu(gyroscope=part)
-    kept = model.start(1, 'a').measure(still(51)).gyroscope_bias
-    lost = upstream(model).start(1, 'a').measure(still(51)).gyroscope_bias
-    np.testing.assert_allclose(np.abs(kept), 1.0, atol=1e-7)
-    np.testing.assert_allclose(np.abs(lost[49]), math.exp(-1.0), atol=1e-7)
+    exact_bias = model.start(1, 'a').measure(still(51)).gyroscope_bias
+    upstream_bias = upstream(model).start(1, 'a').measure(still(51)).gyroscope_bias
+    np.testing.assert_allclose(np.abs(exact_bias), 1.0, atol=1e-7)
+    np.testing.assert_allclose(np.abs(upstream_bias[49]), math.exp(-1.0), atol=1e-7)
 
 
 def test_sdf_precision_rounds():

@@ -55,13 +55,17 @@ def test_a_yaw_drift_set_in_a_running_plugin_starts_at_zero(variant):
     """
     yaw = HectorYaw(drift=0.1, drift_frequency=0.6, drift_from_zero=True)
     model = HectorImu(variant=variant, orientation=yaw)
-    errors = np.array([yaw_and_tilt(one)[:, 2] for one in many(model, still(100), 300)])
+    errors = np.array(
+        [yaw_and_tilt(measurement)[:, 2] for measurement in many(model, still(100), 300)]
+    )
     grown = 0.1 if variant == 'exact' else 0.01
     for k in (0, 99):
         expected = grown * math.sqrt(1.0 - math.exp(-2.0 * 0.6 * (k + 1) / 100.0))
         assert errors[:, k].std() == pytest.approx(expected, rel=bound(300))
     drawn = HectorImu(variant=variant, orientation=dataclasses.replace(yaw, drift_from_zero=False))
-    first = np.array([yaw_and_tilt(one)[0, 2] for one in many(drawn, still(1), 300)])
+    first = np.array(
+        [yaw_and_tilt(measurement)[0, 2] for measurement in many(drawn, still(1), 300)]
+    )
     assert first.std() == pytest.approx(0.1, rel=bound(300))
 
 
@@ -126,8 +130,10 @@ def test_hector_services_set_the_drift_of_a_sensor_that_is_on():
     assert np.abs(again.gyroscope_bias).min() > 1e-3
 
 
-def test_an_imu_without_a_drift_to_set_says_so():
-    with pytest.raises(SensorError, match='chrono_normal_drift has no bias that can be set'):
+def test_an_imu_without_a_settable_drift_refuses_calibration():
+    with pytest.raises(
+        SensorError, match='the bias of an IMU of the model chrono_normal_drift cannot be set'
+    ):
         ChronoImu().start(1, 'a').calibrate()
     with pytest.raises(SensorError, match='must be 3 finite numbers'):
         HectorImu().start(1, 'a').set_gyroscope_bias([1.0, math.nan, 0.0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What temperature, supply voltage and large values do to the generic IMU."""
+"""Effects of temperature, supply voltage and large values on the generic IMU."""
 
 from __future__ import annotations
 
@@ -46,10 +46,12 @@ def test_a_cubic_of_4_p_by_range_squared_is_a_share_p_of_full_scale_off_the_best
     chain = AccelerometerChain(cubic=4.0 * share / full**2, quadratic=0.0)
     values = np.linspace(-full, full, 4001)[:, None] * np.ones(3)
     model = ImuChain(accelerometer=chain)
-    seen, _, _ = model.triads(1, 'a', 'imu')[1].corrupt(values, np.full(4001, 0.01))
+    measured, _, _ = model.triads(1, 'a', 'imu')[1].corrupt(values, np.full(4001, 0.01))
     # The best straight line by its largest deviation: Chebyshev's polynomial is left.
-    off = [np.abs(seen[:, 0] - slope * values[:, 0]).max() for slope in np.linspace(1, 1.03, 301)]
+    off = [
+        np.abs(measured[:, 0] - slope * values[:, 0]).max() for slope in np.linspace(1, 1.03, 301)
+    ]
     assert min(off) == pytest.approx(share * full, rel=1e-3)
     square = ImuChain(accelerometer=AccelerometerChain(quadratic=1e-3))
-    seen, _, _ = square.triads(1, 'a', 'imu')[1].corrupt(values, np.full(4001, 0.01))
-    np.testing.assert_allclose(seen, values + 1e-3 * values**2)
+    measured, _, _ = square.triads(1, 'a', 'imu')[1].corrupt(values, np.full(4001, 0.01))
+    np.testing.assert_allclose(measured, values + 1e-3 * values**2)

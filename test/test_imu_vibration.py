@@ -37,10 +37,10 @@ def lines(values, rate):
 )
 def test_lines_are_where_sampling_puts_them_with_their_size(rate, first, second) -> None:
     model = ImuChain(rate=rate, vibration=ENGINE)
-    found = measured(model)
+    spectrum_peaks = measured(model)
     for values, amplitude in (
-        (found.angular_velocity, ENGINE.gyroscope),
-        (found.linear_acceleration, ENGINE.accelerometer),
+        (spectrum_peaks.angular_velocity, ENGINE.gyroscope),
+        (spectrum_peaks.linear_acceleration, ENGINE.accelerometer),
     ):
         where, size = lines(values, rate)
         for frequency, share in ((first, 1.0), (second, 0.25)):
@@ -63,11 +63,11 @@ def test_a_low_pass_weakens_a_line_by_its_gain_at_the_true_frequency() -> None:
     np.testing.assert_allclose(size[k], gain * np.array([0.88, 0.4, 2.0]), rtol=1e-9)
 
 
-def test_both_triads_feel_one_engine_whose_rate_wanders() -> None:
+def test_both_triads_measure_one_engine_whose_rate_wanders() -> None:
     """Products of the two triads keep a line at twice the rotation only if their cycles agree."""
     wandering = dataclasses.replace(ENGINE, rotation_std=1.5, rotation_time=2.0, harmonics=(1.0,))
-    found = measured(ImuChain(rate=400.0, vibration=wandering), 40.0)
-    rate, force = found.angular_velocity[:, 0], found.linear_acceleration[:, 0]
+    spectrum_peaks = measured(ImuChain(rate=400.0, vibration=wandering), 40.0)
+    rate, force = spectrum_peaks.angular_velocity[:, 0], spectrum_peaks.linear_acceleration[:, 0]
     # Sines of one phase with a constant lag: the points (rate, force) lie on one ellipse.
     design = np.column_stack([rate**2, rate * force, force**2]) / [0.02**2, 0.016, 0.8**2]
     _, residual, *_ = np.linalg.lstsq(design, np.ones(len(rate)), rcond=None)

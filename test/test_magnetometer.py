@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from imu_examples import SIGMAS, bound, cut, still
+from imu_examples import SIGMAS, bound, still
 from scipy.spatial.transform import Rotation
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
@@ -78,9 +79,9 @@ def test_mounting_turns_and_lever_arm_moves_the_sensor() -> None:
 def test_the_reported_error_is_all_that_is_not_the_field_of_the_earth() -> None:
     world = dataclasses.replace(WORLD, dipoles=Dipoles([[0.0, 0.0, 1.0]], [[0.0, 0.0, 5.0]]))
     model = Magnetometer(magnetometer=MagnetometerErrors(constant_bias=(2e-6, 0.0, 0.0)))
-    seen = model.start(1, 'a', world=world).measure(still(2))
-    assert seen.error[0] == pytest.approx([2e-6, 0.0, 1e-6], rel=1e-9)
-    assert seen.bias[0].tolist() == [2e-6, 0.0, 0.0]
+    measurement = model.start(1, 'a', world=world).measure(still(2))
+    assert measurement.error[0] == pytest.approx([2e-6, 0.0, 1e-6], rel=1e-9)
+    assert measurement.bias[0].tolist() == [2e-6, 0.0, 0.0]
 
 
 def test_a_regression_finds_sensitivity_hard_iron_and_the_covariance_of_the_noise() -> None:
@@ -98,12 +99,12 @@ def test_a_regression_finds_sensitivity_hard_iron_and_the_covariance_of_the_nois
     truth = tumbling(n)
     measured = Magnetometer(magnetometer=errors).start(1, 'a', world=WORLD).measure(truth)
     regressors = np.column_stack([field_of(IDEAL, truth), np.ones(n)])
-    found, *_ = np.linalg.lstsq(regressors, measured.magnetic_field, rcond=None)
+    coefficients, *_ = np.linalg.lstsq(regressors, measured.magnetic_field, rcond=None)
     std = np.array(errors.noise_density) * 10.0
     spread = np.sqrt(np.diag(np.linalg.inv(regressors.T @ regressors)))
     expected = np.vstack([sensitivity.T, errors.constant_bias])
-    assert (np.abs(found - expected) < SIGMAS * np.outer(spread, std)).all()
-    residuals = measured.magnetic_field - regressors @ found
+    assert (np.abs(coefficients - expected) < SIGMAS * np.outer(spread, std)).all()
+    residuals = measured.magnetic_field - regressors @ coefficients
     root = correlation_root(errors.noise_correlation)
     correlation = root @ root.T
     covariance = np.outer(std, std) * correlation
@@ -157,12 +158,7 @@ def test_array_run_and_any_chunking_give_the_same_bits(cuts) -> None:
     model = Magnetometer(
         magnetometer=FULL, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, 0.2, 3.0)
     )
-    whole = model.start(3, 'run', world=world).measure(truth)
-    sensor = model.start(3, 'run', world=world)
-    parts = [sensor.measure(piece) for piece in cut(truth, sorted(cuts))]
-    for field in dataclasses.fields(whole):
-        joined = np.concatenate([getattr(part, field.name) for part in parts])
-        assert joined.tobytes() == getattr(whole, field.name).tobytes(), field.name
+    sensor, whole = assert_stepping_gives_the_same_bits(model, truth, cuts, world=world)
     assert sensor.bias.tobytes() == whole.bias[-1].tobytes()
 
 
@@ -170,12 +166,12 @@ def test_the_batch_run_is_on_the_grid_of_the_sensor_and_arrives_as_delivered() -
     model = dataclasses.replace(
         load_mag('xsens_mtx'), rate=30.0, latency=0.25, delivery=Delivery(jitter=0.01)
     )
-    made = simulate(
+    simulated = simulate(
         model, Standstill(duration=2.0), seed=1, run='a', world=WORLD, origin_ns=1_000_000_000
     )
-    assert made.stamp_ns.tolist() == [10**9 + round(k * 1e9 / 30.0) for k in range(61)]
-    assert (made.arrival_ns - made.stamp_ns >= 0.24e9).all()
-    assert made.frame == 'imu_link'
+    assert simulated.stamp_ns.tolist() == [10**9 + round(k * 1e9 / 30.0) for k in range(61)]
+    assert (simulated.arrival_ns - simulated.stamp_ns >= 0.24e9).all()
+    assert simulated.frame == 'imu_link'
 
 
 def test_noise_of_two_magnetometers_and_of_two_runs_is_independent() -> None:
@@ -221,20 +217,20 @@ def test_an_imu_has_any_sensitivity_and_any_noise_covariance() -> None:
     }
     sensitivity = np.array([[1.02, 0.01, 0.02], [-0.02, 0.97, -0.03], [0.03, 0.01, 1.04]])
     imu = ImuChain(gyroscope=GyroscopeChain(**words), accelerometer=AccelerometerChain(**words))
-    made, clean = (model.start(1, 'a').measure(truth) for model in (imu, ImuChain()))
+    simulated, clean = (model.start(1, 'a').measure(truth) for model in (imu, ImuChain()))
     root = correlation_root(words['noise_correlation'])
     correlation = root @ root.T
     std = 10.0 * np.array(words['noise_density'])
     for name in ('angular_velocity', 'linear_acceleration'):
         regressors = np.column_stack([getattr(clean, name), np.ones(n)])
-        found, *_ = np.linalg.lstsq(regressors, getattr(made, name), rcond=None)
+        coefficients, *_ = np.linalg.lstsq(regressors, getattr(simulated, name), rcond=None)
         spread = np.sqrt(np.diag(np.linalg.inv(regressors.T @ regressors)))
         expected = np.vstack([sensitivity.T, words['constant_bias']])
-        assert (np.abs(found - expected) < SIGMAS * np.outer(spread, std)).all()
-        residuals = (getattr(made, name) - regressors @ found) / std
+        assert (np.abs(coefficients - expected) < SIGMAS * np.outer(spread, std)).all()
+        residuals = (getattr(simulated, name) - regressors @ coefficients) / std
         error = SIGMAS * np.sqrt((1.0 + correlation**2) / n)
         assert (np.abs(np.cov(residuals.T) - correlation) < error).all()
-        stated = getattr(made, f'{name}_covariance')[0]
+        stated = getattr(simulated, f'{name}_covariance')[0]
         np.testing.assert_allclose(stated, np.outer(std, std) * correlation, rtol=1e-12)
 
 
@@ -242,9 +238,9 @@ def test_the_stated_covariance_is_that_of_filtered_noise_too() -> None:
     """The low pass is the same for all axes, so that correlations stay."""
     n, correlation = 40000, (0.7, 0.0, -0.4)
     part = GyroscopeChain(noise_density=0.01, noise_correlation=correlation, bandwidth=20.0)
-    made = ImuChain(gyroscope=part).start(1, 'a').measure(still(n))
-    stated = made.angular_velocity_covariance[-1]
-    sample = np.cov(made.angular_velocity[1000:].T)
+    simulated = ImuChain(gyroscope=part).start(1, 'a').measure(still(n))
+    stated = simulated.angular_velocity_covariance[-1]
+    sample = np.cov(simulated.angular_velocity[1000:].T)
     # Neighbours are correlated over about four samples; ten standard errors of independent ones.
     np.testing.assert_allclose(sample, stated, atol=10.0 * stated[0, 0] * np.sqrt(2.0 / n))
     assert stated[0, 1] / stated[0, 0] == pytest.approx(0.7)
@@ -280,13 +276,13 @@ def test_fully_correlated_axes_have_one_noise_and_impossible_ones_are_refused() 
 
 
 def test_a_walk_through_the_dipole_room_turns_a_compass_by_tens_of_degrees() -> None:
-    """What the room is for: a path straight through its middle, 1.2 m above the floor."""
+    """The path leads straight through the middle of the room, 1.2 m above the floor."""
     world = load_world('dipole_room')
     truth = still(600)
     path = np.linspace([1.0, 5.0, 1.2], [7.0, 5.0, 1.2], 600)
     truth = dataclasses.replace(truth, position=path)
-    seen = Magnetometer().start(1, 'a', world=world).measure(truth).magnetic_field
-    heading = np.arctan2(seen[:, 0], seen[:, 1])
+    measurement = Magnetometer().start(1, 'a', world=world).measure(truth).magnetic_field
+    heading = np.arctan2(measurement[:, 0], measurement[:, 1])
     straight = np.arctan2(world.undisturbed_field[0], world.undisturbed_field[1])
     off = np.degrees(np.abs(np.angle(np.exp(1j * (heading - straight)))))
     assert 10.0 < off.max() <= 180.0

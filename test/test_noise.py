@@ -217,7 +217,7 @@ def walks(runs, dt, n, **changes):
 
 
 def test_free_walk_without_pull_is_twice_integrated_white_noise():
-    """With clamps off and c = 0, Var s = sigma^2 h t and Var e = sigma^2 h t^3/3 (h small)."""
+    """If clamps are off and c = 0, Var s = sigma^2 h t and Var e = sigma^2 h t^3/3 (h small)."""
     h, t = 0.01, 4.0
     paths, speeds = walks(2000, t, 1, speed_limit=0.0, acceleration_limit=0.0, pull=0.0)
     assert_variance(speeds.ravel(), 0.047**2 * h * t)
@@ -229,7 +229,7 @@ def test_free_walk_without_pull_is_twice_integrated_white_noise():
 
 
 def test_pull_makes_an_oscillator_of_the_stated_frequency():
-    """Without noise in the draws the mean of many walks from a kick swings at sqrt(c sigma/E_max).
+    """The mean of many walks from a kick oscillates at sqrt(c sigma/E_max).
 
     Two walks with the same draws differ by the homogeneous solution exactly, without any noise.
     """

@@ -48,12 +48,12 @@ def test_opencv_projects_to_the_same_pixels(
     assert len(place) > 1000
     ideal = np.squeeze(cv2.projectPoints(place, turn, shift, np.eye(3), lens)[0])
     expected = ideal @ camera.matrix[:2, :2].T + camera.matrix[:2, 2]
-    found = camera.project(local)
-    record_property('pixels', np.abs(found - expected).max())
-    assert np.abs(found - expected).max() < 1e-9
+    projected = camera.project(local)
+    record_property('pixels', np.abs(projected - expected).max())
+    assert np.abs(projected - expected).max() < 1e-9
     if camera.skew == 0.0:
         direct = np.squeeze(cv2.projectPoints(place, turn, shift, camera.matrix, lens)[0])
-        assert np.abs(found - direct).max() < 1e-9
+        assert np.abs(projected - direct).max() < 1e-9
 
 
 @pytest.mark.parametrize('camera', [VGA, BENT, FRC, STRONG])
@@ -61,12 +61,12 @@ def test_rays_of_pixels_are_those_that_were_seen(camera: Intrinsics) -> None:
     """All over the image, and with OpenCV's own undistortion where it converges."""
     local = points()
     pixels = camera.project(local)
-    seen = camera.inside(pixels)
-    assert seen.sum() > 500
-    rays = camera.rays(pixels[seen])
-    assert np.abs(rays - local[seen, :2] / local[seen, 2:]).max() < 1e-12
+    is_inside = camera.inside(pixels)
+    assert is_inside.sum() > 500
+    rays = camera.rays(pixels[is_inside])
+    assert np.abs(rays - local[is_inside, :2] / local[is_inside, 2:]).max() < 1e-12
     back = camera.project(np.column_stack([rays, np.ones(len(rays))]))
-    assert np.abs(back - pixels[seen]).max() < 1e-9
+    assert np.abs(back - pixels[is_inside]).max() < 1e-9
 
 
 def test_lines_stay_straight_without_a_lens_and_bend_with_one() -> None:
@@ -93,8 +93,8 @@ def test_derivatives_are_those_of_differences() -> None:
     assert np.allclose(BENT.ray_jacobian(rays), np.stack(slopes, axis=2), rtol=1e-8, atol=1e-6)
 
 
-def test_what_a_lens_model_would_fold_back_is_not_seen() -> None:
-    """With k1 = -0.28 alone r L(r) falls from r = 1.09 on; a point at 60 degrees would show."""
+def test_points_that_a_lens_model_would_fold_back_are_not_in_view() -> None:
+    """For k1 = -0.28 alone, r L(r) falls from r = 1.09 on; a point at 60 degrees would show."""
     lens = Distortion(k1=-0.28)
     assert lens.largest_radius == pytest.approx(np.sqrt(1.0 / (3.0 * 0.28)), rel=1e-12)
     assert Distortion().largest_radius == np.inf

@@ -18,7 +18,7 @@ from sim_sensors.core.registry import source_digest
 from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.sensor.catalogue import kinds, preset_names
+from sim_sensors.sensor.catalogue import SensorKind, kinds, preset_names
 
 MODEL = '''
 import dataclasses
@@ -123,7 +123,7 @@ def test_a_file_of_parameters_names_the_class_beside_it(folder: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_in_it_is_named(folder: Path, text: str, problem: str) -> None:
+def test_an_error_in_a_file_is_named(folder: Path, text: str, problem: str) -> None:
     yaml = folder / 'mine.yaml'
     yaml.write_text(text)
     with pytest.raises(ParameterError, match=problem):
@@ -145,20 +145,20 @@ def test_models_of_another_package_have_names(installed: None, folder: Path) -> 
         load_imu(f'{folder}/my_model.py:MyGps')
 
 
-def test_every_kind_declares_what_others_ask_of_it() -> None:
+def test_every_kind_has_a_preset_that_loads() -> None:
     assert [kind.name for kind in kinds()][:2] == ['imu', 'gps']
     for kind in kinds():
         assert kind.preset in preset_names(kind.name)
         assert isinstance(kind.load(kind.preset), kind)
 
 
-def test_the_command_shows_what_a_model_says_of_itself(
+def test_the_command_shows_docstring_and_parameters_of_a_model(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(['models', f'{folder}/my_model.py:MyGps']) == 0
-    told = capsys.readouterr().out
-    assert 'a GPS model\nA receiver with an offset.\n' in told
-    assert '  rate = 10.0  [Hz]  Fixes per second.' in told
+    output = capsys.readouterr().out
+    assert 'a GPS model\nA receiver with an offset.\n' in output
+    assert '  rate = 10.0  [Hz]  Fixes per second.' in output
     assert main(['models', 'chrno']) == 2
     assert 'did you mean chrono?' in capsys.readouterr().err
 
@@ -171,3 +171,17 @@ def test_a_model_whose_class_is_no_dataclass_is_refused() -> None:
 
     with pytest.raises(ParameterError, match=r'Forgotten: std: without @dataclasses\.dataclass'):
         Forgotten()
+
+
+def test_a_kind_can_be_declared_as_in_version_1_0() -> None:
+    class Coil(GpsModel):
+        kind = 'coil'
+
+    declared = SensorKind(
+        base=Coil, name='coil', one='a coil', topic='coil/data',
+        surroundings=lambda world: {'frame': world}, beside=('coil/more',),
+    )  # fmt: skip
+    assert declared is Coil
+    assert (Coil.name, Coil.title, Coil.more_topics) == ('coil', 'coil', ('coil/more',))
+    assert Coil.surroundings(1) == {'frame': 1}  # type: ignore[arg-type]
+    assert GpsModel.name == 'gps'

@@ -87,8 +87,8 @@ def line_of(section: str) -> list[str]:
 
 def topics_of(section: str) -> dict[str, str]:
     words = line_of(section)
-    given = [words[k + 1].split('=') for k, word in enumerate(words) if word == '--topic']
-    return {'truth': '/ground_truth/odometry', **dict(given)}
+    topics = [words[k + 1].split('=') for k, word in enumerate(words) if word == '--topic']
+    return {'truth': '/ground_truth/odometry', **dict(topics)}
 
 
 def drive_of(
@@ -198,11 +198,11 @@ def test_the_line_is_understood_and_the_bag_becomes_the_motion(section: str, tmp
         (read.truth.linear_velocity, drive.truth.linear_velocity, 1e-2),
         (read.gps.latitude, drive.gps.latitude, 0.0),
     )
-    for found, expected, within in pairs:
-        np.testing.assert_allclose(found, expected, atol=within, rtol=0)
+    for converted, expected, within in pairs:
+        np.testing.assert_allclose(converted, expected, atol=within, rtol=0)
     heading = [
-        np.unwrap(Rotation.from_quat(one.orientation).as_euler('xyz')[:, 2])
-        for one in (read.truth, read.imu, drive.truth)
+        np.unwrap(Rotation.from_quat(messages.orientation).as_euler('xyz')[:, 2])
+        for messages in (read.truth, read.imu, drive.truth)
     ]
     np.testing.assert_allclose(heading[0], heading[2], atol=1e-9)
     if section != 'Isaac Sim':  # which publishes no orientation
@@ -215,7 +215,7 @@ def test_the_line_is_understood_and_the_bag_becomes_the_motion(section: str, tmp
 
 @pytest.mark.parametrize('section', LAYOUTS)
 def test_the_recipe_ranks_the_models_of_the_simulator_first(section: str, tmp_path) -> None:
-    """What they measured themselves, with the recording.yaml shown, judged as `vepd` does."""
+    """The sensors of the simulator, with the recording.yaml of the page, judged as by `vepd`."""
     parsed = build_parser('vepd').parse_args(line_of(section))
     names, imu = parsed.models.split(','), load_imu(parsed.imu)
     write_bag(section, tmp_path / 'bag', drive_of(LAYOUTS[section], imu, names[0], 12.0))
@@ -223,10 +223,10 @@ def test_the_recipe_ranks_the_models_of_the_simulator_first(section: str, tmp_pa
     twins = [Twin(name, load_gps(name), imu) for name in names]
     plan = RunPlan(real, twins, Judging(JudgeSetup.load(PROFILE), StudyOptions(seed=3)))
     scores = {run.model: plan.score(run, plan.judge(run)).score for run in plan}
-    own, other = (
+    own_score, other_score = (
         abs(scores[name].rmse - scores['real'].rmse)
         + abs(scores[name].entropy_difference - scores['real'].entropy_difference)
         for name in names
     )
-    assert own < 0.7 * other
+    assert own_score < 0.7 * other_score
     assert not one_sided_covariances(plan.maker.real, plan.recording(plan.twins[0]))

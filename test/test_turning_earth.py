@@ -42,8 +42,8 @@ def world(earth: str) -> World:
 
 
 def measured(motion: Trajectory, earth: TurningEarth | None) -> tuple[FloatArray, FloatArray]:
-    found = IdealImu(rate=100.0).start(1, 'a', earth=earth).measure(motion)
-    return found.angular_velocity, found.linear_acceleration
+    result = IdealImu(rate=100.0).start(1, 'a', earth=earth).measure(motion)
+    return result.angular_velocity, result.linear_acceleration
 
 
 Record = Callable[[str, object], None]
@@ -88,7 +88,7 @@ def test_driving_east_weighs_less_and_north_is_pushed_west(record_property: Reco
         _, force = measured(motion, EARTH)
         part = math.cos if axis == 2 else math.sin
         pull = 2.0 * EARTH_RATE * speed * part(math.radians(50.0))
-        # Who drives north and keeps straight is held against a pull to the right, by the left.
+        # A vehicle that drives straight north measures a force to the left against Coriolis.
         felt = (force[0, axis] - (G if axis == 2 else 0.0)) / (-pull if axis == 2 else pull)
         assert felt == pytest.approx(1.0, rel=1e-9)
         record_property('pull', abs(felt - 1.0))
@@ -105,7 +105,7 @@ def test_a_lever_arm_feels_the_coriolis_acceleration_of_its_own_velocity() -> No
     assert np.abs(EARTH.sensed(body).acceleration - then.acceleration).max() > 5e-5
 
 
-def test_an_unaided_navigator_swings_with_the_period_of_schuler(record_property: Record) -> None:
+def test_an_unaided_navigator_oscillates_with_the_schuler_period(record_property: Record) -> None:
     """2 pi sqrt(R / g): 84.4 minutes."""
     earth, x = np.stack([EARTH.rate, EARTH.gradient]), np.zeros(16)
     x[4], x[9] = 0.1, 1.0
@@ -119,11 +119,11 @@ def test_an_unaided_navigator_swings_with_the_period_of_schuler(record_property:
     period = 2.0 * (crossings[1] - crossings[0]) / 60.0
     assert period == pytest.approx(84.4, abs=0.4)
     record_property('period', period)
-    # Without the curvature it would run away at its first speed.
+    # On a flat Earth the navigator would keep its initial speed error.
     assert np.abs(x[:2]).max() < 200.0
 
 
-def test_a_judge_takes_off_what_the_simulation_put_on() -> None:
+def test_a_judge_subtracts_the_earth_that_the_simulation_added() -> None:
     drive = FigureEight(duration=60.0, speed=3.0, length=30.0, width=15.0)
     rate, force = measured(drive.at(np.arange(6001) / 100.0), EARTH)
 
@@ -147,14 +147,14 @@ def test_a_judge_takes_off_what_the_simulation_put_on() -> None:
     assert np.linalg.norm(turning[:3]) < 0.1 * np.linalg.norm(flat[:3])
 
 
-def test_the_earth_of_a_world_turns_by_itself_only_where_that_is_automatic() -> None:
+def test_only_an_automatic_earth_decides_whether_it_turns() -> None:
     assert World().gravity_model.earth == 'auto'
     assert world('flat').turning_earth is None
     for earth in ('auto', 'rotating'):
-        found = world(earth).turning_earth
-        assert found is not None
-        assert found.automatic == (earth == 'auto')
-        np.testing.assert_array_equal(found.rate, EARTH.rate)
+        result = world(earth).turning_earth
+        assert result is not None
+        assert result.automatic == (earth == 'auto')
+        np.testing.assert_array_equal(result.rate, EARTH.rate)
 
 
 @pytest.mark.parametrize('minutes', [9.9, 10.1])
@@ -170,10 +170,10 @@ def test_a_tactical_gyroscope_feels_the_earth_turn_in_long_records(
     model = dataclasses.replace(load_imu(name), rate=1.0)
 
     def angle(earth: str) -> FloatArray:
-        found = ImuModel.simulate(
+        result = ImuModel.simulate(
             model, still, seed=1, run='1', **ImuModel.surroundings(world(earth))
         )
-        return np.asarray(found.angular_velocity.sum(axis=0))
+        return np.asarray(result.angular_velocity.sum(axis=0))
 
     if tactical and minutes > 10.0:
         turned = EARTH_RATE * (60.0 * minutes + 1.0)
@@ -204,7 +204,7 @@ def test_a_chain_declares_the_bias_it_may_have_at_the_end() -> None:
     assert not turns('auto', white.gyroscope_bias(3600.0), 3600.0)
 
 
-def test_a_judge_takes_off_the_rotation_by_the_same_rule() -> None:
+def test_a_judge_subtracts_the_rotation_under_the_same_rule() -> None:
     hour = np.array([0, 3600 * 10**9])
     tactical = InertialSettings(start=Start(gyroscope_bias_deviation=5e-6))
     assert tactical.turning_earth(PLACE, hour) is not None
@@ -228,25 +228,25 @@ def unaided() -> dict[tuple[str, str], FloatArray]:
     )
     imu = ImuChain.from_mapping({'rate': 10.0, 'gyroscope': {'turn_on_std': 1e-9}}, 'test')
     both = Twin('tactical', dataclasses.replace(load_gps('baseline'), rate=1.0), imu)
-    known = {'gyroscope_bias_deviation': 1e-9, 'accelerometer_bias_deviation': 1e-9}
+    tactical_bias = {'gyroscope_bias_deviation': 1e-9, 'accelerometer_bias_deviation': 1e-9}
     quiet = {
         **{'gyroscope_noise': 1e-6, 'accelerometer_noise': 1e-4, 'output_frequency': 1.0},
         **{'gyroscope_bias_walk': 0.0, 'accelerometer_bias_walk': 0.0, 'longest_gap': 1.0},
     }
-    found = {}
+    result = {}
     for earth in ('auto', 'flat'):
         twin = TwinMaker(recorded, seed=1, origin=PLACE, world=world(earth)).make(both)
         assert twin.gps is not None
         twin = twin.with_messages('gps', twin.gps.take(slice(0, 3)))
         for judged in ('auto', 'flat'):
-            settings = {**quiet, 'start': known, 'earth': judged, 'gravity': G}
+            settings = {**quiet, 'start': tactical_bias, 'earth': judged, 'gravity': G}
             judge = ErrorStateJudge('', (), InertialSettings.from_mapping(settings, 'test'))
             run = judge.judge(twin, start_heading=0.7)
             end = drive.at((run.stamp_ns[-1:] - START_NS) * 1e-9)
             turn = rotations.between(end.orientation, run.orientation[-1:])[0, 2]
             velocity = rotations.rotate(run.orientation[-1:], run.linear_velocity[-1:])
-            found[earth, judged] = np.append(turn, velocity - end.velocity)
-    return found
+            result[earth, judged] = np.append(turn, velocity - end.velocity)
+    return result
 
 
 def test_the_earth_on_both_sides_cancels(unaided: dict[tuple[str, str], FloatArray]) -> None:
@@ -269,7 +269,7 @@ def test_the_earth_on_one_side_turns_heading_and_tilts_velocity(
     for sides, sign, speed in ((('auto', 'flat'), 1.0, falls), (('flat', 'auto'), -1.0, swings)):
         heading, east = unaided[sides][0] / (sign * turn), unaided[sides][1] / (sign * speed)
         assert heading == pytest.approx(1.0, abs=1e-3)
-        # Of 100 m/s: 1 of it is Coriolis acceleration, and sines of the tilt are not linear.
+        # 1 m/s of 100 m/s is Coriolis acceleration; sines of the tilt are not linear.
         assert east == pytest.approx(1.0, abs=0.02)
         record_property('heading', heading)
         record_property('velocity', east)
@@ -278,21 +278,23 @@ def test_the_earth_on_one_side_turns_heading_and_tilts_velocity(
 def test_a_bias_fitted_at_rest_does_not_count_the_earth_twice() -> None:
     """The mean of a gyroscope at rest has the Earth in it, and so has the model made of it."""
     still = motion_of('standstill', duration=660.0, parameters={'heading': 0.7})
-    own = ImuChain.from_mapping({'rate': 1.0, 'gyroscope': {'constant_bias': 5e-6}}, 'test')
+    consumer_imu = ImuChain.from_mapping(
+        {'rate': 1.0, 'gyroscope': {'constant_bias': 5e-6}}, 'test'
+    )
     surroundings = ImuModel.surroundings(world('auto'))
 
-    def rest(model: ImuChain) -> FloatArray:
-        found = ImuModel.simulate(model, still, seed=1, run='1', **surroundings)
-        return np.asarray(found.angular_velocity.mean(axis=0))
+    def mean_rate(model: ImuChain) -> FloatArray:
+        result = ImuModel.simulate(model, still, seed=1, run='1', **surroundings)
+        return np.asarray(result.angular_velocity.mean(axis=0))
 
-    recorded = rest(own)
+    recorded = mean_rate(consumer_imu)
     assert np.linalg.norm(recorded - 5e-6) == pytest.approx(EARTH_RATE, rel=1e-6)
     means = {f'gyroscope_{axis}': (mean, 0.0) for axis, mean in zip('xyz', recorded, strict=True)}
     fitted = chain_model({}, rate=1.0, biases=means)
-    np.testing.assert_allclose(rest(fitted), recorded, rtol=1e-12)
-    # As if the file did not say so:
+    np.testing.assert_allclose(mean_rate(fitted), recorded, rtol=1e-12)
+    # Without the flag, the rate of the Earth is counted twice.
     silent = dataclasses.replace(fitted.gyroscope, earth_in_bias=False)
-    twice = rest(dataclasses.replace(fitted, gyroscope=silent))
+    twice = mean_rate(dataclasses.replace(fitted, gyroscope=silent))
     assert np.linalg.norm(twice - recorded) == pytest.approx(EARTH_RATE, rel=1e-6)
-    with pytest.raises(SensorError, match='holds the rate of the Earth'):
+    with pytest.raises(SensorError, match='contains the rate of the Earth'):
         fitted.start(1, '1', **ImuModel.surroundings(world('rotating')))

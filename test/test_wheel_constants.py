@@ -39,22 +39,22 @@ def test_points_have_the_moments_of_independent_numbers(kurtosis) -> None:
             assert found == pytest.approx(math.prod(moments), abs=1e-12)
 
 
-def test_what_radii_add_to_a_straight_way_grows_with_its_square() -> None:
+def test_the_variance_from_radius_errors_grows_with_the_square_of_the_distance() -> None:
     """By hand: s D / sqrt(2) ahead, s D / (sqrt(2) L) in heading, half of that times D aside."""
     error, half_track, rate = 1e-4, 0.3, 50.0
     model = perfect(DifferentialWheels(half_track=half_track), radius_error=error)
     sensor = dataclasses.replace(model, speed_floor=0.0, yaw_rate_floor=0.0).start(1, 'run')
-    told = sensor.measure(straight(501, rate, 0.02))
+    odometry = sensor.measure(straight(501, rate, 0.02))
     for n in (100, 500):
         way = 0.02 * n
         turned = error * way / math.sqrt(2.0) / half_track
         aside = 0.5 * way * turned
         ahead = (error * way) ** 2 / 2.0
         expected = [ahead, aside**2, turned**2, aside * turned]
-        stated = told.pose_covariance[n][[0, 1, 2, 1], [0, 1, 2, 2]]
+        stated = odometry.pose_covariance[n][[0, 1, 2, 1], [0, 1, 2, 2]]
         np.testing.assert_allclose(stated, expected, rtol=5e-3)
     np.testing.assert_allclose(
-        np.diag(told.velocity_covariance[7]),
+        np.diag(odometry.velocity_covariance[7]),
         np.array([1.0, 0.0, 1.0 / half_track**2]) * error**2 / 2.0,
         rtol=1e-3,
     )
@@ -67,39 +67,41 @@ def test_the_mean_of_whole_degrees_is_stated_about_the_truth() -> None:
     offset = SteeringOffset(bound=0.2, variant='as_upstream')
     mean, variance = math.radians(-0.2), 0.0
     model = perfect(SwerveWheels(), steering_offset=offset, speed_floor=0.0, yaw_rate_floor=0.0)
-    told = model.start(1, 'run').measure(straight(101, 50.0, 0.02))
+    odometry = model.start(1, 'run').measure(straight(101, 50.0, 0.02))
     assert (offset.mean, offset.variance) == pytest.approx((mean, variance))
-    assert math.sqrt(told.pose_covariance[-1, 1, 1]) == pytest.approx(2.0 * math.sin(-mean))
-    np.testing.assert_allclose(told.velocity_covariance[:, 1, 1], math.sin(mean) ** 2)
+    assert math.sqrt(odometry.pose_covariance[-1, 1, 1]) == pytest.approx(2.0 * math.sin(-mean))
+    np.testing.assert_allclose(odometry.velocity_covariance[:, 1, 1], math.sin(mean) ** 2)
     wide = dataclasses.replace(
         model, steering_offset=SteeringOffset(bound=4.0, variant='as_upstream')
     )
-    told = wide.start(1, 'run').measure(straight(101, 50.0, 0.02))
+    odometry = wide.start(1, 'run').measure(straight(101, 50.0, 0.02))
     mean, variance = math.radians(-0.5), math.radians(1.0) ** 2 * 5.25
-    ratio = told.velocity_covariance[:, 1, 1] / (mean**2 + variance / 4.0)
+    ratio = odometry.velocity_covariance[:, 1, 1] / (mean**2 + variance / 4.0)
     np.testing.assert_allclose(ratio, 1.0, rtol=0.02)
     turned = variance / (16.0 * 0.27**2) * 2.0**2
-    assert told.pose_covariance[-1, 2, 2] == pytest.approx(turned, rel=0.02)
+    assert odometry.pose_covariance[-1, 2, 2] == pytest.approx(turned, rel=0.02)
 
 
 def nees_of(model, truth, runs):
     """Mean NEES of the last pose as stated, and as if what stays changed from step to step."""
     stated, changing = [], []
     for run in range(runs):
-        told = model.start(9, f'{run}').measure(truth)
-        error = told.pose[-1] - told.true_pose[-1]
-        steps = told.velocity[1:] / model.rate
-        noise = told.velocity_covariance[1:] / model.rate**2
-        other = pose_covariances(told.pose[:-1, 2].copy(), steps, noise, np.zeros((3, 3)))
-        stated.append(error @ np.linalg.solve(told.pose_covariance[-1], error))
-        changing.append(error @ np.linalg.solve(other[-1], error))
+        odometry = model.start(9, f'{run}').measure(truth)
+        error = odometry.pose[-1] - odometry.true_pose[-1]
+        steps = odometry.velocity[1:] / model.rate
+        noise = odometry.velocity_covariance[1:] / model.rate**2
+        without_constants = pose_covariances(
+            odometry.pose[:-1, 2].copy(), steps, noise, np.zeros((3, 3))
+        )
+        stated.append(error @ np.linalg.solve(odometry.pose_covariance[-1], error))
+        changing.append(error @ np.linalg.solve(without_constants[-1], error))
     return np.mean(stated), np.mean(changing)
 
 
 @pytest.mark.parametrize(
     'name', ['differential', 'ackermann', 'swerve', 'frc_swerve:as_upstream', 'frc_swerve']
 )
-def test_pose_is_as_sure_of_itself_as_it_may_be(name: str) -> None:
+def test_the_normalised_pose_error_has_its_chi_square_mean(name: str) -> None:
     """NEES over 150 runs of a figure eight of 12 m, without whole counts and slips."""
     runs = 150
     model = dataclasses.replace(

@@ -47,14 +47,16 @@ FIELDS = (
 )  # fmt: skip
 
 
-def test_perfect_swerve_tells_the_true_pose_whatever_the_motion() -> None:
+def test_a_swerve_without_errors_reports_the_true_pose_for_any_motion() -> None:
     """Strafing and spinning, with the drive's centre off base_link, at a low rate."""
     truth = dance(np.arange(0.0, 60.0, 0.1))
-    told = perfect(SWERVE, rate=10.0, lever_arm=(0.2, -0.1, 0.3)).start(0, 'run').measure(truth)
-    for pose in (told.pose, told.true_pose):
+    odometry = (
+        perfect(SWERVE, rate=10.0, lever_arm=(0.2, -0.1, 0.3)).start(0, 'run').measure(truth)
+    )
+    for pose in (odometry.pose, odometry.true_pose):
         np.testing.assert_allclose(pose[:, :2], truth.position[:, :2], atol=1e-11)
         np.testing.assert_allclose(pose[:, 2], heading_of(truth), atol=1e-11)
-    assert not told.pose_covariance.any()
+    assert not odometry.pose_covariance.any()
 
 
 @pytest.mark.parametrize(
@@ -62,15 +64,15 @@ def test_perfect_swerve_tells_the_true_pose_whatever_the_motion() -> None:
     [(DifferentialWheels(), 0.0), (AckermannWheels(wheelbase=0.46524), -0.196863)],
     ids=['differential', 'ackermann'],
 )
-def test_perfect_wheels_follow_what_their_vehicle_does(drive, arm) -> None:
+def test_wheels_without_errors_follow_the_motion_of_their_vehicle(drive, arm) -> None:
     """The ART vehicle never slips sideways at its rear axle; what is left is the step of 20 ms."""
     motion = motion_of('drive_half_sine', seed=3, run='run_1', duration=20.0, parameters={})
     model = perfect(drive, lever_arm=(arm or -0.196863, 0.0, 0.0))
-    told = wheel_odometry.simulate(model, motion, seed=0, run='run')
-    truth = motion.at(told.stamp_ns * 1e-9)
+    odometry = wheel_odometry.simulate(model, motion, seed=0, run='run')
+    truth = motion.at(odometry.stamp_ns * 1e-9)
     assert np.ptp(truth.position[:, 1]) > 1.0
-    np.testing.assert_allclose(told.position, truth.position, atol=1e-5)
-    np.testing.assert_allclose(told.orientation, truth.orientation, atol=1e-5)
+    np.testing.assert_allclose(odometry.position, truth.position, atol=1e-5)
+    np.testing.assert_allclose(odometry.orientation, truth.orientation, atol=1e-5)
 
 
 def test_wheels_turn_as_the_driven_robot_of_the_path_follower() -> None:
@@ -85,52 +87,54 @@ def test_wheels_turn_as_the_driven_robot_of_the_path_follower() -> None:
     np.testing.assert_allclose(wheels.forward(travels, travels[:, :0]), steps, atol=1e-15)
 
 
-def test_wheels_of_a_circle_turn_as_geometry_says() -> None:
+def test_wheels_on_a_circle_turn_at_the_geometric_rate() -> None:
     """Radius 3 m, one round to the left: the outer wheel rolls 2 pi (3 + half track)."""
     t = np.linspace(0.0, 2.0 * math.pi, 201)
     circle = Circle(radius=3.0, speed=3.0, ramp_time=0.0, duration=7.0).at(t)
-    told = perfect(DifferentialWheels()).start(0, 'run').measure(circle)
-    rolled = told.wheel_angle[-1] * 0.1
+    odometry = perfect(DifferentialWheels()).start(0, 'run').measure(circle)
+    rolled = odometry.wheel_angle[-1] * 0.1
     np.testing.assert_allclose(rolled, 2.0 * math.pi * np.array([2.8, 3.2]), rtol=1e-6)
     car = perfect(AckermannWheels(wheelbase=0.5)).start(0, 'run').measure(circle)
     np.testing.assert_allclose(car.steering_angle, math.atan(0.5 / 3.0), rtol=1e-6)
 
 
-def test_swerve_is_that_of_wpilib() -> None:
+def test_swerve_kinematics_equal_those_of_wpilib() -> None:
     """[WPILib], which [FRC3176] ran on: toTwist2d and the exponential of erring modules."""
     geometry = pytest.importorskip('wpimath.geometry')
     kinematics = pytest.importorskip('wpimath.kinematics')
     places = [geometry.Translation2d(*row) for row in SWERVE.modules]
     swerve = kinematics.SwerveDrive4Kinematics(*places)
     model = dataclasses.replace(FULL, lever_arm=(0.0, 0.0, 0.0))
-    told = model.start(5, 'run').measure(dance(np.arange(0.0, 10.0, 0.02)))
+    odometry = model.start(5, 'run').measure(dance(np.arange(0.0, 10.0, 0.02)))
 
     def modules(k):
         return tuple(
             kinematics.SwerveModulePosition(0.0508 * rolled, geometry.Rotation2d(angle))
-            for rolled, angle in zip(told.wheel_angle[k], told.steering_angle[k], strict=True)
+            for rolled, angle in zip(
+                odometry.wheel_angle[k], odometry.steering_angle[k], strict=True
+            )
         )
 
-    pose = geometry.Pose2d(*told.pose[0])
-    for k in range(1, len(told.pose)):
+    pose = geometry.Pose2d(*odometry.pose[0])
+    for k in range(1, len(odometry.pose)):
         pose = pose.exp(swerve.toTwist2d(modules(k - 1), modules(k)))
-        assert (pose.X(), pose.Y()) == pytest.approx(tuple(told.pose[k, :2]), abs=1e-9)
-    assert math.remainder(pose.rotation().radians() - told.pose[-1, 2], 2.0 * math.pi) == (
+        assert (pose.X(), pose.Y()) == pytest.approx(tuple(odometry.pose[k, :2]), abs=1e-9)
+    assert math.remainder(pose.rotation().radians() - odometry.pose[-1, 2], 2.0 * math.pi) == (
         pytest.approx(0.0, abs=1e-9)
     )
-    assert np.linalg.norm(told.pose[-1] - told.true_pose[-1]) > 0.05
+    assert np.linalg.norm(odometry.pose[-1] - odometry.true_pose[-1]) > 0.05
 
 
-def test_differential_drive_is_that_of_wpilib() -> None:
+def test_differential_kinematics_equal_those_of_wpilib() -> None:
     geometry = pytest.importorskip('wpimath.geometry')
     kinematics = pytest.importorskip('wpimath.kinematics')
     drive = kinematics.DifferentialDriveKinematics(0.4)
     model = dataclasses.replace(FULL, drive=DifferentialWheels(), lever_arm=(0.0, 0.0, 0.0))
-    told = model.start(5, 'run').measure(FigureEight().at(np.arange(0.0, 10.0, 0.02)))
-    pose = geometry.Pose2d(*told.pose[0])
-    for left, right in np.diff(0.1 * told.wheel_angle, axis=0):
+    odometry = model.start(5, 'run').measure(FigureEight().at(np.arange(0.0, 10.0, 0.02)))
+    pose = geometry.Pose2d(*odometry.pose[0])
+    for left, right in np.diff(0.1 * odometry.wheel_angle, axis=0):
         pose = pose.exp(drive.toTwist2d(left, right))
-    assert (pose.X(), pose.Y()) == pytest.approx(tuple(told.pose[-1, :2]), abs=1e-9)
+    assert (pose.X(), pose.Y()) == pytest.approx(tuple(odometry.pose[-1, :2]), abs=1e-9)
 
 
 def test_modules_turn_by_at_most_a_right_angle() -> None:
@@ -140,20 +144,20 @@ def test_modules_turn_by_at_most_a_right_angle() -> None:
     assert (np.abs(np.diff(angles, axis=0)) <= math.pi / 2 + 1e-12).all()
     np.testing.assert_allclose(travels[:2, 0], [1.0, -1.0])
     np.testing.assert_allclose(SWERVE.forward(travels, angles), steps, atol=1e-15)
-    rest, held = SWERVE.inverse(np.zeros((1, 3)), angles[-1])
-    assert not rest.any()
+    at_rest, held = SWERVE.inverse(np.zeros((1, 3)), angles[-1])
+    assert not at_rest.any()
     np.testing.assert_array_equal(held[0], angles[-1])
 
 
-def test_least_squares_is_that_of_numpy() -> None:
+def test_the_least_squares_step_equals_that_of_numpy() -> None:
     rng = np.random.default_rng(1)
     travels, angles = rng.normal(size=(5, 4)), rng.normal(size=(5, 4))
-    found = SWERVE.forward(travels, angles)
+    measured = SWERVE.forward(travels, angles)
     rows = [row for x, y in SWERVE.modules for row in ([1, 0, -y], [0, 1, x])]
     for k in range(5):
         moved = np.column_stack([travels[k] * np.cos(angles[k]), travels[k] * np.sin(angles[k])])
         best = np.linalg.lstsq(np.array(rows), moved.ravel(), rcond=None)[0]
-        np.testing.assert_allclose(found[k], best, atol=1e-13)
+        np.testing.assert_allclose(measured[k], best, atol=1e-13)
     assert np.linalg.eigvalsh(weights_of(SWERVE.modules)).min() > 0.0
 
 
@@ -162,22 +166,22 @@ def rolled(noise, n, step, times=400):
     `(4 times,)`.
     """
     model = WheelOdometryModel(drive=SwerveWheels(), noise=noise, rate=100.0)
-    told = model.start(7, 'run').measure(straight(times * n + 1, 100.0, step * 0.0508))
-    return np.diff((told.wheel_angle - told.true_wheel_angle)[::n], axis=0).ravel()
+    odometry = model.start(7, 'run').measure(straight(times * n + 1, 100.0, step * 0.0508))
+    return np.diff((odometry.wheel_angle - odometry.true_wheel_angle)[::n], axis=0).ravel()
 
 
 def test_source_noise_is_its_formula_and_depends_on_the_rate() -> None:
     """Variance (0.4)^2 D^4 / n^3 of D rad in n steps: twice the rate, 2.83 times less."""
     D = 20.0
-    found = {}
+    measured = {}
     for n in (20, 40):
         error = rolled(SquaredIncrement(), n, D / n)
         count = len(error)
         expected = 0.4 * D * D / n**1.5
         assert abs(error.mean()) < SIGMAS * expected / math.sqrt(count)
         assert abs(error.std() / expected - 1.0) < SIGMAS * math.sqrt(0.5 / count)
-        found[n] = error.std()
-    assert found[20] / found[40] == pytest.approx(2.83, rel=0.2)
+        measured[n] = error.std()
+    assert measured[20] / measured[40] == pytest.approx(2.83, rel=0.2)
     # At 90 rad/s and 50 Hz a step errs by 72 % of itself.
     step = SquaredIncrement().deviation(np.array([1.8 * 0.0508]), 0.0508) / 0.0508
     assert step == pytest.approx(1.296)
@@ -198,18 +202,18 @@ def test_per_distance_noise_and_slips_do_not_depend_on_the_rate() -> None:
     assert np.abs(totals[0]).min() > 0.0
 
 
-def test_nothing_errs_at_rest() -> None:
+def test_at_rest_there_is_no_error() -> None:
     """The wheels neither roll nor jitter, and the covariance is the floor."""
     model = dataclasses.replace(FULL, encoder_counts=0.0)
-    told = model.start(1, 'run').measure(Standstill(duration=10.0).at(np.arange(500) / 50.0))
-    assert not told.velocity.any()
-    assert not told.pose_covariance.any()
-    np.testing.assert_array_equal(told.pose, np.zeros((500, 3)))
+    odometry = model.start(1, 'run').measure(Standstill(duration=10.0).at(np.arange(500) / 50.0))
+    assert not odometry.velocity.any()
+    assert not odometry.pose_covariance.any()
+    np.testing.assert_array_equal(odometry.pose, np.zeros((500, 3)))
     floor = np.diag([1e-4, 1e-4, 1e-4])
-    np.testing.assert_allclose(told.velocity_covariance, np.tile(floor, (500, 1, 1)))
+    np.testing.assert_allclose(odometry.velocity_covariance, np.tile(floor, (500, 1, 1)))
 
 
-def test_steering_errs_as_the_text_says_or_as_its_code_does() -> None:
+def test_the_steering_error_has_the_law_of_the_paper_or_of_its_code() -> None:
     """Text: uniform, variance 16/3; code: eight whole degrees, mean -0.5, variance 5.25."""
     n = 40000
     text = np.degrees(SteeringOffset(bound=4.0).draw(0, 'run', 'wheels', n))
@@ -229,17 +233,17 @@ def test_steering_errs_as_the_text_says_or_as_its_code_does() -> None:
     np.testing.assert_array_equal(np.floor(text + 4.0) - 4.0, np.round(whole))
 
 
-def test_steering_error_bends_the_way_of_a_swerve_but_stays_constant() -> None:
+def test_a_steering_error_bends_the_path_of_a_swerve_and_stays_constant() -> None:
     """All modules off by the same angle turn the way by it and no heading."""
     steps = np.tile([0.1, 0.0, 0.0], (10, 1))
     drive = SwerveWheels()
     travels, angles = drive.inverse(steps, np.zeros(4))
-    told = drive.forward(travels, angles + math.radians(3.0))
-    np.testing.assert_allclose(np.arctan2(told[:, 1], told[:, 0]), math.radians(3.0))
-    np.testing.assert_allclose(told[:, 2], 0.0, atol=1e-15)
+    odometry = drive.forward(travels, angles + math.radians(3.0))
+    np.testing.assert_allclose(np.arctan2(odometry[:, 1], odometry[:, 0]), math.radians(3.0))
+    np.testing.assert_allclose(odometry[:, 2], 0.0, atol=1e-15)
     sensor = dataclasses.replace(FULL, noise=NoWheelNoise()).start(2, 'run')
-    found = sensor.measure(dance(np.arange(0.0, 5.0, 0.02)))
-    offset = found.steering_angle - found.true_steering_angle
+    measured = sensor.measure(dance(np.arange(0.0, 5.0, 0.02)))
+    offset = measured.steering_angle - measured.true_steering_angle
     np.testing.assert_allclose(
         offset, np.tile(sensor.constants.steering_offsets, (len(offset), 1))
     )
@@ -264,11 +268,11 @@ def test_a_robot_that_starts_from_rest_counts_as_often_as_its_wheels_turn() -> N
 def test_encoders_count_whole_counts() -> None:
     """The error never adds up to more than one count."""
     model = perfect(DifferentialWheels(), encoder_counts=64.0)
-    told = model.start(0, 'run').measure(FigureEight().at(np.arange(0.0, 10.0, 0.02)))
+    odometry = model.start(0, 'run').measure(FigureEight().at(np.arange(0.0, 10.0, 0.02)))
     count = 2.0 * math.pi / 64.0
-    wheel = told.wheel_angle / count
+    wheel = odometry.wheel_angle / count
     np.testing.assert_allclose(wheel, np.round(wheel), atol=1e-6)
-    error = told.wheel_angle - told.true_wheel_angle
+    error = odometry.wheel_angle - odometry.true_wheel_angle
     assert 0.5 * count < np.abs(error).max() <= count * (1.0 + 1e-9)
 
 
@@ -307,11 +311,11 @@ def test_stepping_gives_the_bits_of_one_call(model: WheelOdometryModel) -> None:
     parts = [sensor.measure(piece) for piece in pieces(truth, [1, 2, 2, 50, 51, 200])]
     same_bits(parts, whole, FIELDS)
     by_one = model.start(4, 'run')
-    same_bits([by_one.measure(each) for each in pieces(truth, range(1, 300))], whole, FIELDS)
+    same_bits([by_one.measure(piece) for piece in pieces(truth, range(1, 300))], whole, FIELDS)
 
 
 def test_sources_of_error_do_not_touch_each_other() -> None:
-    """Without slips the noise is the same, and so are radii and steering."""
+    """Noise, radii and steering are the same if there are no slips."""
     truth = dance(np.arange(0.0, 4.0, 0.02))
     some = dataclasses.replace(FULL, encoder_counts=0.0)
     less = dataclasses.replace(some, slip=Slip(), radius_error=0.0)
@@ -344,12 +348,12 @@ def test_messages_are_planar_odometry_with_latency() -> None:
     assert (np.linalg.eigvalsh(planar) > -1e-12).all()
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_wrong_parameters_are_refused() -> None:
     sensor = FULL.start(0, 'run')
     sensor.measure(dance([0.0, 0.1]))
     with pytest.raises(MotionError, match='does not follow'):
         sensor.measure(dance([0.1, 0.2]))
-    with pytest.raises(ParameterError, match='all modules are at one place'):
+    with pytest.raises(ParameterError, match=r'module_x: .*must have at least two positions'):
         SwerveWheels(module_x=(0.1,) * 4, module_y=(0.1,) * 4)
     with pytest.raises(ParameterError, match=r'drive\.model: .tank. is unknown; must be one'):
         WheelOdometryModel.from_mapping({'drive': {'model': 'tank'}}, 'my.yaml')
@@ -371,5 +375,5 @@ def test_presets_are_what_their_source_says() -> None:
     assert source.steering_offset.is_exact
     assert not load_wheels('frc_swerve:as_upstream').steering_offset.is_exact
     truth = dance(np.arange(0.0, 10.0, 0.02))
-    told = load_wheels('ideal').start(0, 'run').measure(truth)
-    np.testing.assert_allclose(told.pose[:, :2], truth.position[:, :2], atol=1e-12)
+    odometry = load_wheels('ideal').start(0, 'run').measure(truth)
+    np.testing.assert_allclose(odometry.pose[:, :2], truth.position[:, :2], atol=1e-12)

@@ -42,23 +42,23 @@ def test_steps_of_endlessly_many_slips_have_their_mean_and_variance_too() -> Non
     """A wheel far from the centre of a turn rolls 1e13 m; the steps between have their slips."""
     slip = Slip(distance=1.0, length=0.2, ratio=0.5, locked=0.1)
     travels = np.full((2000, 4), 0.5)
-    few = slip.start(1, 'run', 'wheels', 4).advance(travels)
+    few_slips = slip.start(1, 'run', 'wheels', 4).advance(travels)
     far = np.full((1000, 4), 1e13)
     wheels = slip.start(1, 'run', 'wheels', 4)
     parts = [wheels.advance(travels[:800]), wheels.advance(far), wheels.advance(travels[800:])]
-    np.testing.assert_allclose(np.concatenate(parts[::2]), few, atol=1e-12)
+    np.testing.assert_allclose(np.concatenate(parts[::2]), few_slips, atol=1e-12)
     normal = (parts[1] - slip.mean * 1e13) / math.sqrt(slip.variance_per_metre * 1e13)
     assert abs(normal.mean()) < SIGMAS / math.sqrt(normal.size)
     assert normal.std() == pytest.approx(1.0, abs=SIGMAS / math.sqrt(2.0 * normal.size))
 
 
 @pytest.mark.parametrize('locked', [0.0, 0.8])
-def test_what_slips_add_on_average_is_in_the_covariances(locked: float) -> None:
+def test_the_covariances_include_the_mean_contribution_of_slips(locked: float) -> None:
     """300 runs of slips alone on 20 m of a bend: mean squares about the truth are as stated.
 
-    Without the mean in them NEES, 3 where it is right, would be 19 and 8. Slips are small, for the
-    covariance is of first order, and short beside a step, of which a tenth, length / step, is
-    stated too much.
+    NEES should be 3; if the covariances omitted the mean, it would be 19 and 8. Slips are small,
+    because the covariance is of first order, and short compared with a step, because the stated
+    covariance is too large by length / step, here a tenth.
     """
     model = WheelOdometryModel(
         drive=DifferentialWheels(), lever_arm=(0.2, 0.1, 0.0), noise=NoWheelNoise(), rate=10.0,
@@ -75,6 +75,6 @@ def test_what_slips_add_on_average_is_in_the_covariances(locked: float) -> None:
     ]
     assert np.mean(nees) == pytest.approx(3.0, abs=SIGMAS * math.sqrt(6.0 / 300) + 0.15)
     velocity = np.array([run.velocity - run.true_velocity for run in runs])
-    found = np.mean(velocity**2, axis=(0, 1))
+    mean_square = np.mean(velocity**2, axis=(0, 1))
     stated = np.mean([np.mean(run.velocity_covariance, axis=0) for run in runs], axis=0)
-    np.testing.assert_allclose(found, np.diag(stated), rtol=0.15)
+    np.testing.assert_allclose(mean_square, np.diag(stated), rtol=0.15)

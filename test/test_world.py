@@ -97,8 +97,8 @@ def test_the_published_values_of_the_world_magnetic_model_are_met(
 ) -> None:
     """All of 2020 to the 0.1 nT that they are printed with, all of 2025 to 0.001 nT, in nT.
 
-    Of the six decimals printed for 2025 the last three are not ours, which differ by up to
-    0.0007 nT; a sum of spherical harmonics written for that question alone gave ours to 1e-9 nT.
+    The last three of the six decimals printed for 2025 differ from ours by up to 0.0007 nT; an
+    independent sum of spherical harmonics equals ours to 1e-9 nT.
     """
     assert len(values) == 100
     field = [
@@ -121,21 +121,23 @@ def test_the_field_of_a_world_depends_on_place_and_date_and_can_be_given() -> No
     assert here[0, 2] < -4e-5  # In the northern hemisphere it points down.
     assert moved.undisturbed_field[2] > 4e-5
     assert 1e-8 < np.abs(later.undisturbed_field - madison.undisturbed_field).max() < 1e-6
-    given = World(earth_field=EarthField(model='constant', value=(1e-6, 2e-5, -4e-5)))
-    assert given.magnetic_field(np.zeros((1, 3))).tolist() == [[1e-6, 2e-5, -4e-5]]
+    constant_field = World(earth_field=EarthField(model='constant', value=(1e-6, 2e-5, -4e-5)))
+    assert constant_field.magnetic_field(np.zeros((1, 3))).tolist() == [[1e-6, 2e-5, -4e-5]]
 
 
-def test_where_and_when_there_is_no_model_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_or_date_outside_the_magnetic_model_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(ParameterError, match=r'year: 2031.0 is not allowed; must be 2010 to 2030'):
         wmm_field(LocalFrame(), 2031.0)
     with pytest.raises(ParameterError, match=r'altitude_m: 1000000.0 is not allowed; must be'):
         wmm_field(LocalFrame(altitude_m=1e6), 2025.0)
     real = builtins.__import__
 
-    def without(name: str, *rest: object) -> object:
+    def without(name: str, *arguments: object) -> object:
         if name == 'pygeomag':
             raise ModuleNotFoundError(name=name)
-        return real(name, *rest)  # type: ignore[arg-type]
+        return real(name, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builtins, '__import__', without)
     with pytest.raises(SensorError, match='pip install pygeomag, or give'):
@@ -161,7 +163,7 @@ def test_corners_of_a_tag_are_a_square_about_its_centre_facing_along_z() -> None
     tags = Tags(
         np.array([7]), np.array([[5.0, 0.0, 1.0]]), facing_west.as_quat()[None], np.array([0.2])
     )
-    # Who looks east sees left in the north (+y).
+    # For an observer who looks east, left is north (+y).
     assert tags.corners()[0] == pytest.approx(
         np.array([[5.0, 0.1, 0.9], [5.0, -0.1, 0.9], [5.0, -0.1, 1.1], [5.0, 0.1, 1.1]])
     )
@@ -169,9 +171,9 @@ def test_corners_of_a_tag_are_a_square_about_its_centre_facing_along_z() -> None
 
 
 def test_a_scene_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ParameterError, match='landmarks: ids: 3 is there twice'):
+    with pytest.raises(ParameterError, match='landmarks: ids: 3 is used twice'):
         Landmarks(np.array([3, 3]), np.zeros((2, 3)))
-    with pytest.raises(ParameterError, match=r'landmarks: positions: have shape \(1, 3\)'):
+    with pytest.raises(ParameterError, match=r'landmarks: positions: has shape \(1, 3\)'):
         Landmarks(np.array([1, 2]), np.zeros((1, 3)))
 
 
@@ -195,7 +197,7 @@ def test_the_default_world_is_that_of_the_code() -> None:
     )
 
 
-def test_a_world_file_says_all_there_is(tmp_path) -> None:
+def test_a_world_file_describes_all_contents_of_a_world(tmp_path) -> None:
     path = tmp_path / 'hall.yaml'
     path.write_text(
         'origin: {latitude_deg: 1, longitude_deg: 2, altitude_m: 3}\n'
@@ -228,8 +230,8 @@ def test_a_world_file_says_all_there_is(tmp_path) -> None:
         ('dipole_radius: 0\n', 'dipole_radius: 0 is not allowed; must be a number > 0 [m]'),
         ('earth_field: {year: 1999}\n', 'earth_field.year: 1999 is not allowed'),
         ('gravity: 9.81\n', 'gravity: 9.81 is not allowed; must be a mapping'),
-        ('landmarks: [{id: 1}, {id: 1}]\n', 'landmarks.ids: 1 is there twice'),
-        ('tags: [{id: 1}, {id: 1}]\n', 'tags.ids: 1 is there twice'),
+        ('landmarks: [{id: 1}, {id: 1}]\n', 'landmarks.ids: 1 is used twice'),
+        ('tags: [{id: 1}, {id: 1}]\n', 'tags.ids: 1 is used twice'),
         (
             'scattered_dipoles: [{count: 1, low: [1, 0, 0]}]\n',
             'scattered_dipoles[0].high: (0.0, 0.0, 0.0) is below low',
@@ -245,6 +247,6 @@ def test_a_wrong_world_file_is_refused_by_place(tmp_path, text: str, problem: st
     assert '\n' not in str(caught.value)
 
 
-def test_an_unknown_world_is_refused_with_those_there_are() -> None:
+def test_an_unknown_world_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ParameterError, match=r'is unknown \(did you mean dipole_room\?\)'):
         load_world('dipole_rom')

@@ -108,16 +108,15 @@ def _twin(method: SensitivityOptions, *, simulated: bool) -> Twin | None:
     from sim2real_eval.simulation.twin import Twin
     from sim2real_eval.study.entry import Entry
     from sim2real_eval.study.variants import STAND_IN, read_model
-    from sim_sensors.gps.gps import GPS
-    from sim_sensors.imu.imu import IMU
+    from sim_sensors.sensor.catalogue import KINDS
 
     if not simulated and method.gps is None and method.imu is None:
         return None
     folder = Path()
     return Twin(
         'simulated',
-        gps=read_model(GPS, Entry('--gps', '', method.gps or STAND_IN), folder),
-        imu=read_model(IMU, Entry('--imu', '', method.imu or STAND_IN), folder),
+        gps=read_model(KINDS.get('gps'), Entry('--gps', '', method.gps or STAND_IN), folder),
+        imu=read_model(KINDS.get('imu'), Entry('--imu', '', method.imu or STAND_IN), folder),
     )
 
 

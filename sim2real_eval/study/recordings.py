@@ -20,8 +20,6 @@ from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
-from sim_sensors.gps.gps import GpsModel
-from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
 from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
 from sim_sensors.motion.trajectory import Motion
@@ -141,8 +139,8 @@ def read_stand_ins(
     default = Entry(entry.where, entry.key, STAND_IN)
     sensors = Twin(
         STAND_IN,
-        gps=read_model(GpsModel, fields.get('gps', default), folder),
-        imu=read_model(ImuModel, fields.get('imu', default), folder),
+        gps=read_model(KINDS.get('gps'), fields.get('gps', default), folder),
+        imu=read_model(KINDS.get('imu'), fields.get('imu', default), folder),
         others={
             kind: read_model(KINDS.get(kind), fields[kind], folder)
             for kind in kinds

@@ -13,7 +13,14 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, variants
 from sim_sensors.core.seeding import stream, streams
 from sim_sensors.core.shared_parameters import Axes, Upstream, axes, share
-from sim_sensors.noise.processes import GaussMarkov, Process, RandomWalk, Remembered, TurnOn, White
+from sim_sensors.noise.processes import (
+    GaussMarkov,
+    LastValueProcess,
+    Process,
+    RandomWalk,
+    TurnOn,
+    White,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,7 +174,7 @@ class GnssNoise(PositionNoise):
         return ProcessSum(*parts)
 
 
-class HeavyTailed(Remembered):
+class HeavyTailed(LastValueProcess):
     """White noise y = std w s whose factor s may differ from fix to fix.
 
     s is the same for all axes of a fix: a disturbance of one axis disturbs the others. It is 1

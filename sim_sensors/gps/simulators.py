@@ -35,12 +35,12 @@ class RandomWalkNoise(PositionNoise):
     no step.
 
     If there are no limits and no pull, Var s = acceleration_std^2 h t and Var e =
-    acceleration_std^2 h t^3/3. If there is a pull, e is an undamped oscillator of frequency sqrt(pull
-    acceleration_std / error_scale), 65 s for the defaults; it is stable while this frequency times
-    h is below 2. If there is a speed limit, the process is stationary: the speed is uniform in the ball,
-    speed_limit/sqrt(5) per axis (0.0072 m/s at 100 Hz, 0.0081 at 10 Hz). The position errs by
-    about 0.08 m per axis after 30 s at 100 Hz, and by 0.093 m in the end at 10 Hz. A finite
-    difference of the error never exceeds speed_limit.
+    acceleration_std^2 h t^3/3. If there is a pull, e is an undamped oscillator of frequency
+    sqrt(pull acceleration_std / error_scale), 65 s for the defaults; it is stable while this
+    frequency times h is below 2. If there is a speed limit, the process is stationary: the speed
+    is uniform in the ball, speed_limit/sqrt(5) per axis (0.0072 m/s at 100 Hz, 0.0081 at 10 Hz).
+    The position errs by about 0.08 m per axis after 30 s at 100 Hz, and by 0.093 m in the end at
+    10 Hz. A finite difference of the error never exceeds speed_limit.
 
     The defaults are those of the paper's demo. Chrono's demos have 0.016, 100, 0.03, 0.005, which
     clip 75 % of the draws. `pull` and `error_scale` are constants in Chrono's code (0.2 and 1 m).

@@ -33,7 +33,7 @@ from sim_sensors.noise.electronics import (
 )
 from sim_sensors.noise.processes import GaussMarkov
 from sim_sensors.noise.triad import AxisErrors
-from sim_sensors.sensor.sensor import Correlated, ReportedCovariance
+from sim_sensors.sensor.sensor import ReportedCovariance, WhiteNoiseCovariance
 from sim_sensors.world.earth import TurningEarth
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .imu import ImuModel, ImuSensor
@@ -437,6 +437,6 @@ class ImuChain(ImuModel):
         if self.covariance == 'unknown':
             return super().reported_covariances()
         return (
-            Correlated(self.gyroscope.noise_correlation),
-            Correlated(self.accelerometer.noise_correlation),
+            WhiteNoiseCovariance(self.gyroscope.noise_correlation),
+            WhiteNoiseCovariance(self.accelerometer.noise_correlation),
         )

@@ -26,7 +26,7 @@ from sim_sensors.core.shared_parameters import (
 from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 from .imu import IdealMeasurement, Kinematics, SampledImu
-from .orientation import Attitude, OrientationModel, Sensed, StatedAttitude
+from .orientation import Attitude, OrientationModel, SensedSignals, StatedAttitude
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory
@@ -165,7 +165,7 @@ class NoisyQuaternion(Attitude):
         self._noise = White(rng, std, axes=4)
         self._normalised = normalised
 
-    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: SensedSignals) -> FloatArray:
         """Return the noisy quaternions; see `Attitude`."""
         noisy = self._attitude.measure(truth, dt, sensed) + self._noise.advance(dt)
         if not self._normalised:
@@ -457,7 +457,7 @@ class HectorAttitude(Attitude):
         self._offset, self._drift, self._white = offset, drift, white
         self._gravity, self._is_exact = gravity, exact
 
-    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: SensedSignals) -> FloatArray:
         """Return the published quaternions; see `Attitude`."""
         turn = np.zeros((len(dt), 3))
         turn[:, 2] = (self._offset + self._drift.advance(dt) + self._white.advance(dt))[:, 0]

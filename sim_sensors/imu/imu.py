@@ -2,8 +2,8 @@
 """Inertial measurement units: true motion in, angular rate and specific force with errors out.
 
 An IMU consists of kinematics (the ideal measurement), the errors of its two triads, the published
-covariances and attitude, and the channel to its reader. Models differ in the errors. The model of a
-simulator whose law differs elsewhere replaces that part.
+covariances and attitude, and the channel to its reader. Models differ in the errors. The model of
+a simulator whose law differs elsewhere replaces that part.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from sim_sensors.motion.ideal import InertialMotion
 from sim_sensors.noise.triad import AxisErrors, SettableBias
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import (
-    Diagonal,
     Measurement,
     MountedModel,
     ReportedCovariance,
     Sensor,
-    Unknown,
+    UnknownCovariance,
+    WhiteNoiseCovariance,
 )
 from sim_sensors.world.earth import TurningEarth, turns
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
-from .orientation import Attitude, Orientation, OrientationModel, Sensed
+from .orientation import Attitude, Orientation, OrientationModel, SensedSignals
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
@@ -177,7 +177,7 @@ class ImuModel(MountedModel[ImuArray]):
 
     def reported_covariance(self) -> ReportedCovariance:
         """Return the source of the published covariance of one triad."""
-        return Diagonal() if self.covariance == 'white_noise' else Unknown()
+        return WhiteNoiseCovariance() if self.covariance == 'white_noise' else UnknownCovariance()
 
     def reported_covariances(self) -> tuple[ReportedCovariance, ReportedCovariance]:
         """Return the sources of the published covariances of gyroscope and accelerometer."""
@@ -295,7 +295,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
         noise_dt = self.model.noise_intervals(dt)
         rate, rate_bias, rate_variance = self._gyroscope.corrupt(ideal.rate, noise_dt)
         force, force_bias, force_variance = self._accelerometer.corrupt(ideal.force, noise_dt)
-        sensed = Sensed(rate, force, rate_bias, force_bias)
+        sensed = SensedSignals(rate, force, rate_bias, force_bias)
         return ImuMeasurement(
             orientation=self._attitude.measure(ideal.orientation, dt, sensed),
             angular_velocity=rate,

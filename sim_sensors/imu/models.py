@@ -30,7 +30,7 @@ from sim_sensors.core.shared_parameters import (
 from sim_sensors.noise.electronics import quantise, saturate
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
 from sim_sensors.noise.triad import AxisErrors, Corrupted, Triad
-from sim_sensors.sensor.sensor import OuterProduct, ReportedCovariance
+from sim_sensors.sensor.sensor import OuterProductCovariance, ReportedCovariance
 from .imu import ImuModel, Kinematics, SampledImu
 
 _STD = 'Noise of each sample at std_rate.'
@@ -120,7 +120,7 @@ class ChronoImu(SampledImu):
         """Return the source of the published covariance of one triad."""
         if self.is_exact or self.covariance == 'unknown':
             return super().reported_covariance()
-        return OuterProduct()
+        return OuterProductCovariance()
 
     def noise_intervals(self, dt: FloatArray) -> FloatArray:
         """Return 1 / rate for every sample, as upstream, whatever the real intervals are."""

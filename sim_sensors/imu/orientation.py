@@ -23,7 +23,7 @@ _ANY_TILT = (math.pi**2 / 3.0, math.pi**2 / 3.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Sensed:
+class SensedSignals:
     """Rates and forces of the IMU, from which some attitudes are derived.
 
     Angular velocity `rate` and specific force `force`, `(n, 3)` rad/s and m/s^2 in the sensor
@@ -46,7 +46,7 @@ class Attitude(abc.ABC):
         self._covariance = np.asarray(stated, dtype=np.float64)
 
     @abc.abstractmethod
-    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: SensedSignals) -> FloatArray:
         """Return the published quaternions, `(n, 4)` x y z w, sensor to world (ENU).
 
         `truth` `(n, 4)` are the true ones, `dt` `(n,)` s the times since the previous samples, and
@@ -83,7 +83,7 @@ class FusedAttitude(Attitude):
         self._gravity = gravity if gravity > 0.0 else 1.0
         self._has_started = False
 
-    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: SensedSignals) -> FloatArray:
         """Return the quaternions of the filter; see `Attitude`."""
         if not self._has_started and len(truth):
             self._filter.skip_startup()
@@ -229,7 +229,7 @@ class AttitudeSource(Attitude):
             stated = np.diag(std**2)
         super().__init__(stated)
 
-    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: SensedSignals) -> FloatArray:
         """Return the published quaternions; see `Attitude`."""
         if self._mode == 'absent':
             identity = np.zeros((len(dt), 4))
@@ -252,7 +252,7 @@ class TwoAntennas(Attitude):
         self._baseline = np.array([orientation.baseline, 0.0, 0.0])
         super().__init__(np.diag([*_ANY_TILT, (std / orientation.baseline) ** 2]))
 
-    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: SensedSignals) -> FloatArray:
         """Return rotations about the vertical; see `Attitude`."""
         baseline = np.broadcast_to(self._baseline, (len(truth), 3))
         measured = rotations.rotate(truth, baseline)[:, :2] + self._error.advance(dt)
@@ -266,7 +266,7 @@ class StatedAttitude(Attitude):
         super().__init__(stated)
         self._attitude = attitude
 
-    def measure(self, truth: FloatArray, dt: FloatArray, sensed: Sensed) -> FloatArray:
+    def measure(self, truth: FloatArray, dt: FloatArray, sensed: SensedSignals) -> FloatArray:
         """Return the quaternions of the attitude."""
         return self._attitude.measure(truth, dt, sensed)
 

@@ -32,8 +32,8 @@ from sim_sensors.core.shared_parameters import (
 from sim_sensors.noise.electronics import Temperature
 from sim_sensors.noise.processes import (
     GaussMarkov,
+    LastValueProcess,
     Process,
-    Remembered,
     TurnOn,
     White,
     WhiteDensity,
@@ -227,7 +227,7 @@ class GnssInsSimImu(UpstreamImu):
         return SumTriad(WhiteDensity(rng('white'), part.noise_density), (constant, drift))
 
 
-class EulerDrift(Remembered):
+class EulerDrift(LastValueProcess):
     """Drift of gnss-ins-sim: y[k] = (1 - dt/T) y[k-1] + std sqrt(1 - exp(-2 dt/T)) w, from zero.
 
     The decay is an Euler step and the noise is not, so the stationary deviation grows with dt.

@@ -25,12 +25,12 @@ from sim_sensors.motion.ideal import MagneticMotion, MagneticTrajectory
 from sim_sensors.noise.electronics import Supply, Temperature
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import (
-    Correlated,
     Measurement,
     MountedModel,
     ReportedCovariance,
     Sensor,
-    Unknown,
+    UnknownCovariance,
+    WhiteNoiseCovariance,
 )
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ class Magnetometer(MountedModel[MagneticFieldArray]):
     def reported_covariance(self) -> ReportedCovariance:
         """Return the source of the published covariance."""
         if self.covariance == 'unknown':
-            return Unknown()
-        return Correlated(self.magnetometer.noise_correlation)
+            return UnknownCovariance()
+        return WhiteNoiseCovariance(self.magnetometer.noise_correlation)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

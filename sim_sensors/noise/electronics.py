@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
-from .processes import Remembered, per_axis
+from .processes import LastValueProcess, per_axis
 
 
 class LowPass:
@@ -144,7 +144,7 @@ def _increments(
     return out
 
 
-class Decay(Remembered):
+class Decay(LastValueProcess):
     """Exponential approach to a limit, without noise.
 
     y[k] = a y[k-1] + (1 - a) limit with a = exp(-dt / time_constant), so y(t) = limit + (initial -
@@ -163,7 +163,7 @@ class Decay(Remembered):
         return self.keep_last(_decay(self.value, self._limit, self._time_constant, dt))
 
 
-class Ramp(Remembered):
+class Ramp(LastValueProcess):
     """Drift at a constant rate, without noise: y = slope t, t since the start.
 
     The slope, u/s, is the rate ramp R of [IEEE952]; its Allan deviation is R tau / sqrt(2).
@@ -218,9 +218,9 @@ class Temperature(Parameters):
         25.0, 'degC', 'Temperature at which its effects vanish.', minimum=-273.15
     )
 
-    def start(self) -> Excess:
+    def start(self) -> ProfileExcess:
         """Return the temperature above its reference, starting now."""
-        return Excess(self)
+        return ProfileExcess(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,12 +242,12 @@ class Supply(Parameters):
     time: float = positive(3600.0, 's', 'Length of the ramp.')
     reference: float = non_negative(3.3, 'V', 'Voltage at which its effects vanish.')
 
-    def start(self) -> Excess:
+    def start(self) -> ProfileExcess:
         """Return the voltage above its reference, starting now."""
-        return Excess(self)
+        return ProfileExcess(self)
 
 
-class Excess:
+class ProfileExcess:
     """Temperature or supply voltage above its reference, with its state."""
 
     def __init__(self, profile: Temperature | Supply) -> None:

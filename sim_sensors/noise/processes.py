@@ -64,7 +64,7 @@ def correlation_root(correlation: tuple[float, float, float]) -> FloatArray:
     return np.array([[1.0, 0.0, 0.0], [xy, yy, 0.0], [xz, zy, zz]])
 
 
-class Remembered:
+class LastValueProcess:
     """Base of processes that keep the value at the latest sample."""
 
     def __init__(self, value: ArrayLike, axes: int) -> None:
@@ -77,7 +77,7 @@ class Remembered:
         return values
 
 
-class _RandomProcess(Remembered):
+class _RandomProcess(LastValueProcess):
     """Process with a random stream of its own."""
 
     def __init__(self, rng: np.random.Generator, axes: int, value: ArrayLike = 0.0) -> None:

@@ -33,7 +33,8 @@ def _is_kind(candidate: object) -> bool:
     )
 
 
-KINDS: Registry[type[SensorModel[Any]]] = Registry(
+# Typed as Any, because the models of a kind are known only at run time.
+KINDS: Registry[Any] = Registry(
     'sim2real_sensors.sensor_kinds',
     'a kind of sensor',
     _is_kind,

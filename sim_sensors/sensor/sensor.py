@@ -444,25 +444,16 @@ class ReportedCovariance(Protocol):
         """Return covariances `(n, 3, 3)` for values `(n, 3)` with white noise of that variance."""
 
 
-class Diagonal:
-    """Variance of the white noise on the diagonal."""
-
-    def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
-        """Return diag(variance)."""
-        matrices = np.zeros((len(variance), 3, 3))
-        matrices[:, [0, 1, 2], [0, 1, 2]] = variance
-        return matrices
-
-
-class Correlated:
+class WhiteNoiseCovariance:
     """Covariance of white noise with a correlation of x with y, x with z and y with z."""
 
-    def __init__(self, correlation: Axes) -> None:
+    def __init__(self, correlation: Axes = (0.0, 0.0, 0.0)) -> None:
         self._correlation = correlation
 
     def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
         """Return matrices with `variance` on the diagonal."""
-        matrices = Diagonal().state(measured, variance)
+        matrices = np.zeros((len(variance), 3, 3))
+        matrices[:, [0, 1, 2], [0, 1, 2]] = variance
         for i, j, c in zip((0, 0, 1), (1, 2, 2), self._correlation, strict=True):
             if c:
                 matrices[:, i, j] = c * np.sqrt(variance[:, i] * variance[:, j])
@@ -470,7 +461,7 @@ class Correlated:
         return matrices
 
 
-class Unknown:
+class UnknownCovariance:
     """Zeros, which sensor_msgs/Imu defines as unknown."""
 
     def state(self, measured: FloatArray, variance: FloatArray) -> FloatArray:
@@ -478,7 +469,7 @@ class Unknown:
         return np.zeros((len(variance), 3, 3))
 
 
-class OuterProduct:
+class OuterProductCovariance:
     """Matrix that Chrono's ROS handler publishes in place of a covariance.
 
     It is the outer product of the latest deviation from the running mean::
