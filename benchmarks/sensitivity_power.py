@@ -21,7 +21,7 @@ from sim2real_eval.benches.sensitivity import (
     SensitivityOptions,
     sensitivity,
 )
-from sim2real_eval.benches.sensitivity.options import LEVEL
+from sim2real_eval.benches.settings import LEVEL
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein

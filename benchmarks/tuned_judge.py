@@ -15,7 +15,7 @@ import sim2real_eval as s2r
 from sim2real_eval.benches.tuning.evaluations import Evaluations, Task
 from sim2real_eval.benches.tuning.parameters import tunables, tuned
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 
 PARAMETERS = ('process_noise_covariance.velocity', 'process_noise_covariance.acceleration')
@@ -25,12 +25,12 @@ _LEVELS = (-3.5, -2.0, -1.0, 0.5)  # decades of each that are tried before the s
 
 
 @dataclasses.dataclass(frozen=True)
-class Held(Source):
+class Held(RecordingSource):
     """A recording in memory."""
 
     recording: Recording | None = None
 
-    def own_name(self) -> str:
+    def expected_name(self) -> str:
         assert self.recording is not None
         return self.recording.name
 

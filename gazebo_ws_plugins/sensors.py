@@ -35,7 +35,7 @@ from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.gazebo_log import gazebo_message
 from sim_sensors.core.errors import Sim2RealError, not_among
 from sim_sensors.core.measurements import (
-    Columns,
+    MessageParts,
     FixArray,
     ImuArray,
     MagneticFieldArray,
@@ -43,7 +43,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
 )
 from sim_sensors.core.seeding import run_label
-from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry
+from sim_sensors.live.sensor import LiveNoiseFree, LiveOdometry
 from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.ideal import Mounting
 from sim_sensors.sensor.catalogue import KINDS
@@ -256,7 +256,7 @@ class Sensors:
         self._first.append(message)
         if len(self._first) < _FIRST:
             return []
-        columns = Columns[OdometryArray]()
+        columns = MessageParts[OdometryArray]()
         for one in self._first:
             columns.add(one)
         kept, notes = check_messages(

@@ -20,7 +20,7 @@ from sim2real_eval.common.findings import (
     to_records,
 )
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, completed, load_judge
+from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, as_judge, load_judge
 from sim2real_eval.metrics.distances import Vepd
 from sim2real_eval.metrics.distances import vepd as distance_of
 from sim2real_eval.metrics.options import MetricError, MetricOptions
@@ -30,10 +30,10 @@ from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
 from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.recording.recording import Recording, required
+from sim2real_eval.recording.recording import Recording, require_recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field, synthetic_recording
+from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker, synthetic_recording
 from sim2real_eval.study.adapting import OFF_TICKS_NS, true_heading
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
@@ -443,7 +443,7 @@ def simulate(
         raise Sim2RealError('simulate: gps, imu and mag have no model; must be given one or more')
     if not isinstance(recording, Recording):
         return synthetic_recording(recording, twin, seed=seed, run=name, scenario=scenario)
-    make = TwinMaker if field is None else maker_with_field
+    make = TwinMaker if field is None else make_twin_maker
     maker = make(recording, world=None, seed=seed, base_frame=base_frame)
     twin = maker.at_real_rates(twin) if match_rates else twin
     simulated = maker.make(twin, repetition)
@@ -500,7 +500,7 @@ def run_judge(
     >>> run.score.rmse < 0.5
     True
     """
-    required('run_judge', recording)
+    require_recording('run_judge', recording)
     if metric is not None and not isinstance(metric, MetricOptions):
         raise ParameterError(
             'run_judge',
@@ -512,7 +512,7 @@ def run_judge(
         if not isinstance(value, bool):
             problem = f'{value!r} is not allowed; must be True or False'
             raise ParameterError('run_judge', name, problem)
-    setup = _load_judge(judge) if isinstance(judge, str | Path) else completed(judge)
+    setup = _load_judge(judge) if isinstance(judge, str | Path) else as_judge(judge)
     maker = TwinMaker(recording, seed=0, base_frame=setup.base_link_frame)
     heading = true_heading(maker.truth) if start_heading else None
     start_ns = maker.start_ns + OFF_TICKS_NS * off_ticks

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import finish_study
 from sim2real_eval.simulation.twin import Twin
@@ -40,7 +40,7 @@ def study_of(*twins: Twin, judge: str = 'paper_released', **options: object) -> 
 
 def compare(folder: Path, paths: list[Path], study: StudyFile, jobs: int = 1) -> StudyOutcome:
     """Run a study of recordings, anew."""
-    recordings = recordings_from_sources([Source(str(path)) for path in paths])
+    recordings = recordings_from_sources([RecordingSource(str(path)) for path in paths])
     plan = StudyPlan.of(dataclasses.replace(study, recordings=recordings))
     with Workers(jobs) as workers:
         return run_study(plan, folder, workers=workers, overwrite=folder.exists())

@@ -36,7 +36,7 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.ros.evaluation.tally import Stop
 from sim2real_eval.ros.evaluation_node import EvaluationNode
-from sim2real_eval.study.folder import held
+from sim2real_eval.study.runner import hold_study
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.shipped import config_path
 from sim_sensors.ros.trajectory_node import TrajectoryNode
@@ -262,7 +262,7 @@ def node_of(graph: Graph, *parameters: str) -> Iterator[EvaluationNode]:
     """Give evaluation_node in this process, on the graph."""
     words = [word for parameter in parameters for word in ('-p', parameter)]
     node = EvaluationNode(Stop(), context=graph.context, cli_args=['--ros-args', *words])
-    with held(node.folder, node.study.plan):
+    with hold_study(node.folder, node.study.plan):
         yield node
     node.destroy_node()
     ours = {'evaluation_node', 'replay_node'}

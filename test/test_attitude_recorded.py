@@ -22,7 +22,7 @@ from sim2real_eval.benches.attitude.study import recorded_run
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import early_field, maker_with_field, synthetic_recording
+from sim2real_eval.simulation.twin_maker import measure_early_field, make_twin_maker, synthetic_recording
 from sim_sensors.core.measurements import FloatArray, PoseArray
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import load_mag
@@ -92,7 +92,7 @@ def test_sensors_are_turned_as_the_static_transforms_say() -> None:
         ),
     )
     # The field of the first seconds is that of the world, whatever the mounting.
-    field = early_field(maker_with_field(askew, None, seed=0))
+    field = measure_early_field(make_twin_maker(askew, None, seed=0))
     np.testing.assert_allclose(field, WORLD.undisturbed_field, atol=1e-12)
     of = [recorded_run(recording, SETTINGS, seed=1) for recording in (plain, askew)]
     np.testing.assert_allclose(

@@ -12,7 +12,7 @@ import yaml
 from cli_examples import call, contents, run_of, write_runs
 from judge_examples import read_rows
 
-from sim2real_eval.recording.csv_table import read_table
+from sim2real_eval.recording.csv_files import read_table
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording

@@ -17,7 +17,7 @@ from command_copies import CommandCopy, call_copy
 from sim2real_eval.cli.parser import build_parser
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.study.options import StudyOptions
 
@@ -261,10 +261,10 @@ def test_a_recording_that_is_not_there_is_refused_before_anything_is_judged(
 ) -> None:
     """What is mistyped need not wait for what is long: not even the other one is read."""
 
-    def read(source: Source) -> Recording:
+    def read(source: RecordingSource) -> Recording:
         raise AssertionError(source.path)
 
-    monkeypatch.setattr(Source, 'read', read)
+    monkeypatch.setattr(RecordingSource, 'read', read)
     monkeypatch.chdir(tmp_path)
     words = line.format(bag=bags[0]).split()
     check_refused(capsys, '--real: gone: no such file or folder', *words)

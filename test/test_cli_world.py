@@ -13,7 +13,7 @@ from cli_examples import call, check_refused
 from matplotlib import image
 from pygeomag import GeoMag
 
-from sim2real_eval.benches.world import default_area, default_height, things, world_map
+from sim2real_eval.benches.world import default_area, default_height, object_positions, world_map
 from sim2real_eval.report.world import strength_levels, world_figure
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.world.earth import EarthField, wmm_epoch
@@ -118,7 +118,7 @@ def test_colours_leave_one_percent_out_at_each_end() -> None:
 def test_shipped_worlds_have_all_they_hold_on_the_map(name: str) -> None:
     world = load_world(name)
     x0, x1, y0, y1 = default_area(world)
-    places = things(world)
+    places = object_positions(world)
     assert ((places[:, :2] > [x0, y0]) & (places[:, :2] < [x1, y1])).all()
     assert not len(places) or places[:, 2].min() <= default_height(world) <= places[:, 2].max()
     found = world_map(world)

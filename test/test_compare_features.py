@@ -22,7 +22,7 @@ from sim2real_eval.signals.comparison import compare_runs
 from sim2real_eval.signals.findings import TRUTH_LEVEL
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
-from sim2real_eval.simulation.twin_maker import maker_with_field
+from sim2real_eval.simulation.twin_maker import make_twin_maker
 from sim_sensors.camera.camera import Mismatches
 from sim_sensors.camera.features import LineArray, edges
 from sim_sensors.camera.pinhole import Distortion, Intrinsics
@@ -32,7 +32,7 @@ OPTIONS = SignalOptions()
 
 def seen(recording: Recording) -> SensorSignals:
     """Hold the camera of a recording against the board."""
-    maker = maker_with_field(recording, board.world(), seed=0)
+    maker = make_twin_maker(recording, board.world(), seed=0)
     return run_signals(maker.real, OPTIONS, sensors=['camera'], maker=maker)
 
 

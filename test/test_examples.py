@@ -22,7 +22,7 @@ from test_gazebo_parsers import needs_sdformat, sdf
 from sim2real_eval.api import simulate
 from sim2real_eval.cli.main import main
 from sim2real_eval.judge.external.declaration import RosStack
-from sim2real_eval.judge.external.stack_messages import stack_inputs
+from sim2real_eval.judge.external.messages import stack_inputs
 from sim2real_eval.recording.reading import read_recording
 from sim_sensors.motion.motions import motion_of
 

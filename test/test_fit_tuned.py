@@ -15,7 +15,7 @@ from sim2real_eval.study.fitting.model_parameters import (
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.sensor.catalogue import names
+from sim_sensors.sensor.catalogue import preset_names
 
 BOTH = Twin('start', load_gps('ch_gauss'), load_imu('chrono'))
 GPS = Twin('start', load_gps('ch_gauss'), None)
@@ -82,7 +82,7 @@ def test_wrong_texts_are_refused_in_one_line(text: str, complaint: str) -> None:
 @pytest.mark.parametrize('kind', ['gps', 'imu'])
 def test_every_preset_survives_its_own_file_and_names_numbers(kind: str, tmp_path) -> None:
     load = {'gps': load_gps, 'imu': load_imu}[kind]
-    for name in names(kind):
+    for name in preset_names(kind):
         model = load(name)
         path = tmp_path / f'{name}.yaml'
         path.write_text(model_yaml(model, ['A comment.'], {}), encoding='utf-8')

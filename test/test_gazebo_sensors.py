@@ -17,7 +17,7 @@ from sim2real_eval.recording.gazebo_log import gazebo_message
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim_sensors.core.measurements import Columns
+from sim_sensors.core.measurements import MessageParts
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.gps.gps import simulate as simulate_gps
 from sim_sensors.imu.imu import load_imu
@@ -110,7 +110,7 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
             for stamp, message in zip(array.stamp_ns, data, strict=True)
         ]
     running = sensors.Sensors(robot, 5, 'drive')
-    live = {'/imu/data': Columns(), '/gps/fix': Columns(), '/imu/mag': Columns()}
+    live = {'/imu/data': MessageParts(), '/gps/fix': MessageParts(), '/imu/mag': MessageParts()}
     for _, topic, name, data in sorted(wire, key=lambda entry: entry[0]):
         for out, kind, bytes_ in running.push(gz.Received(topic, name, data)):
             live[out].add(gazebo_message(out, kind, bytes_, 0))

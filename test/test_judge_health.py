@@ -12,7 +12,7 @@ pytest.importorskip('diagnostic_msgs', reason='no ROS')
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.ros.judge_health import JudgeHealth
+from sim2real_eval.ros.judge_node import JudgeHealth
 from sim_sensors.core.shipped import config_path
 
 
@@ -24,7 +24,7 @@ def test_the_heading_of_the_newest_estimate_is_told_in_degrees() -> None:
         return {pair.key: pair.value for pair in health.status({}).values}
 
     assert 'heading [deg]' not in values()
-    health.estimated((0.0, 0.0, math.sin(0.4), math.cos(0.4)))
-    health.estimated((0.0, 0.0, -math.sin(math.radians(15)), math.cos(math.radians(15))))
+    health.count_estimate((0.0, 0.0, math.sin(0.4), math.cos(0.4)))
+    health.count_estimate((0.0, 0.0, -math.sin(math.radians(15)), math.cos(math.radians(15))))
     assert values()['heading [deg]'] == '-30.0'
     assert values()['published'] == '2'

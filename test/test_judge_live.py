@@ -40,7 +40,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
 )
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.queue import grown, new_queue, pop, push
+from sim2real_eval.judge.robot_localization.queue import enlarge_queue, new_queue, pop, push
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.reading import read_recording
@@ -196,7 +196,7 @@ def test_a_grown_queue_gives_back_everything_in_the_same_order() -> None:
     expected: list[tuple[int, int]] = []
     for number, stamp in enumerate(rng.integers(0, 6, 40)):
         if small.size[1] == 0:
-            small = grown(small)
+            small = enlarge_queue(small)
         for queue in (small, large):
             slot = int(queue.free[queue.size[1] - 1])
             queue.stamp_ns[slot], queue.part[slot] = stamp, number

@@ -25,7 +25,7 @@ from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel, load_camera
 from sim_sensors.camera.features import ROW, feature_rows
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.camera.scene import Mismatches
+from sim_sensors.camera.camera import Mismatches
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import camera_info, feature_messages, messages_of

@@ -23,7 +23,7 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.core.measurements import FixArray, ImuArray, OdometryArray
 from sim_sensors.gps import gps
-from sim_sensors.gps.fix_states import FixStates, Outages
+from sim_sensors.gps.events import FixStates, Outages
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu

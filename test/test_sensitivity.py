@@ -9,7 +9,7 @@ from scipy import stats
 
 from sim2real_eval import Recording, simulate
 from sim2real_eval.benches.sensitivity import ERRORS, SensitivityOptions, Trials, sensitivity
-from sim2real_eval.judge.protocol import Estimate, JudgeRequest, completed, load_judge
+from sim2real_eval.judge.protocol import Estimate, JudgeRequest, as_judge, load_judge
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.report.answer import unseen
 from sim2real_eval.report.sensitivity import sensitivity_record
@@ -169,7 +169,7 @@ class FixesOnly:
 
 
 def test_a_judge_without_an_imu_sees_no_errors_of_the_imu() -> None:
-    judge = StudyJudge('fixes', 'fixes', completed(FixesOnly()))
+    judge = StudyJudge('fixes', 'fixes', as_judge(FixesOnly()))
     sensors = Twin('simulated', load_gps('ch_gauss'), load_imu('chrono'))
     options = SensitivityOptions(errors='accelerometer_bias', draws=4, trials=200)
     result = sensitivity(drives(6), [judge], sensors, options)

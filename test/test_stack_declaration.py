@@ -14,7 +14,7 @@ from sim2real_eval.judge.external.declaration import ESTIMATES, RosStack, StackF
 from sim2real_eval.judge.external.messages import estimated_run, stack_inputs
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.recording.cdr import encode, encode_transforms
-from sim2real_eval.recording.message_types import TF_TYPE, known_type
+from sim2real_eval.recording.message_types import TF_TYPE, find_type
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors import motion_of
 from sim_sensors.core.errors import ParameterError
@@ -44,10 +44,10 @@ def messages(kind: str, velocity: str) -> list[bytes]:
             )
             for at, stamp in poses
         ]
-    array = known_type(kind).array
+    array = find_type(kind).array
     fields = [field.name for field in dataclasses.fields(array)]
     converted = array(**{name: getattr(drive, name) for name in fields})
-    return encode(known_type(kind), converted, kind)
+    return encode(find_type(kind), converted, kind)
 
 
 @pytest.mark.parametrize('velocity', ['body', 'world'])
@@ -104,9 +104,9 @@ def test_a_correction_just_after_a_prediction_is_no_speed() -> None:
         twist_covariance=np.zeros((2 * n, 6, 6)),
     )  # fmt: skip
     twice.stamp_ns[0] = 0
-    array = known_type(kind).array
+    array = find_type(kind).array
     fields = {field.name: getattr(twice, field.name) for field in dataclasses.fields(array)}
-    data = encode(known_type(kind), array(**fields), kind)
+    data = encode(find_type(kind), array(**fields), kind)
     for spacing, most in ((0.0, 50.0), (0.05, 3.3)):
         output = StackOutput(topic='/estimate', type=kind, spacing=spacing)
         run = estimated_run(data, twice.arrival_ns, output, StackFrames())

@@ -16,7 +16,7 @@ from sim2real_eval import simulate
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.adapting import adapt_options
@@ -40,7 +40,7 @@ def read(folder: Path, changes: dict[str, object]) -> StudyFile:
 
 def test_all_options_are_derived_from_clips_of_a_car_and_only_once(real_dir: Path) -> None:
     """The car drives at up to 14 m/s, truth and fixes have 4 Hz, the IMU has no orientation."""
-    drive = recordings_from_sources([Source(str(path)) for path in segments(real_dir, (0, 1, 10))])
+    drive = recordings_from_sources([RecordingSource(str(path)) for path in segments(real_dir, (0, 1, 10))])
     options, notes = adapt_options(StudyOptions(), drive, TWINS, JUDGES)
     assert (options.metric.rate, options.metric.warmup, options.match_rates) == (4.0, 5.0, True)
     # These two are decided by each judge.
@@ -54,7 +54,7 @@ def test_all_options_are_derived_from_clips_of_a_car_and_only_once(real_dir: Pat
 
 
 def test_options_that_are_given_or_refused_stay(real_dir: Path) -> None:
-    drive = recordings_from_sources([Source(str(path)) for path in segments(real_dir, (1,))])
+    drive = recordings_from_sources([RecordingSource(str(path)) for path in segments(real_dir, (1,))])
     chosen = StudyOptions(metric=MetricOptions(rate=9.0, warmup=1.0))
     options, notes = adapt_options(chosen, drive, TWINS, JUDGES)
     assert options.metric == chosen.metric
@@ -79,7 +79,7 @@ def test_recordings_are_read_once_and_a_broken_one_fails_when_it_is_needed(tmp_p
     for name, text in (('whole.tum', poses), ('broken.tum', '1 2')):
         (tmp_path / name).write_text(text)
     paths = [tmp_path / f'{name}.tum' for name in ('whole', 'broken')]
-    recordings = recordings_from_sources([Source(str(path)) for path in paths])
+    recordings = recordings_from_sources([RecordingSource(str(path)) for path in paths])
     whole, broken = read_contents(recordings)
     assert (whole, broken) == recordings
     (tmp_path / 'whole.tum').unlink()

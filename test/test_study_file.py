@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from study_file_examples import SMALL, write_study_file
 
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.study_file import KEYS, Overrides, StudyFile
 from sim_sensors.core.errors import Sim2RealError
@@ -235,5 +235,5 @@ def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
     assert not second.record['shipped']
     assert repeat(second).record == second.record
     assert [recording.origin for recording in second.file.recordings] == [
-        Source(str(tmp_path / name), None, (('truth', '/odom'),), 'line') for name in 'ab'
+        RecordingSource(str(tmp_path / name), None, (('truth', '/odom'),), 'line') for name in 'ab'
     ]

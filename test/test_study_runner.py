@@ -18,7 +18,7 @@ from sim2real_eval.api import simulate
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series_folder import REAL, read_series_folder
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
@@ -51,7 +51,7 @@ def test_a_large_recording_is_read_once_and_not_sent_to_another_process(
     motion = motion_of('line', duration=2.0)
     path = tmp_path / 'drive'
     write_recording(simulate(motion, gps='baseline', imu='ideal'), path)
-    first, second = (StudyRecording(name, '', Source(str(path), name)) for name in 'ab')
+    first, second = (StudyRecording(name, '', RecordingSource(str(path), name)) for name in 'ab')
     (recording,) = recordings.read_contents([first])
     assert recording.read() is recording.read() is recording.content
     assert pickle.loads(pickle.dumps(recording)).content is None
@@ -69,7 +69,7 @@ def test_a_study_of_recordings_gives_the_numbers_of_single_runs(tmp_path: Path) 
     judging = Judging(JudgeSetup.load('paper_released'), StudyOptions(seed=3))
     expected = []
     for path in paths:
-        single = RunPlan(Source(str(path)).read(), twins, judging)
+        single = RunPlan(RecordingSource(str(path)).read(), twins, judging)
         expected += [single.score(run, single.judge(run)) for run in single]
     assert [run.score for run in outcome.runs] == [run.score for run in expected]
     assert [run.values['forward_rmse'] for run in outcome.runs] == [

@@ -21,7 +21,7 @@ from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge.protocol import Judge, JudgeRequest, load_judge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors import motion_of
@@ -154,7 +154,7 @@ def test_a_judge_that_declares_its_parameters_is_tuned(tmp_path: Path) -> None:
     judge = load_judge(JudgeRequest(f'{tmp_path}/gain.py:Gain'))
     drive = simulate(motion_of('line', duration=30.0), gps='baseline', imu='ideal')
     write_recording(drive, tmp_path / 'drive')
-    tuning = tune([Source(tmp_path / 'drive')], judge)
+    tuning = tune([RecordingSource(tmp_path / 'drive')], judge)
     assert [parameter.parameter.name for parameter in tuning.parameters] == [
         'gain',
         'idle',
@@ -193,10 +193,10 @@ def test_nested_declared_parameters_can_be_tuned() -> None:
 
 def test_the_node_gives_the_speeds_of_the_search(tmp_path: Path) -> None:
     pytest.importorskip('rclpy', reason='no ROS')
-    from sim2real_eval.judge.external.graph import GraphJudgeSetup
+    from sim2real_eval.judge.external.graph import NodeJudgeSetup
 
     recording = Wander('', seed=2, seconds=3.0).read()
-    setup = GraphJudgeSetup.of(wander_setup(tmp_path), 'judge_node')
+    setup = NodeJudgeSetup.of(wander_setup(tmp_path), 'judge_node')
     finding = compare_with_node(setup, recording, None)
     assert finding is not None
     assert finding.code == 'tune.node_agrees'

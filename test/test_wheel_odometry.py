@@ -15,7 +15,7 @@ import pytest
 from wheel_examples import dance, heading_of, perfect, pieces, same_bits, straight
 
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates, weights_of
+from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates, module_weights
 from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.scenarios import Circle, FigureEight, Standstill
 from sim_sensors.sensor.catalogue import preset_names
@@ -158,7 +158,7 @@ def test_the_least_squares_step_equals_that_of_numpy() -> None:
         moved = np.column_stack([travels[k] * np.cos(angles[k]), travels[k] * np.sin(angles[k])])
         best = np.linalg.lstsq(np.array(rows), moved.ravel(), rcond=None)[0]
         np.testing.assert_allclose(measured[k], best, atol=1e-13)
-    assert np.linalg.eigvalsh(weights_of(SWERVE.modules)).min() > 0.0
+    assert np.linalg.eigvalsh(module_weights(SWERVE.modules)).min() > 0.0
 
 
 def rolled(noise, n, step, times=400):

@@ -26,7 +26,7 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC
 from sim_sensors.motion.scenarios import FigureEight
 from sim_sensors.vision.vision_pose import load_vision
-from sim_sensors.wheels.noise import NoWheelNoise
+from sim_sensors.wheels.encoders import NoWheelNoise
 from sim_sensors.wheels.wheel_odometry import load_wheels
 from sim_sensors.world.world import load_world
 

@@ -14,7 +14,7 @@ import pytest
 from cli_examples import call
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.benches.wheels.run import RecordedMotion
+from sim2real_eval.benches.wheels import RecordedMotion
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.measurements import OdometryArray

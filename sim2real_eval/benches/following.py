@@ -11,7 +11,7 @@ import numpy as np
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import frame_at_first, truth_origin, valid_fixes
+from sim2real_eval.recording.truth import local_frame_at_first_fix, locate_truth, select_valid_fixes
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Remark
@@ -20,7 +20,7 @@ from sim_sensors.following.follower import FollowSettings, SimulatedDrive, drive
 from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion
 from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.planar import heading_of
-from sim_sensors.motion.waypoints import Waypoints, repaired_waypoints, thinned
+from sim_sensors.motion.waypoints import Waypoints, repair_waypoints, thin_samples
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 from .findings import WAYPOINTS
@@ -59,17 +59,17 @@ def waypoints_of(
     source, array = _source(recording, source)
     start_ns = int(array.stamp_ns[0])
     since = np.asarray((array.stamp_ns - start_ns) * 1e-9, dtype=np.float64)
-    chosen = array.take(thinned(since, rate))
+    chosen = array.take(thin_samples(since, rate))
     time = (chosen.stamp_ns - start_ns) * 1e-9
     where = f'{recording.name}, waypoints from {source}'
     if isinstance(chosen, OdometryArray):
         heading = np.array([heading_of(*q) for q in chosen.orientation.tolist()])
         x, y = chosen.position[:, 0], chosen.position[:, 1]
-        waypoints = repaired_waypoints(time, x, y, np.unwrap(heading), where=where)
+        waypoints = repair_waypoints(time, x, y, np.unwrap(heading), where=where)
     else:
         assert isinstance(chosen, FixArray)
-        enu = frame_at_first(chosen).to_enu(chosen.latitude, chosen.longitude, chosen.altitude)
-        waypoints = repaired_waypoints(time, enu[:, 0], enu[:, 1], where=where)
+        enu = local_frame_at_first_fix(chosen).to_enu(chosen.latitude, chosen.longitude, chosen.altitude)
+        waypoints = repair_waypoints(time, enu[:, 0], enu[:, 1], where=where)
         note = 'waypoints come from gps: the heading is the course over ground, always forwards'
         waypoints = dataclasses.replace(waypoints, notes=(*waypoints.notes, Remark(note)))
     return waypoints, start_ns + round(waypoints.origin[2] * 1e9)
@@ -95,14 +95,14 @@ def place_of(
     _, array = _source(recording, source)
     x, y, since = waypoints.origin
     if isinstance(array, FixArray):
-        frame = frame_at_first(array)
+        frame = local_frame_at_first_fix(array)
         height = frame.to_enu(array.latitude, array.longitude, array.altitude)[:, 2]
     else:
         assert isinstance(array, OdometryArray)
         fixes = recording.gps
-        if fixes is None or not len(valid_fixes(fixes)):
+        if fixes is None or not len(select_valid_fixes(fixes)):
             return unknown
-        frame = truth_origin(array, fixes)
+        frame = locate_truth(array, fixes)
         height = array.position[:, 2]
     z = np.interp(since, (array.stamp_ns - array.stamp_ns[0]) * 1e-9, height)
     latitude, longitude, altitude = frame.to_geodetic(np.array([[x, y, z]]))
@@ -115,7 +115,7 @@ def _source(recording: Recording, source: str) -> tuple[str, MessageArray]:
         source = 'gps' if recording.truth is None and recording.gps is not None else 'truth'
     array = recording.require(source)
     if isinstance(array, FixArray):
-        array = valid_fixes(array)
+        array = select_valid_fixes(array)
     if not len(array):
         raise RecordingError(f'{recording.path or recording.name}: no {source} to make waypoints')
     return source, array

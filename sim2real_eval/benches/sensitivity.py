@@ -24,9 +24,9 @@ from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein, side_wei
 from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import truth_at
+from sim2real_eval.recording.truth import interpolate_truth
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.adapting import adapted
+from sim2real_eval.study.adapting import adapt_options
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.recordings import StudyRecording
@@ -125,7 +125,7 @@ def _move_antenna(recording: Recording, size: float, rng: np.random.Generator) -
     assert truth is not None
     stamps = np.clip(_fixes(recording).stamp_ns, truth.stamp_ns[0], truth.stamp_ns[-1])
     ahead = np.broadcast_to([size, 0.0, 0.0], (len(stamps), 3))
-    return _shift_fixes(recording, rotations.rotate(truth_at(truth, stamps).orientation, ahead))
+    return _shift_fixes(recording, rotations.rotate(interpolate_truth(truth, stamps).orientation, ahead))
 
 
 def _delay_fixes(recording: Recording, size: float, rng: np.random.Generator) -> Recording:
@@ -400,7 +400,7 @@ def sensitivity(
     _check_count(len(recordings), simulated=twin is not None)
     runs = unpaired_runs(len(recordings)) if twin is None else len(recordings)
     twins = () if twin is None else (twin,)
-    adapted_study, notes = adapted(study or StudyOptions(), recordings, twins, judges)
+    adapted_study, notes = adapt_options(study or StudyOptions(), recordings, twins, judges)
     task = _InjectionTask(tuple(judges), twins, adapted_study)
     searches = [
         _ErrorSearch(

@@ -14,14 +14,14 @@ from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.metadata import recording_digest
-from sim2real_eval.recording.reading import Failure, Source
+from sim2real_eval.recording.reading import Failure, RecordingSource
 from sim2real_eval.signals.answer import comparison_record
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs
 from sim2real_eval.signals.findings import NOT_RECORDED
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import maker_with_field
+from sim2real_eval.simulation.twin_maker import make_twin_maker
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.world.world import World
 
@@ -32,7 +32,7 @@ SIMULATED = 'simulated'
 class SignalStudy:
     """Recordings or models that are compared with the real recordings."""
 
-    simulated: tuple[Source, ...] = ()  # simulated recordings; empty when there are twins
+    simulated: tuple[RecordingSource, ...] = ()  # simulated recordings; empty when there are twins
     twins: tuple[Twin, ...] = ()  # variants to simulate on the truth of each real recording
     repetitions: int = 1  # simulated runs per recording and variant
     # Simulate at the rates of the real sensors instead of the models' own.
@@ -46,7 +46,7 @@ _SignalSets = dict[str, list[SensorSignals]]
 
 
 def study_signals(
-    real: Sequence[Source],
+    real: Sequence[RecordingSource],
     study: SignalStudy,
     options: SignalOptions,
     *,
@@ -98,14 +98,14 @@ def _select_measurable(real: Sequence[SensorSignals], sets: _SignalSets) -> _Sig
 
 
 def _read(
-    task: tuple[Source, str], study: SignalStudy, options: SignalOptions
+    task: tuple[RecordingSource, str], study: SignalStudy, options: SignalOptions
 ) -> _SignalSets | str:
     source, side = task
     # Only real sensors with a simulated counterpart are compared.
     simulated = list(dict.fromkeys(kind for twin in study.twins for kind in twin.models))
     try:
         recording, base = source.read(), options.base_frame
-        maker = maker_with_field(recording, study.world, seed=options.seed, base_frame=base)
+        maker = make_twin_maker(recording, study.world, seed=options.seed, base_frame=base)
         recorded = maker.real
         if side == REAL:
             notes = remarks(recording, recording.notes, base_frame=base, maker=maker)
@@ -135,7 +135,7 @@ def _read(
 def study_record(
     comparison: SignalComparison,
     failures: Sequence[Failure],
-    real: Sequence[Source],
+    real: Sequence[RecordingSource],
     study: SignalStudy,
 ) -> Mapping[str, Any]:
     """Return everything needed to repeat and to read a comparison, as JSON values.
@@ -144,7 +144,7 @@ def study_record(
     """
     failed = {failure.recording for failure in failures}
 
-    def records(sources: Sequence[Source]) -> list[dict[str, Any]]:
+    def records(sources: Sequence[RecordingSource]) -> list[dict[str, Any]]:
         return [
             {
                 'path': source.path,

@@ -17,7 +17,7 @@ from sim2real_eval.metrics.distances import vepd
 from sim2real_eval.metrics.scores import RunScore, score_run
 from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC, with_topic
+from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC, simulate_topic
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
@@ -28,7 +28,7 @@ from sim_sensors.motion.planar import body_steps, heading_of, poses_after
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.vision.vision_pose import VISION, VisionModel
 from sim_sensors.wheels.encoders import Slip
-from sim_sensors.wheels.noise import NoWheelNoise, SteeringOffset
+from sim_sensors.wheels.encoders import NoWheelNoise, SteeringOffset
 from sim_sensors.wheels.wheel_odometry import WHEELS, WheelOdometryModel, load_wheels
 from sim_sensors.world.world import World
 
@@ -223,7 +223,7 @@ def wheel_run(
     recording = drive.recording
     label = run_label('recording', 1, f'{drive.label}{run}')
     for kind, model in ((WHEELS, wheels), (VISION, setup.vision)):
-        recording = with_topic(
+        recording = simulate_topic(
             recording, kind, model, drive.motion, setup.world, seed=setup.seed, run=label,
             origin_ns=drive.start_ns, base_frame='base_link',
         )  # fmt: skip

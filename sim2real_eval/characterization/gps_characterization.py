@@ -17,7 +17,7 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import valid_fixes
+from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise, PositionNoise
@@ -150,7 +150,7 @@ def characterize_gps(
     notes += [findings.LEFT_OUT(sensor='GPS', problem=str(problem)) for problem in problems]
     fixes = used[0].gps
     assert fixes is not None
-    valid = valid_fixes(fixes)
+    valid = select_valid_fixes(fixes)
     place, unknown = mounting(used[0], fixes.frame, base)
     notes += unknown
     axes = tuple(fit_markov([(run.time, run.error[:, axis]) for run in runs]) for axis in range(3))

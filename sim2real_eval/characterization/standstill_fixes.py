@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import frame_at_first
+from sim2real_eval.recording.truth import local_frame_at_first_fix
 from sim_sensors.core.blocks import by_blocks, lengths_of
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
@@ -87,7 +87,7 @@ def standing_runs(
             f'{where}: {len(fixes)} fixes are too few; must be {options.fewest} or more'
         )
     time = (fixes.stamp_ns - fixes.stamp_ns[0]) * 1e-9
-    place = frame_at_first(fixes).to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
+    place = local_frame_at_first_fix(fixes).to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     if time[-1] < options.shortest:
         raise SignalFileError(
             f'{where}: fixes for {time[-1]:.3g} s are too few; must be {options.shortest:g} s '

@@ -17,7 +17,7 @@ from .options import STUDY, OptionSet, optional_text, rarely
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.frames import TransformFile
-    from sim2real_eval.recording.reading import Source
+    from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.simulation.twin import Twin
     from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
@@ -210,15 +210,15 @@ def sources(
     *,
     inputs: bool = False,
     option: str | None = None,
-) -> list[Source]:
+) -> list[RecordingSource]:
     """Return one source per path; where last folders are alike, the folder above goes before.
 
     Labels do not depend on the order of the paths. `option` is the option that gave the paths: if
     it is given, a path that does not exist is refused at once. Otherwise reading that source fails
     later, and other sources can still be read.
     """
-    from sim2real_eval.recording.reading import Source
-    from sim2real_eval.recording.roles import run_name
+    from sim2real_eval.recording.reading import RecordingSource
+    from sim2real_eval.recording.reading import label_from_path
 
     pairs = topic_roles(topics, inputs=inputs)
     earlier_paths: dict[Path, str] = {}
@@ -231,9 +231,9 @@ def sources(
         if option is not None and not (whole.is_file() or whole.is_dir()):
             raise ParameterError(option, '', f'{path}: no such file or folder')
         earlier_paths[whole] = path
-    labels = [run_name(Path(path)) for path in paths]
+    labels = [label_from_path(Path(path)) for path in paths]
     return [
-        Source(
+        RecordingSource(
             path,
             f'{_folder_above(Path(path), label)}_{label}' if labels.count(label) > 1 else None,
             pairs,

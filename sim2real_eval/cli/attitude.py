@@ -15,7 +15,7 @@ from .output import attempted, conclude, print_notes, print_table, progress_bar
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
-    from sim2real_eval.recording.reading import Source
+    from sim2real_eval.recording.reading import RecordingSource
 
     # The study, what went in, notes, and why recordings were left out.
     _Studied = tuple[AttitudeStudy, dict[str, Any], list[Finding], list[str]]
@@ -174,7 +174,7 @@ def _recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _Studi
     world = arguments.world_of(options)
     recordings = arguments.sources(options.recordings, options.topic)
 
-    def attempt(source: Source) -> AttitudeRun:
+    def attempt(source: RecordingSource) -> AttitudeRun:
         return recorded_run(
             source.read(), settings, world=world, seed=options.seed, base_frame=options.base_frame
         )

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.preflight.checks import check, enough
     from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, lines, merged
     from sim2real_eval.preflight.truth_speed import TruthSpeed
-    from sim2real_eval.recording.reading import Source
+    from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.study.run import find_copies
 
     if options.plot:
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         check_result_files(plot.parent, (plot.name,), overwrite=options.overwrite)
     speed = None if options.straight is None else TruthSpeed(options.straight)
 
-    def attempt(source: Source) -> Preflight:
+    def attempt(source: RecordingSource) -> Preflight:
         recording = source.read()
         if speed is not None:
             speed.add(recording, base_frame=options.base_frame)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sim2real_eval.benches.following import FollowedRun
-    from sim2real_eval.recording.reading import Source
+    from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.recording.recording import Recording
     from sim2real_eval.signals.comparison import SignalComparison
     from sim_sensors.following.follower import FollowSettings
@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
         check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     names: list[str] = []
 
-    def attempt(source: Source) -> tuple[_RunInput, FollowedRun]:
+    def attempt(source: RecordingSource) -> tuple[_RunInput, FollowedRun]:
         run_input = _waypoints(source, options, DEFAULT_ORIGIN if world is None else world.frame)
         if run_input.name in names:
             raise MotionError(
@@ -251,10 +251,10 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
     return settings
 
 
-def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame) -> _RunInput:
+def _waypoints(source: RecordingSource, options: argparse.Namespace, unknown: LocalFrame) -> _RunInput:
     """Return the waypoints of a source; `unknown`: where they lie if it does not say."""
     from sim2real_eval.benches.following import place_of, waypoints_of
-    from sim2real_eval.recording.roles import scenario_of
+    from sim2real_eval.recording.reading import scenario_from_name
     from sim_sensors.motion.motions import START_NS
     from sim_sensors.motion.waypoints import read_waypoints
 
@@ -264,7 +264,7 @@ def _waypoints(source: Source, options: argparse.Namespace, unknown: LocalFrame)
         if options.compare:
             raise ParameterError('--compare', '', f'{path} is a table: nothing to compare with')
         name = (source.name or path.stem).removesuffix('.csv')
-        scenario = scenario_of(name)
+        scenario = scenario_from_name(name)
         waypoints, start_ns = read_waypoints(path), START_NS
     else:
         recording = source.read()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.metrics.consistency import Checked
     from sim2real_eval.metrics.normalised_squares import Squares
-    from sim2real_eval.recording.reading import Source
+    from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.recording.recording import Recording
 
 
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     checks: list[Checked] = []
     diverged: list[str] = []
 
-    def attempt(source: Source) -> dict[str, Any]:
+    def attempt(source: RecordingSource) -> dict[str, Any]:
         recording = source.read()
         target = out if out.suffix and len(sources) == 1 else out / f'{recording.name}.csv'
         names = [target.name]
@@ -163,7 +163,7 @@ def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -
     return true_heading(TwinMaker(recording, seed=0, base_frame=setup.base_link_frame).truth)
 
 
-def _case_next_to(source: Source, options: argparse.Namespace) -> Path | None:
+def _case_next_to(source: RecordingSource, options: argparse.Namespace) -> Path | None:
     from sim2real_eval.judge.protocol import takes_inputs
 
     beside = Path(source.path) / 'case.yaml'

@@ -17,7 +17,7 @@ from .options import OptionSet, optional_text, rarely
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.judge.robot_localization.replay_options import Options
-    from sim2real_eval.recording.reading import Source
+    from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.study.judges import StudyJudge
 
 
@@ -157,7 +157,7 @@ def _option(name: str) -> str:
 
 def judged_sources(
     options: argparse.Namespace, paths: Sequence[str], option: str | None = None
-) -> list[Source]:
+) -> list[RecordingSource]:
     """Return the sources of paths as the judge that is asked for hears them; see `sources`."""
     from sim2real_eval.judge.protocol import takes_inputs
 

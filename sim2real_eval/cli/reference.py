@@ -18,7 +18,7 @@ from .output import attempted, conclude, print_notes
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
-    from sim2real_eval.recording.reading import Source
+    from sim2real_eval.recording.reading import RecordingSource
 
 DESCRIPTION = (
     'Smooth the IMU and GPS of recordings with GTSAM over their whole length, and '
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _written(
-    source: Source, judge: SmootherJudge, chosen: ReferenceOptions, options: argparse.Namespace
+    source: RecordingSource, judge: SmootherJudge, chosen: ReferenceOptions, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Make and write one recording; return what there is to say about it."""
     from sim2real_eval.common.results import remove_unfinished

@@ -15,7 +15,7 @@ from .output import conclude, print_table, progress_bar
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.preintegration.params import PreintegrationParams
-    from sim2real_eval.benches.preintegration.study import ScenarioSetup, ScenarioStudy
+    from sim2real_eval.benches.preintegration.runner import ScenarioSetup, ScenarioStudy
     from sim_sensors.motion.trajectory import Motion
 
 DESCRIPTION = (
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.benches.preintegration.study import run_study
+    from sim2real_eval.benches.preintegration.runner import run_study
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report.scenario import MARK, scenario_record, write_scenario
 
@@ -101,7 +101,7 @@ def _setup(options: argparse.Namespace, settings: ScenarioSettings) -> ScenarioS
     import numpy as np
 
     from sim2real_eval.benches.preintegration.params import ConstantBias
-    from sim2real_eval.benches.preintegration.study import ScenarioSetup
+    from sim2real_eval.benches.preintegration.runner import ScenarioSetup
 
     motion, name = _motion(options, settings.duration)
     if settings.duration > (lasts := motion.end - motion.start) + 1e-9:

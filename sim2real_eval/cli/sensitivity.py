@@ -124,11 +124,11 @@ def _recordings(
     options: argparse.Namespace, method: SensitivityOptions, twin: Twin | None, seed: int
 ) -> tuple[StudyRecording, ...]:
     """Return the given recordings, or simulated drives without any."""
-    from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording, of_sources
+    from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording, recordings_from_sources
     from sim_sensors.motion.path_following import DRIVES
 
     if options.recordings:
-        return of_sources(judged_sources(options, options.recordings, 'recordings'))
+        return recordings_from_sources(judged_sources(options, options.recordings, 'recordings'))
     assert twin is not None
     return tuple(
         StudyRecording(name, '', StandIn(PathDrive(drive, seed, name), twin))

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         dataclasses.replace(source, transforms=judge.transforms)
         for source in judged_sources(options, [*options.recordings, *options.test], 'recordings')
     ]
-    names = [source.own_name() for source in sources]
+    names = [source.expected_name() for source in sources]
     for name in names:
         if names.count(name) > 1:
             raise ParameterError('recordings', name, 'is the name of several; must be of one')

@@ -30,7 +30,7 @@ from .study import carry_out
 from .study_tables import shown
 
 if TYPE_CHECKING:
-    from sim2real_eval.recording.reading import Source
+    from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.simulation.twin import Twin
 
 DESCRIPTION = (
@@ -130,9 +130,9 @@ def _compare(options: argparse.Namespace, workers: Workers) -> int:
     return carry_out(StudyPlan.of(file), options, workers)
 
 
-def comparison_title(recordings: Sequence[Source], models: Sequence[Twin]) -> str:
+def comparison_title(recordings: Sequence[RecordingSource], models: Sequence[Twin]) -> str:
     """Say what is compared, such as `7 models against 9 recordings, drive_1 to drive_9`."""
-    names = [recording.own_name() for recording in recordings]
+    names = [recording.expected_name() for recording in recordings]
     subject = f'{len(models)} models' if len(models) > 1 else models[0].label
     if len(names) == 1:
         return f'{subject} against {names[0]}'

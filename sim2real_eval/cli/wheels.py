@@ -16,9 +16,9 @@ from .arguments import add_out, add_shared, motion_parameters, sources
 from .options import OptionSet
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.wheels.run import RecordedMotion
-    from sim2real_eval.benches.wheels.study import WheelStudy
-    from sim2real_eval.recording.reading import Source
+    from sim2real_eval.benches.wheels import RecordedMotion
+    from sim2real_eval.benches.wheels import WheelStudy
+    from sim2real_eval.recording.reading import RecordingSource
     from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 DESCRIPTION = (
@@ -91,8 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.benches.wheels.run import WheelSetup
-    from sim2real_eval.benches.wheels.study import Driven, drive_variants, study_of
+    from sim2real_eval.benches.wheels import WheelSetup
+    from sim2real_eval.benches.wheels import Driven, drive_variants, study_of
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report.wheels import MARK, wheel_record, write_wheels
     from sim_sensors.vision.vision_pose import load_vision
@@ -145,7 +145,7 @@ def _show(study: WheelStudy) -> None:
 
 def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[], RecordedMotion]:
     """Return what gives the drive of --motion, which is made here: wrong options are refused."""
-    from sim2real_eval.benches.wheels.run import RecordedMotion
+    from sim2real_eval.benches.wheels import RecordedMotion
     from sim_sensors.motion.motions import motion_of
 
     if options.topic:
@@ -167,13 +167,13 @@ def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[]
 
 def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]:
     """Return what gives the drive of each truth when called, so that one may fail."""
-    from sim2real_eval.benches.wheels.run import RecordedMotion
+    from sim2real_eval.benches.wheels import RecordedMotion
 
     if options.set:
         raise ParameterError('--set', '', 'goes without --truth only')
     _WHEELS.refuse(options, 'goes without --truth only', 'duration')
 
-    def read(source: Source) -> RecordedMotion:
+    def read(source: RecordingSource) -> RecordedMotion:
         drive = RecordedMotion.of_recording(source.read())
         if drive.stands:
             raise MotionError(
@@ -188,7 +188,7 @@ def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]
 
 def _variants(models: str) -> dict[str, WheelOdometryModel]:
     """Return the models of --models by label."""
-    from sim2real_eval.benches.wheels.study import SINGLE_ERRORS, single_errors
+    from sim2real_eval.benches.wheels import SINGLE_ERRORS, single_errors
 
     variants: dict[str, WheelOdometryModel] = {}
     for text in (part.strip() for part in models.split(',')):

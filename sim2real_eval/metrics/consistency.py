@@ -27,7 +27,7 @@ from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import truth_of_base
+from sim2real_eval.recording.truth import move_truth_to_base
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from . import findings
@@ -217,7 +217,7 @@ def judged_world(
     if judge.transforms is not None:
         transforms, _ = judge.transforms.over(transforms)
     frames = FrameTree(transforms, assume_identity=not transforms)
-    truth = truth_of_base(truth, base, frames)
+    truth = move_truth_to_base(truth, base, frames)
     fixes, antenna = recording.gps, np.zeros(3)
     if fixes is not None and len(judged.gps_stamp_ns):
         antenna = frames.lookup(base, fixes.frame, 'gps')[1]

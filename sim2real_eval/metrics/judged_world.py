@@ -15,11 +15,11 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.inputs import WorldPoses
 from sim2real_eval.recording.truth import (
-    frame_remarks,
-    truth_at,
-    truth_origin,
-    turn_between,
-    valid_fixes,
+    check_truth_axes,
+    interpolate_truth,
+    locate_truth,
+    fit_turn,
+    select_valid_fixes,
 )
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
@@ -103,7 +103,7 @@ class _Places(NamedTuple):
             return None, 0.0
         root = np.sqrt(self.weight[level])[:, None]
         before, after = (root * (one - self.mean(one))[level, :2] for one in self[:2])
-        return turn_between(before, after), 1.0 / float(np.sum(after**2))
+        return fit_turn(before, after), 1.0 / float(np.sum(after**2))
 
 
 def truth_in_world(
@@ -128,7 +128,7 @@ def truth_in_world(
     first = int(np.argmax(inside))
     frame, places, headings = None, None, 0
     if fixes is not None:
-        fixes = valid_fixes(fixes)
+        fixes = select_valid_fixes(fixes)
         places, frame = _of_fixes(judged, truth, fixes, antenna)
     turn, variance = (None, 0.0) if places is None else places.turn()
     if turn is not None:
@@ -137,7 +137,7 @@ def truth_in_world(
         given = poses()
         places = places or _of_poses(truth, given)
         turn, variance, headings = _turn_of(truth, given, None if frame else places)
-    start = truth_at(truth, judged.stamp_ns[first : first + 1])
+    start = interpolate_truth(truth, judged.stamp_ns[first : first + 1])
     centre = judged.position[first]
     unknown = np.array([True, True, True, False, False, turn is None])
     if turn is None:
@@ -160,7 +160,7 @@ def truth_in_world(
     count = 0 if places is None else len(places.weight)
     angle = round(math.degrees(turn), 1) + 0.0
     if frame is not None and not unknown[5] and not headings:
-        notes = frame_remarks(truth, fixes, frame)
+        notes = check_truth_axes(truth, fixes, frame)
         notes = (findings.TRUTH_ALIGNED(turn=angle, fixes=count), *notes)
     elif count + headings:
         notes = (findings.TRUTH_ON_INPUTS(turn=angle, positions=count, headings=headings),)
@@ -191,8 +191,8 @@ def _of_fixes(
     number, stamps, world = number[found], stamps[found], world[found]
     if len(stamps) < 2:
         return None, None
-    true = truth_at(truth, stamps)
-    frame = truth_origin(truth, fixes)
+    true = interpolate_truth(truth, stamps)
+    frame = locate_truth(truth, fixes)
     given = fixes.take(number)
     east = frame.to_enu(given.latitude, given.longitude, given.altitude)
     east -= rotate(true.orientation, antenna[None])
@@ -204,7 +204,7 @@ def _of_poses(truth: OdometryArray, poses: WorldPoses) -> _Places | None:
     known = within(truth, poses.stamp_ns) & np.isfinite(poses.position).any(axis=1)
     if np.count_nonzero(known) < 2:
         return None
-    true = truth_at(truth, poses.stamp_ns[known]).position
+    true = interpolate_truth(truth, poses.stamp_ns[known]).position
     weight = 1.0 / np.maximum(poses.variance[known, 0], _LEAST_VARIANCE)
     return _Places(true, poses.position[known], true, weight, _LEAST_EXTENT_M)
 
@@ -220,7 +220,7 @@ def _turn_of(
     known = within(truth, poses.stamp_ns) & np.isfinite(poses.yaw)
     if not known.any():
         return turn, variance, 0
-    turns = poses.yaw[known] - heading(truth_at(truth, poses.stamp_ns[known]).orientation)
+    turns = poses.yaw[known] - heading(interpolate_truth(truth, poses.stamp_ns[known]).orientation)
     weight = 1.0 / np.maximum(poses.variance[known, 1], _LEAST_VARIANCE)
     mean = math.atan2(float(weight @ np.sin(turns)), float(weight @ np.cos(turns)))
     spread = 1.0 / float(np.sum(weight))

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
-from sim2real_eval.recording.truth import truth_at
+from sim2real_eval.recording.truth import interpolate_truth
 from sim_sensors.core.blocks import by_blocks, column_of, rows_of
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import conjugate, log, multiply
@@ -85,7 +85,7 @@ def nees(
     """
     inside = np.flatnonzero(judged.finite & within(truth, judged.stamp_ns))
     return nees_at(
-        judged, inside, truth_at(truth, rows_of(judged.stamp_ns, inside)), axes, turns, alignment
+        judged, inside, interpolate_truth(truth, rows_of(judged.stamp_ns, inside)), axes, turns, alignment
     )
 
 

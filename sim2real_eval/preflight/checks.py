@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.recording import findings as reading
-from sim2real_eval.recording.recording import IDEAL_ROLES, Recording, required
+from sim2real_eval.recording.recording import IDEAL_ROLES, Recording, require_recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.scratch import release
 from . import covariances, findings, inertial, messages, orientation, positions, velocities
@@ -119,7 +119,7 @@ def check(
     >>> [finding.code for finding in check(drive).findings]
     ['check.no_orientation']
     """
-    evidence = Evidence(required('check', recording), base_frame, maker=maker)
+    evidence = Evidence(require_recording('check', recording), base_frame, maker=maker)
     outcomes = [each for one in CHECKS for each in one.outcomes(evidence)]
     corrections = evidence.corrections
     if any(role in recording.roles for role in IDEAL_ROLES.values()):

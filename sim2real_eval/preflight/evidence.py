@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.recording.corrections import CORRECTIONS, corrected
+from sim2real_eval.recording.corrections import CORRECTIONS, correct_recording
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
-from sim2real_eval.recording.truth import frame_at_first, valid_fixes
-from sim2real_eval.simulation.ideal_imu import ideal_imu, ideal_on
-from sim2real_eval.simulation.spans import span_of
+from sim2real_eval.recording.truth import local_frame_at_first_fix, select_valid_fixes
+from sim2real_eval.simulation.twin_maker import ideal_imu, ideal_imu_of_motion
+from sim2real_eval.simulation.twin import find_span
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import (
@@ -153,7 +153,7 @@ class Evidence:
     def tried(self, kind: str, **changes: Any) -> Evidence:
         """Return new evidence, of the messages of a role corrected so."""
         role = self.role(kind)
-        right = corrected(self.recording, {role: CORRECTIONS[role](**changes)})
+        right = correct_recording(self.recording, {role: CORRECTIONS[role](**changes)})
         return Evidence(right, self.base, noise_free=self.noise_free)
 
     def of_noise_free(self) -> Evidence:
@@ -189,7 +189,7 @@ class Evidence:
         role = self.role(kind)
         make = CORRECTIONS[role]
         self._found[role] = self._found.get(role, make()).followed_by(make(**changes))
-        self.recording = corrected(self._given, self._found)
+        self.recording = correct_recording(self._given, self._found)
         # What an IMU should measure does not depend on what it did; over hours it takes long.
         kept = {'ideal', 'imu_time'} if kind == 'imu' and 'delay' not in changes else set()
         if kept and not self.noise_free:
@@ -274,7 +274,7 @@ class Evidence:
         if moving is self.maker.motion:
             return ideal_imu(self.maker, place, self.imu_time)
         # With the gravity that the motion of a noise-free IMU was made with.
-        return ideal_on(moving, place, self.imu_time, self.maker.world.gravity)
+        return ideal_imu_of_motion(moving, place, self.imu_time, self.maker.world.gravity)
 
     @cached_property
     def up(self) -> FloatArray:
@@ -293,14 +293,14 @@ class Evidence:
     def fixes(self) -> FixArray | None:
         """The fixes, while there is truth, if there is any, that have a position."""
         fixes = self._messages('gps')
-        fixes = valid_fixes(fixes) if isinstance(fixes, FixArray) else None
+        fixes = select_valid_fixes(fixes) if isinstance(fixes, FixArray) else None
         return fixes if fixes is not None and len(fixes) >= LEAST_FIXES else None
 
     def _messages(self, kind: str) -> MessageArray | None:
         found = self.recording.messages.get(self.topic(kind))
         if found is None or self.maker is None:
             return found
-        return found.take(span_of(found.stamp_ns, self.maker.start_ns, self.maker.end_ns))
+        return found.take(find_span(found.stamp_ns, self.maker.start_ns, self.maker.end_ns))
 
     @cached_property
     def track(self) -> Track | None:
@@ -310,7 +310,7 @@ class Evidence:
             return None
         if float(np.hypot(*np.ptp(truth.position[:, :2], axis=0))) < 2.0:
             return None
-        frame = frame_at_first(fixes)
+        frame = local_frame_at_first_fix(fixes)
         east, north, _ = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude).T
         start = truth.stamp_ns[0]
         time, stamps = (seconds(one.stamp_ns, start) for one in (truth, fixes))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES
-from sim2real_eval.recording.truth import valid_fixes
+from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.blocks import by_blocks, column_of, lengths_of, rows_of, steps_of
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, MessageArray
 from sim_sensors.motion.ideal import InertialMotion, SurveyedMotion
@@ -83,7 +83,7 @@ def topics(evidence: Evidence) -> Iterator[Measure]:
 def counts(evidence: Evidence) -> Iterator[Measure]:
     """There are enough messages to compare sensors and truth."""
     for role, topic, array in _roles(evidence):
-        count = len(valid_fixes(array)) if isinstance(array, FixArray) else len(array)
+        count = len(select_valid_fixes(array)) if isinstance(array, FixArray) else len(array)
         least = LEAST_IMU if isinstance(array, ImuArray) else LEAST_FIXES
         few = findings.FEW_MESSAGES(topic, count=count, role=role, least=least)
         yield Measure(count, least, few if count < least else None, role, 'least')

@@ -19,7 +19,7 @@ from scipy.special import stdtrit
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import frame_at_first
+from sim2real_eval.recording.truth import local_frame_at_first_fix
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from . import findings
@@ -160,7 +160,7 @@ def _straight_runs(recording: Recording, seconds: float, base: str) -> Iterator[
     fixes, truth = evidence.fixes, evidence.truth
     if fixes is None or truth is None:
         return
-    frame = frame_at_first(fixes)
+    frame = local_frame_at_first_fix(fixes)
     place = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)[:, :2]
     zero = truth.stamp_ns[0]
     when, stamps = (fixes.stamp_ns - zero) * 1e-9, (truth.stamp_ns - zero) * 1e-9

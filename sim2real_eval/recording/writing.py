@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 
 from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.results import new_folder, recover
+from sim2real_eval.common.results import new_folder, remove_unfinished
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.blocks import BLOCK
@@ -91,7 +91,7 @@ def write_recording(
         raise ValueError(f'storage must be mcap, sqlite3 or csv, got {storage!r}')
     if not any(len(array) for array in recording.messages.values()):
         raise RecordingError(f'{path}: recording {recording.name} holds no messages to write')
-    recover(path)
+    remove_unfinished(path)
     if path.exists() or path.is_symlink():
         raise RecordingError(f'{path}: exists already and is not overwritten; name a new folder')
     try:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sim2real_eval.common.findings import Finding, Severity
 from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, Line, Preflight, lines
-from sim2real_eval.recording.metadata import own_metadata
+from sim2real_eval.recording.metadata import find_own_metadata
 from sim2real_eval.recording.recording import ROLE_CLASSES
 from .console import add_numbers, add_words, plain_table
 from .style import figure_legend, legend_line, new_figure, tidy
@@ -95,7 +95,7 @@ def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
     found = []
     for run in runs:
         if run.corrections:
-            place, shared = own_metadata(Path(run.path))
+            place, shared = find_own_metadata(Path(run.path))
             beside = f', beside what {shared} has' if shared else ''
             found.append(f'  {place}{beside}:')
             found.append(f'    {correction_line(run.corrections)}')

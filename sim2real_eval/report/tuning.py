@@ -21,7 +21,7 @@ from sim2real_eval.benches.tuning.parameters import parameter_files
 from sim2real_eval.benches.tuning.tuning import LossComparison, TunedParameter, Tuning
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.study.search.validation import Gain
 from . import palette, style
 from .console import add_numbers, add_words, listed, p_value_text, plain_table, short_number
@@ -162,7 +162,7 @@ def _draw_factors(panel: Axes, factors: Sequence[TunedParameter], level: float) 
 
 
 def tuning_record(
-    tuning: Tuning, options: TuneOptions, sources: Sequence[Source], tests: Sequence[Source]
+    tuning: Tuning, options: TuneOptions, sources: Sequence[RecordingSource], tests: Sequence[RecordingSource]
 ) -> dict[str, Any]:
     """Return everything needed to repeat and to read a tuning, as JSON values."""
     return {
@@ -174,8 +174,8 @@ def tuning_record(
         'measures': [_comparison_record(comparison) for comparison in tuning.comparisons],
         'tests': [_comparison_record(comparison) for comparison in tuning.tests],
         'blocks': [block._asdict() for block in tuning.blocks],
-        'recordings': [recording_record(source, source.own_name()) for source in sources],
-        'test_recordings': [recording_record(source, source.own_name()) for source in tests],
+        'recordings': [recording_record(source, source.expected_name()) for source in sources],
+        'test_recordings': [recording_record(source, source.expected_name()) for source in tests],
         'notes': to_records(tuning.notes),
     }
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from sim2real_eval.benches.wheels.study import Driven, WheelStudy
+from sim2real_eval.benches.wheels import Driven, WheelStudy
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json

@@ -27,10 +27,10 @@ from sim2real_eval.cli.study_tables import print_study
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import finish_study
-from sim2real_eval.study.folder import abandon, held
+from sim2real_eval.study.runner import discard_study, hold_study
 from sim2real_eval.study.outcome import RunStore
 from sim2real_eval.study.recordings import StudyRecording
-from sim2real_eval.study.run import RunKey, told_failures
+from sim2real_eval.study.run import RunKey, describe_failures
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.runner import conclude
 from sim_sensors.core.errors import Sim2RealError, one_line
@@ -202,7 +202,7 @@ class EvaluationNode(Node):
         """Write and print the result; return the exit status."""
         outcome = conclude(self.study.plan, self.folder, self._store, self.tally.failures)
         report = finish_study(outcome, self.folder)
-        failures = told_failures(outcome.record)
+        failures = describe_failures(outcome.record)
         for failure in failures:
             _print_error(f'left out: {failure}')
         print_study(outcome, report, self.folder)
@@ -238,12 +238,12 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _evaluate(stop: Stop) -> int:
     node, status = EvaluationNode(stop), 0
-    with held(node.folder, node.study.plan, overwrite=node.study.settings.overwrite):
+    with hold_study(node.folder, node.study.plan, overwrite=node.study.settings.overwrite):
         try:
             node.evaluate()
         except Stopped as stopped:
             if not node.tally.complete_recordings:
-                abandon(node.folder)
+                discard_study(node.folder)
                 raise
             status = stopped.status
             _print_error(f'{stopped.word} before the end; complete recordings are written')

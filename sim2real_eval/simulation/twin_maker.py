@@ -28,7 +28,7 @@ from sim_sensors.core.measurements import (
     is_absent,
 )
 from sim_sensors.core.seeding import run_label
-from sim_sensors.imu.kinematics import ExactKinematics, IdealMeasurement
+from sim_sensors.imu.imu import ExactKinematics, IdealMeasurement
 from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion

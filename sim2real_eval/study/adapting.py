@@ -15,9 +15,9 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import STARTING_SPEED, is_slow
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.simulation.spans import common_span
+from sim2real_eval.simulation.twin import find_common_span
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import median_rate
 from sim_sensors.core.errors import Sim2RealError
@@ -58,7 +58,7 @@ def adapt_options(
     """
     names = options.adapts
     sources = (
-        [recording for recording in recordings if isinstance(recording.origin, Source)]
+        [recording for recording in recordings if isinstance(recording.origin, RecordingSource)]
         if names
         else []
     )
@@ -164,7 +164,7 @@ def _examine(
         duration = float((truth.stamp_ns[-1] - truth.stamp_ns[0]) * 1e-9)
         properties = _TruthProperties(median_rate(truth), speed, duration)
         with contextlib.suppress(Sim2RealError):
-            start_ns, _ = common_span(content, truth)
+            start_ns, _ = find_common_span(content, truth)
             on_ticks = {
                 judge.label for judge in judges if splits_fixes(judge.setup, content, start_ns)
             }

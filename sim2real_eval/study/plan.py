@@ -15,7 +15,7 @@ from sim2real_eval.common.results import file_digest, versions
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.frames import TransformFile
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import Sim2RealError
@@ -347,7 +347,7 @@ def _scenario(recording: StudyRecording) -> str | None:
     """Return the scenario of a recording, or None if it cannot be read."""
     if isinstance(recording.origin, StandIn):
         return recording.origin.drive.scenario
-    if isinstance(recording.origin, Source) and recording.origin.scenario is not None:
+    if isinstance(recording.origin, RecordingSource) and recording.origin.scenario is not None:
         return recording.origin.scenario
     try:
         return recording.read().scenario

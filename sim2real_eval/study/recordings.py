@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.metadata import recording_digest
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
-from sim2real_eval.simulation.spans import with_noise_free
+from sim2real_eval.simulation.twin import add_noise_free_imu
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.core.errors import Sim2RealError
@@ -66,7 +66,7 @@ class PathDrive:
         """Return the truth, at 100 Hz, as a recording without sensors."""
         motion = self.motion()
         truth = Recording.of_truth(truth_of(motion), self.run, self.label)
-        return with_noise_free(truth, motion)
+        return add_noise_free_imu(truth, motion)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the drive as plain values."""
@@ -219,14 +219,14 @@ class StudyRecording:
 
     name: str  # unique label of rows and random streams
     group: str  # label that it shares with others, such as the surface; may be empty
-    origin: Source | StandIn | PathDrive  # a PathDrive has simulated runs only
+    origin: RecordingSource | StandIn | PathDrive  # a PathDrive has simulated runs only
     block: str = ''  # label of recordings that are not independent, such as the day or receiver
     # Set by `read_contents`.
     content: Recording | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # Reading a large recording again is faster than sending it to another process.
-        is_large = isinstance(self.origin, Source) and _size(self.origin) > _MOST_KEPT
+        is_large = isinstance(self.origin, RecordingSource) and _size(self.origin) > _MOST_KEPT
         return {**vars(self), 'content': None if is_large else self.content}
 
     @property
@@ -237,7 +237,7 @@ class StudyRecording:
     @property
     def synthetic(self) -> bool:
         """Whether it is a stand-in for a real recording, or a drive."""
-        return not isinstance(self.origin, Source)
+        return not isinstance(self.origin, RecordingSource)
 
     def read(self, transforms: TransformFile | None = None) -> Recording:
         """Read or simulate the recording; failure is a Sim2RealError.
@@ -245,7 +245,7 @@ class StudyRecording:
         `transforms` replaces the mountings of its sensors by those of a judge. The recording of a
         drive has the name of the drive, so that all groups share its random streams.
         """
-        if transforms is not None and isinstance(self.origin, Source):
+        if transforms is not None and isinstance(self.origin, RecordingSource):
             return dataclasses.replace(self.origin, transforms=transforms).read()
         return self.origin.read() if self.content is None else self.content
 
@@ -254,7 +254,7 @@ class StudyRecording:
         labels: dict[str, Any] = {'name': self.name, 'group': self.group}
         if self.block:
             labels['block'] = self.block
-        if not isinstance(self.origin, Source):
+        if not isinstance(self.origin, RecordingSource):
             return {**labels, **self.origin.to_mapping()}
         try:
             digest = recording_digest(self.origin.path)
@@ -320,9 +320,9 @@ def read_recordings(
     return tuple(result)
 
 
-def recordings_from_sources(sources: Sequence[Source]) -> tuple[StudyRecording, ...]:
+def recordings_from_sources(sources: Sequence[RecordingSource]) -> tuple[StudyRecording, ...]:
     """Return the recordings of the command line; a name given twice is a Sim2RealError."""
-    recordings = tuple(StudyRecording(source.own_name(), '', source) for source in sources)
+    recordings = tuple(StudyRecording(source.expected_name(), '', source) for source in sources)
     Entry('--real', '', None).refuse_twice(
         [recording.name for recording in recordings], _NAME_ROLE
     )
@@ -340,26 +340,26 @@ def read_contents(recordings: Sequence[StudyRecording]) -> tuple[StudyRecording,
     that cannot be read fails where it is needed.
     """
     sources = [
-        recording.origin for recording in recordings if isinstance(recording.origin, Source)
+        recording.origin for recording in recordings if isinstance(recording.origin, RecordingSource)
     ]
     if len(sources) > 1 and sum(map(_size, sources)) > _MOST_KEPT:
         return tuple(recordings)
     return tuple(
         dataclasses.replace(recording, content=_read_or_none(recording.origin))
-        if isinstance(recording.origin, Source)
+        if isinstance(recording.origin, RecordingSource)
         else recording
         for recording in recordings
     )
 
 
-def _read_or_none(source: Source) -> Recording | None:
+def _read_or_none(source: RecordingSource) -> Recording | None:
     try:
         return source.read()
     except Sim2RealError:
         return None
 
 
-def _size(source: Source) -> int:
+def _size(source: RecordingSource) -> int:
     path = Path(source.path)
     files = path.rglob('*') if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files if file.is_file())
@@ -378,5 +378,5 @@ def _match_path(fields: dict[str, Entry], folder: Path, group: str) -> list[Stud
         roles = fields['topics'].fields(tuple(ROLE_CLASSES))
         topics = tuple((role, topic.text()) for role, topic in roles.items())
     scenario = fields['scenario'].label() if 'scenario' in fields else None
-    sources = [Source(path, name, topics, scenario) for path in paths]
-    return [StudyRecording(source.own_name(), group, source) for source in sources]
+    sources = [RecordingSource(path, name, topics, scenario) for path in paths]
+    return [StudyRecording(source.expected_name(), group, source) for source in sources]

@@ -31,12 +31,12 @@ from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.preflight.findings import OF_FIXES
 from sim2real_eval.preflight.messages import COVARIANCES
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.roles import roles_heard
-from sim2real_eval.recording.truth import truth_at
+from sim2real_eval.recording.reading import assign_subscribed_roles
+from sim2real_eval.recording.truth import interpolate_truth
 from sim2real_eval.signals.agreement import wrap
-from sim2real_eval.simulation.ideal_imu import forget
+from sim2real_eval.simulation.twin_maker import forget_ideal_imu
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
+from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
 from sim_sensors.core.rotations import between, heading
 from sim_sensors.world.world import World
@@ -90,9 +90,9 @@ class RunPlan:
     def __init__(self, recording: Recording, twins: Sequence[Twin], judging: Judging) -> None:
         options = judging.options
         base = judging.setup.base_link_frame
-        recording = roles_heard(recording, getattr(judging.setup, 'heard', ()))
+        recording = assign_subscribed_roles(recording, getattr(judging.setup, 'heard', ()))
         # Without a world, a magnetometer is in the field that the recording's own one measured.
-        make = maker_with_field if any('mag' in twin.others for twin in twins) else TwinMaker
+        make = make_twin_maker if any('mag' in twin.others for twin in twins) else TwinMaker
         self.maker = make(recording, world=judging.world, seed=options.seed, base_frame=base)
         self.real = PlannedRun(REAL, 1, None)
         self.twins = tuple(
@@ -114,7 +114,7 @@ class RunPlan:
         notes = (*self._recording.notes, *self.maker.remarks)
         base = self._judging.setup.base_link_frame
         notes = remarks(self._recording, notes, base_frame=base, maker=self.maker)
-        forget(self.maker)
+        forget_ideal_imu(self.maker)
         if not self._simulates_gps:
             return notes
         # For a comparison of receivers, a truth made from the fixes is decisive.
@@ -275,7 +275,7 @@ def observe(
     origin_ns = int(truth.stamp_ns[0])
     world, _, alignment = judged_world(judge, recording, truth, judged)
     inside = np.flatnonzero(within(world, judged.stamp_ns))
-    true = truth_at(world, judged.stamp_ns[inside])
+    true = interpolate_truth(world, judged.stamp_ns[inside])
     true_position = np.full(judged.position.shape, np.nan)
     true_position[inside] = true.position
     signals = EstimateSignals(

@@ -23,7 +23,7 @@ from sim2real_eval.common.tables import write_bytes, write_csv, write_json
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty.assessment import UNCERTAINTY_COLUMNS, uncertainty_fields
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from .answer import study_answer
 from .findings import ONE_DRAW
@@ -483,7 +483,7 @@ def _refusal(unit: StudyUnit, required: dict[str, str]) -> str:
         if installed[package] != version:
             return f'{where} has {package} {installed[package]}, must have {version} as here'
     origin = unit.recording.origin
-    if isinstance(origin, Source) and not Path(origin.path).exists():
+    if isinstance(origin, RecordingSource) and not Path(origin.path).exists():
         return (
             f'{where} does not see {origin.path}; recordings must have the same path on every '
             'machine, as on a shared file system'

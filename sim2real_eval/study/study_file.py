@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.shipped import config_names, config_path
@@ -70,7 +70,7 @@ class Overrides:
         Words after the name of the study in the command.
     """
 
-    real: Sequence[Source] | None = None
+    real: Sequence[RecordingSource] | None = None
     runs: int | None = None
     simulate_on: str | None = None
     judges: tuple[StudyJudge, ...] | None = None

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from sim_sensors.core.errors import MotionError, UnknownNameError, not_among
-from sim_sensors.core.measurements import Columns, ImuArray, OdometryArray
+from sim_sensors.core.measurements import MessageParts, ImuArray, OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.rotations import rotate_back
@@ -181,7 +181,7 @@ def truth_of(
     >>> truth_of(motion, rate=50.0).position.shape
     (101, 3)
     """
-    columns = Columns[OdometryArray]()
+    columns = MessageParts[OdometryArray]()
     for stamp_ns, times in sample_blocks(motion, rate, start_ns=None, origin_ns=start_ns):
         sampled = motion.at(times)
         part = OdometryArray.exact(

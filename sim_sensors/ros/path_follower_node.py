@@ -21,7 +21,7 @@ from sim_sensors.following.follower import LiveFollower, OdometryUse, Step, Velo
 from sim_sensors.following.tracking import TRACKERS, TrackerModel
 from sim_sensors.motion.drive_kinematics import DifferentialDrive
 from sim_sensors.motion.planar import heading_of
-from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repaired_waypoints
+from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repair_waypoints
 from .diagnostics import Reporter, ReportLines, diagnostic, warn_of_publishers
 from .messages import stamp_ns, twist_message, vector_message
 from .node_settings import PathFollowerSettings
@@ -42,7 +42,7 @@ def path_waypoints(message: Path) -> Waypoints:
     x, y = [pose.position.x for pose in poses], [pose.position.y for pose in poses]
     quaternions = [pose.orientation for pose in poses]
     heading = [heading_of(q.x, q.y, q.z, q.w) for q in quaternions]
-    waypoints = repaired_waypoints((stamps - first) * 1e-9, x, y, heading, where='path')
+    waypoints = repair_waypoints((stamps - first) * 1e-9, x, y, heading, where='path')
     x0, y0, *_ = waypoints.origin
     return dataclasses.replace(waypoints, x=waypoints.x + x0, y=waypoints.y + y0)
 

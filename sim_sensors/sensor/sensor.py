@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.config_files import file_phrase, first_phrase, merge_base, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
-from sim_sensors.core.measurements import Columns, FloatArray, IntArray, MessageArray
+from sim_sensors.core.measurements import MessageParts, FloatArray, IntArray, MessageArray
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
 from sim_sensors.core.registry import Registry, is_in_file
 from sim_sensors.core.shared_parameters import Axes, placed, turned
@@ -420,7 +420,7 @@ class Sensor(abc.ABC, Generic[T]):
         self._prepare(motion)
         rate = self.model.rate
         blocks = sample_blocks(motion, rate, start_ns=start_ns, origin_ns=origin_ns)
-        messages = Columns[M]()
+        messages = MessageParts[M]()
         for stamp_ns, times in blocks:
             messages.add(self.deliver(stamp_ns, self.measure(motion.at(times))))
         return messages.joined()

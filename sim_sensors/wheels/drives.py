@@ -21,9 +21,9 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter, positive, variants
 from sim_sensors.motion.drive_kinematics import (
     derivatives_of_modules,
-    steps_of_modules,
+    body_steps_of_modules,
     turn_modules,
-    weights_of,
+    module_weights,
 )
 
 # Largest steering angle, rad; closer to a right angle the turn would consist of rounding errors.
@@ -240,11 +240,11 @@ class SwerveWheels(WheelDrive):
 
     def forward(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
         """Return the least-squares steps."""
-        return steps_of_modules(travels, angles, self.modules, weights_of(self.modules))
+        return body_steps_of_modules(travels, angles, self.modules, module_weights(self.modules))
 
     def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
         """Return the derivatives of the steps."""
-        return derivatives_of_modules(travels, angles, self.modules, weights_of(self.modules))
+        return derivatives_of_modules(travels, angles, self.modules, module_weights(self.modules))
 
 
 WHEEL_DRIVES = variants('a drive', WheelDrive)

@@ -24,7 +24,7 @@ from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import Axes, latency, lever_arm, sample_rate
 from sim_sensors.motion import planar
-from sim_sensors.motion.planar import squares_about
+from sim_sensors.motion.planar import sigma_point_squares
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from .drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
@@ -175,7 +175,7 @@ class WheelConstants:
         `poses` `(n, 3)` are the measured poses after each step, `steps` `(n, 3)` the measured
         steps less the means, and `changes` `(n, 3, m)` those of `step_changes`.
         """
-        mean_squares, self._poses = squares_about(
+        mean_squares, self._poses = sigma_point_squares(
             poses, steps, changes, self._points, self._weights, self._poses
         )
         return mean_squares
@@ -381,8 +381,8 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
             pose_covariance=covariances,
             velocity_covariance=self._velocity_covariance(
                 white
-                + planar.squares_of(changes)
-                + planar.squares_of((steps - unbiased_steps)[:, :, None]),
+                + planar.sum_squared_columns(changes)
+                + planar.sum_squared_columns((steps - unbiased_steps)[:, :, None]),
                 derivatives,
                 dt,
             ),
@@ -425,7 +425,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
     def _step_covariance(self, derivatives: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the covariance of the body's steps, `(n, 3, 3)`, for variances of travels."""
         by_travels = derivatives[:, :, : self.model.drive.wheels]
-        return planar.squares_of(by_travels * np.sqrt(variance)[:, None, :])
+        return planar.sum_squared_columns(by_travels * np.sqrt(variance)[:, None, :])
 
     def _velocity_covariance(
         self, step_covariance: FloatArray, derivatives: FloatArray, dt: FloatArray

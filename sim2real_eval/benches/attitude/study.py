@@ -16,7 +16,7 @@ from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs
 from sim2real_eval.metrics.normalised_squares import Squares
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.simulation.twin_maker import maker_with_field
+from sim2real_eval.simulation.twin_maker import make_twin_maker
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.core import rotations
@@ -258,7 +258,7 @@ def recorded_run(
         When truth or IMU are missing, or a noise is unknown.
     """
     where = recording.path or recording.name
-    maker = maker_with_field(recording, world, seed=seed, base_frame=base_frame)
+    maker = make_twin_maker(recording, world, seed=seed, base_frame=base_frame)
     real = maker.real
     measured = real.imu
     if measured is None:

@@ -28,9 +28,9 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.consistency import judged_world, known_axes
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import truth_at, truth_of_base
+from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
 from sim2real_eval.study.adapting import lacks_heading, true_heading
 from sim2real_eval.study.search.engine import SearchSpace, Values
 from sim_sensors.core.errors import Sim2RealError
@@ -97,7 +97,7 @@ def _pose_losses(
 ) -> FloatArray:  # fmt: skip
     """Return squared errors of position or heading, or minus the logarithm of the density."""
     world = judged_world(judge, recording, truth, judged).truth
-    true = truth_at(world, judged.stamp_ns[inside])
+    true = interpolate_truth(world, judged.stamp_ns[inside])
     position_error = judged.position[inside] - true.position
     heading_error = heading(judged.orientation[inside]) - heading(true.orientation)
     heading_error = (heading_error + np.pi) % (2.0 * np.pi) - np.pi
@@ -137,7 +137,7 @@ _MOST_WORSE = 4.0
 class TuningTask(NamedTuple):
     """Recordings, judge and parameters of a tuning; equal in every process."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[RecordingSource, ...]
     judge: Judge
     parameters: tuple[Tunable, ...]
     loss: str | None  # one of `settings.LOSSES`; None: speed with truth, else likelihood
@@ -296,7 +296,7 @@ class _StoredArrivals(Arrivals):
         yield from self._spans
 
 
-def _read_windows(source: Source, task: TuningTask) -> _WindowedRecording:
+def _read_windows(source: RecordingSource, task: TuningTask) -> _WindowedRecording:
     """Read a recording and cut the part after the warm-up into equal windows."""
     recording, base = source.read(), task.judge.base_link_frame
     truth, true_start = recording.truth, None
@@ -312,7 +312,7 @@ def _read_windows(source: Source, task: TuningTask) -> _WindowedRecording:
         transforms = recording.transforms
         if task.judge.transforms is not None:
             transforms, _ = task.judge.transforms.over(transforms)
-        truth = truth_of_base(truth, base, FrameTree(transforms, assume_identity=not transforms))
+        truth = move_truth_to_base(truth, base, FrameTree(transforms, assume_identity=not transforms))
         first, last = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
         if lacks_heading(task.judge, recording):
             true_start = true_heading(truth)

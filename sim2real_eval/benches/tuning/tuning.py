@@ -19,7 +19,7 @@ from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.series import speed
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.study.search.engine import (
     EvaluationPool,
@@ -58,12 +58,12 @@ def compare_with_node(judge: Judge, recording: Recording, heading: float | None)
     """
     if not isinstance(judge, JudgeSetup) or find_spec('rclpy') is None:
         return None
-    from sim2real_eval.judge.external.graph import GraphJudgeSetup
+    from sim2real_eval.judge.external.graph import NodeJudgeSetup
 
     node: Judge = judge
-    if not isinstance(judge, GraphJudgeSetup):
+    if not isinstance(judge, NodeJudgeSetup):
         try:
-            node = GraphJudgeSetup.of(judge, 'robot_localization')
+            node = NodeJudgeSetup.of(judge, 'robot_localization')
         except Sim2RealError:
             return None
     embedded = judge.started(start_heading=heading).batch_run(recording)
@@ -180,11 +180,11 @@ class Tuning:
 
 
 def tune(
-    sources: Sequence[Source],
+    sources: Sequence[RecordingSource],
     judge: Judge,
     options: TuneOptions | None = None,
     *,
-    tests: Sequence[Source] = (),
+    tests: Sequence[RecordingSource] = (),
     jobs: int = 1,
     progress: Progress | None = None,
     store: EvaluationStore | None = None,
@@ -277,7 +277,7 @@ def tune(
     tuned_judge = set_parameters(judge, parameters, values)
     if is_better and (difference := compare_with_node(tuned_judge, *losses.shortest)):
         notes.append(difference)
-    source_names = [source.own_name() for source in sources]
+    source_names = [source.expected_name() for source in sources]
     return Tuning(
         judge,
         tuned_judge,
@@ -385,7 +385,7 @@ def _compare_losses(
 
 
 def _test(
-    task: TuningTask, tests: Sequence[Source], values: Values, options: TuneOptions
+    task: TuningTask, tests: Sequence[RecordingSource], values: Values, options: TuneOptions
 ) -> tuple[LossComparison, ...]:
     """Compare start and tuned values on recordings that the search did not use."""
     windows = math.ceil(LEAST_BLOCKS / len(tests))

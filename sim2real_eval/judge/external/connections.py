@@ -32,7 +32,7 @@ from sim2real_eval.judge.robot_localization.parts import POSE, parts_of
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING
 from sim2real_eval.recording.cdr import encode, encode_transforms
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.message_types import CMD_VEL_TYPE, known_type
+from sim2real_eval.recording.message_types import CMD_VEL_TYPE, find_type
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from .expected import PendingMessage
@@ -204,7 +204,7 @@ class Senders:
         self._kinds = {}
         self._publishers = {}
         for taker, (topic, kind) in topics.items():
-            self._kinds[taker] = known_type(kind)
+            self._kinds[taker] = find_type(kind)
             self._publishers[taker] = node.create_publisher(
                 interface_class(kind, taker), topic, QoSProfile(depth=_DEPTH)
             )

@@ -19,10 +19,10 @@ from sim2real_eval.recording.message_types import (
     TF_TYPE,
     MessageType,
     default_type,
-    known_type,
+    find_type,
 )
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
-from sim2real_eval.recording.truth import frame_at_first, valid_fixes
+from sim2real_eval.recording.truth import local_frame_at_first_fix, select_valid_fixes
 from sim_sensors.core.errors import not_among
 from sim_sensors.core.measurements import (
     FixArray,
@@ -61,7 +61,7 @@ def stack_inputs(
         else:
             array, kind = _read_input(name, stack.frames, recording)
         if declared_input.type is not None:
-            kind = known_type(declared_input.type)
+            kind = find_type(declared_input.type)
         inputs[name] = (kind, _convert_messages(name, array, kind))
     return inputs
 
@@ -114,11 +114,11 @@ def odometry_of_fixes(fixes: FixArray, frames: StackFrames) -> OdometryArray:
     >>> odometry_of_fixes(drive.gps, StackFrames()).position[0].tolist()
     [0.0, 0.0, 0.0]
     """
-    valid = valid_fixes(fixes)
+    valid = select_valid_fixes(fixes)
     n = len(valid)
     position = np.zeros((n, 3))
     if n:
-        world = frame_at_first(valid)
+        world = local_frame_at_first_fix(valid)
         position = world.to_enu(valid.latitude, valid.longitude, valid.altitude)
     pose = np.tile(np.eye(6) * _UNKNOWN_VARIANCE, (n, 1, 1))
     pose[:, :3, :3] = valid.position_covariance
@@ -178,7 +178,7 @@ def estimated_run(
     if output.type == TF_TYPE:
         array: MessageArray = _decode_transforms(messages, received_ns, output.topic, frames)
     else:
-        array = decode(known_type(output.type), messages, received_ns, output.topic).array
+        array = decode(find_type(output.type), messages, received_ns, output.topic).array
     # A stamp of 0 was never set.
     is_newer = np.diff(np.maximum.accumulate(array.stamp_ns), prepend=0) > 0
     late = int(np.sum(~is_newer))

@@ -28,7 +28,7 @@ from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING,
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.message_types import TF_TYPE, MessageType, known_type
+from sim2real_eval.recording.message_types import TF_TYPE, MessageType, find_type
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import MessageArray
 from .connections import (
@@ -537,7 +537,7 @@ class DeclaredSide(Side):
             return unanswered
         # Messages after the first answered one may be late or lost; these do not count.
         now_ns = np.array([self._now_ns])
-        first = decode(known_type(output.type), estimates[:1], now_ns, output.topic).array
+        first = decode(find_type(output.type), estimates[:1], now_ns, output.topic).array
         first_ns = int(first.stamp_ns[0])
         return min(unanswered, sum(stamp < first_ns for stamp in self._sent_ns))
 

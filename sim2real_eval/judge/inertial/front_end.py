@@ -14,7 +14,7 @@ from sim2real_eval.judge import findings
 from sim2real_eval.judge.estimate import PartCount
 from sim2real_eval.recording.frames import FrameTree, TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import frame_at_first, valid_fixes
+from sim2real_eval.recording.truth import local_frame_at_first_fix, select_valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray
 from sim_sensors.world.geodesy import LocalFrame
 from .settings import InertialSettings
@@ -86,7 +86,7 @@ def inertial_inputs(
     turn, imu_arm = frames.lookup(base, imu.frame, 'imu')
     _, antenna = frames.lookup(base, gps.frame, 'gps')
     notes += frames.assumptions
-    valid = valid_fixes(gps)
+    valid = select_valid_fixes(gps)
     if len(valid) < len(gps):
         notes.append(findings.NO_FIX(count=len(gps) - len(valid), received=len(gps)))
     # An estimate needs IMU messages after its first fix.
@@ -99,7 +99,7 @@ def inertial_inputs(
         )
     if not inside.all():
         notes.append(findings.FIXES_OUTSIDE(count=np.sum(~inside)))
-    origin = frame_at_first(valid)
+    origin = local_frame_at_first_fix(valid)
     used = valid.take(inside)
     yaw, variance = _headings(imu, turn)
     return InertialInputs(

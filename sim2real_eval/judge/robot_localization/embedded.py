@@ -12,12 +12,12 @@ import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, quaternions
+from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, quaternions_from_angles
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import valid_fixes
+from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.blocks import BLOCK
-from sim_sensors.core.measurements import Columns, FixArray, ImuArray, IntArray, TwistArray
+from sim_sensors.core.measurements import MessageParts, FixArray, ImuArray, IntArray, TwistArray
 from .advice import (
     datum_advice,
     divergence,
@@ -139,7 +139,7 @@ def _fixes(
 ) -> FixArray:
     array = recording.messages[topic]
     assert isinstance(array, FixArray)
-    valid = valid_fixes(array)
+    valid = select_valid_fixes(array)
     if len(valid) < len(array):
         dropped = len(array) - len(valid)
         notes.append(NO_FIX_IN_MESSAGES(navsat.title, dropped=dropped, received=len(array)))
@@ -204,7 +204,7 @@ def judge_prepared(
         flt = new_filter(config.initial_state, config.initial_covariance)
         queue, scratch = new_queue(capacity), new_scratch(timing)
         history = new_history(capacity if timing.history >= 0 else 0)
-        columns = Columns[Corrections]()
+        columns = MessageParts[Corrections]()
         for end, messages in inputs.arrivals.spans(timing):
             # Measurements may wait from previous spans; a fix is a pose and a twist.
             waiting = max(len(messages.part), BLOCK) + int(queue.size.queued)
@@ -252,7 +252,7 @@ def judge_prepared(
         stamp_ns=out.stamp_ns[:n],
         tick_ns=out.tick_ns[:n],
         position=x[:, :3].copy(),
-        orientation=quaternions(x[:, ROLL:VX]),
+        orientation=quaternions_from_angles(x[:, ROLL:VX]),
         linear_velocity=x[:, VX : VX + 3].copy(),
         angular_velocity=x[:, VX + 3 : VX + 6].copy(),
         pose_covariance=pose_covariance,

@@ -12,7 +12,7 @@ import pyproj
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.truth import valid_fixes
+from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, OdometryArray
 from sim_sensors.world.geodesy import LocalFrame
 from . import navsat as kernels
@@ -295,7 +295,7 @@ class LiveNavsat:
         The immediate front end needs the current state of the filter, x. JudgeError when no
         transform connects the frame of the fixes to base_link.
         """
-        published, valid = [], valid_fixes(fixes)
+        published, valid = [], select_valid_fixes(fixes)
         if len(valid) and self._placed.get('fix') != fixes.frame:
             _place_antenna(self._navsat, self.config, fixes.frame, self._base, self._frames)
             self._placed['fix'] = fixes.frame

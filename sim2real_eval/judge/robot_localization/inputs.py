@@ -17,7 +17,7 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.blocks import by_blocks, span_ends, time_spans
 from sim_sensors.core.measurements import (
-    Columns,
+    MessageParts,
     FixArray,
     FloatArray,
     ImuArray,
@@ -346,7 +346,7 @@ def world_poses(inputs: Inputs) -> WorldPoses:
     """
     parts = inputs.parts
     numbers = np.flatnonzero((parts['kind'] == POSE) & (parts['differential'] == 0)).tolist()
-    columns_by_part = {p: Columns[_PartPoses]() for p in numbers}
+    columns_by_part = {p: MessageParts[_PartPoses]() for p in numbers}
     for messages in inputs.arrivals:
         for p, columns in columns_by_part.items():
             in_part = messages.part == p

@@ -13,7 +13,7 @@ import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge.estimate import PartCount, part_counts, quaternions
+from sim2real_eval.judge.estimate import PartCount, part_counts, quaternions_from_angles
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import (
@@ -216,7 +216,7 @@ class LiveJudge:
             frame=self.config.world_frame,
             child_frame=self.config.base_link_frame,
             position=x[:, :3],
-            orientation=quaternions(x[:, ROLL:VX]),
+            orientation=quaternions_from_angles(x[:, ROLL:VX]),
             linear_velocity=x[:, VX : VX + 3],
             angular_velocity=x[:, VX + 3 : VX + 6],
             pose_covariance=out.pose_covariance.copy(),

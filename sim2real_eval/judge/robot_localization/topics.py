@@ -11,7 +11,7 @@ import numpy as np
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, IDEAL_ROLES, Recording
-from sim2real_eval.recording.roles import roles_heard
+from sim2real_eval.recording.reading import assign_subscribed_roles
 from sim_sensors.core.errors import did_you_mean
 from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, TwistArray
 from .configuration import (
@@ -61,7 +61,7 @@ def route(
     recording lacks a topic that the configuration needs.
     """
     navsat = with_front_end(navsat, case.front_end)
-    recording = roles_heard(recording, [source.topic for source in config.sources])
+    recording = assign_subscribed_roles(recording, [source.topic for source in config.sources])
     topics = {topic_name(topic): topic for topic in recording.messages}
     fix = heading = None
     if navsat is not None:

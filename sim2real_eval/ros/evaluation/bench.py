@@ -21,8 +21,8 @@ from sim2real_eval.judge.external.connections import wait_for_only_publisher
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
-from sim2real_eval.simulation.spans import noise_free
-from sim2real_eval.simulation.twin import Placed, TwinSensors, with_places
+from sim2real_eval.simulation.twin import noise_free_messages
+from sim2real_eval.simulation.twin import PlacedSensor, TwinSensors, add_sensor_transforms
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import IntArray, MessageArray
@@ -137,7 +137,7 @@ class SensorBench:
         self._node = node
         self._poll = poll
         self._truth = truth
-        self._real = with_places(maker.real, sensors.placed.values())
+        self._real = add_sensor_transforms(maker.real, sensors.placed.values())
         self._stamps = maker.truth.stamp_ns
         self._rows = encode(MESSAGE_TYPES['nav_msgs/msg/Odometry'], maker.truth, truth.topic_name)
         self._next = 0
@@ -311,7 +311,7 @@ class SensorBench:
 
 def _refuse_noise_free(recording: Recording, sensors: TwinSensors) -> None:
     """Raise Sim2RealError if a batch run would use noise-free sensors, which are not replayed."""
-    streams = noise_free(recording)
+    streams = noise_free_messages(recording)
     role = next((IDEAL_ROLES[kind] for kind in sensors.placed if kind in streams), None)
     if role is not None:
         raise Sim2RealError(
@@ -320,7 +320,7 @@ def _refuse_noise_free(recording: Recording, sensors: TwinSensors) -> None:
         )
 
 
-def _longest_burst(placed: Placed, truth_ns: IntArray) -> int:
+def _longest_burst(placed: PlacedSensor, truth_ns: IntArray) -> int:
     """Return an upper bound of the measurements that _BURST odometry messages make final."""
     # Two intervals wait for later messages.
     span = min(_BURST + 2, len(truth_ns) - 1)
@@ -330,7 +330,7 @@ def _longest_burst(placed: Placed, truth_ns: IntArray) -> int:
     return math.ceil(float(placed.model.rate) * (float(longest_ns) * 1e-9 + delay)) + 10
 
 
-def _arrivals(sensors: TwinSensors, role: str, placed: Placed, end_ns: int) -> IntArray:
+def _arrivals(sensors: TwinSensors, role: str, placed: PlacedSensor, end_ns: int) -> IntArray:
     """Return the arrivals of the delivered messages of a sensor, from a copy of its channel."""
     model = placed.model
     grid = SampleGrid(placed.start_ns, model.rate)

@@ -21,13 +21,13 @@ from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.recording.reading import Source
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.ros_launch.arguments import EvaluationSettings
-from sim2real_eval.study.folder import check_folder
+from sim2real_eval.study.runner import check_folder
 from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.plan import StudyPlan
-from sim2real_eval.study.recordings import of_sources
+from sim2real_eval.study.recordings import recordings_from_sources
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.ros.parameters import NodeParameters
@@ -102,7 +102,7 @@ class LiveStudy:
         file = StudyFile(
             title=comparison_title(recordings, variants),
             options=options,
-            recordings=of_sources(recordings),
+            recordings=recordings_from_sources(recordings),
             twins=variants,
             judges=(StudyJudge(label, kind, setup),),
             command=_command(settings, command_options, real, topics),
@@ -161,11 +161,11 @@ def _setup(node: str, settings: EvaluationSettings) -> NodeJudgeSetup:
         return NodeJudgeSetup.of(setup, settings.judge)
 
 
-def _check_names(recordings: Sequence[Source]) -> None:
+def _check_names(recordings: Sequence[RecordingSource]) -> None:
     """Raise Sim2RealError if two recordings have the same name."""
     paths: dict[str, str] = {}
     for source in recordings:
-        name = source.own_name()
+        name = source.expected_name()
         if name in paths:
             raise Sim2RealError(
                 f'{name}: is the name of {paths[name]} and of {source.path}; must be the name of '

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sim2real_eval.common.errors import FitError
 from sim2real_eval.common.findings import Finding, FindingKind, by_severity, merge_findings
 from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.recording.reading import Failure, Source
+from sim2real_eval.recording.reading import Failure, RecordingSource
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study import findings
 from sim2real_eval.study.options import FitOptions
@@ -57,7 +57,7 @@ class RealRuns:
         Of each recording.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[RecordingSource, ...]
     names: tuple[str, ...]
     scenarios: tuple[str, ...]
     scores: FloatArray
@@ -71,7 +71,7 @@ class RealRuns:
 
 
 def judge_recordings(
-    sources: Sequence[Source], judging: Judging, pool: EvaluationPool
+    sources: Sequence[RecordingSource], judging: Judging, pool: EvaluationPool
 ) -> RealRuns:
     """Judge every recording as it is.
 
@@ -98,7 +98,7 @@ def judge_recordings(
 
 
 def _judge_recording(
-    source: Source, judging: Judging
+    source: RecordingSource, judging: Judging
 ) -> tuple[str, str, list[float], tuple[Finding, ...]] | str:
     """Return name, scenario, scores and findings of a recording, or the error message."""
     try:
@@ -232,7 +232,7 @@ class SimulatedRuns(NamedTuple):
     notes: tuple[tuple[tuple[Finding, ...], ...], ...]
 
 
-def _simulate_candidates(task: tuple[Source, tuple[Twin, ...]], judging: Judging) -> SimulatedRuns:
+def _simulate_candidates(task: tuple[RecordingSource, tuple[Twin, ...]], judging: Judging) -> SimulatedRuns:
     """Simulate candidates on one recording and judge them."""
     source, twins = task
     plan = RunPlan(source.read(), twins, judging)
@@ -290,7 +290,7 @@ class FittedModel:
 
 
 def fit(
-    sources: Sequence[Source],
+    sources: Sequence[RecordingSource],
     twin: Twin,
     parameters: tuple[ModelParameter, ...],
     judging: Judging,
