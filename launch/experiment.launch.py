@@ -46,12 +46,12 @@ from sim2real_eval.ros_launch.sensors import (
 )
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import run_label
-from sim_sensors.gps.gps import GPS
-from sim_sensors.imu.imu import IMU
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.imu.imu import ImuModel
 
 TRUTH = 'ground_truth/odometry'
 # Sensors of a recording, without a lost message: the default sensors of sensors.launch.py.
-SENSORS = {kind.node: kind.topic for kind in (IMU, GPS)}
+SENSORS = {kind.node: kind.topic for kind in (ImuModel, GpsModel)}
 RECORDED = (TRUTH, *SENSORS.values())
 # Estimate of the judge.
 ESTIMATE = 'odometry/filtered'

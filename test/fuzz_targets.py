@@ -49,7 +49,8 @@ from sim_sensors.core.measurements import (
 from sim_sensors.core.shipped import config_path
 from sim_sensors.live import LiveOdometry, LiveSensor
 from sim_sensors.motion.waypoints import read_waypoints
-from sim_sensors.sensor.catalogue import KINDS, SensorKind, kinds
+from sim_sensors.sensor.catalogue import KINDS, kinds
+from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.world import load_world
 
 TAKEN = ('/imu/data', '/gps/fix', '/pose', '/cmd_vel')
@@ -158,7 +159,7 @@ def judged(path: Path) -> None:
     run_judge(recording)
 
 
-def measured(kind: SensorKind[Any, Any], path: Path, motion: Any) -> None:
+def measured(kind: type[SensorModel[Any]], path: Path, motion: Any) -> None:
     """Load a model and measure with it: what is accepted has to give finite numbers."""
     model = kind.load(path)
     if getattr(model, 'rate', 1.0) > 2000.0:

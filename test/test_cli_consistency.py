@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cli_examples import call, run_of, write_runs
 
-from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.metrics.consistency import Squares
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report.consistency import consistency_figure

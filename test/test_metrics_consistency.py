@@ -14,9 +14,15 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.embedded import judge
-from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs
+from sim2real_eval.metrics.consistency import (
+    Consistency,
+    Squares,
+    consistency,
+    nees,
+    nis,
+    over_runs,
+)
 from sim2real_eval.metrics.error_curves import correlation_time
-from sim2real_eval.metrics.normalised_squares import Squares, nees, nis
 from sim_sensors.core.measurements import OdometryArray
 
 RATE = 20.0

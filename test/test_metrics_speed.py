@@ -98,7 +98,7 @@ def test_a_sound_run_gets_no_advice() -> None:
         (run(end=12.0), 'truth: ends 8.0 s before the estimate'),
         (
             VelocitySeries(run().se_time + 2.0, run().se_vel, run().gt_time, run().gt_vel),
-            'estimate: starts 2.0 s after time zero',
+            'estimate: has no samples for 2.0 s at its start',
         ),
         (
             VelocitySeries(
@@ -107,7 +107,7 @@ def test_a_sound_run_gets_no_advice() -> None:
                 run().gt_time,
                 run().gt_vel,
             ),
-            'estimate: has a gap of 2.9 s',
+            'estimate: has no samples for 2.9 s between',
         ),
     ],
 )

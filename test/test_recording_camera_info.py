@@ -27,7 +27,7 @@ def plain() -> CameraInfoArray:
     """A webcam with five coefficients and skew."""
     lens = Distortion(-0.28, 0.07, 1e-3, -2e-3, 0.01)
     intrinsics = Intrinsics(640, 480, 501.5, 499.25, 320.5, 241.75, 0.002, lens)
-    return CameraInfoArray.of(intrinsics, STAMPS, STAMPS + 5_000_000, 'eye')
+    return CameraInfoArray.from_intrinsics(intrinsics, STAMPS, STAMPS + 5_000_000, 'eye')
 
 
 def zooming(coefficients: int) -> CameraInfoArray:

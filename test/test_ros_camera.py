@@ -142,7 +142,7 @@ def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any
     assert found[0].header.frame_id == 'map'
     info = graph.received['camera/camera_info'][4]
     assert info == camera_info(model.intrinsics, stamps(got)[4], 'camera_optical_frame')
-    recorded_info = CameraInfoArray.of(
+    recorded_info = CameraInfoArray.from_intrinsics(
         model.intrinsics, features.stamp_ns, features.arrival_ns, features.frame
     )
     infos = graph.received['camera/camera_info']

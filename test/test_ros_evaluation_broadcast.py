@@ -28,7 +28,7 @@ def test_every_topic_of_a_recording_is_shown() -> None:
         stamps, stamps, 'eye', [0, 2, 2, 6], np.arange(6), rows, rows, np.arange(6), rows
     )
     recording = drive(30).with_messages('features', features)
-    info = CameraInfoArray.of(Intrinsics(), stamps, stamps, 'eye')
+    info = CameraInfoArray.from_intrinsics(Intrinsics(), stamps, stamps, 'eye')
     recording = recording.with_messages('camera_info', info)
     messages = {
         topic: recording.messages[recording.roles[topic]]

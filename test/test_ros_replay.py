@@ -34,7 +34,7 @@ from std_srvs.srv import Trigger
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
-from sim_sensors.imu.imu import IMU, load_imu
+from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import messages_of, stamp_ns
@@ -156,7 +156,7 @@ def test_odometry_that_waits_at_a_jump_of_the_clock_ends_the_round(graph: Graph)
         'qos_overrides./imu/data.publisher.depth': 1000,
     }
     node = SensorNode(
-        IMU,
+        ImuModel,
         context=graph.context,
         parameter_overrides=[Parameter(name, value=value) for name, value in chosen.items()],
     )

@@ -50,11 +50,11 @@ def test_distance_is_that_of_scipy(x: np.ndarray, y: np.ndarray) -> None:
     k = min(x.shape[1], y.shape[1])
     x, y = x[:, :k], y[:, :k]
     real = np.arange(len(x) + len(y))[None] < len(x)
-    found = MeanWasserstein.of(np.concatenate([x, y])).between(real)[0]
+    assessment = MeanWasserstein.of(np.concatenate([x, y])).between(real)[0]
     expected = np.mean([wasserstein_distance(a, b) for a, b in zip(x.T, y.T, strict=True)])
-    assert found == pytest.approx(expected, abs=1e-12)
+    assert assessment == pytest.approx(expected, abs=1e-12)
     turned = MeanWasserstein.of(np.concatenate([x[::-1], y[::-1]])).between(real)[0]
-    assert turned == pytest.approx(found, abs=1e-12)
+    assert turned == pytest.approx(assessment, abs=1e-12)
 
 
 @pytest.mark.parametrize('paired', [True, False])
@@ -131,12 +131,12 @@ def test_interval_covers_the_distance_of_skewed_runs_and_says_that_they_are(
     covered = warned = 0
     for k in range(80):
         x, y = (scale * np.exp(0.9 * rng.normal(size=(10, 2))) for scale in (1.0, 1.6))
-        found = judge(x, y, paired=False, seed=k)
-        one = found.models[0]
+        assessment = judge(x, y, paired=False, seed=k)
+        one = assessment.models[0]
         assert one.low is not None
         assert one.high is not None
         covered += one.low <= 0.6 * np.exp(0.9**2 / 2.0) <= one.high
-        warned += any(note.code == 'uncertainty.skewed' for note in found.notes)
+        warned += any(note.code == 'uncertainty.skewed' for note in assessment.notes)
     record_property('share', f'{covered}/80')
     assert covered >= 68
     assert warned >= 70
@@ -166,12 +166,12 @@ def test_equal_models_rarely_differ_significantly_and_different_ones_always() ->
         real = runs(motion + rng.normal(size=(12, 1)))
         sims = {f'm{i}': runs(motion + rng.normal(size=(12, 1))) for i in range(3)}
         sims['far'] = runs(motion + rng.normal(6.0, 1.0, (12, 1)))
-        found = uncertainty(real, sims, FEW, seed=k)
-        wrong += any(one.distinguishable for one in found.pairs if one.second != 'far')
-        assert all(one.distinguishable for one in found.pairs if one.second == 'far')
-        far = found.of('far')
+        assessment = uncertainty(real, sims, FEW, seed=k)
+        wrong += any(one.distinguishable for one in assessment.pairs if one.second != 'far')
+        assert all(one.distinguishable for one in assessment.pairs if one.second == 'far')
+        far = assessment.of('far')
         assert far.ranks[3] == 1.0
-        assert not set(far.significance_groups) & set(found.of('m0').significance_groups)
+        assert not set(far.significance_groups) & set(assessment.of('m0').significance_groups)
     assert wrong <= 9
 
 
@@ -219,16 +219,19 @@ def test_more_motions_give_the_power_that_was_asked_for() -> None:
 @pytest.mark.parametrize('n', [1, 2, 3])
 def test_few_runs_are_said_to_be_few(n: int) -> None:
     rng = np.random.default_rng(0)
-    found = uncertainty(
+    assessment = uncertainty(
         runs(rng.normal(size=(n, 2))), {m: runs(rng.normal(size=(n, 2))) for m in ('a', 'b')}
     )
-    assert found.notes
-    assert found.models[0].p_value is None
-    assert found.pairs[0].distinguishable is None
-    assert found.models[0].significance_groups == ''
-    assert (found.models[0].low is None) == (n < 3)
-    assert ('uncertainty.few_motions' in {note.code for note in found.notes}) == (n >= 3)
-    assert found.to_mapping()['pairs'][0]['more'] == ('cannot be told' if n < 3 else '0') or n == 3
+    assert assessment.notes
+    assert assessment.models[0].p_value is None
+    assert assessment.pairs[0].distinguishable is None
+    assert assessment.models[0].significance_groups == ''
+    assert (assessment.models[0].low is None) == (n < 3)
+    assert 'uncertainty.few_motions' in {note.code for note in assessment.notes}
+    assert (
+        assessment.to_mapping()['pairs'][0]['more'] == ('cannot be told' if n < 3 else '0')
+        or n == 3
+    )
 
 
 @pytest.mark.filterwarnings('error')
@@ -256,9 +259,9 @@ def test_letters_are_shared_unless_told_apart() -> None:
     pairs = [(i, j) for i in range(6) for j in range(i)]
     for _ in range(30):
         apart = [pair for pair in pairs if rng.random() < 0.4]
-        found = significance_groups('abcdef', [('abcdef'[i], 'abcdef'[j]) for i, j in apart])
+        assessment = significance_groups('abcdef', [('abcdef'[i], 'abcdef'[j]) for i, j in apart])
         for i, j in pairs:
-            share = bool(set(found['abcdef'[i]]) & set(found['abcdef'[j]]))
+            share = bool(set(assessment['abcdef'[i]]) & set(assessment['abcdef'[j]]))
             assert share == ((i, j) not in apart)
 
 
@@ -318,9 +321,9 @@ def test_segments_of_one_drive_count_as_one_when_they_are_a_block(blocks: bool) 
         options = UncertaintyOptions(resamples=200)
         study = uncertainty(side(), {'m': side()}, options, seed=seed)
         assert (study.motions, study.blocked) == ((drives, n) if blocks else (n, None))
-        found = study.models[0]
-        assert found.p_value is not None
-        rejected += found.p_value <= 0.05
+        assessment = study.models[0]
+        assert assessment.p_value is not None
+        rejected += assessment.p_value <= 0.05
     assert rejected < 6 if blocks else rejected > 8
 
 

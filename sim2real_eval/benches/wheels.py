@@ -26,10 +26,10 @@ from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import body_steps, heading_of, poses_after
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.vision.vision_pose import VISION, VisionModel
+from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.encoders import Slip
 from sim_sensors.wheels.encoders import NoWheelNoise, SteeringOffset
-from sim_sensors.wheels.wheel_odometry import WHEELS, WheelOdometryModel, load_wheels
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 from sim_sensors.world.world import World
 
 # Extent [m] below which a truth stands still: five standard deviations of RTK noise (1 cm) to
@@ -222,7 +222,7 @@ def wheel_run(
     """
     recording = drive.recording
     label = run_label('recording', 1, f'{drive.label}{run}')
-    for kind, model in ((WHEELS, wheels), (VISION, setup.vision)):
+    for kind, model in ((WheelOdometryModel, wheels), (VisionModel, setup.vision)):
         recording = simulate_topic(
             recording, kind, model, drive.motion, setup.world, seed=setup.seed, run=label,
             origin_ns=drive.start_ns, base_frame='base_link',

@@ -21,7 +21,7 @@ from .parser import complain
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.metrics.consistency import Checked
-    from sim2real_eval.metrics.normalised_squares import Squares
+    from sim2real_eval.metrics.consistency import Squares
     from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.recording.recording import Recording
 

@@ -102,9 +102,12 @@ def wasserstein(first: ArrayLike, second: ArrayLike) -> float:
     >>> wasserstein([0.0, 1.0], [1.0, 2.0])
     1.0
     """
-    one, other = np.sort(first), np.sort(second)
-    points = np.sort(np.concatenate([one, other]))
-    shares = [np.searchsorted(side, points[:-1], 'right') / len(side) for side in (one, other)]
+    first_sorted, second_sorted = np.sort(first), np.sort(second)
+    points = np.sort(np.concatenate([first_sorted, second_sorted]))
+    shares = [
+        np.searchsorted(side, points[:-1], 'right') / len(side)
+        for side in (first_sorted, second_sorted)
+    ]
     return float(np.abs(shares[0] - shares[1]) @ np.diff(points))
 
 
@@ -118,11 +121,13 @@ def ranks(values: ArrayLike) -> FloatArray:
     >>> ranks([0.3, 0.1, 0.3]).tolist()
     [2.5, 1.0, 2.5]
     """
-    given = np.asarray(values, dtype=np.float64)
-    found = np.empty(given.shape)
-    for place, one in enumerate(given):
-        found[place] = (given < one).sum(axis=0) + ((given == one).sum(axis=0) + 1) / 2.0
-    return np.where(np.isnan(given), np.nan, found)
+    numbers = np.asarray(values, dtype=np.float64)
+    ranking = np.empty(numbers.shape)
+    for place, number in enumerate(numbers):
+        ranking[place] = (numbers < number).sum(axis=0) + (
+            (numbers == number).sum(axis=0) + 1
+        ) / 2.0
+    return np.where(np.isnan(numbers), np.nan, ranking)
 
 
 def vepd_table(
@@ -140,8 +145,8 @@ def vepd_table(
         raise MetricError(f'scenario name {POOLED!r} is taken by the pooled row; rename it')
     rows: list[VepdRow] = []
     for scenario, scores in real.items():
-        there = {model: runs.get(scenario, ()) for model, runs in sim.items()}
-        rows += _ranked(scenario, scores, there)
+        runs_by_model = {model: runs.get(scenario, ()) for model, runs in sim.items()}
+        rows += _ranked(scenario, scores, runs_by_model)
     rows += _ranked(POOLED, _pooled(real), {model: _pooled(runs) for model, runs in sim.items()})
     if not rows:
         raise MetricError('no runs to compare; need at least one real and one simulated run')
@@ -159,10 +164,10 @@ def _ranked(
         return []
     results = {model: vepd(real, scores) for model, scores in sim.items() if scores}
     # Ranks come from the unrounded values; pandas' rank, which the paper uses, averages ties too.
-    found = ranks([result.vepd for result in results.values()])
+    ranking = ranks([result.vepd for result in results.values()])
     return [
         VepdRow(**dataclasses.asdict(result), model=model, scenario=scenario, rank=float(rank))
-        for (model, result), rank in zip(results.items(), found, strict=True)
+        for (model, result), rank in zip(results.items(), ranking, strict=True)
     ]
 
 
@@ -221,8 +226,8 @@ class EnergyDistance:
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
-        one = first / first.sum(axis=1, keepdims=True)
-        difference = one - ~first / (~first).sum(axis=1, keepdims=True)
+        first_weights = first / first.sum(axis=1, keepdims=True)
+        difference = first_weights - ~first / (~first).sum(axis=1, keepdims=True)
         square = -np.sum((difference @ self.apart) * difference, axis=1)
         # Equal sets leave rounding, of either sign.
         least = 1e-12 * max(float(self.apart.max(initial=0.0)), 1e-300)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Autocorrelation, spectrum and independent samples of an error: curves of one run.
 
-VEPD knows an error by its size and by the flatness of the whole signal's spectrum. Two errors of
-one size may be a jitter and a slow wander, which a controller experiences differently.
+VEPD measures the size of an error and the flatness of the signal's spectrum. Two errors of the
+same size may be jitter or slow drift, which affect a controller differently.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.scratch import joined, release
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Spectrum:
+class PowerSpectrum:
     """One-sided power spectral density, the mean of `segments` periodograms.
 
     `frequency` `(m,)` Hz is without 0, as the mean is taken out of every segment; `density` `(m,
@@ -36,26 +35,23 @@ def default_segment(samples: int) -> int:
     return max(1 << max((samples // 4).bit_length() - 1, 0), min(8, samples))
 
 
-def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann') -> Spectrum:
+def spectrum(values: FloatArray, rate: float, nperseg: int, window: str = 'hann') -> PowerSpectrum:
     """Return the density of columns; its integral is their variance about the segments' means.
 
-    [Welch1967], as scipy has it: half-overlapping segments (none for
-    `boxcar`), each without its mean. With `boxcar` and one segment the integral is the variance
-    exactly (Parseval); with a taper in the mean only. The values are (n, k) at `rate` Hz;
-    `nperseg` is at most n, and `window` hann, hamming or boxcar.
+    Welch's method [Welch1967] as in SciPy: half-overlapping segments (none for `boxcar`), each
+    without its mean. The integral is exactly the variance for `boxcar` and one segment
+    (Parseval); for a taper it is so on average. The values are (n, k) at `rate` Hz; `nperseg` is
+    at most n, and `window` hann, hamming or boxcar.
     """
     overlap = 0 if window == 'boxcar' else nperseg // 2
     flat = _TAPERS[window]
     taper: FloatArray = flat + (1.0 - flat) * np.cos(np.linspace(-np.pi, np.pi, nperseg + 1)[:-1])
     taper *= 1.0 / math.sqrt(np.cumsum(taper**2)[-1] / (1.0 / rate))
     columns = [values] if values.size <= _AT_ONCE else np.split(values, values.shape[1], axis=1)
-    densities = []
-    for some in columns:
-        densities.append(_welch(some, taper, nperseg - overlap))
-        release()
+    densities = [_welch(column, taper, nperseg - overlap) for column in columns]
     segments = (len(values) - overlap) // (nperseg - overlap)
     frequency = np.fft.rfftfreq(nperseg, 1.0 / rate)[1:].astype(np.float64)
-    return Spectrum(frequency, joined(np.hstack(densities)), int(segments))
+    return PowerSpectrum(frequency, np.hstack(densities), int(segments))
 
 
 # Mean of each part of a taper; the rest is a cosine.
@@ -93,10 +89,10 @@ class CurveDistance:
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
-        one = first / first.sum(axis=1, keepdims=True)
-        gap = (one - ~first / (~first).sum(axis=1, keepdims=True)) @ self.curves
-        found = np.sqrt(np.mean(gap**2, axis=1))
-        return np.where(found > 1e-12, found, 0.0)
+        first_weights = first / first.sum(axis=1, keepdims=True)
+        gap = (first_weights - ~first / (~first).sum(axis=1, keepdims=True)) @ self.curves
+        distance = np.sqrt(np.mean(gap**2, axis=1))
+        return np.where(distance > 1e-12, distance, 0.0)
 
 
 def autocorrelation(values: FloatArray, lags: int) -> FloatArray:
@@ -137,13 +133,15 @@ def error_spectra(errors: Sequence[FloatArray], rate: float) -> FloatArray:
     """
     lengths = np.array([len(error) for error in errors])
     segment = default_segment(int(lengths.min()))
-    found: dict[int, FloatArray] = {}
+    density_by_run: dict[int, FloatArray] = {}
     # Runs of one length at once: most of the time would go into preparing the next one.
     for length in np.unique(lengths):
         chosen = np.flatnonzero(lengths == length)
         columns = np.stack([errors[i] for i in chosen.tolist()], axis=1)
-        found |= zip(chosen.tolist(), spectrum(columns, rate, segment).density.T, strict=True)
-    return np.stack([found[i] for i in range(len(errors))])
+        density_by_run |= zip(
+            chosen.tolist(), spectrum(columns, rate, segment).density.T, strict=True
+        )
+    return np.stack([density_by_run[i] for i in range(len(errors))])
 
 
 def correlation_time(values: FloatArray) -> float:
@@ -166,8 +164,8 @@ def correlation_time(values: FloatArray) -> float:
     even = 2 * (n // 2)
     pairs = rho[0:even:2] + rho[1:even:2]
     noise = np.flatnonzero(pairs <= 0.0)
-    kept = np.minimum.accumulate(pairs[: noise[0] if len(noise) else None])
-    return float(np.clip(2.0 * np.sum(kept) - 1.0, 1.0, n))
+    decreasing_pairs = np.minimum.accumulate(pairs[: noise[0] if len(noise) else None])
+    return float(np.clip(2.0 * np.sum(decreasing_pairs) - 1.0, 1.0, n))
 
 
 def effective_samples(values: FloatArray) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user must know about a run before believing its score."""
+"""Findings about runs, scores, consistency and uncertainty."""
 
 from __future__ import annotations
 
@@ -30,18 +30,13 @@ SHORT_RUN = routine(
 )
 SERIES_GAP = routine(
     'run.gap',
-    'has a gap of {gap:.1f s}, bridged by a straight line',
-    'Messages are missing; the error inside the gap is interpolation.',
+    'has no samples for {gap:.1f s} {filling}',
+    'Messages are missing, or the judge or the truth starts late; the error is interpolation.',
 )
 ENDS_EARLY = routine(
     'run.ends_early',
     'ends {time:.1f s} before the {other}: the rest of the run does not count',
     'Only the common time is compared.',
-)
-STARTS_LATE = routine(
-    'run.starts_late',
-    'starts {time:.1f s} after time zero: until then its first value is held',
-    'The judge needs time to start, or the truth begins later.',
 )
 PLANAR = routine(
     'consistency.planar',
@@ -71,14 +66,7 @@ WORLD_FROM_START = routine(
 )
 TRUTH_ALIGNED = routine(
     'consistency.truth_aligned',
-    'the truth is turned by {turn:.1f degrees}, as the judge turned the fixes, and aligned with '
-    '{fixes:d} of them',
-    'The constant error of the fixes is not seen.',
-)
-TRUTH_ON_INPUTS = routine(
-    'consistency.truth_on_inputs',
-    'the truth is aligned with {positions:d} positions and {headings:d} headings that the judge '
-    'was given, and turned by {turn:.1f degrees}',
+    'the truth is turned by {turn:.1f degrees} and aligned with {inputs!s} of the judge',
     'The constant error of these inputs is not seen.',
 )
 INCOMPLETE = routine(
@@ -120,17 +108,10 @@ TOO_FEW_MOTIONS = routine(
     'A permutation test of n pairs has 2^n labellings.',
     'use at least 6 pairs, or 4 unpaired runs of each (at level 0.95)',
 )
-NO_INTERVAL = routine(
-    'uncertainty.no_interval',
-    'too few motions for an interval: {motions:d}',
-    'The spread between motions cannot be estimated.',
-    'use 3 motions or more',
-)
 FEW_MOTIONS = routine(
     'uncertainty.few_motions',
-    'the interval is of {motions:d} independent motions: with fewer than {tried:d} it was never '
-    'held against known distances, nor were ranks of resampled studies',
-    'So few motions hardly show how much others would differ. A block counts as one motion.',
+    '{motions:d} independent motions: {consequence!s}',
+    'The spread between few motions is hardly known. A block counts as one motion.',
     'record more motions',
 )
 REPEATED = routine(

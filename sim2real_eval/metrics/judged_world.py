@@ -15,13 +15,13 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.inputs import WorldPoses
 from sim2real_eval.recording.truth import (
-    check_truth_axes,
-    interpolate_truth,
-    locate_truth,
-    fit_turn,
-    select_valid_fixes,
+    frame_remarks,
+    truth_at,
+    truth_origin,
+    turn_between,
+    valid_fixes,
 )
-from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import from_heading, heading, multiply, rotate
 from sim_sensors.world.geodesy import LocalFrame
@@ -31,7 +31,7 @@ from .options import MetricError
 # What the judge was given in its world says where that is. navsat_transform puts the fixes there
 # by a turn, which is read off the fixes before and after, and a shift: the mean between them and
 # the truth, as no recording says where on the Earth its truth begins. Other poses that a filter
-# fuses as they are tell both, too. What no input defines is taken from the first estimate.
+# fuses as they are tell both, too. The first estimate defines the remaining axes.
 #
 # An alignment has an error, c: of x, y, z and yaw, with covariance C. It moves the truth by G c:
 # a shift, and a turn about a point d away, G = [[I, z x d], [0, 1]], so that aligned errors are
@@ -39,14 +39,14 @@ from .options import MetricError
 # yaw since its first estimate, of covariance C, propagates that error likewise, e(t) = G c + later
 # noise; one that takes its position from inputs follows their mean error, c, of covariance
 # (sum of R^-1)^-1 if they are independent. Either way cov(e(t), c) = G C, and a(t) has
-# P(t) - G C G' ([BarShalom2001], section 5.4; [Zhang2018] for what cannot be observed). Of fixes C
-# counts as zero, as their errors drift: their mean error is not seen.
+# P(t) - G C G' ([BarShalom2001], section 5.4; [Zhang2018] for what cannot be observed). C counts
+# as zero for fixes, as their errors drift: their mean error is not seen.
 #
 # Positions of inputs that tell no turn do not depend on the yaw of the first estimate, with which
 # the truth is turned about them: what that moves the truth adds to P(t), and all samples share it.
 # A variance below that of G C G' belongs to a filter that is overconfident or knows more than its
-# inputs say. Its errors count as independent of c, P(t) + G C G'. What all samples share counts as
-# one sample.
+# inputs say. Its errors count as independent of c, P(t) + G C G'. An error that all samples
+# share counts as one sample.
 
 _LEAST_EXTENT_M = 1.0
 _LEAST_ARMS = 10.0
@@ -55,7 +55,7 @@ _AXES = {0: 'x', 1: 'y', 2: 'z', 5: 'yaw'}
 
 
 class Alignment(NamedTuple):
-    """What the errors share because the truth was aligned with what the judge knew.
+    """Error common to all samples because the truth was aligned with inputs of the judge.
 
     `covariance` `(6, 6)` is of the aligned x, y, z, roll, pitch and yaw, zero where nothing is
     known of it; the truth was turned about `centre`, `(3,)`, in the judge's world. `own_turn` says
@@ -93,8 +93,10 @@ class _Places(NamedTuple):
 
     def variances(self) -> list[float]:
         """Return the variance of the mean of each axis; infinite where it is never given."""
-        given = [self.weight[~np.isnan(one)] for one in self.after.T]
-        return [1.0 / float(np.sum(one)) if len(one) else math.inf for one in given]
+        axis_weights = [self.weight[~np.isnan(axis)] for axis in self.after.T]
+        return [
+            1.0 / float(np.sum(weights)) if len(weights) else math.inf for weights in axis_weights
+        ]
 
     def turn(self) -> tuple[float | None, float]:
         """Return the turn from before to after, None if they tell none, and its variance."""
@@ -102,8 +104,10 @@ class _Places(NamedTuple):
         if not level.any() or np.hypot(*np.ptp(self.after[level, :2], axis=0)) < self.least:
             return None, 0.0
         root = np.sqrt(self.weight[level])[:, None]
-        before, after = (root * (one - self.mean(one))[level, :2] for one in self[:2])
-        return fit_turn(before, after), 1.0 / float(np.sum(after**2))
+        before, after = (
+            root * (positions - self.mean(positions))[level, :2] for positions in self[:2]
+        )
+        return turn_between(before, after), 1.0 / float(np.sum(after**2))
 
 
 def truth_in_world(
@@ -128,49 +132,61 @@ def truth_in_world(
     first = int(np.argmax(inside))
     frame, places, headings = None, None, 0
     if fixes is not None:
-        fixes = select_valid_fixes(fixes)
+        fixes = valid_fixes(fixes)
         places, frame = _of_fixes(judged, truth, fixes, antenna)
     turn, variance = (None, 0.0) if places is None else places.turn()
     if turn is not None:
         variance = 0.0
     elif poses is not None:
-        given = poses()
-        places = places or _of_poses(truth, given)
-        turn, variance, headings = _turn_of(truth, given, None if frame else places)
-    start = interpolate_truth(truth, judged.stamp_ns[first : first + 1])
+        world_poses = poses()
+        places = places or _of_poses(truth, world_poses)
+        turn, variance, headings = _turn_of(truth, world_poses, None if frame else places)
+    start = truth_at(truth, judged.stamp_ns[first : first + 1])
     centre = judged.position[first]
     unknown = np.array([True, True, True, False, False, turn is None])
     if turn is None:
         turn = float((heading(judged.orientation[[first]]) - heading(start.orientation))[0])
-    about = from_heading(np.array([turn]))
-    shift = centre - rotate(about, start.position)[0]
+    turn_quaternion = from_heading(np.array([turn]))
+    shift = centre - rotate(turn_quaternion, start.position)[0]
     common = np.zeros((6, 6))
     if places is not None:
-        seen = places.mean(places.after - rotate(about, places.true))
-        unknown[:3] = np.isnan(seen)
-        shift = np.where(unknown[:3], shift, seen)
+        mean_offset = places.mean(places.after - rotate(turn_quaternion, places.true))
+        unknown[:3] = np.isnan(mean_offset)
+        shift = np.where(unknown[:3], shift, mean_offset)
         centre = np.where(unknown[:3], centre, places.mean(places.after))
         if frame is None:
             common[:3, :3] = np.diag(places.variances())
     common[5, 5] = variance
-    own = np.ix_(unknown, unknown)
+    from_estimate = np.ix_(unknown, unknown)
     common[unknown] = common[:, unknown] = 0.0
-    common[own] = np.nan_to_num(judged.pose_covariance[first])[own]
+    common[from_estimate] = np.nan_to_num(judged.pose_covariance[first])[from_estimate]
     notes: tuple[Finding, ...] = ()
     count = 0 if places is None else len(places.weight)
     angle = round(math.degrees(turn), 1) + 0.0
     if frame is not None and not unknown[5] and not headings:
-        notes = check_truth_axes(truth, fixes, frame)
-        notes = (findings.TRUTH_ALIGNED(turn=angle, fixes=count), *notes)
+        notes = frame_remarks(truth, fixes, frame)
+        notes = (
+            findings.TRUTH_ALIGNED(turn=angle, inputs=Remark('{fixes:d} fixes', fixes=count)),
+            *notes,
+        )
     elif count + headings:
-        notes = (findings.TRUTH_ON_INPUTS(turn=angle, positions=count, headings=headings),)
+        notes = (
+            findings.TRUTH_ALIGNED(
+                turn=angle,
+                inputs=Remark(
+                    '{positions:d} positions and {headings:d} headings',
+                    positions=count,
+                    headings=headings,
+                ),
+            ),
+        )
     if unknown.any():
         axes = ', '.join(_AXES[axis] for axis in np.flatnonzero(unknown).tolist())
         notes = (*notes, findings.WORLD_FROM_START(axes=axes))
     moved = dataclasses.replace(
         truth,
-        position=by_blocks(lambda rows: rotate(about, rows) + shift, truth.position),
-        orientation=by_blocks(lambda rows: multiply(about, rows), truth.orientation),
+        position=rotate(turn_quaternion, truth.position) + shift,
+        orientation=multiply(turn_quaternion, truth.orientation),
     )
     own_turn = bool(unknown[5] and not unknown[0])
     return WorldFrameTruth(moved, notes, Alignment(common, centre, own_turn))
@@ -185,28 +201,28 @@ def _of_fixes(
     # A position needs the filter's attitude, which may be no number.
     inside &= np.isfinite(judged.gps_position).all(axis=1)
     stamps, world = stamps[inside], judged.gps_position[inside]
-    # Of several fixes with one stamp the last is the one that the node keeps.
+    # The node keeps the last of several fixes with the same stamp.
     number = np.searchsorted(fixes.stamp_ns, stamps, side='right') - 1
-    found = (number >= 0) & (fixes.stamp_ns[number] == stamps)
-    number, stamps, world = number[found], stamps[found], world[found]
+    is_matched = (number >= 0) & (fixes.stamp_ns[number] == stamps)
+    number, stamps, world = number[is_matched], stamps[is_matched], world[is_matched]
     if len(stamps) < 2:
         return None, None
-    true = interpolate_truth(truth, stamps)
-    frame = locate_truth(truth, fixes)
-    given = fixes.take(number)
-    east = frame.to_enu(given.latitude, given.longitude, given.altitude)
+    true = truth_at(truth, stamps)
+    frame = truth_origin(truth, fixes)
+    matched_fixes = fixes.take(number)
+    east = frame.to_enu(matched_fixes.latitude, matched_fixes.longitude, matched_fixes.altitude)
     east -= rotate(true.orientation, antenna[None])
     least = max(_LEAST_EXTENT_M, _LEAST_ARMS * float(np.hypot(antenna[0], antenna[1])))
     return _Places(east, world, true.position, np.ones(len(stamps)), least), frame
 
 
 def _of_poses(truth: OdometryArray, poses: WorldPoses) -> _Places | None:
-    known = within(truth, poses.stamp_ns) & np.isfinite(poses.position).any(axis=1)
-    if np.count_nonzero(known) < 2:
+    is_usable = within(truth, poses.stamp_ns) & np.isfinite(poses.position).any(axis=1)
+    if np.count_nonzero(is_usable) < 2:
         return None
-    true = interpolate_truth(truth, poses.stamp_ns[known]).position
-    weight = 1.0 / np.maximum(poses.variance[known, 0], _LEAST_VARIANCE)
-    return _Places(true, poses.position[known], true, weight, _LEAST_EXTENT_M)
+    true = truth_at(truth, poses.stamp_ns[is_usable]).position
+    weight = 1.0 / np.maximum(poses.variance[is_usable, 0], _LEAST_VARIANCE)
+    return _Places(true, poses.position[is_usable], true, weight, _LEAST_EXTENT_M)
 
 
 def _turn_of(
@@ -217,11 +233,11 @@ def _turn_of(
     It is their mean, weighted by variances; None if neither tells one.
     """
     turn, variance = (None, 0.0) if places is None else places.turn()
-    known = within(truth, poses.stamp_ns) & np.isfinite(poses.yaw)
-    if not known.any():
+    is_usable = within(truth, poses.stamp_ns) & np.isfinite(poses.yaw)
+    if not is_usable.any():
         return turn, variance, 0
-    turns = poses.yaw[known] - heading(interpolate_truth(truth, poses.stamp_ns[known]).orientation)
-    weight = 1.0 / np.maximum(poses.variance[known, 1], _LEAST_VARIANCE)
+    turns = poses.yaw[is_usable] - heading(truth_at(truth, poses.stamp_ns[is_usable]).orientation)
+    weight = 1.0 / np.maximum(poses.variance[is_usable, 1], _LEAST_VARIANCE)
     mean = math.atan2(float(weight @ np.sin(turns)), float(weight @ np.cos(turns)))
     spread = 1.0 / float(np.sum(weight))
     if turn is None:

@@ -96,10 +96,10 @@ class SeriesVepd:
 
     def by_source(self) -> dict[str, list[RunScore]]:
         """Return the scores of each model and of `real`, all scenarios pooled."""
-        found: dict[str, list[RunScore]] = {}
+        scores_by_scenario: dict[str, list[RunScore]] = {}
         for key, score in self.scores.items():
-            found.setdefault(key.source, []).append(score)
-        return found
+            scores_by_scenario.setdefault(key.source, []).append(score)
+        return scores_by_scenario
 
     def mean_rmse(self) -> dict[str, float]:
         """Return the mean RMSE in m/s of the runs of each model and of `real`."""
@@ -144,7 +144,7 @@ class RankAgreement:
     # Spearman's rho: the correlation of the ranks, ties sharing their mean rank
     spearman: float | None
     # Share of all orders of one ranking whose tau-b is at least as large: of 5 models even the
-    # same order has 1 in 120. Of more than 7 models 10 000 orders are drawn.
+    # same order has 1 in 120. For more than 7 models, 10 000 orders are drawn.
     p_value: float | None
 
 
@@ -180,9 +180,11 @@ def kendall_taus(first: FloatArray, second: FloatArray) -> FloatArray:
     """
     # Pairs of models, each counted once; the sign says which of the two is ahead.
     pairs = np.triu_indices(first.shape[1], 1)
-    one, other = (np.sign(row[:, pairs[0]] - row[:, pairs[1]]) for row in (first, second))
-    scale = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
-    agreeing = (one * other).sum(axis=1)
+    first_signs, second_signs = (
+        np.sign(row[:, pairs[0]] - row[:, pairs[1]]) for row in (first, second)
+    )
+    scale = np.sqrt((first_signs**2).sum(axis=1) * (second_signs**2).sum(axis=1))
+    agreeing = (first_signs * second_signs).sum(axis=1)
     return np.asarray(np.divide(agreeing, scale, out=np.full(len(scale), np.nan), where=scale > 0))
 
 

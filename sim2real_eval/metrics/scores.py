@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.scratch import release
 from . import findings
 from .options import MetricError, MetricOptions
 from .series import VelocitySeries
@@ -19,7 +18,7 @@ from .series import VelocitySeries
 def wiener_entropy(signal: ArrayLike, options: MetricOptions | None = None) -> float:
     r"""Return the Wiener entropy of a signal as the paper computes it.
 
-    With A_k the magnitudes of the full complex FFT (both halves, no window) and e the floor:
+    A_k are the magnitudes of the full complex FFT (both halves, no window), e is the floor:
 
     .. math:: SF = \exp(\overline{\ln(A_k + e)}) / \overline{A_k}
 
@@ -148,21 +147,18 @@ def resample(series: VelocitySeries, options: MetricOptions | None = None) -> Re
             f'{duration:g} s at {options.rate:g} Hz; must give 2 to {_MAX_SAMPLES} grid points '
             '(times must be seconds since the start of the run, see rezero)',
         )
-    # arange, not k / rate: the grid of the published script to the last bit. Where the run ends
+    # arange, not k / rate: the grid of the published script to the last bit. If the run ends
     # on a grid point, rounding may add that point; it then takes the end values.
     time = np.arange(0.0, duration, 1.0 / options.rate)
     kernel = np.ones(window) / window
     se_time = np.convolve(series.se_time, kernel, 'valid')
     se_vel = np.convolve(series.se_vel, kernel, 'valid')
-    run = ResampledRun(
+    return ResampledRun(
         time=time,
         gt_vel=np.interp(time, series.gt_time, series.gt_vel),
         se_vel=np.interp(time, se_time, se_vel),
         duration=duration,
     )
-    # One run is scored in many ways, each of which looks at other speeds of it.
-    release()
-    return run
 
 
 def score_run(series: VelocitySeries, options: MetricOptions | None = None) -> RunScore:
@@ -213,7 +209,7 @@ def _error(series: VelocitySeries, problem: str) -> MetricError:
     return MetricError(f'{series.name}: {problem}' if series.name else problem)
 
 
-# What a user must know about a run before believing its score.
+# Findings that limit what the score of a run means.
 
 STARTING_SPEED = 0.5
 """m/s of truth at the start above which a run is told to begin in motion."""
@@ -239,34 +235,42 @@ def slow_truth_advice(truth_rate: float, grid_rate: float) -> list[Finding]:
 
 
 def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list[Finding]:
-    """Return what makes the score of this run say less than it seems to.
+    """Return findings that limit what the score of this run means.
 
     A SeriesError when the warm-up leaves nothing.
     """
     options = options or MetricOptions()
     run = prepare(series, options)
-    found: list[Finding] = []
+    advice: list[Finding] = []
     steps = np.diff(run.gt_time)
     steps = steps[steps > 0]
     if len(steps):
         # The typical rate: the median interval stands single gaps.
-        found += slow_truth_advice(1.0 / float(np.median(steps)), options.rate)
+        advice += slow_truth_advice(1.0 / float(np.median(steps)), options.rate)
     start = float(np.interp(max(0.0, run.gt_time[0]), run.gt_time, run.gt_vel))
-    # After a warm-up the judge no longer starts there.
+    # A warm-up removes the start.
     if options.warmup == 0.0 and abs(start) > STARTING_SPEED:
-        found.append(findings.MOVING_START(speed=start))
+        advice.append(findings.MOVING_START(speed=start))
     if run.duration < SHORT_RUN:
         samples = int(run.duration * options.rate)
-        found.append(findings.SHORT_RUN(duration=run.duration, samples=samples))
+        advice.append(findings.SHORT_RUN(duration=run.duration, samples=samples))
     ends = {'estimate': run.se_time[-1], 'truth': run.gt_time[-1]}
     early, late = sorted(ends, key=lambda name: float(ends[name]))
     if ends[late] - ends[early] > _CUT:
-        found.append(findings.ENDS_EARLY(early, time=ends[late] - ends[early], other=late))
+        advice.append(findings.ENDS_EARLY(early, time=ends[late] - ends[early], other=late))
     for name, first in (('estimate', run.se_time[0]), ('truth', run.gt_time[0])):
         if first > _CUT:
-            found.append(findings.STARTS_LATE(name, time=first))
+            advice.append(
+                findings.SERIES_GAP(
+                    name, gap=first, filling='at its start: its first value is held'
+                )
+            )
     for name, time in (('truth', run.gt_time), ('estimate', run.se_time)):
         gap = float(np.max(np.diff(time))) if len(time) > 1 else 0.0
         if gap > _GAP:
-            found.append(findings.SERIES_GAP(name, gap=gap))
-    return found
+            advice.append(
+                findings.SERIES_GAP(
+                    name, gap=gap, filling='between two, bridged by a straight line'
+                )
+            )
+    return advice

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VelocitySeries: estimated and true speed of one run, its CSV file, and what speed it is.
+"""Velocity series: estimated and true speed of one run, and its CSV file.
 
 The file has the layout of the processed data published with the VEPD paper: columns se_time,
 se_vel (state estimate), gt_time, gt_vel (ground truth). Estimate and truth have different lengths;
@@ -19,11 +19,10 @@ from numpy.typing import ArrayLike
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import write_columns
-from sim_sensors.core.blocks import by_blocks, lengths_of, seconds, whole_rows
+from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import LARGEST
-from sim_sensors.core.scratch import joined
 from . import findings
 from .options import SPEED_COMPONENTS, MetricError
 
@@ -81,7 +80,7 @@ class VelocitySeries:
             if n != m:
                 raise self._error(f'{time} has {n} values and {velocity} {m}; must be as many')
             times = getattr(self, time)
-            backwards = np.flatnonzero(by_blocks(np.greater, times[:-1], times[1:]))
+            backwards = np.flatnonzero(times[:-1] > times[1:])
             if len(backwards):
                 before, after = times[backwards[0] : backwards[0] + 2]
                 raise self._error(
@@ -92,14 +91,14 @@ class VelocitySeries:
         array: FloatArray = np.asarray(values, dtype=np.float64)
         if array.ndim != 1 or len(array) == 0:
             raise self._error(f'{column} has shape {array.shape}; must be (n,) with n >= 1')
-        wrong = np.flatnonzero(by_blocks(lambda some: ~(np.abs(some) <= LARGEST), array))
+        wrong = np.flatnonzero(~(np.abs(array) <= LARGEST))
         if len(wrong):
             value = array[wrong[0]]
             raise self._error(
                 f'{column}[{wrong[0]}] is {value:g}; must be finite, at most {LARGEST:g} in size'
             )
         # A copy: the caller may change its array later.
-        array = joined(array)
+        array = array.copy()
         array.flags.writeable = False
         return array
 
@@ -114,7 +113,7 @@ class VelocitySeries:
     def shifted(self, se_seconds: float, gt_seconds: float) -> VelocitySeries:
         """Return the series with these seconds subtracted from the times."""
         return dataclasses.replace(
-            self, se_time=_less(self.se_time, se_seconds), gt_time=_less(self.gt_time, gt_seconds)
+            self, se_time=self.se_time - se_seconds, gt_time=self.gt_time - gt_seconds
         )
 
     def after(self, seconds: float, *, window: int = 2) -> VelocitySeries:
@@ -133,15 +132,11 @@ class VelocitySeries:
         gt = max(int(np.searchsorted(self.gt_time, seconds, side='right')) - 1, 0)
         return dataclasses.replace(
             self,
-            se_time=_less(self.se_time[se:], seconds),
+            se_time=self.se_time[se:] - seconds,
             se_vel=self.se_vel[se:],
-            gt_time=_less(self.gt_time[gt:], seconds),
+            gt_time=self.gt_time[gt:] - seconds,
             gt_vel=self.gt_vel[gt:],
         )
-
-
-def _less(times: FloatArray, seconds: float) -> FloatArray:
-    return by_blocks(lambda some: some - seconds, times)
 
 
 class ReadSeries(NamedTuple):
@@ -171,12 +166,12 @@ def write_series(path: str | Path, series: VelocitySeries) -> Path:
 def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
     """Read a series from a file in the paper's CSV layout.
 
-    A row whose time or velocity is empty or NaN holds no sample of that pair. With `drop_zeros`
-    the truth is read as the scripts of the paper read it ([SBEL]): every value
-    equal to 0.0 is dropped from gt_time and, separately, from gt_vel. Hazard: a velocity or time
-    that truly is zero is lost too. Are the numbers of zeros then unequal, the file is refused
-    (the paper's script fails on it as well); are they equal but in other rows, then every
-    velocity in between is paired with its neighbour's time, which is said in a note.
+    A row whose time or velocity is empty or NaN holds no sample of that pair. The
+    option `drop_zeros` reads the truth as the scripts of the paper do ([SBEL]): every value
+    equal to 0.0 is dropped from gt_time and, separately, from gt_vel. Velocities and times that
+    are truly zero are lost, too. The file is refused if the numbers of zeros differ, as the
+    paper's script fails on it as well. If they are equal but in different rows, velocities are
+    paired with the times of other samples, which a finding reports.
 
     Parameters
     ----------
@@ -290,7 +285,8 @@ def speed(
 ) -> FloatArray:
     """Return the speed behind odometry messages, of the truth or of an estimate.
 
-    Which velocity the files of [Mahajan2024] hold is partly unknown (docs/explanation/metric.md).
+    It is partly unknown which velocity the files of [Mahajan2024] hold
+    (docs/explanation/metric.md).
     Horizontal speed is the default because the judge as released fuses GPS increments, which are
     world components, as body components: its forward speed is meaningless on a circle while its
     horizontal speed is right (docs/explanation/judge.md). The price: horizontal speed is blind to
@@ -327,38 +323,38 @@ def speed(
             + ', '.join(SPEED_COMPONENTS)
         )
     velocity = _array(linear_velocity_body, 3, 'linear_velocity_body')
-    vectors = velocity if component == 'forward' else _turned(velocity, orientation)
+    vectors = velocity if component == 'forward' else _rotate_to_world(velocity, orientation)
     if component == 'horizontal':
-        return by_blocks(lambda rows: np.hypot(rows[:, 0], rows[:, 1]), vectors)
+        return np.asarray(np.hypot(vectors[:, 0], vectors[:, 1]))
     column = {'forward': 0, 'x': 0, 'y': 1}[component]
-    return by_blocks(lambda rows: np.array(rows[:, column]), vectors)
+    return np.array(vectors[:, column])
 
 
-def _turned(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
+def _rotate_to_world(velocity: FloatArray, orientation: ArrayLike) -> FloatArray:
     quaternion = _array(orientation, 4, 'orientation')
     if len(quaternion) != len(velocity):
         raise MetricError(
             f'orientation has {len(quaternion)} rows and linear_velocity_body {len(velocity)}; '
             'must be as many'
         )
-    norms = lengths_of(quaternion)
+    norms = np.linalg.norm(quaternion, axis=1)
     if np.any(norms < 1e-6):
         index = int(np.flatnonzero(norms < 1e-6)[0])
         raise MetricError(f'orientation[{index}] has norm zero; must be a quaternion x y z w')
     if not len(velocity):
         return np.zeros((0, 3))
-    # A process that only draws what was made here does without.
+    # Programs that only plot series need not load SciPy.
     from scipy.spatial.transform import Rotation
 
-    # A copy, as scipy takes nothing that is read-only.
-    return by_blocks(lambda q, v: Rotation.from_quat(q).apply(np.array(v)), quaternion, velocity)
+    # SciPy refuses arrays that are read-only.
+    return np.asarray(Rotation.from_quat(quaternion.copy()).apply(velocity.copy()))
 
 
 def _array(values: ArrayLike, width: int, name: str) -> FloatArray:
     array: FloatArray = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != width:
         raise MetricError(f'{name} has shape {array.shape}; must be (n, {width})')
-    wrong = np.flatnonzero(by_blocks(lambda rows: ~whole_rows(np.isfinite(rows)), array))
+    wrong = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if len(wrong):
         index = int(wrong[0])
         raise MetricError(f'{name}[{index}] is {array[index].tolist()}; must be finite')
@@ -379,8 +375,8 @@ def velocity_series(
     """
     if not len(judged):
         raise MetricError(f'{name or "run"}: the judge published no estimate')
-    if told := judged.diverged:
-        raise MetricError(f'{name or "run"}: the judge failed, not the recording: {told[0]}')
+    if reasons := judged.diverged:
+        raise MetricError(f'{name or "run"}: the judge failed, not the recording: {reasons[0]}')
 
     return VelocitySeries(
         se_time=seconds(judged.stamp_ns, origin_ns),

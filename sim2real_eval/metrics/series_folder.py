@@ -39,7 +39,7 @@ _LABEL = re.compile(r'[^/\\\x00-\x1f.][^/\\\x00-\x1f]*')
 
 
 class SeriesKey(NamedTuple):
-    """Which run a series belongs to: source (`real` or a model), scenario, number of the run."""
+    """Run that a series belongs to: source (`real` or a model), scenario, number of the run."""
 
     source: str
     scenario: str
@@ -94,9 +94,9 @@ def read_series_folder(
     return SeriesFolder(series, tuple(notes))
 
 
-def _rank(name: str, known: Mapping[str, str]) -> tuple[int, str]:
-    """What is known comes in the order of the paper, others after it by name."""
-    order = list(known)
+def _rank(name: str, names_of_paper: Mapping[str, str]) -> tuple[int, str]:
+    """Return a sort key: names of the paper in its order, then the other names."""
+    order = list(names_of_paper)
     return (order.index(name) if name in order else len(order), name)
 
 
@@ -104,7 +104,7 @@ def _files(
     source: str, folder: Path, skip: tuple[str, ...], notes: list[Finding]
 ) -> Iterator[tuple[SeriesKey, Path]]:
     ours = {published: scenario for scenario, published in SCENARIO_FILES.items()}
-    found: list[tuple[SeriesKey, Path]] = []
+    files: list[tuple[SeriesKey, Path]] = []
     skipped: dict[str, int] = {}
     for path in sorted(folder.iterdir()):
         match = _FILE.fullmatch(path.name)
@@ -115,12 +115,12 @@ def _files(
         if scenario in skip:
             skipped[scenario] = skipped.get(scenario, 0) + 1
             continue
-        found.append((SeriesKey(source, scenario, int(match['run'])), path))
+        files.append((SeriesKey(source, scenario, int(match['run'])), path))
     for scenario, count in skipped.items():
         notes.append(findings.SCENARIO_SKIPPED(str(folder), count=count, scenario=scenario))
 
     yield from sorted(
-        found, key=lambda item: (_rank(item[0].scenario, SCENARIO_FILES), item[0].run)
+        files, key=lambda item: (_rank(item[0].scenario, SCENARIO_FILES), item[0].run)
     )
 
 
@@ -136,9 +136,9 @@ def write_series_folder(
     """Write series in the published layout; the folder holds these series and no others.
 
     `series` are by `(source, scenario, run)`, see `SeriesKey`, or pairs of both, of which then one
-    is in memory at a time; source `real` is the real set. With
-    `published_names` folders have the names of the published data (`chWalk_results`, `path`) where
-    there is one, so that the paper's scripts find the files.
+    is in memory at a time; source `real` is the real set. The
+    option `published_names` gives folders the names of the published data (`chWalk_results`,
+    `path`) where there is one, so that the paper's scripts find the files.
 
     The whole folder is written under a temporary name and then moved. An older folder of series is
     replaced, so that no stale run slips into a recomputation; a folder that holds anything else is
@@ -150,8 +150,8 @@ def write_series_folder(
         for part in ('Real', 'Sim'):
             (fresh / part).mkdir(parents=True)
         pairs = series.items() if isinstance(series, Mapping) else series
-        for (source, scenario, run), one in pairs:
-            write_series(fresh / _file_name(source, scenario, run, published_names), one)
+        for (source, scenario, run), run_series in pairs:
+            write_series(fresh / _file_name(source, scenario, run, published_names), run_series)
     return target
 
 

@@ -16,7 +16,7 @@ from sim2real_eval.benches.attitude import estimate
 from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
 from sim2real_eval.common.results import fresh_folder, versions
 from sim2real_eval.common.tables import write_csv, write_json
-from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.metrics.consistency import Squares
 from . import palette, style
 from .consistency import consistency_figure
 from .console import add_numbers, plain_table

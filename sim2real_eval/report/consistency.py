@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.metrics.consistency import Consistency, consistency, ratio_bounds
-from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.metrics.consistency import Squares
 from sim2real_eval.metrics.options import MetricError
 from sim_sensors.core.measurements import FloatArray, IntArray
 from . import palette, style

@@ -125,7 +125,7 @@ def odometry_qos(
         parameters[f'qos_overrides.{odometry}.subscription.reliability'] = 'reliable'
         parameters[f'qos_overrides.{odometry}.subscription.depth'] = _DEPTH
         if kind in KINDS.names():
-            for topic in (KINDS.get(kind).topic, *KINDS.get(kind).beside):
+            for topic in (KINDS.get(kind).topic, *KINDS.get(kind).more_topics):
                 parameters[f'qos_overrides.{prefix}{topic}.publisher.depth'] = _DEPTH
     return parameters
 

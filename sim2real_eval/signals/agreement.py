@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well one series follows another, and how different two sets of runs are.
+"""Agreement of two series, and distances between sets of runs.
 
-Of a series: RMSE, correlation and trend. Both distances, of errors and of their spectra, are
-taken between mixtures over runs in which every run counts alike, whatever its length, so that runs
-can change sides in a permutation test.
+RMSE, correlation and trend describe a series. The distances of errors and of spectra give every
+run the same weight whatever its length, so that runs can change sides in a permutation test.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim_sensors.core.blocks import blocks, by_blocks, rows_of, steps_of, sum_by_blocks, time_spans
+from sim2real_eval.metrics.uncertainty.interval import side_weights
+from sim_sensors.core.blocks import sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.scratch import joined, zeros
 from .options import SignalComparisonError
 
 
@@ -43,10 +41,12 @@ def agreements(
     angles wrapped.
     """
     count, columns = values.shape
-    own, other = (sum_by_blocks(np.asarray, one) / count for one in (values, reference))
+    signal_mean, reference_mean = (
+        sum_by_blocks(np.asarray, series) / count for series in (values, reference)
+    )
 
     def products(value: FloatArray, true: FloatArray, error: FloatArray) -> FloatArray:
-        value, true = value - own, true - other
+        value, true = value - signal_mean, true - reference_mean
         return np.hstack([value * value, true * true, value * true, error * error, error])
 
     powers = (sum_by_blocks(products, values, reference, error) / count).reshape(5, columns)
@@ -65,17 +65,16 @@ def agreements(
 
 
 def _largest(values: FloatArray) -> FloatArray:
-    sizes = (np.maximum.reduceat(np.abs(values[part]), [0]) for part in blocks(len(values)))
-    return np.asarray(functools.reduce(np.maximum, sizes)[0])
+    return np.asarray(np.abs(values).max(axis=0))
 
 
 def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
     """Return that of several runs, each counting alike: root mean square of RMSE, mean of R."""
-    known = [run.correlation for run in runs if run.correlation is not None]
+    correlations = [run.correlation for run in runs if run.correlation is not None]
     return SeriesAgreement(
         rmse=float(np.sqrt(np.mean([run.rmse**2 for run in runs]))),
         mean=float(np.mean([run.mean for run in runs])),
-        correlation=float(np.mean(known)) if known else None,
+        correlation=float(np.mean(correlations)) if correlations else None,
         samples=sum(run.samples for run in runs),
     )
 
@@ -99,41 +98,28 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
     # Here: a study asks this module for less, and need not load it.
     from scipy.ndimage import median_filter
 
-    found, half = zeros(values.shape), window // 2
-    for part in blocks(len(values)):
-        first = max(part.start - half, 0)
-        around = median_filter(values[first : part.stop + half], size=window, mode='nearest')
-        found[part] = around[part.start - first : part.stop - first]
-    return found
+    return np.asarray(median_filter(values, size=window, mode='nearest'))
 
 
 def unwrap(angle: FloatArray) -> FloatArray:
     """Return angles, (n,) rad, without jumps of whole turns; see `numpy.unwrap`."""
-    found = zeros(angle.shape)
-    for part in blocks(len(angle)):
-        before = max(part.start - 1, 0)
-        rows = angle[before : part.stop]
-        turned = found[before] - rows[0] if before < part.start else 0.0
-        found[part] = (np.unwrap(rows) + turned)[part.start - before :]
-    return found
+    return np.asarray(np.unwrap(angle))
 
 
 def wrap(angle: ArrayLike) -> FloatArray:
     """Return angles, rad, in [-pi, pi)."""
-    given = np.asarray(angle, dtype=np.float64)
+    angles = np.asarray(angle, dtype=np.float64)
     # Angles that are small already keep their bits.
-    inside = (given >= -np.pi) & (given < np.pi)
+    inside = (angles >= -np.pi) & (angles < np.pi)
     if inside.all():
-        return given
-    return np.asarray(np.where(inside, given, np.mod(given + np.pi, 2.0 * np.pi) - np.pi))
+        return angles
+    return np.asarray(np.where(inside, angles, np.mod(angles + np.pi, 2.0 * np.pi) - np.pi))
 
 
 def median_rate(time: FloatArray) -> float:
     """Return the median rate, Hz, of samples at `time` `(n,)` s; equal stamps do not count."""
-    steps = steps_of(time)
-    later = by_blocks(lambda each: each > 0.0, steps)
-    if not later.all():
-        steps = rows_of(steps, later)
+    steps = np.diff(time)
+    steps = steps[steps > 0.0]
     if not len(steps):
         return 0.0
     step = float(np.median(steps))
@@ -146,7 +132,7 @@ def median_rate(time: FloatArray) -> float:
 def grid(time: FloatArray, rate: float) -> FloatArray:
     """Return the times from the first to the last of `time` at `rate` Hz, `(m,)` s."""
     count = int(np.floor((time[-1] - time[0]) * rate * (1.0 + 1e-12) + 1e-6)) + 1
-    return by_blocks(lambda number: time[0] + number / rate, np.arange(count))
+    return np.asarray(time[0] + np.arange(count) / rate)
 
 
 def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
@@ -156,31 +142,24 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     variance: a grid that does not meet the stamps lowers the upper end of a spectrum, by a factor
     of (2 + cos(2 pi f / rate)) / 3 on average over the phases.
 
-    Times `(n,)` s never decrease; of samples at one time the last counts. Of values `(n, k)` there
-    are `(m, k)` at the times `(m,)`; the values themselves where both times are the same but for
-    rounding.
+    Times `(n,)` s never decrease; of samples at one time the last counts. Values `(n, k)`
+    become `(m, k)` at the times `(m,)`; they are returned unchanged if both times are equal but
+    for rounding.
     """
-    last = np.append(by_blocks(np.greater, time[1:], time[:-1]), True)
+    last = np.append(time[1:] > time[:-1], True)
     if not last.all():
-        time, values = time[last], by_blocks(lambda rows, kept: rows[kept], values, last)
+        time, values = time[last], values[last]
     if len(time) == len(at) and _are_equal(time, at):
         return values
 
-    def read(at: FloatArray) -> FloatArray:
-        ends = np.searchsorted(time, at[[0, -1]]) if len(at) else (0, 0)
-        around = slice(max(ends[0] - 1, 0), ends[1] + 2)
-        return np.stack(
-            [np.interp(at, time[around], column) for column in values[around].T], axis=1
-        )
-
-    return by_blocks(read, at)
+    return np.stack([np.interp(at, time, column) for column in values.T], axis=1)
 
 
 def _are_equal(time: FloatArray, other: FloatArray) -> bool:
     """Return whether times, which never decrease, differ by rounding at most."""
     ends = np.append(time[:1], time[-1:])
     most = 4.0 * np.spacing(np.abs(ends).max(initial=0.0))
-    return all((np.abs(time[part] - other[part]) <= most).all() for part in blocks(len(time)))
+    return bool((np.abs(time - other) <= most).all())
 
 
 def off_grid(time: FloatArray, rate: float) -> float:
@@ -213,22 +192,14 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
     >>> wasserstein([np.array([0.0, 1.0])], [np.array([2.0, 3.0])])
     2.0
     """
-    one, other = _Distribution.of(first), _Distribution.of(second)
-    total, gap, end = 0.0, 0.0, min(one.values[0], other.values[0])
-    for own, theirs in time_spans([one.values, other.values]):
-        both = np.concatenate([one.values[own], other.values[theirs]])
-        if not len(both):
-            continue
-        # Which joins what is in order already.
-        order = np.argsort(both, kind='stable')
-        values = both[order]
-        # Of equal values those before the last have another gap, over no distance.
-        below = own.start + np.cumsum(order < own.stop - own.start)
-        number = own.start + theirs.start + np.arange(1, len(values) + 1)
-        gaps = np.abs(one.share(below) - other.share(number - below))
-        total += gap * (values[0] - end) + float(gaps[:-1] @ np.diff(values))
-        gap, end = gaps[-1], values[-1]
-    return float(total)
+    first_errors, second_errors = _Distribution.of(first), _Distribution.of(second)
+    points = np.concatenate([first_errors.values, second_errors.values])
+    points.sort()
+    first_share, second_share = (
+        errors.share(np.searchsorted(errors.values, points[:-1], side='right'))
+        for errors in (first_errors, second_errors)
+    )
+    return float(np.abs(first_share - second_share) @ np.diff(points))
 
 
 class _Distribution(NamedTuple):
@@ -244,11 +215,11 @@ class _Distribution(NamedTuple):
         values = np.concatenate(runs)
         if len({len(run) for run in runs}) == 1:
             values.sort()
-            return cls(joined(values), None)
+            return cls(values, None)
         weights = np.concatenate([np.full(len(run), 1 / len(run)) for run in runs])
         order = np.argsort(values)
         values, weights = values[order], weights[order]
-        return cls(joined(values), joined(np.zeros(1), np.cumsum(weights)))
+        return cls(values, np.append(0.0, np.cumsum(weights)))
 
     def share(self, count: IntArray) -> FloatArray:
         """Return the share of so many of the lowest values."""
@@ -265,7 +236,7 @@ def log_spectral_distance(first: FloatArray, second: FloatArray) -> FloatArray:
     Parameters
     ----------
     first, second : (..., m) float
-        Densities on the same frequencies. What is below -240 dB of the largest counts as that.
+        Densities on the same frequencies. Densities below -240 dB of the largest are raised to it.
 
     Examples
     --------
@@ -304,8 +275,8 @@ class ErrorDistance:
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
-        one, other = _weights(first)
-        distance = np.abs((one - other) @ self.share) @ self.width
+        first_weights, rest_weights = side_weights(first)
+        distance = np.abs((first_weights - rest_weights) @ self.share) @ self.width
         return np.where(distance > _ROUNDING * self.width.sum(), distance, 0.0)
 
 
@@ -321,11 +292,6 @@ class SpectrumDistance:
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance, dB, as `ErrorDistance.between` does."""
-        one, other = _weights(first)
-        distance = log_spectral_distance(one @ self.density, other @ self.density)
+        first_weights, rest_weights = side_weights(first)
+        distance = log_spectral_distance(first_weights @ self.density, rest_weights @ self.density)
         return np.where(distance > _ROUNDING, distance, 0.0)
-
-
-def _weights(first: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-    one, other = first.astype(np.float64), (~first).astype(np.float64)
-    return one / one.sum(axis=1, keepdims=True), other / other.sum(axis=1, keepdims=True)

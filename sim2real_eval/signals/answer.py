@@ -17,7 +17,7 @@ from .measured import QUANTITIES
 
 @dataclasses.dataclass(frozen=True)
 class SensorAnswer:
-    """Which model of one kind of sensor errs most like the real sensor, and whether it shows.
+    """Ranking of the models of one sensor by the similarity of their errors to the real ones.
 
     A distance is the mean, over the signals that all models have, of the Wasserstein distance of
     the errors over the RMSE of the real ones. Signals without real errors are left out; it and the
@@ -40,12 +40,17 @@ class SensorAnswer:
 
 def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
     """Return the answer for each kind of sensor whose signals were compared."""
-    found = []
+    answers = []
     for sensor in dict.fromkeys(quantity.sensor for quantity in QUANTITIES):
-        own = {label for one in QUANTITIES if one.sensor == sensor for label in one.labels()}
+        labels = {
+            label
+            for quantity in QUANTITIES
+            if quantity.sensor == sensor
+            for label in quantity.labels()
+        }
         models: dict[str, list[SignalRow]] = {}
         for row in comparison.rows:
-            if row.signal in own:
+            if row.signal in labels:
                 models.setdefault(row.model, []).append(row)
         if not models:
             continue
@@ -59,7 +64,7 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
         order = sorted(distances, key=lambda model: (_sorting(distances[model]), model))
         nearest, after = order[0], order[1] if len(order) > 1 else None
         rows = models[nearest]
-        found.append(
+        answers.append(
             SensorAnswer(
                 sensor=sensor,
                 nearest=nearest,
@@ -75,13 +80,13 @@ def sensor_answers(comparison: SignalComparison) -> list[SensorAnswer]:
                 else tuple(row.signal for row in rows if row.verdict == 'different'),
             )
         )
-    return found
+    return answers
 
 
 def comparison_record(comparison: SignalComparison) -> dict[str, Any]:
     """Return answer, options, notes and rows as plain values."""
     return {
-        'answer': [dataclasses.asdict(one) for one in sensor_answers(comparison)],
+        'answer': [dataclasses.asdict(answer) for answer in sensor_answers(comparison)],
         'options': comparison.options.to_mapping(),
         'notes': to_records(comparison.notes),
         'rows': [dataclasses.asdict(row) for row in comparison.rows],

@@ -12,8 +12,6 @@ import numpy as np
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.metrics.uncertainty import permutation_test
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.blocks import column_of
-from sim_sensors.core.scratch import joined, release
 from .agreement import (
     ErrorDistance,
     SeriesAgreement,
@@ -24,14 +22,14 @@ from .agreement import (
 )
 from .features import FeatureAgreement, FeatureRow
 from .findings import TOO_FEW_RUNS, YAW_INTEGRATED, YAW_PUBLISHED, YAW_UNLIKE
-from .measured import QUANTITIES, Measured, SensorSignals, run_signals
+from .measured import QUANTITIES, SensorSeries, SensorSignals, run_signals
 from .options import SignalComparisonError, SignalOptions
-from .prepared import PreparedQuantity, PreparedRun, pairs_of, partners, prepare
+from .prepared import GriddedRun, PreparedQuantity, pairs_of, partners, prepare
 
 
 @dataclasses.dataclass(frozen=True)
 class SignalRow:
-    """One signal of one set of simulated runs, held against that of the real runs."""
+    """One signal of one set of simulated runs compared with that of the real runs."""
 
     # Label of the simulated set, and such as `angular_rate_x`, `rad/s`
     model: str
@@ -43,13 +41,13 @@ class SignalRow:
     # With their own truth
     real: SeriesAgreement
     simulated: SeriesAgreement
-    # Of paired runs with each other, simulated less real; None without pairs
+    # Agreement of paired runs, simulated less real; None without pairs
     between: SeriesAgreement | None
-    # Mean over the runs where one could be told, s; one lag for all axes of a quantity
+    # Mean over the runs with a lag, s; one lag for all axes of a quantity
     lag_real: float | None
     lag_simulated: float | None
     lag_between: float | None
-    # Standard uncertainty of that mean, s, the larger of what runs state and how they scatter
+    # Standard uncertainty of that mean, s: the larger of the stated and the scatter of the runs
     lag_real_std: float | None
     lag_simulated_std: float | None
     lag_between_std: float | None
@@ -59,11 +57,10 @@ class SignalRow:
     # Median of the same distances between halves of the real runs; None with one real run
     error_split_half: float | None
     spectrum_split_half: float | None
-    # Chance of so large a distance if all runs were alike; None when there are too few runs to
-    # tell
+    # P-values of the permutation test; None with too few runs
     error_p: float | None = None
     spectrum_p: float | None = None
-    # Smaller of the two, adjusted for looking at all distances of this model
+    # Smaller of the two, adjusted for testing all distances of this model
     p_adjusted: float | None = None
     verdict: str = 'too few runs'  # `different`, `not significant` or `too few runs`
 
@@ -101,25 +98,24 @@ class SignalComparison:
     def sides(self) -> Iterator[tuple[str, str, PreparedQuantity]]:
         """Yield label, side (`real` or `simulated`) and quantity: real runs first, and once.
 
-        Real runs are brought to the rate of the simulated ones where those are slower, so their
-        spectra are those beside the first model that has
-        the quantity.
+        The spectra of the real runs are those beside the first model that has the quantity, as
+        slower simulated runs lower the common rate.
         """
-        told: set[str] = set()
+        listed: set[str] = set()
         for model in self.models:
-            for name, ready in self.prepared[model].items():
-                if name not in told:
-                    yield 'real', 'real', ready
-                told.add(name)
+            for name, prepared in self.prepared[model].items():
+                if name not in listed:
+                    yield 'real', 'real', prepared
+                listed.add(name)
         for model in self.models:
-            for ready in self.prepared[model].values():
-                yield model, 'simulated', ready
+            for prepared in self.prepared[model].values():
+                yield model, 'simulated', prepared
 
-    def runs(self) -> Iterator[tuple[str, PreparedQuantity, str, PreparedRun]]:
+    def runs(self) -> Iterator[tuple[str, PreparedQuantity, str, GriddedRun]]:
         """Yield label, quantity, name of the run, and the quantity of that run."""
-        for label, side, ready in self.sides():
-            for name, run in zip(self.names[label], ready.runs(side), strict=True):
-                yield label, ready, name, run
+        for label, side, prepared in self.sides():
+            for name, run in zip(self.names[label], prepared.runs(side), strict=True):
+                yield label, prepared, name, run
 
 
 def compare_signals(
@@ -136,8 +132,11 @@ def compare_signals(
     options = options or SignalOptions()
     sets = simulated if isinstance(simulated, Mapping) else {'simulated': simulated}
     return compare_runs(
-        [run_signals(one, options) for one in real],
-        {label: [run_signals(one, options) for one in runs] for label, runs in sets.items()},
+        [run_signals(recording, options) for recording in real],
+        {
+            label: [run_signals(recording, options) for recording in runs]
+            for label, runs in sets.items()
+        },
         options,
     )
 
@@ -147,47 +146,57 @@ def compare_runs(
     simulated: Mapping[str, Sequence[SensorSignals]],
     options: SignalOptions,
 ) -> SignalComparison:
-    """Compare signals that were held against their truth already; see `compare_signals`."""
+    """Compare signals that have their truth already; see `compare_signals`."""
     rows: list[SignalRow] = []
     prepared: dict[str, dict[str, PreparedQuantity]] = {}
     notes: list[Finding] = []
-    few: dict[Finding, list[str]] = {}
+    models_with_few_runs: dict[Finding, list[str]] = {}
     for model, runs in simulated.items():
         if not real or not runs:
             raise SignalComparisonError(
                 f'{model}: no run; must be one real and one simulated or more'
             )
-        mine, ready, said, lack = _compare_model(model, real, runs, options)
-        rows += mine
+        model_rows, ready, model_findings, too_few = _compare_model(model, real, runs, options)
+        rows += model_rows
         prepared[model] = ready
-        notes += said
-        if lack is not None:
-            few.setdefault(lack, []).append(model)
+        notes += model_findings
+        if too_few is not None:
+            models_with_few_runs.setdefault(too_few, []).append(model)
     notes += [
-        one if len(few) == 1 and len(who) == len(simulated) else one.of(', '.join(who))
-        for one, who in few.items()
+        finding
+        if len(models_with_few_runs) == 1 and len(models) == len(simulated)
+        else finding.of(', '.join(models))
+        for finding, models in models_with_few_runs.items()
     ]
-    about = [('real', run.notes) for run in real]
-    about += [('simulated', run.notes) for runs in simulated.values() for run in runs]
+    run_findings = [('real', run.notes) for run in real]
+    run_findings += [('simulated', run.notes) for runs in simulated.values() for run in runs]
     names = {label: tuple(run.name for run in runs) for label, runs in simulated.items()}
     return SignalComparison(
         tuple(rows),
         prepared,
         {'real': tuple(run.name for run in real), **names},
         options,
-        tuple(by_severity([*merge_findings(about), *notes])),
-        tuple(filter(None, (_features(*one, real) for one in simulated.items()))),
+        tuple(by_severity([*merge_findings(run_findings), *notes])),
+        tuple(filter(None, (_features(*finding, real) for finding in simulated.items()))),
     )
 
 
 def _features(
     model: str, runs: Sequence[SensorSignals], real: Sequence[SensorSignals]
 ) -> FeatureRow | None:
-    first, second = ([run.features for run in side if run.features] for side in (real, runs))
-    if not first or not second:
+    real_features, simulated_features = (
+        [run.features for run in side if run.features] for side in (real, runs)
+    )
+    if not real_features or not simulated_features:
         return None
     mean = FeatureAgreement.mean
-    return FeatureRow(model, len(first), len(second), mean(first), mean(second))
+    return FeatureRow(
+        model,
+        len(real_features),
+        len(simulated_features),
+        mean(real_features),
+        mean(simulated_features),
+    )
 
 
 def _compare_model(
@@ -196,19 +205,19 @@ def _compare_model(
     runs: Sequence[SensorSignals],
     options: SignalOptions,
 ) -> tuple[list[SignalRow], dict[str, PreparedQuantity], list[Finding], Finding | None]:
-    """Return rows, quantities, notes, and why no difference can be significant, if so."""
-    everywhere = [
+    """Return rows, quantities, findings, and the finding of too few runs or None."""
+    quantities = [
         quantity
         for quantity in QUANTITIES
         if all(quantity.name in run.measured for run in (*real, *runs))
     ]
-    said: dict[Finding, list[str]] = {}
+    subjects_by_finding: dict[Finding, list[str]] = {}
     if unlike := _unlike_yaw((*real, *runs)):
-        everywhere = [quantity for quantity in everywhere if quantity.name != 'yaw']
-        said[unlike] = [model]
-    if not everywhere and _features(model, runs, real) is not None:
-        return [], {}, list(said), None
-    if not everywhere:
+        quantities = [quantity for quantity in quantities if quantity.name != 'yaw']
+        subjects_by_finding[unlike] = [model]
+    if not quantities and _features(model, runs, real) is not None:
+        return [], {}, list(subjects_by_finding), None
+    if not quantities:
         lacking = unlike or (
             'real and simulated runs have no sensor in common; each must have an IMU, or each a '
             'GPS receiver, or each a camera that finds landmarks of the world'
@@ -223,38 +232,45 @@ def _compare_model(
     )
     enough = permutations.least <= options.level
     n = len(real)
-    lack = None
+    too_few = None
     if not enough:
         pairing = 'paired' if permutations.paired else 'unpaired'
-        lack = TOO_FEW_RUNS(real=n, simulated=len(runs), least=permutations.least, pairing=pairing)
+        too_few = TOO_FEW_RUNS(
+            real=n, simulated=len(runs), least=permutations.least, pairing=pairing
+        )
     rows: list[SignalRow] = []
-    ready: dict[str, PreparedQuantity] = {}
+    prepared: dict[str, PreparedQuantity] = {}
     distances: list[permutation_test.Divisible] = []
-    for quantity in everywhere:
-        one = prepare(
+    for quantity in quantities:
+        ready_quantity = prepare(
             [run.measured[quantity.name] for run in real],
             [run.measured[quantity.name] for run in runs],
             options,
         )
-        for note in one.notes:
-            said.setdefault(note, []).append(quantity.name)
-        ready[quantity.name] = one
+        for note in ready_quantity.notes:
+            subjects_by_finding.setdefault(note, []).append(quantity.name)
+        prepared[quantity.name] = ready_quantity
         pairs = pairs_of(real, runs, numbers, quantity, options)
         lags = _mean_lags(
-            real=[run.sampled for run in one.real],
-            simulated=[run.sampled for run in one.simulated],
+            real=[run.sampled for run in ready_quantity.real],
+            simulated=[run.sampled for run in ready_quantity.simulated],
             between=pairs,
         )
         for column, signal in enumerate(quantity.labels()):
-            errors = [column_of(run.sampled.error, column) for run in (*one.real, *one.simulated)]
-            density = joined(np.stack([each.density[:, column] for each in one.spectra['error']]))
+            errors = [
+                run.sampled.error[:, column]
+                for run in (*ready_quantity.real, *ready_quantity.simulated)
+            ]
+            density = np.stack(
+                [spectrum.density[:, column] for spectrum in ready_quantity.spectra['error']]
+            )
             if enough:
                 distances += ErrorDistance.of(errors), SpectrumDistance(density)
             split_half: list[float | None] = [None, None]
             if n > 1:
                 split_half = [
-                    permutation_test.split_half_distance(each, n, options.seed)
-                    for each in (ErrorDistance.of(errors[:n]), SpectrumDistance(density[:n]))
+                    permutation_test.split_half_distance(distance, n, options.seed)
+                    for distance in (ErrorDistance.of(errors[:n]), SpectrumDistance(density[:n]))
                 ]
             spectra = density[:n].mean(axis=0), density[n:].mean(axis=0)
             rows.append(
@@ -264,8 +280,10 @@ def _compare_model(
                     unit=quantity.unit,
                     n_real=n,
                     n_simulated=len(runs),
-                    real=_mean_agreement([run.sampled for run in one.real], column),
-                    simulated=_mean_agreement([run.sampled for run in one.simulated], column),
+                    real=_mean_agreement([run.sampled for run in ready_quantity.real], column),
+                    simulated=_mean_agreement(
+                        [run.sampled for run in ready_quantity.simulated], column
+                    ),
                     between=_mean_agreement(pairs, column) if pairs else None,
                     **lags,
                     error_distance=wasserstein(errors[:n], errors[n:]),
@@ -274,15 +292,16 @@ def _compare_model(
                     spectrum_split_half=split_half[1],
                 )
             )
-            release()
     if enough:
-        found = permutation_test.distance_p_values(distances, permutations)
+        p_values = permutation_test.distance_p_values(distances, permutations)
         rows = [
-            _judged(row, found.single[2 * i :][:2], found.adjusted[2 * i :][:2], options.level)
+            _add_verdict(
+                row, p_values.single[2 * i :][:2], p_values.adjusted[2 * i :][:2], options.level
+            )
             for i, row in enumerate(rows)
         ]
-    notes = [note.of(', '.join(who)) for note, who in said.items()]
-    return rows, ready, notes, lack
+    notes = [note.of(', '.join(subjects)) for note, subjects in subjects_by_finding.items()]
+    return rows, prepared, notes, too_few
 
 
 def _unlike_yaw(runs: Sequence[SensorSignals]) -> Finding | None:
@@ -296,31 +315,31 @@ def _unlike_yaw(runs: Sequence[SensorSignals]) -> Finding | None:
     return YAW_UNLIKE(published=published, integrated=integrated)
 
 
-def _judged(
+def _add_verdict(
     row: SignalRow, single: Sequence[float], adjusted: Sequence[float], level: float
 ) -> SignalRow:
-    least = min(adjusted)
+    smallest = min(adjusted)
     return dataclasses.replace(
         row,
         error_p=single[0],
         spectrum_p=single[1],
-        p_adjusted=least,
-        verdict='different' if least <= level else 'not significant',
+        p_adjusted=smallest,
+        verdict='different' if smallest <= level else 'not significant',
     )
 
 
-def _mean_agreement(runs: Sequence[Measured], column: int) -> SeriesAgreement:
+def _mean_agreement(runs: Sequence[SensorSeries], column: int) -> SeriesAgreement:
     return mean_agreement([run.agreements[column] for run in runs])
 
 
-def _mean_lags(**sides: Sequence[Measured]) -> dict[str, Any]:
+def _mean_lags(**sides: Sequence[SensorSeries]) -> dict[str, Any]:
     """Return the fields `lag_...` of a row."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for side, runs in sides.items():
-        known = [run.lag for run in runs if run.lag is not None]
-        found[f'lag_{side}'] = float(np.mean([lag.seconds for lag in known])) if known else None
-        own = np.mean([lag.std**2 for lag in known]) if known else np.nan
-        scatter = np.var([lag.seconds for lag in known], ddof=1) if len(known) > 1 else 0.0
-        std = float(np.sqrt(np.fmax(own, scatter) / max(len(known), 1)))
-        found[f'lag_{side}_std'] = std if std == std and known else None
-    return found
+        lags = [run.lag for run in runs if run.lag is not None]
+        fields[f'lag_{side}'] = float(np.mean([lag.seconds for lag in lags])) if lags else None
+        stated_variance = np.mean([lag.std**2 for lag in lags]) if lags else np.nan
+        scatter = np.var([lag.seconds for lag in lags], ddof=1) if len(lags) > 1 else 0.0
+        std = float(np.sqrt(np.fmax(stated_variance, scatter) / max(len(lags), 1)))
+        fields[f'lag_{side}_std'] = std if std == std and lags else None
+    return fields

@@ -14,8 +14,8 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim_sensors.camera.camera import Scene
 from sim_sensors.camera.features import FeatureArray, LineArray, edges
+from sim_sensors.camera.scene import Scene
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -30,7 +30,7 @@ _FEWEST = 3  # samples of a feature
 
 @dataclasses.dataclass(frozen=True)
 class FeatureAgreement:
-    """What features of one run, or the mean of several, are beside those of an ideal camera.
+    """Agreement of camera features with those of an ideal camera; one run or a mean.
 
     Attributes
     ----------
@@ -68,8 +68,8 @@ class FeatureAgreement:
         values: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
             every = [getattr(run, field.name) for run in runs]
-            known = [one for one in every if one is not None]
-            values[field.name] = np.mean(known, axis=0).tolist() if known else None
+            available = [mean_value for mean_value in every if mean_value is not None]
+            values[field.name] = np.mean(available, axis=0).tolist() if available else None
             if isinstance(values[field.name], list):
                 values[field.name] = tuple(values[field.name])
         return cls(**values)
@@ -96,7 +96,7 @@ def feature_agreement(
     often enough.
     """
     features, info = recording.features, recording.camera_info
-    scene = Scene.from_world(maker.world)
+    scene = Scene.of(maker.world)
     if features is None or info is None or not len(info) or not len(scene):
         return None
     intrinsics = info.intrinsics()
@@ -111,23 +111,25 @@ def feature_agreement(
     for k in range(len(features)):
         local = rotations.rotate_back(turns[k, None], scene.points - eyes[k])
         pixels = intrinsics.project(local)
-        in_view += int((intrinsics.inside(pixels) & scene.visible_from(eyes[k])).sum())
-        mine = np.arange(features.first[k], features.first[k + 1])
-        near = np.searchsorted(scene.ids, features.ids[mine], sorter=order)
+        in_view += int((intrinsics.inside(pixels) & scene.seen_from(eyes[k])).sum())
+        feature_rows = np.arange(features.first[k], features.first[k + 1])
+        near = np.searchsorted(scene.ids, features.ids[feature_rows], sorter=order)
         place = order[np.minimum(near, len(order) - 1)]
-        known = scene.ids[place] == features.ids[mine]
-        rows.append(mine[known])
-        places.append(place[known])
-        true.append(pixels[place[known]])
+        is_landmark = scene.ids[place] == features.ids[feature_rows]
+        rows.append(feature_rows[is_landmark])
+        places.append(place[is_landmark])
+        true.append(pixels[place[is_landmark]])
     row, place = np.concatenate(rows), np.concatenate(places)
     ideal = np.concatenate(true)
     usable = np.isfinite(ideal).all(axis=1)
-    frame = np.repeat(np.arange(len(features)), [len(mine) for mine in rows])[usable]
+    frame = np.repeat(np.arange(len(features)), [len(feature_rows) for feature_rows in rows])[
+        usable
+    ]
     row, ideal = row[usable], ideal[usable]
-    found = _agreement(frame, place[usable], features.pixels[row], ideal, in_view)
-    if found is None:
+    agreement_and_mask = _agreement(frame, place[usable], features.pixels[row], ideal, in_view)
+    if agreement_and_mask is None:
         return None
-    agreement, wrong = found
+    agreement, wrong = agreement_and_mask
     everywhere = np.full_like(features.pixels, np.nan)
     everywhere[row[~wrong]] = ideal[~wrong]
     angle, distance = _line_errors(features, everywhere, maker.world)
@@ -138,14 +140,14 @@ def _line_errors(
     features: FeatureArray, ideal: FloatArray, world: World
 ) -> tuple[float, float] | tuple[None, None]:
     pairs = edges(world.chessboards)
-    measured = LineArray.from_features(features, pairs, 0.0)
-    angle, distance = measured.differences(
-        LineArray.from_features(dataclasses.replace(features, pixels=ideal), pairs, 0.0)
+    measured = LineArray.of(features, pairs, 0.0)
+    angle, distance = measured.minus(
+        LineArray.of(dataclasses.replace(features, pixels=ideal), pairs, 0.0)
     )
-    seen = np.isfinite(angle) & np.isfinite(distance)
-    if not seen.any():
+    in_view = np.isfinite(angle) & np.isfinite(distance)
+    if not in_view.any():
         return None, None
-    rms = [float(np.sqrt(np.mean(error[seen] ** 2))) for error in (angle, distance)]
+    rms = [float(np.sqrt(np.mean(error[in_view] ** 2))) for error in (angle, distance)]
     return rms[0], rms[1]
 
 
@@ -154,17 +156,17 @@ def _agreement(
 ) -> tuple[FeatureAgreement, NDArray[np.bool_]] | None:
     """Return the agreement, and which of the features are mismatches."""
     error = pixels - ideal
-    groups = [np.flatnonzero(place == one) for one in np.unique(place)]
+    groups = [np.flatnonzero(place == landmark) for landmark in np.unique(place)]
     groups = [rows for rows in groups if len(rows) >= _FEWEST]
     if len(groups) < 2:
         return None
-    # What a wrong pose moves, moves in all features of a frame; a wrong calibration in all frames.
-    rest = error.copy()
+    # A wrong pose moves all features of a frame, a wrong calibration a feature in all frames.
+    residual = error.copy()
     for labels in (frame, place):
-        for one in np.unique(labels):
-            rest[labels == one] -= np.median(rest[labels == one], axis=0)
-    deviation = np.maximum(_DEVIATION * np.median(np.abs(rest), axis=0), _LEAST_DEVIATION)
-    wrong = (np.abs(rest) > _WRONG * deviation).any(axis=1)
+        for label in np.unique(labels):
+            residual[labels == label] -= np.median(residual[labels == label], axis=0)
+    deviation = np.maximum(_DEVIATION * np.median(np.abs(residual), axis=0), _LEAST_DEVIATION)
+    wrong = (np.abs(residual) > _WRONG * deviation).any(axis=1)
     steps, rmse, correlation = [], [], []
     for rows in groups:
         rmse.append(np.sqrt(np.mean(error[rows] ** 2, axis=0)))
@@ -182,8 +184,8 @@ def _agreement(
     noise = np.median(np.abs(moved), axis=0) if len(moved) else np.zeros(2)
     affected = np.unique(frame[wrong])
     inside = np.isin(frame, affected)
-    spread = [np.std(one, axis=0, ddof=1).tolist() for one in (rmse, correlation)]
-    mean = [np.mean(one, axis=0).tolist() for one in (rmse, correlation)]
+    spread = [np.std(values, axis=0, ddof=1).tolist() for values in (rmse, correlation)]
+    mean = [np.mean(values, axis=0).tolist() for values in (rmse, correlation)]
     agreement = FeatureAgreement(
         rmse=tuple(mean[0]),
         rmse_std=tuple(spread[0]),

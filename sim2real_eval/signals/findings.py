@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comparing the signals of sensors may find."""
+"""Findings of the comparison of sensor signals."""
 
 from __future__ import annotations
 
@@ -18,15 +18,10 @@ OFF_GRID = routine(
     'the upper end of the spectra',
     'Spectra need evenly spaced samples.',
 )
-TREND_IS_MEDIAN = routine(
-    'signals.trend_is_median',
-    'the trend is the median over all {samples:d} samples of the shortest run',
-    'The run is shorter than the window of the trend.',
-)
-SEGMENTS_CUT = routine(
-    'signals.segments_cut',
-    'segments of {asked:d} samples are longer than the shortest run: {taken:d} samples used',
-    'Longer segments resolve lower frequencies.',
+RUN_SHORT = routine(
+    'signals.run_short',
+    '{window}: {asked:d} samples are longer than the shortest run; {taken:d} samples used',
+    'Shorter segments resolve fewer low frequencies; the trend becomes the median of the run.',
     'record longer runs',
 )
 TOO_FEW_SAMPLES = routine(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How late one series is behind another."""
+"""Lag of one series behind another by cross-covariance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.scratch import release
 from .options import SignalOptions
 
 _LEAST_CORRELATION = 0.5
@@ -41,8 +40,8 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     """Return the lag at which a series is most like a reference.
 
     At every lag the correlation coefficient r of each column is taken over the overlap alone,
-    about its own mean. That is 1 for the right lag also where the signals drift, which the plain
-    cross-correlation is not. The lag is the likeliest of columns with independent noise and
+    about its own mean. It is 1 at the right lag even if the signals drift, unlike the
+    cross-correlation. The lag is the likeliest of columns with independent noise and
     positive gains of their own, where -m log(1 - r^2) of m samples, summed over them, is largest:
     an axis about which nothing moves says nothing, whatever its noise. Between samples the peak is
     that of the parabola through the three highest, of coefficients weighted as at the peak.
@@ -59,16 +58,16 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     if most < 1:
         return None
     alike = np.clip(_correlations(series, reference, most), 0.0, 1.0)
-    left = np.maximum(1.0 - alike**2, _ROUNDING)
+    unexplained = np.maximum(1.0 - alike**2, _ROUNDING)
     overlap = n - np.abs(np.arange(-most, most + 1))
     # Twice the logarithm of the likelihood ratio: of white noise a chi-squared (Wilks).
-    likelihood = -(overlap - 3) * np.sum(np.log(left), axis=1)
+    likelihood = -(overlap - 3) * np.sum(np.log(unexplained), axis=1)
     peak = int(np.argmax(likelihood))
     if peak in (0, 2 * most) or not alike[peak].max() >= _LEAST_CORRELATION:
         return None
     if likelihood[peak] < chdtri(alike.shape[1], _CHANCE / len(likelihood)):
         return None
-    before, top, after = alike[peak - 1 : peak + 2] @ (alike[peak] / left[peak])
+    before, top, after = alike[peak - 1 : peak + 2] @ (alike[peak] / unexplained[peak])
     bend = before - 2.0 * top + after
     shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
     std = _lag_deviation(series, reference, peak - most) / rate
@@ -103,7 +102,7 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
     if count < 2:
         return float('nan')
     mean = sum_by_blocks(np.subtract, a, b) / len(b)
-    errors = sum_by_blocks(lambda one, other: np.square(one - other - mean), a, b)
+    errors = sum_by_blocks(lambda series, reference: np.square(series - reference - mean), a, b)
     weights = 1.0 / np.maximum(errors / (float(errors.max()) or 1.0), _ROUNDING)
 
     def powers(first: int, last: int) -> FloatArray:
@@ -118,12 +117,12 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
     # As even as they go, the longer ones first.
     least, more = divmod(len(b), count)
     ends = [i * least + min(i, more) for i in range(count + 1)]
-    squares, products = np.transpose([powers(*each) for each in itertools.pairwise(ends)])
+    squares, products = np.transpose([powers(*bounds) for bounds in itertools.pairwise(ends)])
     power = float(squares.sum())
     if not power > 0.0:
         return float('nan')
-    left = products - squares * products.sum() / power
-    return float(np.sqrt(count * np.var(left, ddof=1)) / power)
+    residuals = products - squares * products.sum() / power
+    return float(np.sqrt(count * np.var(residuals, ddof=1)) / power)
 
 
 def _slope(values: FloatArray, rows: slice) -> FloatArray:
@@ -140,17 +139,17 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
     All sums of products at once by FFT, those of one series alone as running sums.
     """
     n = len(a)
-    means = [sum_by_blocks(np.asarray, one) / n for one in (a, b)]
+    means = [sum_by_blocks(np.asarray, series) / n for series in (a, b)]
     lags = np.arange(-most, most + 1)
-    begin, rest = np.maximum(lags, 0), np.maximum(-lags, 0)
-    sums_a, squares_a = _between(a, means[0], begin, rest)
-    sums_b, squares_b = _between(b, means[1], rest, begin)
-    count = (n - begin - rest)[:, None]
+    begin, end_rows = np.maximum(lags, 0), np.maximum(-lags, 0)
+    sums_a, squares_a = _between(a, means[0], begin, end_rows)
+    sums_b, squares_b = _between(b, means[1], end_rows, begin)
+    count = (n - begin - end_rows)[:, None]
     covariance = _products(a, b, means, most) - sums_a * sums_b / count
     power_a, power_b = (
         squares - sums**2 / count for sums, squares in ((sums_a, squares_a), (sums_b, squares_b))
     )
-    # What is left of a constant is rounding; without a lag all squares are added up.
+    # The variance of a constant is rounding. The sum at lag 0 has all squares.
     good = power_a > 1e-12 * float(np.sum(squares_a[most]))
     good &= power_b > 1e-12 * float(np.sum(squares_b[most]))
     scale = np.sqrt(np.where(good, power_a * power_b, 1.0))
@@ -173,14 +172,15 @@ def _products(a: FloatArray, b: FloatArray, means: Sequence[FloatArray], most: i
         low = start - most
         around = b[max(low, 0) : end + most] - means[1]
         around = np.pad(around, ((max(-low, 0), 0), (0, 0)))
-        own, other = (rfft(one, size, axis=0) for one in (a[start:end] - means[0], around))
-        total += np.conj(own) * other
-        release()
+        transform, around_transform = (
+            rfft(part, size, axis=0) for part in (a[start:end] - means[0], around)
+        )
+        total += np.conj(transform) * around_transform
     return np.asarray(irfft(total, size, axis=0)[2 * most :: -1])
 
 
 def _between(
-    values: FloatArray, mean: FloatArray, begin: IntArray, rest: IntArray
+    values: FloatArray, mean: FloatArray, begin: IntArray, end_rows: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Sums of values less their mean and of the squares, each (lags, k), without some rows in the
     beginning and the rest at the end.
@@ -194,6 +194,6 @@ def _between(
         """Sums of the first 0, 1, 2 ... rows."""
         return np.vstack([np.zeros((1, 2 * len(mean))), np.cumsum(powers(rows), axis=0)])
 
-    head, tail = first(values[: begin.max()]), first(values[: -rest.max() - 1 : -1])
-    sums, squares = np.hsplit(sum_by_blocks(powers, values) - head[begin] - tail[rest], 2)
+    head, tail = first(values[: begin.max()]), first(values[: -end_rows.max() - 1 : -1])
+    sums, squares = np.hsplit(sum_by_blocks(powers, values) - head[begin] - tail[end_rows], 2)
     return sums, squares

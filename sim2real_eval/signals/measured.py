@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sensors of one recording measured, beside what they should have measured."""
+"""Measured signals of one recording beside their true values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
-from sim2real_eval.recording.truth import locate_truth, select_valid_fixes
-from sim2real_eval.simulation.twin_maker import ideal_imu
+from sim2real_eval.recording.truth import truth_origin, valid_fixes
+from sim2real_eval.simulation.ideal_imu import ideal_imu
 from sim2real_eval.simulation.twin import Mountings
-from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker
+from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import by_blocks, seconds
 from sim_sensors.core.measurements import (
@@ -24,8 +24,7 @@ from sim_sensors.core.measurements import (
     MagneticFieldArray,
     is_absent,
 )
-from sim_sensors.core.scratch import joined
-from sim_sensors.imu.imu import IdealMeasurement
+from sim_sensors.imu.kinematics import IdealMeasurement
 from . import findings
 from .agreement import SeriesAgreement, agreements, grid, median_rate, resample, unwrap, wrap
 from .features import FeatureAgreement, feature_agreement
@@ -66,7 +65,7 @@ QUANTITIES: tuple[Quantity, ...] = (
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Measured:
+class SensorSeries:
     """One quantity of one run beside its truth, or beside what another sensor measured.
 
     `time` `(n,)` is s since the first stamp of the truth; when a lag was applied, the time of what
@@ -89,15 +88,15 @@ class Measured:
     def error(self) -> FloatArray:
         """Measured less true, `(n, k)`; of angles in [-pi, pi)."""
         if self.quantity.circular:
-            return by_blocks(lambda own, true: wrap(own - true), self.measured, self.true)
-        return by_blocks(np.subtract, self.measured, self.true)
+            return wrap(self.measured - self.true)
+        return self.measured - self.true
 
     @cached_property
     def agreements(self) -> tuple[SeriesAgreement, ...]:
         """Agreement of each column with its truth."""
         return agreements(self.measured, self.true, self.error)
 
-    def on_grid(self, rate: float) -> Measured:
+    def on_grid(self, rate: float) -> SensorSeries:
         """Return the same on an even grid of `rate` Hz from the first sample on."""
         at = grid(self.time, rate)
         measured, true = (resample(self.time, values, at) for values in (self.measured, self.true))
@@ -117,7 +116,7 @@ class SensorSignals:
     name: str
     start_ns: int
     end_ns: int
-    measured: dict[str, Measured]
+    measured: dict[str, SensorSeries]
     notes: tuple[Finding, ...]
     features: FeatureAgreement | None = None
 
@@ -129,12 +128,12 @@ def run_signals(
     sensors: Collection[str] = ('imu', 'gps', 'mag', 'camera'),
     maker: TwinMaker | None = None,
 ) -> SensorSignals:
-    """Hold the sensors of a recording against its own truth; Sim2RealError where it has none.
+    """Compare the sensors of a recording with its own truth; Sim2RealError if it has none.
 
     The truth of an IMU is that at its mounting, given by the static transforms: angular rate and
     specific force R^T (a - g) at the lever arm, from the interpolated truth
-    (docs/explanation/motion.md). That of a magnetometer is the field of the world without its
-    dipoles, turned into the sensor.
+    (docs/explanation/motion.md). The truth of a magnetometer is the field of the world
+    without its dipoles, in the frame of the sensor.
 
     The recording has an IMU, a GPS receiver or a magnetometer of 32 measurements at least;
     `sensors` are the roles to look at. The true magnetic field is that of the world of the
@@ -142,14 +141,19 @@ def run_signals(
     `early_field`.
     """
     if maker is None:
-        maker = make_twin_maker(recording, None, seed=options.seed, base_frame=options.base_frame)
+        maker = maker_with_field(recording, None, seed=options.seed, base_frame=options.base_frame)
         recording = maker.real
     # A twin may have sensors that the recording of the maker has not.
     mountings = Mountings(recording.transforms, options.base_frame)
-    quantities: list[Measured] = []
-    # Of sensors that nobody asked for, nobody wants to know.
-    others = {recording.roles.get(kind) for kind in {'imu', 'gps', 'mag'}.difference(sensors)}
-    notes = [*(one for one in recording.notes if one.subject not in others), *maker.remarks]
+    quantities: list[SensorSeries] = []
+    # Findings about sensors that are not compared are left out.
+    unused_topics = {
+        recording.roles.get(kind) for kind in {'imu', 'gps', 'mag'}.difference(sensors)
+    }
+    notes = [
+        *(finding for finding in recording.notes if finding.subject not in unused_topics),
+        *maker.remarks,
+    ]
     if recording.imu is not None and 'imu' in sensors:
         _check(recording, 'imu', len(recording.imu))
         notes += _truth_notes(maker, recording.imu)
@@ -159,24 +163,28 @@ def run_signals(
     if recording.mag is not None and 'mag' in sensors:
         count = len(recording.mag)
         if count < _LEAST_SAMPLES:
-            # Recordings have one that nobody asked for.
-            about = recording.roles['mag']
-            notes.append(findings.TOO_FEW_SAMPLES(about, count=count, least=_LEAST_SAMPLES))
+            # A magnetometer is optional, so this is no error.
+            topic = recording.roles['mag']
+            notes.append(findings.TOO_FEW_SAMPLES(topic, count=count, least=_LEAST_SAMPLES))
         else:
             quantities.append(_field(recording.mag, maker, mountings, options))
-    found = {one.quantity.name: one for one in quantities}
+    series_by_name = {series.quantity.name: series for series in quantities}
     features = None
     if 'camera' in sensors:
         features = feature_agreement(recording, maker, options.base_frame)
-    if not found and features is None:
-        wanted = ' or '.join(sensors).replace('camera', 'camera that finds landmarks of the world')
-        why = ''.join(recording.why_missing(DEFAULT_TOPICS.get(one, ''), one) for one in sensors)
+    if not series_by_name and features is None:
+        sensor_names = ' or '.join(sensors).replace(
+            'camera', 'camera that finds landmarks of the world'
+        )
+        why = ''.join(
+            recording.why_missing(DEFAULT_TOPICS.get(role, ''), role) for role in sensors
+        )
         raise SignalComparisonError(
-            f'{recording.path or recording.name}: has no {wanted}{why}; '
+            f'{recording.path or recording.name}: has no {sensor_names}{why}; '
             'name its topic with --topic'
         )
     span = maker.start_ns, maker.end_ns
-    return SensorSignals(recording.name, *span, found, tuple(notes), features)
+    return SensorSignals(recording.name, *span, series_by_name, tuple(notes), features)
 
 
 def _check(recording: Recording, role: str, count: int) -> None:
@@ -190,9 +198,9 @@ def _check(recording: Recording, role: str, count: int) -> None:
 def _truth_notes(maker: TwinMaker, imu: ImuArray) -> list[Finding]:
     notes = []
     rate = median_rate(seconds(maker.truth.stamp_ns, maker.start_ns))
-    own = median_rate(seconds(imu.stamp_ns, maker.start_ns))
-    if rate < 0.5 * own:
-        notes.append(findings.TRUTH_SLOWER(truth=rate, imu=own, half=0.5 * rate))
+    imu_rate = median_rate(seconds(imu.stamp_ns, maker.start_ns))
+    if rate < 0.5 * imu_rate:
+        notes.append(findings.TRUTH_SLOWER(truth=rate, imu=imu_rate, half=0.5 * rate))
     if not maker.truth.orientation[:, :2].any():
         notes.append(findings.TRUTH_LEVEL())
     return notes
@@ -204,7 +212,7 @@ def _imu(
     mountings: Mountings,
     options: SignalOptions,
     notes: list[Finding],
-) -> list[Measured]:
+) -> list[SensorSeries]:
     stamps = seconds(imu.stamp_ns, maker.start_ns)
     place = mountings.of(imu.frame)
     turn = place[1]
@@ -228,23 +236,19 @@ def _imu(
     oriented = bool(published.all()) and options.yaw == 'auto'
     if oriented:
         yaw = headings(imu.orientation)
-        # The nearest of all that differ by whole turns.
+        # Choose the multiple of a whole turn that is nearest to the true heading.
         yaw += 2.0 * np.pi * np.round((start - yaw[0]) / (2.0 * np.pi))
         notes.append(findings.YAW_PUBLISHED())
     else:
         rate = by_blocks(
             lambda rates: rotations.rotate(turn[None], rates)[:, 2], imu.angular_velocity
         )
-        steps = by_blocks(
-            lambda after, before, end, begin: 0.5 * (after + before) * (end - begin),
-            rate[1:], rate[:-1], stamps[1:], stamps[:-1],
-        )  # fmt: skip
-        yaw = joined(np.zeros(1), np.cumsum(steps))
-        yaw = by_blocks(lambda turned: start + turned, yaw)
+        steps = 0.5 * (rate[1:] + rate[:-1]) * np.diff(stamps)
+        yaw = start + np.append(0.0, np.cumsum(steps))
         if not no_rate:
             notes.append(findings.YAW_INTEGRATED())
     quantities = QUANTITIES[:3]
-    values = (imu.angular_velocity, imu.linear_acceleration, joined(yaw)[:, None])
+    values = (imu.angular_velocity, imu.linear_acceleration, yaw[:, None])
     truths: tuple[_TrueAt, ...] = (
         lambda times: ideal(times).rate,
         lambda times: ideal(times).force,
@@ -261,14 +265,14 @@ def _imu(
 
 def _position(
     recording: Recording,
-    given: FixArray,
+    gps_fixes: FixArray,
     maker: TwinMaker,
     mountings: Mountings,
     options: SignalOptions,
-) -> Measured:
-    fixes = select_valid_fixes(given)
+) -> SensorSeries:
+    fixes = valid_fixes(gps_fixes)
     _check(recording, 'gps', len(fixes))
-    frame = locate_truth(maker.truth, fixes)
+    frame = truth_origin(maker.truth, fixes)
     arm, _ = mountings.of(fixes.frame)
     measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     stamps = seconds(fixes.stamp_ns, maker.start_ns)
@@ -276,14 +280,14 @@ def _position(
     def true(times: FloatArray) -> FloatArray:
         return by_blocks(lambda some: maker.motion.at(some).at_lever_arm(arm).position, times)
 
-    one = _against_truth(QUANTITIES[3], stamps, measured, true, maker, options)
-    # Where the frame of the truth lies on the Earth is known from the fixes alone.
-    return dataclasses.replace(one, measured=one.measured - one.error.mean(axis=0))
+    position = _against_truth(QUANTITIES[3], stamps, measured, true, maker, options)
+    # Only the fixes locate the frame of the truth on the Earth, so their mean error is removed.
+    return dataclasses.replace(position, measured=position.measured - position.error.mean(axis=0))
 
 
 def _field(
     mag: MagneticFieldArray, maker: TwinMaker, mountings: Mountings, options: SignalOptions
-) -> Measured:
+) -> SensorSeries:
     turn = mountings.of(mag.frame)[1][None]
     earth = maker.world.undisturbed_field
 
@@ -303,19 +307,19 @@ def _against_truth(
     true_of: _TrueAt,
     maker: TwinMaker,
     options: SignalOptions,
-) -> Measured:
+) -> SensorSeries:
     """Return a quantity beside its truth, with the lag stated or taken out."""
     if not np.isfinite(measured).all():
         bad = int(np.argmin(np.isfinite(measured).all(axis=1)))
         raise SignalComparisonError(f'{quantity.name}: measurement {bad} is not finite')
-    found = Measured(quantity, stamps, measured, true_of(stamps), None)
+    series_by_name = SensorSeries(quantity, stamps, measured, true_of(stamps), None)
     if options.align == 'none':
-        return found
-    even = found.on_grid(found.rate)
-    lag, late = lag_of(even.measured, even.true, found.rate, options)
+        return series_by_name
+    even = series_by_name.on_grid(series_by_name.rate)
+    lag, late = lag_of(even.measured, even.true, series_by_name.rate, options)
     if not late:
-        return dataclasses.replace(found, lag=lag)
+        return dataclasses.replace(series_by_name, lag=lag)
     moved = stamps - late
     inside = (moved >= maker.motion.start) & (moved <= maker.motion.end)
     moved, measured = moved[inside], measured[inside]
-    return Measured(quantity, moved, measured, true_of(moved), lag)
+    return SensorSeries(quantity, moved, measured, true_of(moved), lag)

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One quantity of all runs on a common time grid: trends and spectra; and runs of one motion,
-sample beside sample.
-"""
+"""Quantities of all runs on a common time grid with trends and spectra, and pairs of runs."""
 
 from __future__ import annotations
 
@@ -12,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.metrics.error_curves import Spectrum, default_segment, spectrum
-from sim_sensors.core.blocks import by_blocks, column_of, rows_of
+from sim2real_eval.metrics.error_curves import PowerSpectrum, default_segment, spectrum
 from sim_sensors.core.measurements import FloatArray
 from . import agreement, findings
 from .lag import lag_of
-from .measured import Measured, Quantity, SensorSignals
+from .measured import Quantity, SensorSeries, SensorSignals
 from .options import SignalComparisonError, SignalOptions
 
 _OFF_GRID = 0.05
@@ -28,11 +25,11 @@ _MOST_SHOWN = 1 << 15  # frequencies
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PreparedRun:
+class GriddedRun:
     """One quantity of one run: at the sensor's own stamps, and on the common grid."""
 
-    sampled: Measured
-    even: Measured
+    sampled: SensorSeries
+    even: SensorSeries
     _trends: dict[int, FloatArray] = dataclasses.field(init=False, default_factory=dict)
 
     def trend(self, window: int) -> FloatArray:
@@ -42,12 +39,11 @@ class PreparedRun:
         return self._trends[window]
 
     def _trend(self, window: int) -> FloatArray:
-        sizes = by_blocks(np.abs, self.even.error)
+        sizes = np.abs(self.even.error)
         trends = [
-            agreement.median_trend(column_of(sizes, number), window)
-            for number in range(sizes.shape[1])
+            agreement.median_trend(sizes[:, number], window) for number in range(sizes.shape[1])
         ]
-        return by_blocks(lambda *parts: np.stack(parts, axis=1), *trends)
+        return np.stack(trends, axis=1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,9 +56,9 @@ class PreparedQuantity:
 
     quantity: Quantity
     rate: float
-    real: tuple[PreparedRun, ...]
-    simulated: tuple[PreparedRun, ...]
-    spectra: Mapping[str, tuple[Spectrum, ...]]
+    real: tuple[GriddedRun, ...]
+    simulated: tuple[GriddedRun, ...]
+    spectra: Mapping[str, tuple[PowerSpectrum, ...]]
     notes: tuple[Finding, ...]
 
     @property
@@ -72,13 +68,13 @@ class PreparedQuantity:
 
     @property
     def shown(self) -> slice | NDArray[np.intp]:
-        """Which frequencies are drawn and written: of very many, as even as a logarithmic axis."""
+        """Frequencies that are drawn and written, thinned evenly on a logarithmic axis."""
         count = len(self.frequency)
         if count <= _MOST_SHOWN:
             return slice(None)
         return np.unique(np.geomspace(1, count, _MOST_SHOWN).astype(np.intp)) - 1
 
-    def runs(self, side: str) -> tuple[PreparedRun, ...]:
+    def runs(self, side: str) -> tuple[GriddedRun, ...]:
         """Return the `real` or the `simulated` runs."""
         return self.real if side == 'real' else self.simulated
 
@@ -88,7 +84,7 @@ class PreparedQuantity:
         """
         n = len(self.real)
         chosen = self.spectra[kind][:n] if side == 'real' else self.spectra[kind][n:]
-        return np.asarray(np.mean([each.density for each in chosen], axis=0))
+        return np.asarray(np.mean([spectrum.density for spectrum in chosen], axis=0))
 
     def trend_window(self, options: SignalOptions) -> int:
         """Return the window of the trend: as asked for, or what the shortest run has."""
@@ -97,7 +93,7 @@ class PreparedQuantity:
 
 
 def prepare(
-    real: Sequence[Measured], simulated: Sequence[Measured], options: SignalOptions
+    real: Sequence[SensorSeries], simulated: Sequence[SensorSeries], options: SignalOptions
 ) -> PreparedQuantity:
     """Bring runs to a common rate and take their spectra.
 
@@ -116,7 +112,7 @@ def prepare(
         if stray > _OFF_GRID:
             notes.append(findings.OFF_GRID(off=stray, grid=rate))
     rates = [_rate(run, rate) for run in runs]
-    even = [run.on_grid(own) for run, own in zip(runs, rates, strict=True)]
+    even = [run.on_grid(run_rate) for run, run_rate in zip(runs, rates, strict=True)]
     shortest = min(len(run.time) for run in even)
     if shortest < _LEAST_SAMPLES:
         raise SignalComparisonError(
@@ -124,50 +120,49 @@ def prepare(
             f'shortest run; must give {_LEAST_SAMPLES} or more'
         )
     if quantity.name == 'yaw' and options.trend_window > shortest:
-        notes.append(findings.TREND_IS_MEDIAN(samples=shortest))
+        notes.append(
+            findings.RUN_SHORT(window='trend', asked=options.trend_window, taken=shortest)
+        )
     nperseg = options.nperseg or default_segment(shortest)
     if nperseg == -1:
         nperseg = shortest
     elif nperseg > shortest:
-        notes.append(findings.SEGMENTS_CUT(asked=nperseg, taken=shortest))
+        notes.append(findings.RUN_SHORT(window='segments', asked=nperseg, taken=shortest))
         nperseg = shortest
 
     values = {
         'signal': [run.measured for run in even],
         'true': [run.true for run in even],
         # A spectrum needs angles that are not wrapped.
-        'error': [
-            by_blocks(np.subtract, run.measured, run.true) if quantity.circular else run.error
-            for run in even
-        ],
+        'error': [run.measured - run.true if quantity.circular else run.error for run in even],
     }
-    made: dict[tuple[int, float], Spectrum] = {}
+    computed_spectra: dict[tuple[int, float], PowerSpectrum] = {}
 
-    def spectrum_of(values: FloatArray, rate: float) -> Spectrum:
+    def spectrum_of(values: FloatArray, rate: float) -> PowerSpectrum:
         # Runs with the same stamps often have the very same truth.
         key = id(values), rate
-        if key not in made:
-            made[key] = spectrum(values, rate, nperseg, options.window)
-        return made[key]
+        if key not in computed_spectra:
+            computed_spectra[key] = spectrum(values, rate, nperseg, options.window)
+        return computed_spectra[key]
 
-    ready = [PreparedRun(*both) for both in zip(runs, even, strict=True)]
+    ready = [GriddedRun(*both) for both in zip(runs, even, strict=True)]
     return PreparedQuantity(
         quantity,
         rate,
         tuple(ready[: len(real)]),
         tuple(ready[len(real) :]),
-        {kind: tuple(map(spectrum_of, found, rates)) for kind, found in values.items()},
+        {kind: tuple(map(spectrum_of, series, rates)) for kind, series in values.items()},
         tuple(notes),
     )
 
 
-def _rate(run: Measured, rate: float) -> float:
+def _rate(run: SensorSeries, rate: float) -> float:
     """Return the rate of a run's grid: its own where that is the common one but for its clock.
 
     Its samples then need no interpolation; its frequencies are off by 0.1 % at most.
     """
-    own = run.rate
-    return own if abs(own / rate - 1.0) < _SAME_RATE else rate
+    own_rate = run.rate
+    return own_rate if abs(own_rate / rate - 1.0) < _SAME_RATE else rate
 
 
 # Simulated and real runs of the same motion.
@@ -176,23 +171,26 @@ def partners(
 ) -> list[int | None]:
     """Return for each simulated run the number of the real run whose motion it follows, or None.
 
-    That has its name, or the longest name that its own continues with an underscore (`drive` for
-    `drive_2`), and at least half of its time. Names that several real runs have pair nothing.
+    The real run has the same name, or the longest name that the simulated one continues with an
+    underscore (`drive` for `drive_2`), and at least half of its time. Names of several real runs
+    are not paired.
     """
     names = [run.name for run in real]
-    found: list[int | None] = []
+    numbers: list[int | None] = []
     for run in simulated:
-        known = [name for name in names if run.name == name or run.name.startswith(f'{name}_')]
-        name = max(known, key=len, default=None)
+        candidates = [
+            name for name in names if run.name == name or run.name.startswith(f'{name}_')
+        ]
+        name = max(candidates, key=len, default=None)
         if name is None or names.count(name) > 1:
-            found.append(None)
+            numbers.append(None)
             continue
         number = names.index(name)
         other = real[number]
         common = min(run.end_ns, other.end_ns) - max(run.start_ns, other.start_ns)
         span = min(run.end_ns - run.start_ns, other.end_ns - other.start_ns)
-        found.append(number if 2 * common >= span else None)
-    return found
+        numbers.append(number if 2 * common >= span else None)
+    return numbers
 
 
 def pairs_of(
@@ -201,46 +199,47 @@ def pairs_of(
     numbers: Sequence[int | None],
     quantity: Quantity,
     options: SignalOptions,
-) -> list[Measured]:
-    """Return what each simulated run that has a partner (see `partners`) measured, with what its
-    partner did as truth.
+) -> list[SensorSeries]:
+    """Return each paired simulated run (see `partners`) with its real partner as the truth.
 
     The slower of the two gives the times, the other is interpolated to them.
     """
-    found = []
+    pairs = []
     for run, number in zip(simulated, numbers, strict=True):
         if number is None:
             continue
         offset = (run.start_ns - real[number].start_ns) * 1e-9
-        ours, theirs = (one.measured[quantity.name] for one in (run, real[number]))
-        pair = _pair(ours, theirs, offset, options)
+        simulated_series, real_series = (
+            signals.measured[quantity.name] for signals in (run, real[number])
+        )
+        pair = _pair(simulated_series, real_series, offset, options)
         if pair is not None:
-            found.append(pair)
-    return found
+            pairs.append(pair)
+    return pairs
 
 
 def _pair(
-    ours: Measured, theirs: Measured, offset: float, options: SignalOptions
-) -> Measured | None:
-    time = by_blocks(lambda each: each + offset, ours.time)
+    simulated: SensorSeries, real: SensorSeries, offset: float, options: SignalOptions
+) -> SensorSeries | None:
+    time = simulated.time + offset
     lag = None
     if options.align != 'none':
-        rate = min(ours.rate, theirs.rate)
-        low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
+        rate = min(simulated.rate, real.rate)
+        low, high = max(time[0], real.time[0]), min(time[-1], real.time[-1])
         at = agreement.grid(np.array([low, max(high, low)]), rate)
         lag, late = lag_of(
-            agreement.resample(time, ours.measured, at),
-            agreement.resample(theirs.time, theirs.measured, at),
+            agreement.resample(time, simulated.measured, at),
+            agreement.resample(real.time, real.measured, at),
             rate,
             options,
         )
         if late:
-            time = by_blocks(lambda each: each - late, time)
-    low, high = max(time[0], theirs.time[0]), min(time[-1], theirs.time[-1])
-    slower = time if ours.rate <= theirs.rate else theirs.time
-    at = rows_of(slower, by_blocks(lambda each: (each >= low) & (each <= high), slower))
+            time = time - late
+    low, high = max(time[0], real.time[0]), min(time[-1], real.time[-1])
+    slower = time if simulated.rate <= real.rate else real.time
+    at = slower[(slower >= low) & (slower <= high)]
     if len(at) < _LEAST_IN_PAIR:
         return None
-    measured = agreement.resample(time, ours.measured, at)
-    true = agreement.resample(theirs.time, theirs.measured, at)
-    return Measured(ours.quantity, at, measured, true, lag)
+    measured = agreement.resample(time, simulated.measured, at)
+    true = agreement.resample(real.time, real.measured, at)
+    return SensorSeries(simulated.quantity, at, measured, true, lag)

@@ -36,9 +36,10 @@ from sim_sensors.gps.gps import GpsModel
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.motions import noise_free_imu
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import KINDS, SensorKind
-from sim_sensors.vision.vision_pose import VISION
-from sim_sensors.wheels.wheel_odometry import WHEELS
+from sim_sensors.sensor.catalogue import KINDS
+from sim_sensors.sensor.sensor import SensorModel
+from sim_sensors.vision.vision_pose import VisionModel
+from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 from .findings import NOISE_FREE, NOTHING_SEEN
@@ -46,10 +47,10 @@ from .findings import NOISE_FREE, NOTHING_SEEN
 REAL_SENSOR = 'real'
 """Name of a recording's own sensor in place of a model."""
 
-WHEEL_TOPIC = f'/{WHEELS.topic}'
+WHEEL_TOPIC = f'/{WheelOdometryModel.topic}'
 """Topic of simulated and recorded wheel odometry."""
 
-VISION_TOPIC = f'/{VISION.topic}'
+VISION_TOPIC = f'/{VisionModel.topic}'
 """Topic of simulated poses of a camera that sees tags."""
 
 _SENSOR_ROLES = (*IDEAL_ROLES, *IDEAL_ROLES.values())
@@ -72,7 +73,7 @@ class Twin:
     others : mapping
         Models of further kinds by the name of the kind: `mag`, `camera` ...
     phrase : str
-        Short description of the models; see `SensorKind.phrase`.
+        Short description of the models; see `SensorModel.phrase`.
     shared_imu : str
         Name of an IMU model that all twins of a comparison share, which labels leave out.
     """
@@ -253,7 +254,7 @@ def simulate_camera(
     )
     features = measured.features
     # camera_node publishes the info before the features; ties of arrival keep that order.
-    info = CameraInfoArray.of(
+    info = CameraInfoArray.from_intrinsics(
         placed.model.intrinsics, features.stamp_ns, features.arrival_ns, features.frame
     )
     recording = recording.with_messages('camera_info', info)
@@ -266,7 +267,7 @@ def simulate_camera(
 
 def simulate_topic(
     recording: Recording,
-    kind: SensorKind[Any, Any],
+    kind: type[SensorModel[Any]],
     model: Any,
     motion: Motion,
     world: World,

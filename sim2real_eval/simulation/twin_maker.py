@@ -33,7 +33,8 @@ from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import SensorKind, kinds
+from sim_sensors.sensor.catalogue import kinds
+from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.earth import EarthField
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 from sim_sensors.world.world import World
@@ -205,7 +206,7 @@ class TwinMaker:
         return dataclasses.replace(recording, notes=(*notes, *self.sensor_notes(twin)))
 
     def _simulate(
-        self, kind: SensorKind[Any, Any], placed: PlacedSensor, labels: Any
+        self, kind: type[SensorModel[Any]], placed: PlacedSensor, labels: Any
     ) -> MessageArray:
         """Return the messages of a simulated sensor; the latest ones of each kind are kept."""
         model = placed.model
@@ -225,7 +226,7 @@ class TwinMaker:
         self._latest_messages[kind.name] = settings, messages
         return messages
 
-    def motion_for(self, kind: SensorKind[Any, Any]) -> Motion:
+    def motion_for(self, kind: type[SensorModel[Any]]) -> Motion:
         """Return the motion that sensors of a kind measure.
 
         It is that of the truth, with the measurements of a noise-free sensor of that kind, if any.

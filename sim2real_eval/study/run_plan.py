@@ -22,7 +22,7 @@ from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
 from sim2real_eval.metrics.consistency import inside_share, judged_world, known_axes, planar
 from sim2real_eval.metrics.error_curves import correlation_time
 from sim2real_eval.metrics.judged_world import within
-from sim2real_eval.metrics.normalised_squares import QUANTITIES, Squares, nees_at, nis
+from sim2real_eval.metrics.consistency import QUANTITIES, Squares, nees_at, nis
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, advice, prepare, resample, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series

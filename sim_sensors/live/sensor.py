@@ -25,7 +25,7 @@ from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
 from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.catalogue import SensorKind
+from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.sensor.sensor import Sensor
 
 T = TypeVar('T')
@@ -280,7 +280,7 @@ class LiveNoiseFree(LiveSamples[Any]):
     """Window of messages of a noise-free sensor; gaps of any length are bridged.
 
     `improve(motion, messages, origin_ns)` returns the motion as that sensor measured it, as
-    `SensorKind.ideal` does. `fields` are the names of the fields that must be finite.
+    `SensorModel.ideal` does. `fields` are the names of the fields that must be finite.
     """
 
     title = 'the noise-free sensor'
@@ -295,7 +295,7 @@ class LiveNoiseFree(LiveSamples[Any]):
     @classmethod
     def of(
         cls,
-        kind: SensorKind[Any, Any],
+        kind: type[SensorModel[Any]],
         mounting: Mounting,
         surroundings: Callable[[], dict[str, Any]],
     ) -> LiveNoiseFree:

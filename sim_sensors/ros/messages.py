@@ -216,7 +216,7 @@ def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
 def camera_info(intrinsics: Intrinsics, stamp: int, frame: str) -> CameraInfo:
     """Return a sensor_msgs/CameraInfo (`plumb_bob`) of a monocular camera."""
     stamps = np.array([stamp])
-    info = CameraInfoArray.of(intrinsics, stamps, stamps, frame)
+    info = CameraInfoArray.from_intrinsics(intrinsics, stamps, stamps, frame)
     width, height = info.size[0].tolist()
     return CameraInfo(
         header=_header(stamp, frame),

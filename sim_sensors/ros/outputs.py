@@ -31,7 +31,7 @@ from sim_sensors.magnetometer.magnetometer import MagneticMeasurement, Magnetome
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.vision.vision_pose import VisionMeasurement
 from sim_sensors.vision.vision_pose import VisionModel
-from sim_sensors.wheels.encoders import WheelMeasurement
+from sim_sensors.wheels.wheel_odometry import WheelMeasurement
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 from .messages import (
     camera_info,
@@ -148,7 +148,7 @@ def _camera_messages(
 
 def _refuse_empty_world(node: Any) -> None:
     """Raise ParameterError if the world has no features for a camera."""
-    if not len(Scene.of(node.world)):
+    if not len(Scene.from_world(node.world)):
         raise ParameterError(
             node.get_name(),
             'world',

@@ -22,7 +22,8 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.sensor.catalogue import KINDS, SensorKind
+from sim_sensors.sensor.catalogue import KINDS
+from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.world import World, load_world
 from .diagnostics import Reporter, SensorHealth
 from .messages import message_class
@@ -67,7 +68,7 @@ class SensorNode(Node):
 
     def __init__(
         self,
-        kind: SensorKind[Any, Any],
+        kind: type[SensorModel[Any]],
         settings: SensorSettings | None = None,
         *,
         model: Any = None,
@@ -346,7 +347,7 @@ class SensorNode(Node):
         )
 
 
-def _fill_defaults(kind: SensorKind[Any, Any], settings: SensorSettings) -> SensorSettings:
+def _fill_defaults(kind: type[SensorModel[Any]], settings: SensorSettings) -> SensorSettings:
     """Return the settings with empty texts replaced by the defaults of a kind."""
     defaults = {'model': kind.preset, 'sensor': kind.name, 'world': kind.world}
     changes: Any = {

@@ -20,7 +20,7 @@ from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.shared_parameters import mounting_quaternion
 from sim_sensors.live.sensor import LiveNoiseFree
 from sim_sensors.motion.ideal import Mounting
-from sim_sensors.sensor.catalogue import SensorKind
+from sim_sensors.sensor.sensor import SensorModel
 from .messages import array_of
 from .node_settings import SensorSettings
 
@@ -45,7 +45,7 @@ def subscribe_odometry(node: Node, callback: Callable[[bytes], None]) -> Subscri
 
 
 def live_noise_free(
-    kind: SensorKind[Any, Any],
+    kind: type[SensorModel[Any]],
     settings: SensorSettings,
     surroundings: Callable[[], dict[str, Any]],
 ) -> LiveNoiseFree | None:
@@ -62,7 +62,7 @@ def live_noise_free(
 
 def subscribe_noise_free(
     node: Node,
-    kind: SensorKind[Any, Any],
+    kind: type[SensorModel[Any]],
     message_type: Any,
     callback: Callable[[MessageArray], None],
 ) -> Subscription:

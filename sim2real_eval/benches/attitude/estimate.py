@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from sim2real_eval.benches import findings
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.metrics.consistency import Squares
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .filter import (

@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.characterization.screening import StandstillOptions
-from sim2real_eval.metrics.normalised_squares import Squares
+from sim2real_eval.metrics.consistency import Squares
 from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.compiled_rotations import cross

@@ -153,7 +153,7 @@ class InertialSettings(Parameters):
         """
         duration = float(imu_ns[-1] - imu_ns[0]) * 1e-9
         if turns(self.earth, self.start.gyroscope_bias_deviation, duration):
-            return TurningEarth.of(origin, self.gravity)
+            return TurningEarth.from_frame(origin, self.gravity)
         return None
 
     @classmethod
@@ -180,7 +180,7 @@ JudgeType = TypeVar('JudgeType', bound='InertialJudge')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class InertialJudge(abc.ABC):
+class InertialJudge(Judge):
     """A judge with inertial settings; see `sim2real_eval.judge.protocol.Judge`.
 
     Attributes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that resampling says of the distances between real runs and those of models."""
+"""Uncertainty of distances between real and simulated runs, from resampling the motions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sim2real_eval.common.tables import Field
 from sim2real_eval.metrics.distances import POOLED, VEPD_COLUMNS, VepdRow
 from sim2real_eval.metrics.findings import (
     FEW_MOTIONS,
-    NO_INTERVAL,
     REPEATED,
     SKEWED,
     TOO_FEW_MOTIONS,
@@ -21,6 +20,7 @@ from sim2real_eval.metrics.findings import (
 )
 from sim2real_eval.metrics.published import SeriesVepd
 from sim2real_eval.metrics.series_folder import REAL
+from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FloatArray
 from . import permutation_test
 from .interval import MeanWasserstein, bounds
@@ -29,10 +29,10 @@ from .pairs import DrawnDistance, compare_pairs, rank_distribution, significance
 from .result import DistanceUncertainty, PairUncertainty, Uncertainty, UncertaintyOptions
 
 _PART = 5
-"""Part of the resamples for intervals, which take them at twelve true distances."""
+"""Divisor of the number of resamples for intervals, which use them at twelve distances."""
 
 FEWEST_DEGREES = 2.0
-"""Of freedom, below which a spread says next to nothing."""
+"""Degrees of freedom below which no interval is given."""
 
 _FEWEST_TRIED = 5  # runs a side of the simulated studies of benchmarks/interval_coverage.py
 
@@ -46,22 +46,22 @@ def uncertainty(
 ) -> Uncertainty:
     """Return the uncertainty of the distance of each model and of each pair of models.
 
-    What is done and how well it keeps its word is in docs/explanation/uncertainty.md.
+    See docs/explanation/uncertainty.md for the method and its measured coverage.
 
     Parameters
     ----------
     real : ScoredRuns
-        Of one scenario, or of several: scenarios are then resampled one by one.
+        Runs of one or several scenarios; scenarios are resampled separately.
     sims : mapping
         Model to its runs.
     options : UncertaintyOptions, optional
     seed : int
-        Of the draws. They depend on the motions, not on the models.
+        Seed of the draws, which depend on the motions, not on the models.
 
     Returns
     -------
     Uncertainty
-        With None for what so few motions cannot tell.
+        Fields are None where there are too few motions.
 
     Examples
     --------
@@ -79,34 +79,42 @@ def uncertainty(
         model: MeanWasserstein.of(np.concatenate([real.values, runs.values]))
         for model, runs in sims.items()
     }
-    values = {model: one.between(permutations[model].real) for model, one in distances.items()}
+    values = {
+        model: distance.between(permutations[model].real) for model, distance in distances.items()
+    }
     if len({len(row) for row in values.values()}) == 1:
-        together = list(values.values())
+        joint_distances = list(values.values())
     else:
         # Models with runs of their own: as many permutations of each, the same draws.
         drawn_labels = _permutations(real, sims, options, seed, drawn=True)
-        together = [one.between(drawn_labels[model].real) for model, one in distances.items()]
-    adjusted = permutation_test.joint_p_values(np.stack(together)).adjusted
+        joint_distances = [
+            distance.between(drawn_labels[model].real) for model, distance in distances.items()
+        ]
+    adjusted = permutation_test.joint_p_values(np.stack(joint_distances)).adjusted
     draws = MotionDraws.of(real, sims.values(), options.resamples, seed)
     repeat = _repeat_distance(real)
-    found: list[DistanceUncertainty] = []
+    assessments: list[DistanceUncertainty] = []
     drawn: dict[str, DrawnDistance] = {}
-    for (model, runs), among_all in zip(sims.items(), adjusted, strict=True):
-        one, drawn[model] = _judged(
+    for (model, runs), adjusted_p_value in zip(sims.items(), adjusted, strict=True):
+        assessment, drawn[model] = _assess_model(
             model, real, runs, distances[model], permutations[model], values[model], draws, options
         )
-        if one.p_value is not None:
-            one = dataclasses.replace(one, adjusted=among_all)
-        if repeat is not None and one.null_median is not None and one.null_high is not None:
-            # So far is reality from itself, however few runs the permutations have.
-            ends = (max(one.null_median, repeat), max(one.null_high, repeat))
-            one = dataclasses.replace(one, null_median=ends[0], null_high=ends[1])
-        found.append(one)
+        if assessment.p_value is not None:
+            assessment = dataclasses.replace(assessment, adjusted=adjusted_p_value)
+        if (
+            repeat is not None
+            and assessment.null_median is not None
+            and assessment.null_high is not None
+        ):
+            # The null distance cannot be below the variation of the judge itself.
+            ends = (max(assessment.null_median, repeat), max(assessment.null_high, repeat))
+            assessment = dataclasses.replace(assessment, null_median=ends[0], null_high=ends[1])
+        assessments.append(assessment)
     freedom = draws.freedom(real, *sims.values())
     motions = len(set(real.units))
     pairs = compare_pairs(real, sims, drawn, freedom, options, motions=motions, seed=seed)
     if freedom.degrees >= FEWEST_DEGREES:
-        found = _ranked(found, drawn, pairs, freedom.inflation)
+        assessments = _add_ranks(assessments, drawn, pairs, freedom.inflation)
     blocks = real.units if real.block else None
     split = (
         permutation_test.split_half_distance(
@@ -115,18 +123,18 @@ def uncertainty(
         if len(set(blocks or range(len(real)))) >= 4
         else None
     )
-    paired = all(one.paired for one in permutations.values())
+    paired = all(labels.paired for labels in permutations.values())
     return Uncertainty(
         options,
         paired,
         motions,
         split,
-        tuple(found),
+        tuple(assessments),
         tuple(pairs),
         (
-            *_notes(permutations, motions, freedom.degrees, options),
-            *(_skewed(real, sims) if freedom.degrees >= FEWEST_DEGREES else ()),
-            *_repeated(repeat, found),
+            *_motion_findings(permutations, motions, freedom.degrees, options),
+            *(_skewness_findings(real, sims) if freedom.degrees >= FEWEST_DEGREES else ()),
+            *_repeat_findings(repeat, assessments),
         ),
         repeat,
         len(set(real.names)) if real.block else None,
@@ -134,7 +142,7 @@ def uncertainty(
 
 
 def _repeat_distance(real: ScoredRuns) -> float | None:
-    """Return how far the real runs are from themselves judged once more."""
+    """Return the distance between the real runs and the same runs judged again, or None."""
     if real.again is None:
         return None
     first = np.arange(2 * len(real)) < len(real)
@@ -142,10 +150,10 @@ def _repeat_distance(real: ScoredRuns) -> float | None:
     return float(distance.between(first[None])[0])
 
 
-def _repeated(repeat: float | None, models: Sequence[DistanceUncertainty]) -> list[Finding]:
+def _repeat_findings(repeat: float | None, models: Sequence[DistanceUncertainty]) -> list[Finding]:
     if not repeat:
         return []
-    within = [one.model for one in models if one.distance <= repeat]
+    within = [assessment.model for assessment in models if assessment.distance <= repeat]
     notes = [REPEATED(repeat=repeat)]
     return [*notes, WITHIN_REPEAT(', '.join(within), repeat=repeat)] if within else notes
 
@@ -172,7 +180,7 @@ def _permutations(
     }
 
 
-def _judged(
+def _assess_model(
     model: str,
     real: ScoredRuns,
     runs: ScoredRuns,
@@ -182,34 +190,37 @@ def _judged(
     draws: MotionDraws,
     options: UncertaintyOptions,
 ) -> tuple[DistanceUncertainty, DrawnDistance]:
-    seen = float(values[0])
-    one, other = draws.weights(real), draws.weights(runs)
-    weights = np.concatenate([one, -other], axis=1)
+    distance_of_runs = float(values[0])
+    real_weights, model_weights = draws.weights(real), draws.weights(runs)
+    weights = np.concatenate([real_weights, -model_weights], axis=1)
     resampled = distance.weighted(weights)
-    alone = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
-    linear = distance.linear(weights, alone)
+    uniform_weights = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
+    linear = distance.linear(weights, uniform_weights)
     means = linear
     if not labels.paired:
-        # Paired, the motions that both sides share leave little for this to mend.
+        # Paired runs need no correction: both sides share their motions.
         ahead = np.sign(runs.values.mean(axis=0) - real.values.mean(axis=0))
         ahead /= real.values.shape[1]
-        means = other @ (runs.values @ ahead) - one @ (real.values @ ahead)
-    result = DistanceUncertainty(model, len(real), len(runs), seen)
-    estimate = seen
+        means = model_weights @ (runs.values @ ahead) - real_weights @ (real.values @ ahead)
+    result = DistanceUncertainty(model, len(real), len(runs), distance_of_runs)
+    estimate = distance_of_runs
     p_value = None
     freedom = draws.freedom(real, runs)
-    moved = np.concatenate([real.values, _with_moments_of(real.values, runs.values)])
-    null_distance = MeanWasserstein.of(moved)
-    # Two numbers were made equal.
-    lack = (
+    matched_values = np.concatenate([real.values, _with_moments_of(real.values, runs.values)])
+    null_distance = MeanWasserstein.of(matched_values)
+    # Matching mean and spread takes two degrees of freedom from the null distance.
+    null_factor = (
         float(np.sqrt(freedom.degrees / (freedom.degrees - 2.0))) if freedom.degrees > 3 else 1.7
     )
     if labels.least <= 1.0 - options.level:
         p_value = permutation_test.joint_p_values(values[None]).single[0]
-        # Permuted, significantly different runs are further from each other than any of one
-        # process.
-        told = p_value <= 1.0 - options.level
-        null = null_distance.between(labels.real) * lack if told and freedom.degrees else values
+        # Permutations of significantly different runs overestimate the null distance.
+        is_significant = p_value <= 1.0 - options.level
+        null = (
+            null_distance.between(labels.real) * null_factor
+            if is_significant and freedom.degrees
+            else values
+        )
         result = dataclasses.replace(
             result,
             p_value=p_value,
@@ -221,19 +232,20 @@ def _judged(
         estimate, low, high = bounds(
             real.values,
             runs.values,
-            (one[:part], other[:part]),
+            (real_weights[:part], model_weights[:part]),
             level=options.level,
             freedom=freedom,
             linear=linear,
             nulls=[
-                lack * float(np.median(MeanWasserstein.of(column[:, None]).between(labels.real)))
-                for column in moved.T
+                null_factor
+                * float(np.median(MeanWasserstein.of(column[:, None]).between(labels.real)))
+                for column in matched_values.T
             ],
             differs=p_value is not None and p_value <= 1.0 - options.level,
         )
         result = dataclasses.replace(result, estimate=estimate, low=low, high=high)
     return result, DrawnDistance(
-        seen, estimate, estimate if result.low else 0.0, resampled, linear, means
+        distance_of_runs, estimate, estimate if result.low else 0.0, resampled, linear, means
     )
 
 
@@ -244,15 +256,18 @@ def _with_moments_of(real: FloatArray, simulated: FloatArray) -> FloatArray:
     return np.asarray((simulated - simulated.mean(axis=0)) * scale + real.mean(axis=0))
 
 
-def _ranked(
-    found: list[DistanceUncertainty],
+def _add_ranks(
+    assessments: list[DistanceUncertainty],
     drawn: Mapping[str, DrawnDistance],
     pairs: list[PairUncertainty],
     inflation: float,
 ) -> list[DistanceUncertainty]:
-    """Add ranks, of resampled distances about those seen, and letters."""
+    """Add rank probabilities and the letters of the significance groups."""
     around = np.stack(
-        [one.seen + inflation * (one.drawn - one.drawn.mean()) for one in drawn.values()]
+        [
+            distance.seen + inflation * (distance.drawn - distance.drawn.mean())
+            for distance in drawn.values()
+        ]
     )
     ranks = rank_distribution(around)
     groups: dict[str, str] = {}
@@ -263,32 +278,43 @@ def _ranked(
         )
     return [
         dataclasses.replace(
-            one, ranks=tuple(row.tolist()), significance_groups=groups.get(one.model, '')
+            assessment,
+            ranks=tuple(row.tolist()),
+            significance_groups=groups.get(assessment.model, ''),
         )
-        for one, row in zip(found, ranks, strict=True)
+        for assessment, row in zip(assessments, ranks, strict=True)
     ]
 
 
-def _notes(
+def _motion_findings(
     permutations: Mapping[str, permutation_test.LabelPermutations],
     motions: int,
     degrees: float,
     options: UncertaintyOptions,
 ) -> tuple[Finding, ...]:
     notes = []
-    short = [model for model, one in permutations.items() if one.least > 1.0 - options.level]
-    if short:
-        least = max(permutations[model].least for model in short)
+    models_with_few_runs = [
+        model for model, labels in permutations.items() if labels.least > 1.0 - options.level
+    ]
+    if models_with_few_runs:
+        least = max(permutations[model].least for model in models_with_few_runs)
         values = {'motions': motions, 'level': options.level, 'least': least}
-        notes.append(TOO_FEW_MOTIONS(', '.join(short), **values))
+        notes.append(TOO_FEW_MOTIONS(', '.join(models_with_few_runs), **values))
     if degrees < FEWEST_DEGREES:
-        notes.append(NO_INTERVAL(motions=motions))
+        notes.append(
+            FEW_MOTIONS(
+                motions=motions, consequence='too few for an interval, which needs 3 or more'
+            )
+        )
     elif motions < _FEWEST_TRIED:
-        notes.append(FEW_MOTIONS(motions=motions, tried=_FEWEST_TRIED))
+        consequence = Remark(
+            'intervals and ranks were not validated for fewer than {tried:d}', tried=_FEWEST_TRIED
+        )
+        notes.append(FEW_MOTIONS(motions=motions, consequence=consequence))
     return tuple(notes)
 
 
-def _skewed(real: ScoredRuns, sims: Mapping[str, ScoredRuns]) -> list[Finding]:
+def _skewness_findings(real: ScoredRuns, sims: Mapping[str, ScoredRuns]) -> list[Finding]:
     shapes = {model: tails_of(real, runs) for model, runs in sims.items()}
     heavy = {model: shape for model, shape in shapes.items() if shape.heavy}
     if not heavy:
@@ -302,7 +328,7 @@ UNCERTAINTY_COLUMNS = (
     *('estimate', 'low', 'high', 'null_median', 'null_high'),
     *('p_value', 'p_value_adjusted', 'significance_groups'),
 )
-"""Columns of vepd.csv: those of the table, then what `DistanceUncertainty` calls so."""
+"""Columns of vepd.csv: those of the table, then fields of `DistanceUncertainty`."""
 
 
 def uncertainty_by_scenario(
@@ -313,21 +339,25 @@ def uncertainty_by_scenario(
     seed: int = 0,
 ) -> dict[str, Uncertainty]:
     """Return the `uncertainty` of each scenario that both sides have, and pooled (`all`)."""
-    found: dict[str, Uncertainty] = {}
+    by_scenario: dict[str, Uncertainty] = {}
     for scenario in dict.fromkeys(real.scenario):
         of_scenario = {model: runs.of_scenario(scenario) for model, runs in sims.items()}
-        there = {model: runs for model, runs in of_scenario.items() if len(runs)}
-        if there:
-            found[scenario] = uncertainty(real.of_scenario(scenario), there, options, seed=seed)
-    there = {model: runs for model, runs in sims.items() if len(runs)}
-    alone = (
-        len(found) == 1
-        and len({*real.scenario, *(s for r in there.values() for s in r.scenario)}) == 1
+        present_models = {model: runs for model, runs in of_scenario.items() if len(runs)}
+        if present_models:
+            by_scenario[scenario] = uncertainty(
+                real.of_scenario(scenario), present_models, options, seed=seed
+            )
+    present_models = {model: runs for model, runs in sims.items() if len(runs)}
+    is_single_scenario = (
+        len(by_scenario) == 1
+        and len({*real.scenario, *(s for r in present_models.values() for s in r.scenario)}) == 1
     )
-    found[POOLED] = (
-        next(iter(found.values())) if alone else uncertainty(real, there, options, seed=seed)
+    by_scenario[POOLED] = (
+        next(iter(by_scenario.values()))
+        if is_single_scenario
+        else uncertainty(real, present_models, options, seed=seed)
     )
-    return found
+    return by_scenario
 
 
 def series_uncertainty(
@@ -335,13 +365,13 @@ def series_uncertainty(
 ) -> dict[str, Uncertainty]:
     """Return the uncertainty of a table from files.
 
-    Whether runs of one number follow one motion, files do not say: they count as unpaired, which
-    is right for independent runs and careful for others.
+    Files do not say whether runs of one number follow one motion. They count as unpaired, which
+    is right for independent runs and conservative for others.
     """
 
     def scored(source: str) -> ScoredRuns:
         keys = [key for key in result.scores if key.source == source]
-        # Models that were driven through the same runs stay comparable run by run.
+        # Models with the same run numbers are compared run by run.
         side = 'real' if source == REAL else 'simulated'
         return ScoredRuns.of_scores(
             [result.scores[key] for key in keys],
@@ -354,17 +384,21 @@ def series_uncertainty(
     return uncertainty_by_scenario(scored(REAL), sims, options, seed=seed)
 
 
-def uncertainty_fields(row: VepdRow, known: Mapping[str, Uncertainty]) -> tuple[Field, ...]:
+def uncertainty_fields(
+    row: VepdRow, uncertainties: Mapping[str, Uncertainty]
+) -> tuple[Field, ...]:
     """Return the fields of a row in the order of `UNCERTAINTY_COLUMNS`."""
-    one = known[row.scenario].of(row.model)
-    values = {**vars(one), 'p_value_adjusted': one.adjusted}
+    assessment = uncertainties[row.scenario].of(row.model)
+    values = {**vars(assessment), 'p_value_adjusted': assessment.adjusted}
     return (*row.fields(), *(values[name] for name in UNCERTAINTY_COLUMNS[len(VEPD_COLUMNS) :]))
 
 
-def uncertainty_notes(known: Mapping[str, Uncertainty], scenarios: Sequence[str]) -> list[Finding]:
+def uncertainty_notes(
+    uncertainties: Mapping[str, Uncertainty], scenarios: Sequence[str]
+) -> list[Finding]:
     """Return each finding once, with the scenarios that it concerns."""
-    said: dict[Finding, list[str]] = {}
+    scenarios_by_finding: dict[Finding, list[str]] = {}
     for scenario in scenarios:
-        for note in known[scenario].notes:
-            said.setdefault(note, []).append(scenario)
-    return [note.of(', '.join(where)) for note, where in said.items()]
+        for note in uncertainties[scenario].notes:
+            scenarios_by_finding.setdefault(note, []).append(scenario)
+    return [note.of(', '.join(affected)) for note, affected in scenarios_by_finding.items()]

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interval for the distance between the processes that two sets of runs were drawn from.
 
-A distance is never below zero and sampling makes it larger, so that no quantiles of resampled
-distances are an interval for it. Here the interval holds every true distance under which the
-distance that was seen is none of the rarest. For the sets as they would be at another true
-distance, the runs are moved along the optimal transport between them (R. J. McCann, Adv. Math.
-128, 1997: at the share t of the way the distance is t times that of the sets), beyond what was
-seen by a common shift; there the motions are drawn anew. At the true distance zero the test by
-the permutation test decides, which is exact. Between the one-sided test there and a two-sided one
-far from it, the tails are shared as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
+Quantiles of resampled distances are no interval: a distance is never below zero, and sampling
+increases it. The interval therefore inverts a test: it contains every true distance under which
+the observed distance is not improbable. To simulate a smaller true distance, the runs are moved
+along the optimal transport between the sets (R. J. McCann, Adv. Math. 128, 1997); for a larger one
+they are shifted. At each true distance the motions are resampled. The permutation test, which is
+exact, decides about the true distance zero. The tails pass from one-sided at zero to two-sided far
+from it, as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ def bounds(
     permutation test is significant at this level.
     """
     paths = [
-        _Path.of(x, y, *weights, null)
+        _ResampledCoordinate.of(x, y, *weights, null)
         for x, y, null in zip(real.T, simulated.T, nulls, strict=True)
     ]
-    seen = float(np.mean([path.seen for path in paths]))
-    # Coordinates without a significant difference must not lend their bias to the others.
+    distance_of_runs = float(np.mean([path.seen for path in paths]))
+    # Each coordinate gets its own estimate, so that the bias of one does not affect others.
     likely = np.array([path.likely() for path in paths])
     error = np.array([path.error for path in paths])
     grid = np.maximum(likely + _STEPS[:, None] * error, 0.0)
@@ -62,7 +61,7 @@ def bounds(
     drawn = np.mean([path.at(grid[:, k]) for k, path in enumerate(paths)], axis=0)
     distance = grid.mean(axis=1)
     centre = drawn.mean(axis=1, keepdims=True)
-    wider = freedom.widening(level) * skewed_spread(linear, distance - seen, freedom)
+    wider = freedom.widening(level) * skewed_spread(linear, distance - distance_of_runs, freedom)
     wide = centre + wider[:, None] * (drawn - centre)
     scale = float(wide[-1].std())
     tail = (1.0 - level) / 2.0
@@ -75,15 +74,15 @@ def bounds(
     median = np.median(drawn, axis=1)
     low = 0.0
     if differs:
-        # The exact test has spoken at zero.
-        highest[0] = min(highest[0], seen * (1.0 - 1e-9))
-        low = _crossing(seen, highest, distance)
-    high = max(_crossing(seen, lowest, distance), low)
-    return float(np.clip(_crossing(seen, median, distance), low, high)), low, high
+        # The exact test excludes a true distance of zero.
+        highest[0] = min(highest[0], distance_of_runs * (1.0 - 1e-9))
+        low = _crossing(distance_of_runs, highest, distance)
+    high = max(_crossing(distance_of_runs, lowest, distance), low)
+    return float(np.clip(_crossing(distance_of_runs, median, distance), low, high)), low, high
 
 
 def _quantile(drawn: FloatArray, share: float) -> float:
-    """Return what a further draw is below with this probability, however few there are."""
+    """Return the quantile of a small sample by the Weibull plotting position."""
     return float(np.quantile(drawn, share, method='weibull'))
 
 
@@ -91,9 +90,9 @@ def skewed_spread(linear: FloatArray, away: FloatArray, freedom: Freedom) -> Flo
     """Return the spread at true distances so far `away` from the one seen, over the spread seen.
 
     The variance that is estimated from skewed runs is correlated with their distance: their
-    covariance is the third cumulant of the distance. Where the true distance is on the side of the
-    long tail, the runs seen spread too little (P. Hall, J. R. Stat. Soc. B 54, 1992). On the other
-    side nothing is taken off.
+    covariance is the third cumulant of the distance. The recorded runs spread too little if the
+    true distance is on the side of the long tail (P. Hall, J. R. Stat. Soc. B 54, 1992). The
+    spread is not reduced on the other side.
     """
     deviation = float(linear.std())
     if deviation == 0.0:
@@ -104,13 +103,13 @@ def skewed_spread(linear: FloatArray, away: FloatArray, freedom: Freedom) -> Flo
     return np.asarray(np.sqrt(np.maximum(1.0 + skewness * away / deviation, 1.0)))
 
 
-def _crossing(seen: float, curve: FloatArray, distance: FloatArray) -> float:
-    """Return the true distance at which a curve of quantiles comes to what was seen."""
-    return float(np.interp(seen, np.maximum.accumulate(curve), distance))
+def _crossing(observed: float, curve: FloatArray, distance: FloatArray) -> float:
+    """Return the true distance at which a curve of quantiles reaches the observed one."""
+    return float(np.interp(observed, np.maximum.accumulate(curve), distance))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Path:
+class _ResampledCoordinate:
     """Resampled distances of one coordinate at rising true distances."""
 
     seen: float
@@ -122,58 +121,67 @@ class _Path:
 
     @classmethod
     def of(
-        cls, x: FloatArray, y: FloatArray, one: FloatArray, other: FloatArray, null: float
-    ) -> _Path:
-        parts = _Parts.of(x, y)
+        cls,
+        x: FloatArray,
+        y: FloatArray,
+        real_weights: FloatArray,
+        simulated_weights: FloatArray,
+        null: float,
+    ) -> _ResampledCoordinate:
+        parts = _TransportPlan.of(x, y)
         gap = y[parts.j] - x[parts.i]
         seen = float(parts.mass @ np.abs(gap))
-        error = float((other @ y - one @ x).std())
+        error = float((simulated_weights @ y - real_weights @ x).std())
         direction = 1.0 if parts.mass @ gap >= 0.0 else -1.0
         distance, rows = [], []
         for share in _SHARES:
             half = (1.0 - share) / 2.0 * gap
             distance.append(share * seen)
-            rows.append(parts.distances(x[parts.i] + half, y[parts.j] - half, one, other))
+            rows.append(
+                parts.distances(
+                    x[parts.i] + half, y[parts.j] - half, real_weights, simulated_weights
+                )
+            )
         for shift in _SHIFTS:
             moved = y[parts.j] + direction * shift * error
             distance.append(float(parts.mass @ np.abs(moved - x[parts.i])))
-            rows.append(parts.distances(x[parts.i], moved, one, other))
+            rows.append(parts.distances(x[parts.i], moved, real_weights, simulated_weights))
         levels, drawn = np.array(distance), np.stack(rows)
-        # Runs moved onto each other rank by rank are closer than runs of one process; how far
-        # those are apart, the permutation test knows.
+        # Runs moved onto each other rank by rank are closer than runs of one process. The
+        # permutations give the distance of the latter.
         moved_null = float(np.median(drawn[0]))
         if moved_null > 0.0 and error > 0.0:
-            lack = np.clip(null / moved_null, 1.0, _MOST_SHRINKAGE) - 1.0
+            excess = np.clip(null / moved_null, 1.0, _MOST_SHRINKAGE) - 1.0
             near = np.clip(1.0 - levels / (_NEAR_ZERO * error), 0.0, 1.0)
-            drawn += (lack * near)[:, None] * np.maximum(drawn - levels[:, None], 0.0)
+            drawn += (excess * near)[:, None] * np.maximum(drawn - levels[:, None], 0.0)
         return cls(seen, error, levels, drawn)
 
     def likely(self) -> float:
-        """Return the true distance under which what was seen is the median."""
+        """Return the true distance under which the observed distance is the median."""
         return _crossing(self.seen, np.median(self.drawn, axis=1), self.distance)
 
     def at(self, distances: FloatArray) -> FloatArray:
         """Return the resampled distances at true ones `(m,)`, `(m, p)`, between the levels."""
-        found = np.empty((len(distances), self.drawn.shape[1]))
+        interpolated = np.empty((len(distances), self.drawn.shape[1]))
         last = len(self.distance) - 2
-        for row, distance in zip(found, distances, strict=True):
+        for row, distance in zip(interpolated, distances, strict=True):
             k = int(np.clip(np.searchsorted(self.distance, distance, side='right') - 1, 0, last))
             span = self.distance[k + 1] - self.distance[k]
             part = min((distance - self.distance[k]) / span, 1.0) if span > 0.0 else 0.0
             row[:] = (1.0 - part) * self.drawn[k] + part * self.drawn[k + 1]
-        return found
+        return interpolated
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Parts:
-    """Which part of each run goes where in the optimal transport: rank by rank."""
+class _TransportPlan:
+    """Optimal transport between two sets of runs in one dimension, rank by rank."""
 
     i: np.ndarray  # run of either side, (parts,)
     j: np.ndarray
     mass: FloatArray  # summing up to 1, (parts,)
 
     @classmethod
-    def of(cls, x: FloatArray, y: FloatArray) -> _Parts:
+    def of(cls, x: FloatArray, y: FloatArray) -> _TransportPlan:
         n, m = len(x), len(y)
         # In units of 1 / (n m), where all ends are whole numbers.
         ends = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
@@ -184,14 +192,14 @@ class _Parts:
         )
 
     def distances(
-        self, x: FloatArray, y: FloatArray, one: FloatArray, other: FloatArray
+        self, x: FloatArray, y: FloatArray, real_weights: FloatArray, simulated_weights: FloatArray
     ) -> FloatArray:
         """Return W1 between the parts at `x` and at `y` for all weights of the runs, `(p,)`."""
         points = np.unique(np.concatenate([x, y]))
-        n, m = one.shape[1], other.shape[1]
+        n, m = real_weights.shape[1], simulated_weights.shape[1]
         if n + m > MOST_IN_PRODUCT:
             mass = np.concatenate([self.mass * n, self.mass * -m])
-            parts = np.concatenate([one[:, self.i], other[:, self.j]], axis=1)
+            parts = np.concatenate([real_weights[:, self.i], simulated_weights[:, self.j]], axis=1)
             parts *= mass
             gaps = sums_at_gaps(parts, np.concatenate([x, y]), points)
         else:
@@ -199,16 +207,16 @@ class _Parts:
             mass = self.mass[:, None]
             np.add.at(share, self.i, (x[:, None] <= points[:-1]) * mass * n)
             np.add.at(share, n + self.j, (y[:, None] <= points[:-1]) * mass * -m)
-            gaps = one @ share[:n] + other @ share[n:]
+            gaps = real_weights @ share[:n] + simulated_weights @ share[n:]
         return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
 
 
 # The Wasserstein distance between two sets of runs, for thousands of ways to weigh them at once.
 #
-# With F and G the distribution functions of the two sets, W1 is the integral of |F - G| (S. S.
+# W1 is the integral of |F - G| for the distribution functions F and G of the two sets (S. S.
 # Vallender, Theory Probab. Appl. 18, 1974). On the gaps between the sorted values of all runs both
 # are constant and linear in the weights of the runs, so that one matrix product gives them for all
-# weights. Of many runs running sums give the same: products take the square of their number.
+# weights. Cumulative sums replace the product for many runs, as its cost is quadratic in them.
 
 _ROUNDING = 1e-12  # equal sets, added up in another order
 ROWS = 4096  # at once: what a product needs stays in the cache of the processor
@@ -245,11 +253,15 @@ class MeanWasserstein:
     def of(cls, values: FloatArray) -> MeanWasserstein:
         """Prepare the distance from the values `(runs, coordinates)` of all runs."""
         points = tuple(np.unique(column) for column in values.T)
-        width = np.concatenate([np.diff(one) / values.shape[1] for one in points])
+        width = np.concatenate(
+            [np.diff(real_weights) / values.shape[1] for real_weights in points]
+        )
         share = None
         if len(values) <= MOST_IN_PRODUCT:
             columns = zip(values.T, points, strict=True)
-            shares = [column[:, None] <= one[None, :-1] for column, one in columns]
+            shares = [
+                column[:, None] <= column_points[None, :-1] for column, column_points in columns
+            ]
             share = np.concatenate(shares, axis=1).astype(np.float64)
         return cls(values, points, width, share)
 
@@ -259,43 +271,47 @@ class MeanWasserstein:
         if self.share is not None:
             return np.asarray(weights @ self.share[rows])
         columns = zip(self.values[rows].T, self.points, strict=True)
-        return np.concatenate([sums_at_gaps(weights, *one) for one in columns], axis=1)
+        return np.concatenate(
+            [sums_at_gaps(weights, *column_and_points) for column_and_points in columns], axis=1
+        )
 
     def weighted(self, difference: FloatArray) -> FloatArray:
         """Return the distance, `(p,)`, for weights `(p, runs)` of one set less the other's."""
-        found = np.empty(len(difference))
+        distances = np.empty(len(difference))
         for start in range(0, len(difference), ROWS):
             gaps = self.gaps(difference[start : start + ROWS])
-            found[start : start + ROWS] = np.abs(gaps, out=gaps) @ self.width
-        return np.where(found > _ROUNDING * self.width.sum(), found, 0.0)
+            distances[start : start + ROWS] = np.abs(gaps, out=gaps) @ self.width
+        return np.where(distances > _ROUNDING * self.width.sum(), distances, 0.0)
 
     def linear(self, difference: FloatArray, around: FloatArray) -> FloatArray:
         """Return the distance for weights `difference` to first order about weights `around`.
 
-        Which set is ahead at each gap is taken from `around` `(runs,)`: the distance is then the
+        The weights `around` `(runs,)` fix the sign of F - G at each gap; the distance is then the
         difference of two means.
         """
         gaps = self.gaps(around[None])[0]
-        # Sets that are level at a gap would be ahead there by their rounding errors.
+        # Rounding must not decide the sign where both sets are equal.
         ahead = np.sign(np.where(np.abs(gaps) > _ROUNDING, gaps, 0.0)) * self.width
         if self.share is not None:
             return np.asarray(difference @ (self.share @ ahead))
         slope, start = np.zeros(len(self.values)), 0
         for column, points in zip(self.values.T, self.points, strict=True):
-            mine = ahead[start : start + len(points) - 1]
+            column_sign = ahead[start : start + len(points) - 1]
             # A run is at or below all gaps from its own value on.
-            above = np.append(np.cumsum(mine[::-1])[::-1], 0.0)
+            above = np.append(np.cumsum(column_sign[::-1])[::-1], 0.0)
             slope += above[np.searchsorted(points, column)]
-            start += len(mine)
+            start += len(column_sign)
         return np.asarray(difference @ slope)
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
-        one, other = side_weights(first)
-        return self.weighted(one - other)
+        first_weights, rest_weights = side_weights(first)
+        return self.weighted(first_weights - rest_weights)
 
 
 def side_weights(first: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
     """Return the weights of the runs in either set, each summing up to 1, `(p, runs)`."""
-    one, other = first.astype(np.float64), (~first).astype(np.float64)
-    return one / one.sum(axis=1, keepdims=True), other / other.sum(axis=1, keepdims=True)
+    first_weights, rest_weights = first.astype(np.float64), (~first).astype(np.float64)
+    return first_weights / first_weights.sum(
+        axis=1, keepdims=True
+    ), rest_weights / rest_weights.sum(axis=1, keepdims=True)

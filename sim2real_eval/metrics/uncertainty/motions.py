@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions drawn anew, the same for real runs and for those of every model.
+"""Bootstrap resampling of motions, the same for the real runs and for every model.
 
-A study would have met other motions. What differs between studies is therefore had by drawing
-motions, with all that follows them: a model that is compared with another on the same motions, or
-with the real runs of these motions, stays so in every resample.
+Another study would have recorded other motions, so whole motions are resampled together with all
+runs that follow them. Runs that are paired by a motion stay paired in every resample.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ class ScoredRuns:
         Coordinates of each run between which distances are taken: RMSE [m/s] and entropy
         difference for VEPD.
     motion : tuple of str
-        What each run follows. Runs of different sources with the same motion are paired.
+        Motion of each run. Runs of different sources with the same motion are paired.
     scenario : tuple of str
         Stratum of each run.
     block : tuple of str, optional
-        What a run is not independent of others by, such as the drive, the day or the receiver;
-        empty for a run that is independent. Motions of a block are drawn together.
+        Reason why runs depend on each other, such as the drive, the day or the receiver; empty
+        for an independent run. Motions of a block are drawn together.
     again : (n, k) float, optional
         Values of the same runs judged once more, by a judge that may give others.
     """
@@ -49,25 +48,25 @@ class ScoredRuns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Motions with their scenarios: two scenarios may call a motion alike."""
+        """Motion of each run with its scenario, as two scenarios may use the same motion name."""
         return units_of(self.motion, self.scenario)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What is drawn anew: the block of each run, or its motion."""
+        """Resampling unit of each run: its block, or else its motion."""
         return units_of(self.motion, self.scenario, self.block)
 
     @classmethod
     def of_scores(
         cls, scores: Sequence[RunScore], motion: Sequence[str], scenario: Sequence[str]
     ) -> ScoredRuns:
-        """Take what VEPD compares of the scores of runs."""
+        """Return the coordinates of VEPD (RMSE and entropy difference) of scored runs."""
         values = [(score.rmse, score.entropy_difference) for score in scores]
         return cls(np.array(values).reshape(len(values), 2), tuple(motion), tuple(scenario))
 
     def of_scenario(self, scenario: str) -> ScoredRuns:
         """Return the runs of one scenario."""
-        chosen = [i for i, one in enumerate(self.scenario) if one == scenario]
+        chosen = [i for i, name in enumerate(self.scenario) if name == scenario]
         return ScoredRuns(
             self.values[chosen],
             tuple(self.motion[i] for i in chosen),
@@ -82,10 +81,10 @@ class ScoredRuns:
 
 @dataclasses.dataclass(frozen=True)
 class Freedom:
-    """What resampling so few motions leaves out.
+    """Degrees of freedom of a resampled spread, and its small-sample correction.
 
-    A resample of n motions spreads by sqrt((n - 1) / n) of what n new ones do; in strata, each has
-    its own mean. The factor `inflation` makes up for it. `degrees` are those of freedom of the
+    The spread of resamples of n motions is too small by sqrt((n - 1) / n); each stratum has its
+    own mean. The factor `inflation` corrects it. `degrees` are the degrees of freedom of the
     estimated spread.
     """
 
@@ -101,14 +100,14 @@ class Freedom:
         sides = list(sides)
         if any(motions <= strata for motions, strata in sides):
             return cls(1.0, 0.0)
-        seen = sum(1.0 / motions for motions, _ in sides)
-        true = sum(1.0 / (motions - strata) for motions, strata in sides)
-        degrees = seen**2 / sum(1.0 / (n**2 * (n - strata)) for n, strata in sides)
-        return cls(float(np.sqrt(true / seen)), degrees)
+        resampled_variance = sum(1.0 / motions for motions, _ in sides)
+        unbiased_variance = sum(1.0 / (motions - strata) for motions, strata in sides)
+        degrees = resampled_variance**2 / sum(1.0 / (n**2 * (n - strata)) for n, strata in sides)
+        return cls(float(np.sqrt(unbiased_variance / resampled_variance)), degrees)
 
     def widening(self, level: float) -> float:
-        """Return by how much quantiles of resamples are to be wider: Student against Gauss."""
-        # Takes 0.1 s, also where a result is only shown.
+        """Return the factor that widens quantiles of resamples: Student against normal."""
+        # Importing takes 0.1 s, which programs that only show results should not spend.
         from scipy import special
 
         upper = 0.5 + level / 2.0
@@ -119,10 +118,12 @@ class Freedom:
 def units_of(
     motion: Sequence[str], scenario: Sequence[str], block: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return what each run is not independent of others by: its block, or its motion."""
+    """Return the resampling unit of each run: its block, or else its motion."""
     return tuple(
-        f'block\x00{one}' if one else f'{a}\x00{b}'
-        for a, b, one in zip(scenario, motion, block or ('',) * len(motion), strict=True)
+        f'block\x00{block_name}' if block_name else f'{scenario_name}\x00{motion_name}'
+        for scenario_name, motion_name, block_name in zip(
+            scenario, motion, block or ('',) * len(motion), strict=True
+        )
     )
 
 
@@ -148,30 +149,30 @@ class MotionDraws:
         """
         of_real = dict(zip(real.names, real.scenario, strict=True))
         units = dict(zip(real.names, real.units, strict=True))
-        others: dict[str, str] = {}
+        simulated_only: dict[str, str] = {}
         for runs in sims:
             for name, scenario, unit in zip(runs.names, runs.scenario, runs.units, strict=True):
                 if name not in of_real:
-                    others.setdefault(name, scenario)
+                    simulated_only.setdefault(name, scenario)
                     units.setdefault(name, unit)
         counts: dict[str, FloatArray] = {}
         strata: dict[str, str] = {}
-        for side, motions in (('real', of_real), ('simulated', others)):
+        for side, motions in (('real', of_real), ('simulated', simulated_only)):
             members: dict[str, dict[str, list[str]]] = {}
             for name, scenario in motions.items():
                 members.setdefault(scenario, {}).setdefault(units[name], []).append(name)
             whole = len({units[name] for name in motions})
-            few = min((len(found) for found in members.values()), default=0) < 2
-            if few or whole < sum(len(found) for found in members.values()):
+            sizes = [len(units_of_stratum) for units_of_stratum in members.values()]
+            if min(sizes, default=0) < 2 or whole < sum(sizes):
                 together: dict[str, list[str]] = {}
                 for name in motions:
                     together.setdefault(units[name], []).append(name)
                 members = {'': together} if motions else {}
-            for stratum, found in members.items():
+            for stratum, motions_by_unit in members.items():
                 rng = stream(seed, 'uncertainty', f'motions {side}', stratum)
-                n = len(found)
+                n = len(motions_by_unit)
                 drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=draws).astype(np.float64)
-                for k, names in enumerate(found.values()):
+                for k, names in enumerate(motions_by_unit.values()):
                     for name in names:
                         counts[name] = drawn[:, k]
                         strata[name] = f'{side} {stratum}'
@@ -179,13 +180,13 @@ class MotionDraws:
 
     def weights(self, runs: ScoredRuns) -> FloatArray:
         """Return the weight of each run in each resample, `(p, n)`, summing up to 1."""
-        found = np.stack([self.counts[name] for name in runs.names], axis=1)
-        total = found.sum(axis=1, keepdims=True)
-        # None of its motions was drawn: only where most of them failed.
-        return np.where(total > 0.0, found / np.maximum(total, 1.0), 1.0 / len(runs))
+        counts = np.stack([self.counts[name] for name in runs.names], axis=1)
+        total = counts.sum(axis=1, keepdims=True)
+        # A resample may hold none of the motions of a model whose runs mostly failed.
+        return np.where(total > 0.0, counts / np.maximum(total, 1.0), 1.0 / len(runs))
 
     def freedom(self, *sets: ScoredRuns) -> Freedom:
-        """Return the freedom of what is taken from these sets of runs together."""
+        """Return the freedom of a statistic that uses all of these sets of runs."""
         together: dict[bool, dict[str, str]] = {}
         for runs in sets:
             for name in runs.names:
@@ -194,12 +195,9 @@ class MotionDraws:
         return Freedom.of((len(side), len(set(side.values()))) for side in together.values())
 
 
-# Are the runs so skewed, or their tails so heavy, that the interval holds less than it says? The
-# largest runs of such a law decide its mean and are seldom among the few that were recorded:
-# resampling what is there cannot know of them. Skewness and kurtosis of the runs show it.
-#
-# Where the interval covers less than 93 % (`benchmarks/interval_coverage.py`). Of 10 normal runs a
-# side one of 12 studies passes one of them.
+# The interval is too narrow for skewed or heavy-tailed runs: the rare large runs decide the mean
+# and are seldom recorded. Beyond these limits the 95 % interval covers less than 93 %
+# (`benchmarks/interval_coverage.py`). One in 12 studies of 10 normal runs a side exceeds a limit.
 _SKEWNESS, _KURTOSIS = 0.6, 1.0
 
 

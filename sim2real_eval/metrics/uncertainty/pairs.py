@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of two models is closer to reality, ranks over resamples, and groups of models."""
+"""Pairwise comparison of models, rank probabilities and significance groups."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class DrawnDistance:
     least: float  # the estimate, or 0 where that is possible
     drawn: FloatArray  # (p,)
     linear: FloatArray  # (p,) to first order, see `MeanWasserstein.linear`
-    # (p,) What it is for sets that lie apart: the differences of the means, each in the direction
-    # in which it is seen, averaged over the coordinates; for paired runs `linear` again
+    # (p,) Difference of the means in the observed direction, averaged over the coordinates: the
+    # distance of sets that do not overlap; equal to `linear` for paired runs
     means: FloatArray
 
 
@@ -51,12 +51,12 @@ def exchanged(
         truth = distance.share[:n].mean(axis=0)
     differences = []
     for weights in sides:
-        found = np.empty(len(weights))
+        distances = np.empty(len(weights))
         for start in range(0, len(weights), ROWS):
             gaps = distance.gaps(weights[start : start + ROWS], n)
             gaps -= truth
-            found[start : start + ROWS] = np.abs(gaps, out=gaps) @ distance.width
-        differences.append(found)
+            distances[start : start + ROWS] = np.abs(gaps, out=gaps) @ distance.width
+        differences.append(distances)
     return np.asarray(differences[0] - differences[1])
 
 
@@ -87,8 +87,8 @@ def compare_pairs(
     level = 1.0 - options.level
     structures = {(runs.names, runs.scenario, runs.units) for runs in sims.values()}
     blocks = any(runs.block for runs in sims.values())
-    # Models with runs of their own: all are drawn, since they are looked at together.
-    known = {
+    # Models with different runs need drawn permutations, as they are adjusted together.
+    permutations_by_names = {
         (first, second): permute_labels(
             *_repetitions_apart(first, second),
             options.resamples,
@@ -100,10 +100,10 @@ def compare_pairs(
         for first, of_first, units_first in structures
         for second, of_second, units_second in structures
     }
-    permutations = [known[sims[a].names, sims[b].names] for a, b in couples]
+    permutations = [permutations_by_names[sims[a].names, sims[b].names] for a, b in couples]
     # Models that follow the same motions share their permutations: weights once for all of them.
-    sides = {names: side_weights(one.real) for names, one in known.items()}
-    # Of 100 models there are 4950 pairs, with 400 MB for each array of this size.
+    sides = {names: side_weights(labels.real) for names, labels in permutations_by_names.items()}
+    # 100 models have 4950 pairs: each array of this size takes 400 MB.
     values = np.stack(
         [
             exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names])
@@ -114,8 +114,8 @@ def compare_pairs(
     del values
     away = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
     away -= away.mean(axis=1, keepdims=True)
-    # Where sets overlap, resampled distances are bounded by zero more than the distance is, and
-    # parts of the sets that have changed places hide what the real runs have in common for both.
+    # Resampled distances of overlapping sets spread too little, as they are bounded by zero. The
+    # larger spread of the linear approximations is used instead.
     free = np.array(
         [
             max(
@@ -134,10 +134,10 @@ def compare_pairs(
     critical = float(np.quantile(largest, options.level))
     enough = freedom.degrees >= 2.0
     widening = freedom.widening(options.level) if enough else np.nan
-    found = []
+    pairs = []
     for k, (a, b) in enumerate(couples):
         pair = PairUncertainty(a, b, distances[a].seen - distances[b].seen)
-        # Near the floor, estimates scatter more than the distances seen, which are biased by it.
+        # Near zero, estimates scatter more than observed distances, which are biased there.
         both = sorted((pair.difference, distances[a].estimate - distances[b].estimate))
         sure = max(both[0], -both[1], 0.0)
         if enough:
@@ -161,16 +161,16 @@ def compare_pairs(
                 distinguishable=distinguishable,
                 more_motions=more,
             )
-        found.append(pair)
-    return found
+        pairs.append(pair)
+    return pairs
 
 
 def _repetitions_apart(
     first: Sequence[str], second: Sequence[str]
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the motions of two models, those of repetitions told apart by their number.
+    """Return the motions of two models, with repetitions of a motion numbered.
 
-    As they are where the two have not as many runs of each motion.
+    Return them unchanged if the models have different numbers of runs of a motion.
     """
     if Counter(first) != Counter(second):
         return first, second
@@ -178,12 +178,12 @@ def _repetitions_apart(
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    before: Counter[str] = Counter()
-    found = []
+    count: Counter[str] = Counter()
+    numbered = []
     for name in names:
-        found.append(f'{before[name]} {name}')
-        before[name] += 1
-    return found
+        numbered.append(f'{count[name]} {name}')
+        count[name] += 1
+    return numbered
 
 
 def _more(
@@ -199,8 +199,8 @@ def _more(
     upper = 0.5 + options.level / 2.0
     total = np.arange(max(motions + 1, _FEWEST), motions + options.most_motions + 1)
     student = special.stdtrit(total - 1, upper) / special.ndtri(upper)
-    wanted = critical * student + special.ndtri(options.power)
-    enough = np.flatnonzero(difference >= wanted * error * np.sqrt(motions / total))
+    required_errors = critical * student + special.ndtri(options.power)
+    enough = np.flatnonzero(difference >= required_errors * error * np.sqrt(motions / total))
     return int(total[enough[0]] - motions) if len(enough) else None
 
 
@@ -210,11 +210,12 @@ def rank_distribution(distances: FloatArray) -> FloatArray:
     Models that tie share their ranks: half a rank counts as half of either neighbour.
     """
     models = len(distances)
-    found = ranks(distances)
+    rank = ranks(distances)
     # The share of a rank between two whole ones goes to both.
     whole = np.arange(1, models + 1)
     return np.stack(
-        [np.clip(1.0 - np.abs(found - one), 0.0, 1.0).mean(axis=1) for one in whole], 1
+        [np.clip(1.0 - np.abs(rank - whole_rank), 0.0, 1.0).mean(axis=1) for whole_rank in whole],
+        1,
     )
 
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is a distance between real and simulated runs significant? A permutation test decides.
+"""Permutation test of the distance between real and simulated runs.
 
-If simulated runs were as the real ones, the labels would mean nothing, and the distance of the
-sets as they are would be one of those that other labels give, no larger than most of them. The
-share of the permutations that give at least that distance is the p-value of that distance, exact
-for any number of runs and any distribution (R. A. Fisher, The Design of Experiments, 1935;
-B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010, for drawn permutations: the true
-labels count as one of them).
+If the sensors are identical, swapping the labels real and simulated does not change the
+distribution of the distance. The p-value is the share of permutations with at least the observed
+distance. It is exact for any number of runs and any distribution (R. A. Fisher, The Design of
+Experiments, 1935; B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010, for drawn
+permutations: the true labels count as one of them).
 """
 
 from __future__ import annotations
@@ -69,10 +68,10 @@ def permute_labels(
 
     Runs are paired when every simulated run has the name of a real one: they follow the same
     motion, and only the runs of one motion are exchanged. So are they when several simulated runs
-    have the name of one real run: repetitions of a motion are more alike than those of different
-    ones, and to exchange them freely would call that a difference of the sensors. Where no
-    simulated run has the name of a real one, those of one name change sides together, unpaired
-    runs inside the scenarios that `strata` gives of each real and simulated run.
+    have the name of one real run: repetitions of a motion are more similar than different motions,
+    which must not count as a difference of the sensors. Simulated runs of one name change sides
+    together if no real run has a name of theirs. Unpaired runs are exchanged inside the scenarios
+    that `strata` gives for each real and simulated run.
 
     `units` are the blocks of the runs, or what names each alone: runs of one block are not
     independent, and change sides together.
@@ -87,7 +86,7 @@ def permute_labels(
 _Labels = tuple[str, ...]
 
 
-# Asked for the same by each distance and pair of models of a study.
+# Every distance and every pair of models of a study needs the same permutations.
 @functools.lru_cache(maxsize=4)
 def _permuted(
     real: _Labels,
@@ -114,8 +113,8 @@ def _permuted(
         ]
         labels = np.repeat(labels, len(chosen), axis=0)
         labels[:, [i for block in blocks for unit in block.units for i in unit]] = False
-        for row, one in zip(labels, chosen, strict=True):
-            row[one] = True
+        for row, real_rows in zip(labels, chosen, strict=True):
+            row[real_rows] = True
     else:
         labels = np.repeat(labels, most, axis=0)
         rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
@@ -127,35 +126,35 @@ def _permuted(
     return LabelPermutations(labels, paired)
 
 
-class _Block(NamedTuple):
-    """Units, the real ones first, of which any `real` may be called so."""
+class _ExchangeGroup(NamedTuple):
+    """Exchangeable units, the real ones first; `real` is the number of real units."""
 
     units: list[list[int]]
     real: int
 
 
-def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_Block]:
-    blocks = {name: _Block([], real.count(name)) for name in dict.fromkeys(real)}
+def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_ExchangeGroup]:
+    blocks = {name: _ExchangeGroup([], real.count(name)) for name in dict.fromkeys(real)}
     for i, name in enumerate([*real, *simulated]):
         if name in blocks:
             blocks[name].units.append([i])
     return list(blocks.values())
 
 
-def _pairs_together(blocks: list[_Block], unit_of: Sequence[str]) -> list[_Block]:
+def _pairs_together(blocks: list[_ExchangeGroup], unit_of: Sequence[str]) -> list[_ExchangeGroup]:
     """Return blocks in which paired motions of one unit, that have as many runs, are exchanged in
     the same way.
     """
-    found: dict[tuple[str, int, int], _Block] = {}
+    groups: dict[tuple[str, int, int], _ExchangeGroup] = {}
     for block in blocks:
         key = (unit_of[block.units[0][0]], len(block.units), block.real)
-        known = found.setdefault(key, _Block([[] for _ in block.units], block.real))
-        for mine, more in zip(known.units, block.units, strict=True):
-            mine += more
-    return list(found.values())
+        group = groups.setdefault(key, _ExchangeGroup([[] for _ in block.units], block.real))
+        for rows, added in zip(group.units, block.units, strict=True):
+            rows += added
+    return list(groups.values())
 
 
-def _strata_together(blocks: list[_Block], unit_of: Sequence[str]) -> list[_Block]:
+def _strata_together(blocks: list[_ExchangeGroup], unit_of: Sequence[str]) -> list[_ExchangeGroup]:
     """Return strata in which the runs of a unit on one side are one; a single stratum where a unit
     reaches over several.
     """
@@ -163,36 +162,36 @@ def _strata_together(blocks: list[_Block], unit_of: Sequence[str]) -> list[_Bloc
     if sum(map(len, named)) > len(set().union(*named)):
         real = [unit for block in blocks for unit in block.units[: block.real]]
         simulated = [unit for block in blocks for unit in block.units[block.real :]]
-        blocks = [_Block(real + simulated, len(real))]
-    found = []
+        blocks = [_ExchangeGroup(real + simulated, len(real))]
+    groups = []
     for block in blocks:
         sides: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
         for k, unit in enumerate(block.units):
             sides[k >= block.real].setdefault(unit_of[unit[0]], []).extend(unit)
-        found.append(_Block([*sides[0].values(), *sides[1].values()], len(sides[0])))
-    return found
+        groups.append(_ExchangeGroup([*sides[0].values(), *sides[1].values()], len(sides[0])))
+    return groups
 
 
 def _strata(
     real: Sequence[str],
     simulated: Sequence[str],
     strata: tuple[Sequence[str], Sequence[str]] | None,
-) -> list[_Block]:
+) -> list[_ExchangeGroup]:
     of_real, of_simulated = strata or ([''] * len(real), [''] * len(simulated))
     blocks = []
     for stratum in dict.fromkeys([*of_real, *of_simulated]):
-        units = [[i] for i, one in enumerate(of_real) if one == stratum]
+        units = [[i] for i, name in enumerate(of_real) if name == stratum]
         together: dict[str, list[int]] = {}
-        for k, (name, one) in enumerate(zip(simulated, of_simulated, strict=True)):
-            if one == stratum:
+        for k, (name, scenario) in enumerate(zip(simulated, of_simulated, strict=True)):
+            if scenario == stratum:
                 together.setdefault(name, []).append(len(real) + k)
-        blocks.append(_Block([*units, *together.values()], len(units)))
+        blocks.append(_ExchangeGroup([*units, *together.values()], len(units)))
     return blocks
 
 
 @dataclasses.dataclass(frozen=True)
 class PValues:
-    """What a permutation test says of several distances between the same runs.
+    """P-values of several distances between the same runs.
 
     `single`: share of the permutations that give at least the distance of the runs as they are;
     `adjusted`: the same when all distances are looked at and the most striking ones are picked.
@@ -204,7 +203,9 @@ class PValues:
 
 def distance_p_values(distances: Sequence[Divisible], permutations: LabelPermutations) -> PValues:
     """Return the p-value of each distance, alone and among all of them, see `joint_p_values`."""
-    return joint_p_values(np.stack([one.between(permutations.real) for one in distances]))
+    return joint_p_values(
+        np.stack([distance.between(permutations.real) for distance in distances])
+    )
 
 
 def joint_p_values(values: FloatArray) -> PValues:
@@ -217,7 +218,7 @@ def joint_p_values(values: FloatArray) -> PValues:
     at most that level.
     """
     spread = values.std(axis=1, keepdims=True)
-    # Distances that no permutation changes say nothing.
+    # Distances that no permutation changes must not count in the maximum.
     scaled = values - values.mean(axis=1, keepdims=True)
     scaled /= np.where(spread > 0.0, spread, np.inf)
     # Equal sets in another order of summation differ in the last bits.
@@ -232,8 +233,8 @@ def split_half_distance(
 ) -> float | None:
     """Return the median distance between two halves of the same runs; None with fewer than two.
 
-    What the distance is for two sets of one distribution; a little more than for the whole sets,
-    which hold twice the runs. Runs of one of the `units` are in the same half.
+    This is the distance to expect between two sets of one distribution, slightly larger than for
+    the whole sets, which hold twice the runs. Runs of one of the `units` are in the same half.
     """
     unit_of = np.arange(runs) if units is None else np.unique(units, return_inverse=True)[1]
     runs = len(set(unit_of.tolist()))
@@ -241,11 +242,11 @@ def split_half_distance(
         return None
     half = runs // 2
     if math.comb(runs, half) <= _SPLITS:
-        rows = [list(one) for one in itertools.combinations(range(runs), half)]
+        rows = [list(half_rows) for half_rows in itertools.combinations(range(runs), half)]
     else:
         rng = stream(seed, 'uncertainty', 'runs', 'halves')
         rows = [rng.permutation(runs)[:half].tolist() for _ in range(_SPLITS)]
     first = np.zeros((len(rows), runs), dtype=np.bool_)
-    for row, one in enumerate(rows):
-        first[row, one] = True
+    for row, half_rows in enumerate(rows):
+        first[row, half_rows] = True
     return float(np.median(distance.between(first[:, unit_of])))

@@ -102,7 +102,7 @@ class DistanceUncertainty:
 
 @dataclasses.dataclass(frozen=True)
 class PairUncertainty:
-    """Which of two models is closer to reality."""
+    """Comparison of two models by their distance to the real runs."""
 
     # Models, in the order of the study
     first: str
@@ -162,7 +162,7 @@ class Uncertainty:
 
     def of(self, model: str) -> DistanceUncertainty:
         """Return what is known of a model."""
-        return next(one for one in self.models if one.model == model)
+        return next(assessment for assessment in self.models if assessment.model == model)
 
     def pair(self, first: str, second: str) -> PairUncertainty:
         """Return what is known of two models, in either order; the difference is as in `pairs`."""
@@ -170,11 +170,11 @@ class Uncertainty:
 
     @functools.cached_property
     def _by_models(self) -> dict[frozenset[str], PairUncertainty]:
-        return {frozenset((one.first, one.second)): one for one in self.pairs}
+        return {frozenset((pair.first, pair.second)): pair for pair in self.pairs}
 
     def ranks_not_distinguishable(self, model: str) -> list[int]:
         """Return the ranks, from 1, of the models that do not differ significantly from one."""
-        order = [one.model for one in self.order]
+        order = [assessment.model for assessment in self.order]
         return [
             place
             for place, other in enumerate(order, 1)
@@ -197,19 +197,19 @@ class Uncertainty:
             'motions': self.motions,
             'real_split': self.real_split,
             'repeat': self.repeat,
-            'models': [_plain(one) for one in self.models],
-            'pairs': [{**_plain(one), 'more': self.more(one)} for one in self.pairs],
+            'models': [_json_fields(assessment) for assessment in self.models],
+            'pairs': [{**_json_fields(pair), 'more': self.more(pair)} for pair in self.pairs],
             'notes': to_records(self.notes),
         }
 
     @property
     def order(self) -> Sequence[DistanceUncertainty]:
         """Models from the closest to the farthest."""
-        return sorted(self.models, key=lambda one: one.distance)
+        return sorted(self.models, key=lambda assessment: assessment.distance)
 
 
-def _plain(one: Any) -> dict[str, Any]:
-    fields = dataclasses.asdict(one)
+def _json_fields(record: Any) -> dict[str, Any]:
+    fields = dataclasses.asdict(record)
     return {
         key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()
     }

@@ -15,12 +15,12 @@ from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant
-from sim_sensors.gps.gps import GPS
-from sim_sensors.imu.imu import IMU
-from sim_sensors.sensor.catalogue import SensorKind
+from sim_sensors.gps.gps import GpsModel
+from sim_sensors.imu.imu import ImuModel
+from sim_sensors.sensor.sensor import SensorModel
 
 OPTION = '--tune'
-_KINDS: tuple[SensorKind[Any, Any], ...] = (GPS, IMU)
+_KINDS: tuple[type[SensorModel[Any]], ...] = (GpsModel, ImuModel)
 _AXES = 'xyz'
 _DIGITS = 4
 _DECADE = 10.0
