@@ -7,7 +7,6 @@ DEMO_OUT ?= sim2real_demo
 # On springs and a rough road, where the physics engine is installed.
 DEMO_ARGS ?= $(shell $(BIN)/python -c 'import mujoco' 2>/dev/null && echo --road C)
 SECONDS ?= 600
-KILLS ?= 100
 
 # Real recordings and reference traces are not part of the repository; tests that need them skip.
 export SIM2REAL_REAL ?= $(abspath ../shared/real)
@@ -112,9 +111,8 @@ bench: $(VENV)/.installed-test ## measure speed; a few minutes
 validation: $(VENV)/.installed-test ## measure the tables of docs/explanation/validation.md and write them; under an hour, goes on where it was
 	$(BIN)/python benchmarks/validation.py
 
-fuzz: $(VENV)/.installed-test ## give every reader changed inputs for SECONDS=600 (what breaks one is kept in fuzz_found/), kill commands KILLS=100 times
+fuzz: $(VENV)/.installed-test ## give every reader changed inputs for SECONDS=600 (what breaks one is kept in fuzz_found/)
 	$(BIN)/python test/fuzzing.py --seconds $(SECONDS)
-	$(BIN)/python test/killing.py --kills $(KILLS)
 
 clean: ## remove the environment, caches and build results, not your outputs
 	rm -rf $(VENV) $(VENV)-oldest build install log dist site fuzz_found *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

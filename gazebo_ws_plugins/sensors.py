@@ -35,11 +35,11 @@ from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.gazebo_log import gazebo_message
 from sim_sensors.core.errors import Sim2RealError, not_among
 from sim_sensors.core.measurements import (
-    MessageParts,
     FixArray,
     ImuArray,
     MagneticFieldArray,
     MessageArray,
+    MessageParts,
     OdometryArray,
 )
 from sim_sensors.core.seeding import run_label

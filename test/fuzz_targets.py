@@ -33,8 +33,7 @@ from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.poses import read_trajectory
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import study_report
-from sim2real_eval.study.gate import GatedResult, judge_result
-from sim2real_eval.study.gate import GateOptions
+from sim2real_eval.study.gate import GatedResult, GateOptions, judge_result
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors import motion_of

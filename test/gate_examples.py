@@ -12,7 +12,7 @@ import numpy as np
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.study.outcome import sealed
+from sim2real_eval.study.outcome import seal_record
 
 
 def write_result(
@@ -55,5 +55,5 @@ def write_result(
         'runs': rows,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / 'study.json').write_text(json.dumps(sealed(record)), encoding='utf-8')
+    (folder / 'study.json').write_text(json.dumps(seal_record(record)), encoding='utf-8')
     return folder

@@ -41,8 +41,7 @@ from sim_sensors.core.measurements import FloatArray, PoseArray
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.spatial_scenarios import Swaying
-from sim_sensors.world.world import Dipoles
-from sim_sensors.world.world import World, load_world
+from sim_sensors.world.world import Dipoles, World, load_world
 
 DURATION = 4.0
 TIMES = (1.0, 2.5, 4.0)

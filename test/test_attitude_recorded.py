@@ -22,7 +22,11 @@ from sim2real_eval.benches.attitude.study import recorded_run
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import measure_early_field, make_twin_maker, synthetic_recording
+from sim2real_eval.simulation.twin_maker import (
+    make_twin_maker,
+    measure_early_field,
+    synthetic_recording,
+)
 from sim_sensors.core.measurements import FloatArray, PoseArray
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import load_mag

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import killed_verbs
 import pytest
 from cli_examples import VERBS, call, environment
 
@@ -94,15 +93,6 @@ def test_an_option_takes_the_same_in_every_verb() -> None:
                 taken.setdefault(option, set()).add(value_of(action))
     several = {option for option, values in taken.items() if len(values) > 1}
     assert several == {'--out'}
-
-
-def test_every_verb_that_writes_a_result_is_among_those_that_faults_end() -> None:
-    writing = {
-        verb
-        for verb, parser in verb_parsers().items()
-        if any('--out' in action.option_strings for action in parser._actions)
-    }
-    assert writing <= {verb.words[0] for verb in killed_verbs.VERBS}
 
 
 def test_bare_command_prints_the_help(capsys: Capture) -> None:

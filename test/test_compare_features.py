@@ -22,17 +22,17 @@ from sim2real_eval.signals.comparison import compare_runs
 from sim2real_eval.signals.findings import TRUTH_LEVEL
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
-from sim2real_eval.simulation.twin_maker import maker_with_field
+from sim2real_eval.simulation.twin_maker import make_twin_maker
+from sim_sensors.camera.camera import Mismatches
 from sim_sensors.camera.features import LineArray, edges
 from sim_sensors.camera.pinhole import Distortion, Intrinsics
-from sim_sensors.camera.scene import Mismatches
 
 OPTIONS = SignalOptions()
 
 
 def seen(recording: Recording) -> SensorSignals:
     """Hold the camera of a recording against the board."""
-    maker = maker_with_field(recording, board.world(), seed=0)
+    maker = make_twin_maker(recording, board.world(), seed=0)
     return run_signals(maker.real, OPTIONS, sensors=['camera'], maker=maker)
 
 
@@ -60,7 +60,9 @@ def test_lines_of_the_board_err_by_the_covariance_of_their_ends() -> None:
     found = seen(recording).features
     assert found is not None
     assert recording.features is not None
-    lines = LineArray.of(recording.features, edges(board.world().chessboards), (0.3, 0.5))
+    lines = LineArray.from_features(
+        recording.features, edges(board.world().chessboards), (0.3, 0.5)
+    )
     assert len(lines.frame) > 1400
     expected = np.sqrt(np.einsum('nii->ni', lines.covariance).mean(axis=0))
     rmse = np.array([found.line_angle_rmse, found.line_distance_rmse], dtype=float)

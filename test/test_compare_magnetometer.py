@@ -22,8 +22,8 @@ from sim2real_eval.signals.options import LIGORIO_2015, SignalOptions
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import (
     TwinMaker,
-    early_field,
-    maker_with_field,
+    make_twin_maker,
+    measure_early_field,
     synthetic_recording,
 )
 from sim_sensors.imu.imu import load_imu
@@ -46,7 +46,7 @@ def recorded(mag: Magnetometer, *, duration: float = 8.0, **more: object) -> Rec
 
 def in_world(run: Recording) -> SensorSignals:
     """Hold a recording against the field of the world, not the one that it measured first."""
-    maker = maker_with_field(run, WORLD, seed=0)
+    maker = make_twin_maker(run, WORLD, seed=0)
     return run_signals(maker.real, OPTIONS, maker=maker)
 
 
@@ -93,10 +93,10 @@ def test_without_a_world_the_field_is_that_of_the_first_two_seconds() -> None:
     """To four standard errors of 201 samples; what the body carries is taken for the place's."""
     std = 5e-7
     run = recorded(with_errors(noise_density=std / 10.0))
-    maker = maker_with_field(run, None, seed=0)
+    maker = make_twin_maker(run, None, seed=0)
     field = maker.world.undisturbed_field
     np.testing.assert_allclose(field, WORLD.undisturbed_field, atol=4.0 * std / np.sqrt(201))
-    np.testing.assert_array_equal(field, early_field(maker))
+    np.testing.assert_array_equal(field, measure_early_field(maker))
     # A body that does not turn cannot tell hard iron from the field.
     still = recorded(with_errors(constant_bias=(1e-5, 0.0, 0.0)), swing=[0.0, 0.0, 0.0])
     error = run_signals(still, OPTIONS).measured['magnetic_field'].error
@@ -109,7 +109,7 @@ def test_a_noise_free_magnetometer_says_the_field_before_the_real_one() -> None:
     assert exact is not None
     run = recorded(with_errors(constant_bias=(1e-5, 0.0, 0.0))).with_messages('ideal_mag', exact)
     for one in (run, run.with_messages('mag', None)):
-        field = maker_with_field(one, None, seed=0).world.undisturbed_field
+        field = make_twin_maker(one, None, seed=0).world.undisturbed_field
         np.testing.assert_allclose(field, WORLD.undisturbed_field, rtol=1e-12)
     error = run_signals(run, OPTIONS).measured['magnetic_field'].error
     np.testing.assert_allclose(error, np.tile([1e-5, 0.0, 0.0], (len(error), 1)), atol=1e-12)

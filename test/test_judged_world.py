@@ -18,9 +18,8 @@ from scipy.stats import chi2
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.inputs import WorldPoses
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.consistency import check_consistency
+from sim2real_eval.metrics.consistency import check_consistency, nees_at
 from sim2real_eval.metrics.judged_world import Alignment, _Places, truth_in_world
-from sim2real_eval.metrics.consistency import nees_at
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.recording import Recording, StaticTransform

@@ -8,7 +8,7 @@ import numpy as np
 from sim2real_eval.metrics.distances import vepd_table
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.study.run import RunKey, StudyRun
-from sim2real_eval.study.sensitivity import UNIT_FREE, holm, weighted
+from sim2real_eval.study.sensitivity import UNIT_FREE, holm, weighted_distances
 
 
 def scores(rmse: float, entropy: float, unit: float) -> list[RunScore]:
@@ -28,7 +28,7 @@ def orders(unit: float) -> dict[str, list[str]]:
     return {
         way.label: [row.model for row in sorted(way.rows, key=lambda row: row.vepd)
                     if row.scenario == 'line']
-        for way in weighted(rows, runs)
+        for way in weighted_distances(rows, runs)
     }  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def test_real_runs_that_are_equal_have_no_unit_of_their_own() -> None:
         StudyRun(RunKey('clean', f'{k}', 'real', 1), 'line', '', vars(score))
         for k, score in enumerate(one)
     ]
-    last = weighted(rows, runs)[-1]
+    last = weighted_distances(rows, runs)[-1]
     assert (last.label, last.rows) == (UNIT_FREE, [])
     assert last.problem == 'the real runs of a scenario do not differ'
 

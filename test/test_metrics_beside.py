@@ -27,10 +27,9 @@ from sim2real_eval.signals.agreement import SpectrumDistance
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim2real_eval.study.metric import METRICS, all_metrics
-from sim2real_eval.study.observation import observe
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import speed_error
-from sim2real_eval.study.run_plan import Judging, RunPlan
+from sim2real_eval.study.run_plan import Judging, RunPlan, observe
 from sim2real_eval.study.secondary_results import (
     METRIC_COLUMNS,
     SideResults,

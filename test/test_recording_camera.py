@@ -50,7 +50,9 @@ def simulate_camera_messages() -> CameraMessages:
 def camera_info_of(features: FeatureArray) -> CameraInfoArray:
     """Return the camera info that a camera with a lens sends with each frame."""
     intrinsics = load_camera('frc_1280x720').intrinsics
-    return CameraInfoArray.from_intrinsics(intrinsics, features.stamp_ns, features.arrival_ns, features.frame)
+    return CameraInfoArray.from_intrinsics(
+        intrinsics, features.stamp_ns, features.arrival_ns, features.frame
+    )
 
 
 def with_camera() -> Recording:

@@ -22,10 +22,9 @@ from sensor_msgs.msg import CameraInfo, PointCloud2
 from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import CAMERA_INFO
 from sim_sensors.camera import camera
-from sim_sensors.camera.camera import CameraModel, load_camera
+from sim_sensors.camera.camera import CameraModel, Mismatches, load_camera
 from sim_sensors.camera.features import ROW, feature_rows
 from sim_sensors.camera.pinhole import CameraInfoArray
-from sim_sensors.camera.camera import Mismatches
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import camera_info, feature_messages, messages_of

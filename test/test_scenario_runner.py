@@ -25,8 +25,11 @@ from sim2real_eval.benches.preintegration.params import (
     PreintegrationError,
     PreintegrationParams,
 )
-from sim2real_eval.benches.preintegration.runner import CombinedScenarioRunner, ScenarioRunner
-from sim2real_eval.benches.preintegration.runner import covariance_agreement
+from sim2real_eval.benches.preintegration.runner import (
+    CombinedScenarioRunner,
+    ScenarioRunner,
+    covariance_agreement,
+)
 from sim_sensors.core.errors import MotionError
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion

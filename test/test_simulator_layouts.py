@@ -24,9 +24,8 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim2real_eval.study.run_plan import one_sided_covariances
 from sim2real_eval.study.options import PROFILE, StudyOptions
-from sim2real_eval.study.run_plan import Judging, RunPlan
+from sim2real_eval.study.run_plan import Judging, RunPlan, one_sided_covariances
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.gps.gps import simulate as simulate_gps
 from sim_sensors.imu.imu import ImuModel, load_imu

@@ -22,8 +22,7 @@ from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge.inertial.settings import InertialSettings, Smoother
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.smoother.smoother import SmootherJudge
-from sim2real_eval.metrics.consistency import check_consistency
-from sim2real_eval.metrics.consistency import nees
+from sim2real_eval.metrics.consistency import check_consistency, nees
 from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording

@@ -40,7 +40,9 @@ def read(folder: Path, changes: dict[str, object]) -> StudyFile:
 
 def test_all_options_are_derived_from_clips_of_a_car_and_only_once(real_dir: Path) -> None:
     """The car drives at up to 14 m/s, truth and fixes have 4 Hz, the IMU has no orientation."""
-    drive = recordings_from_sources([RecordingSource(str(path)) for path in segments(real_dir, (0, 1, 10))])
+    drive = recordings_from_sources(
+        [RecordingSource(str(path)) for path in segments(real_dir, (0, 1, 10))]
+    )
     options, notes = adapt_options(StudyOptions(), drive, TWINS, JUDGES)
     assert (options.metric.rate, options.metric.warmup, options.match_rates) == (4.0, 5.0, True)
     # These two are decided by each judge.
@@ -54,7 +56,9 @@ def test_all_options_are_derived_from_clips_of_a_car_and_only_once(real_dir: Pat
 
 
 def test_options_that_are_given_or_refused_stay(real_dir: Path) -> None:
-    drive = recordings_from_sources([RecordingSource(str(path)) for path in segments(real_dir, (1,))])
+    drive = recordings_from_sources(
+        [RecordingSource(str(path)) for path in segments(real_dir, (1,))]
+    )
     chosen = StudyOptions(metric=MetricOptions(rate=9.0, warmup=1.0))
     options, notes = adapt_options(chosen, drive, TWINS, JUDGES)
     assert options.metric == chosen.metric

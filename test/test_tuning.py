@@ -193,7 +193,7 @@ def test_nested_declared_parameters_can_be_tuned() -> None:
 
 def test_the_node_gives_the_speeds_of_the_search(tmp_path: Path) -> None:
     pytest.importorskip('rclpy', reason='no ROS')
-    from sim2real_eval.judge.external.graph import NodeJudgeSetup
+    from sim2real_eval.judge.external import NodeJudgeSetup
 
     recording = Wander('', seed=2, seconds=3.0).read()
     setup = NodeJudgeSetup.of(wander_setup(tmp_path), 'judge_node')

@@ -11,7 +11,11 @@ import numpy as np
 from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import local_frame_at_first_fix, locate_truth, select_valid_fixes
+from sim2real_eval.recording.truth import (
+    local_frame_at_first_fix,
+    locate_truth,
+    select_valid_fixes,
+)
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Remark
@@ -68,7 +72,9 @@ def waypoints_of(
         waypoints = repair_waypoints(time, x, y, np.unwrap(heading), where=where)
     else:
         assert isinstance(chosen, FixArray)
-        enu = local_frame_at_first_fix(chosen).to_enu(chosen.latitude, chosen.longitude, chosen.altitude)
+        enu = local_frame_at_first_fix(chosen).to_enu(
+            chosen.latitude, chosen.longitude, chosen.altitude
+        )
         waypoints = repair_waypoints(time, enu[:, 0], enu[:, 1], where=where)
         note = 'waypoints come from gps: the heading is the course over ground, always forwards'
         waypoints = dataclasses.replace(waypoints, notes=(*waypoints.notes, Remark(note)))

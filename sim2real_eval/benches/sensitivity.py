@@ -125,7 +125,9 @@ def _move_antenna(recording: Recording, size: float, rng: np.random.Generator) -
     assert truth is not None
     stamps = np.clip(_fixes(recording).stamp_ns, truth.stamp_ns[0], truth.stamp_ns[-1])
     ahead = np.broadcast_to([size, 0.0, 0.0], (len(stamps), 3))
-    return _shift_fixes(recording, rotations.rotate(interpolate_truth(truth, stamps).orientation, ahead))
+    return _shift_fixes(
+        recording, rotations.rotate(interpolate_truth(truth, stamps).orientation, ahead)
+    )
 
 
 def _delay_fixes(recording: Recording, size: float, rng: np.random.Generator) -> Recording:

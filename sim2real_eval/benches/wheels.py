@@ -27,8 +27,7 @@ from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import body_steps, heading_of, poses_after
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.vision.vision_pose import VisionModel
-from sim_sensors.wheels.encoders import Slip
-from sim_sensors.wheels.encoders import NoWheelNoise, SteeringOffset
+from sim_sensors.wheels.encoders import NoWheelNoise, Slip, SteeringOffset
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 from sim_sensors.world.world import World
 

@@ -217,8 +217,7 @@ def sources(
     it is given, a path that does not exist is refused at once. Otherwise reading that source fails
     later, and other sources can still be read.
     """
-    from sim2real_eval.recording.reading import RecordingSource
-    from sim2real_eval.recording.reading import label_from_path
+    from sim2real_eval.recording.reading import RecordingSource, label_from_path
 
     pairs = topic_roles(topics, inputs=inputs)
     earlier_paths: dict[Path, str] = {}

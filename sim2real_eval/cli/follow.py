@@ -251,7 +251,9 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
     return settings
 
 
-def _waypoints(source: RecordingSource, options: argparse.Namespace, unknown: LocalFrame) -> _RunInput:
+def _waypoints(
+    source: RecordingSource, options: argparse.Namespace, unknown: LocalFrame
+) -> _RunInput:
     """Return the waypoints of a source; `unknown`: where they lie if it does not say."""
     from sim2real_eval.benches.following import place_of, waypoints_of
     from sim2real_eval.recording.reading import scenario_from_name

@@ -20,8 +20,7 @@ from .parser import complain
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
-    from sim2real_eval.metrics.consistency import Checked
-    from sim2real_eval.metrics.consistency import Squares
+    from sim2real_eval.metrics.consistency import Checked, Squares
     from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.recording.recording import Recording
 
@@ -154,10 +153,10 @@ def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -
     The default is the true yaw if the recording has a truth and the IMU has no orientation.
     """
     from sim2real_eval.simulation.twin_maker import TwinMaker
-    from sim2real_eval.study.adapting import lacks_heading, true_heading
+    from sim2real_eval.study.adapting import true_heading
 
     if is_wanted is None:
-        is_wanted = recording.truth is not None and lacks_heading(setup, recording)
+        is_wanted = recording.truth is not None and setup.lacks_heading(recording)
     if not is_wanted:
         return None
     return true_heading(TwinMaker(recording, seed=0, base_frame=setup.base_link_frame).truth)

@@ -101,7 +101,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _written(
-    source: RecordingSource, judge: SmootherJudge, chosen: ReferenceOptions, options: argparse.Namespace
+    source: RecordingSource,
+    judge: SmootherJudge,
+    chosen: ReferenceOptions,
+    options: argparse.Namespace,
 ) -> dict[str, Any]:
     """Make and write one recording; return what there is to say about it."""
     from sim2real_eval.common.results import remove_unfinished

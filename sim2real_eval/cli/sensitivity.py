@@ -124,7 +124,12 @@ def _recordings(
     options: argparse.Namespace, method: SensitivityOptions, twin: Twin | None, seed: int
 ) -> tuple[StudyRecording, ...]:
     """Return the given recordings, or simulated drives without any."""
-    from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording, recordings_from_sources
+    from sim2real_eval.study.recordings import (
+        PathDrive,
+        StandIn,
+        StudyRecording,
+        recordings_from_sources,
+    )
     from sim_sensors.motion.path_following import DRIVES
 
     if options.recordings:

@@ -145,13 +145,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _is_same(recording: Recording, target: Path, storage: Storage) -> bool:
-    """Say whether a recording that is there is this one: equal recordings give equal bytes."""
-    from sim2real_eval.common.locks import Scratch
+    """Return whether the bag at `target` holds exactly this recording."""
+    import tempfile
+
     from sim2real_eval.recording.metadata import recording_digest
     from sim2real_eval.recording.writing import write_recording
 
-    with Scratch(target.parent, f'.{target.name}.') as folder:
-        again = folder / target.name
+    # Equal recordings give equal bytes, so a second copy is written and compared.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f'.{target.name}.tmp-') as folder:
+        again = Path(folder, target.name)
         write_recording(recording, again, storage=storage)
         return recording_digest(again) == recording_digest(target)
 

@@ -16,8 +16,7 @@ from .arguments import add_out, add_shared, motion_parameters, sources
 from .options import OptionSet
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.wheels import RecordedMotion
-    from sim2real_eval.benches.wheels import WheelStudy
+    from sim2real_eval.benches.wheels import RecordedMotion, WheelStudy
     from sim2real_eval.recording.reading import RecordingSource
     from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
@@ -91,8 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.benches.wheels import WheelSetup
-    from sim2real_eval.benches.wheels import Driven, drive_variants, study_of
+    from sim2real_eval.benches.wheels import Driven, WheelSetup, drive_variants, study_of
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report.wheels import MARK, wheel_record, write_wheels
     from sim_sensors.vision.vision_pose import load_vision

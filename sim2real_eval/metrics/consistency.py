@@ -29,7 +29,7 @@ from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import truth_at, truth_of_base
+from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import conjugate, log, multiply
@@ -116,7 +116,7 @@ def nees(
     """
     inside = np.flatnonzero(judged.finite & within(truth, judged.stamp_ns))
     return nees_at(
-        judged, inside, truth_at(truth, judged.stamp_ns[inside]), axes, turns, alignment
+        judged, inside, interpolate_truth(truth, judged.stamp_ns[inside]), axes, turns, alignment
     )
 
 
@@ -421,7 +421,7 @@ def judged_world(
     if judge.transforms is not None:
         transforms, _ = judge.transforms.over(transforms)
     frames = FrameTree(transforms, assume_identity=not transforms)
-    truth = truth_of_base(truth, base, frames)
+    truth = move_truth_to_base(truth, base, frames)
     fixes, antenna = recording.gps, np.zeros(3)
     if fixes is not None and len(judged.gps_stamp_ns):
         antenna = frames.lookup(base, fixes.frame, 'gps')[1]

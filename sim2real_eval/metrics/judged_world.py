@@ -15,11 +15,11 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.inputs import WorldPoses
 from sim2real_eval.recording.truth import (
-    frame_remarks,
-    truth_at,
-    truth_origin,
-    turn_between,
-    valid_fixes,
+    check_truth_axes,
+    fit_turn,
+    interpolate_truth,
+    locate_truth,
+    select_valid_fixes,
 )
 from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
@@ -107,7 +107,7 @@ class _Places(NamedTuple):
         before, after = (
             root * (positions - self.mean(positions))[level, :2] for positions in self[:2]
         )
-        return turn_between(before, after), 1.0 / float(np.sum(after**2))
+        return fit_turn(before, after), 1.0 / float(np.sum(after**2))
 
 
 def truth_in_world(
@@ -132,7 +132,7 @@ def truth_in_world(
     first = int(np.argmax(inside))
     frame, places, headings = None, None, 0
     if fixes is not None:
-        fixes = valid_fixes(fixes)
+        fixes = select_valid_fixes(fixes)
         places, frame = _of_fixes(judged, truth, fixes, antenna)
     turn, variance = (None, 0.0) if places is None else places.turn()
     if turn is not None:
@@ -141,7 +141,7 @@ def truth_in_world(
         world_poses = poses()
         places = places or _of_poses(truth, world_poses)
         turn, variance, headings = _turn_of(truth, world_poses, None if frame else places)
-    start = truth_at(truth, judged.stamp_ns[first : first + 1])
+    start = interpolate_truth(truth, judged.stamp_ns[first : first + 1])
     centre = judged.position[first]
     unknown = np.array([True, True, True, False, False, turn is None])
     if turn is None:
@@ -164,7 +164,7 @@ def truth_in_world(
     count = 0 if places is None else len(places.weight)
     angle = round(math.degrees(turn), 1) + 0.0
     if frame is not None and not unknown[5] and not headings:
-        notes = frame_remarks(truth, fixes, frame)
+        notes = check_truth_axes(truth, fixes, frame)
         notes = (
             findings.TRUTH_ALIGNED(turn=angle, inputs=Remark('{fixes:d} fixes', fixes=count)),
             *notes,
@@ -207,8 +207,8 @@ def _of_fixes(
     number, stamps, world = number[is_matched], stamps[is_matched], world[is_matched]
     if len(stamps) < 2:
         return None, None
-    true = truth_at(truth, stamps)
-    frame = truth_origin(truth, fixes)
+    true = interpolate_truth(truth, stamps)
+    frame = locate_truth(truth, fixes)
     matched_fixes = fixes.take(number)
     east = frame.to_enu(matched_fixes.latitude, matched_fixes.longitude, matched_fixes.altitude)
     east -= rotate(true.orientation, antenna[None])
@@ -220,7 +220,7 @@ def _of_poses(truth: OdometryArray, poses: WorldPoses) -> _Places | None:
     is_usable = within(truth, poses.stamp_ns) & np.isfinite(poses.position).any(axis=1)
     if np.count_nonzero(is_usable) < 2:
         return None
-    true = truth_at(truth, poses.stamp_ns[is_usable]).position
+    true = interpolate_truth(truth, poses.stamp_ns[is_usable]).position
     weight = 1.0 / np.maximum(poses.variance[is_usable, 0], _LEAST_VARIANCE)
     return _Places(true, poses.position[is_usable], true, weight, _LEAST_EXTENT_M)
 
@@ -236,7 +236,9 @@ def _turn_of(
     is_usable = within(truth, poses.stamp_ns) & np.isfinite(poses.yaw)
     if not is_usable.any():
         return turn, variance, 0
-    turns = poses.yaw[is_usable] - heading(truth_at(truth, poses.stamp_ns[is_usable]).orientation)
+    turns = poses.yaw[is_usable] - heading(
+        interpolate_truth(truth, poses.stamp_ns[is_usable]).orientation
+    )
     weight = 1.0 / np.maximum(poses.variance[is_usable, 1], _LEAST_VARIANCE)
     mean = math.atan2(float(weight @ np.sin(turns)), float(weight @ np.cos(turns)))
     spread = 1.0 / float(np.sum(weight))

@@ -14,9 +14,8 @@ from sim2real_eval.recording.corrections import CORRECTIONS, correct_recording
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.truth import local_frame_at_first_fix, select_valid_fixes
-from sim2real_eval.simulation.twin_maker import ideal_imu, ideal_imu_of_motion
 from sim2real_eval.simulation.twin import find_span
-from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu, ideal_imu_of_motion
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import (
     BLOCK,

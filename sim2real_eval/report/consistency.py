@@ -14,8 +14,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.metrics.consistency import Consistency, consistency, ratio_bounds
-from sim2real_eval.metrics.consistency import Squares
+from sim2real_eval.metrics.consistency import Consistency, Squares, consistency, ratio_bounds
 from sim2real_eval.metrics.options import MetricError
 from sim_sensors.core.measurements import FloatArray, IntArray
 from . import palette, style

@@ -162,7 +162,10 @@ def _draw_factors(panel: Axes, factors: Sequence[TunedParameter], level: float) 
 
 
 def tuning_record(
-    tuning: Tuning, options: TuneOptions, sources: Sequence[RecordingSource], tests: Sequence[RecordingSource]
+    tuning: Tuning,
+    options: TuneOptions,
+    sources: Sequence[RecordingSource],
+    tests: Sequence[RecordingSource],
 ) -> dict[str, Any]:
     """Return everything needed to repeat and to read a tuning, as JSON values."""
     return {

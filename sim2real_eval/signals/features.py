@@ -14,8 +14,8 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.camera.camera import Scene
 from sim_sensors.camera.features import FeatureArray, LineArray, edges
-from sim_sensors.camera.scene import Scene
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -96,7 +96,7 @@ def feature_agreement(
     often enough.
     """
     features, info = recording.features, recording.camera_info
-    scene = Scene.of(maker.world)
+    scene = Scene.from_world(maker.world)
     if features is None or info is None or not len(info) or not len(scene):
         return None
     intrinsics = info.intrinsics()
@@ -111,7 +111,7 @@ def feature_agreement(
     for k in range(len(features)):
         local = rotations.rotate_back(turns[k, None], scene.points - eyes[k])
         pixels = intrinsics.project(local)
-        in_view += int((intrinsics.inside(pixels) & scene.seen_from(eyes[k])).sum())
+        in_view += int((intrinsics.inside(pixels) & scene.visible_from(eyes[k])).sum())
         feature_rows = np.arange(features.first[k], features.first[k + 1])
         near = np.searchsorted(scene.ids, features.ids[feature_rows], sorter=order)
         place = order[np.minimum(near, len(order) - 1)]
@@ -140,9 +140,9 @@ def _line_errors(
     features: FeatureArray, ideal: FloatArray, world: World
 ) -> tuple[float, float] | tuple[None, None]:
     pairs = edges(world.chessboards)
-    measured = LineArray.of(features, pairs, 0.0)
-    angle, distance = measured.minus(
-        LineArray.of(dataclasses.replace(features, pixels=ideal), pairs, 0.0)
+    measured = LineArray.from_features(features, pairs, 0.0)
+    angle, distance = measured.differences(
+        LineArray.from_features(dataclasses.replace(features, pixels=ideal), pairs, 0.0)
     )
     in_view = np.isfinite(angle) & np.isfinite(distance)
     if not in_view.any():

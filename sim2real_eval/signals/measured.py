@@ -11,10 +11,9 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
-from sim2real_eval.recording.truth import truth_origin, valid_fixes
-from sim2real_eval.simulation.ideal_imu import ideal_imu
+from sim2real_eval.recording.truth import locate_truth, select_valid_fixes
 from sim2real_eval.simulation.twin import Mountings
-from sim2real_eval.simulation.twin_maker import TwinMaker, maker_with_field
+from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu, make_twin_maker
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import by_blocks, seconds
 from sim_sensors.core.measurements import (
@@ -24,7 +23,7 @@ from sim_sensors.core.measurements import (
     MagneticFieldArray,
     is_absent,
 )
-from sim_sensors.imu.kinematics import IdealMeasurement
+from sim_sensors.imu.imu import IdealMeasurement
 from . import findings
 from .agreement import SeriesAgreement, agreements, grid, median_rate, resample, unwrap, wrap
 from .features import FeatureAgreement, feature_agreement
@@ -141,7 +140,7 @@ def run_signals(
     `early_field`.
     """
     if maker is None:
-        maker = maker_with_field(recording, None, seed=options.seed, base_frame=options.base_frame)
+        maker = make_twin_maker(recording, None, seed=options.seed, base_frame=options.base_frame)
         recording = maker.real
     # A twin may have sensors that the recording of the maker has not.
     mountings = Mountings(recording.transforms, options.base_frame)
@@ -270,9 +269,9 @@ def _position(
     mountings: Mountings,
     options: SignalOptions,
 ) -> SensorSeries:
-    fixes = valid_fixes(gps_fixes)
+    fixes = select_valid_fixes(gps_fixes)
     _check(recording, 'gps', len(fixes))
-    frame = truth_origin(maker.truth, fixes)
+    frame = locate_truth(maker.truth, fixes)
     arm, _ = mountings.of(fixes.frame)
     measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     stamps = seconds(fixes.stamp_ns, maker.start_ns)

@@ -12,13 +12,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import STARTING_SPEED, is_slow
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.simulation.twin import find_common_span
-from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin import Twin, find_common_span
 from sim2real_eval.simulation.twin_maker import median_rate
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import OdometryArray
@@ -116,18 +114,6 @@ def _adapt_metric(
     return metric, notes
 
 
-def lacks_heading(judge: Judge, recording: Recording) -> bool:
-    """Return whether a judge starts with an arbitrary heading for lack of an orientation."""
-    method = getattr(judge, 'lacks_heading', None)
-    return method is not None and bool(method(recording))
-
-
-def splits_fixes(judge: Judge, recording: Recording, start_ns: int) -> bool:
-    """Return whether a late start keeps rounding from deciding at which tick fixes are used."""
-    method = getattr(judge, 'splits_fixes', None)
-    return method is not None and bool(method(recording, start_ns, start_ns + OFF_TICKS_NS))
-
-
 def true_heading(truth: OdometryArray) -> float:
     """Return the initial yaw of a ground truth, radians from east."""
     return float(Rotation.from_quat(truth.orientation[0]).as_euler('xyz')[2])
@@ -166,9 +152,11 @@ def _examine(
         with contextlib.suppress(Sim2RealError):
             start_ns, _ = find_common_span(content, truth)
             on_ticks = {
-                judge.label for judge in judges if splits_fixes(judge.setup, content, start_ns)
+                judge.label
+                for judge in judges
+                if judge.setup.splits_fixes(content, start_ns, start_ns + OFF_TICKS_NS)
             }
-    without = {judge.label for judge in judges if lacks_heading(judge.setup, content)}
+    without = {judge.label for judge in judges if judge.setup.lacks_heading(content)}
     return _RecordingProperties(properties, _compare_rates(content, twins), without, on_ticks)
 
 

@@ -41,7 +41,7 @@ class StudyJudge:
     @property
     def is_fast(self) -> bool:
         """Whether it judges a run within milliseconds."""
-        return bool(getattr(self.setup, 'is_fast', False))
+        return self.setup.is_fast
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain values that identify it."""

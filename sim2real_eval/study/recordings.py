@@ -14,8 +14,7 @@ from sim2real_eval.recording.frames import TransformFile
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
-from sim2real_eval.simulation.twin import add_noise_free_imu
-from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin import Twin, add_noise_free_imu
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters
@@ -340,7 +339,9 @@ def read_contents(recordings: Sequence[StudyRecording]) -> tuple[StudyRecording,
     that cannot be read fails where it is needed.
     """
     sources = [
-        recording.origin for recording in recordings if isinstance(recording.origin, RecordingSource)
+        recording.origin
+        for recording in recordings
+        if isinstance(recording.origin, RecordingSource)
     ]
     if len(sources) > 1 and sum(map(_size, sources)) > _MOST_KEPT:
         return tuple(recordings)

@@ -19,10 +19,18 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.judge.estimate import JudgedRun, PartCount
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
-from sim2real_eval.metrics.consistency import inside_share, judged_world, known_axes, planar
+from sim2real_eval.metrics.consistency import (
+    QUANTITIES,
+    Squares,
+    inside_share,
+    judged_world,
+    known_axes,
+    nees_at,
+    nis,
+    planar,
+)
 from sim2real_eval.metrics.error_curves import correlation_time
 from sim2real_eval.metrics.judged_world import within
-from sim2real_eval.metrics.consistency import QUANTITIES, Squares, nees_at, nis
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore, advice, prepare, resample, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
@@ -30,17 +38,16 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.preflight.findings import OF_FIXES
 from sim2real_eval.preflight.messages import COVARIANCES
-from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.reading import assign_subscribed_roles
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import interpolate_truth
 from sim2real_eval.signals.agreement import wrap
-from sim2real_eval.simulation.twin_maker import forget_ideal_imu
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker
+from sim2real_eval.simulation.twin_maker import TwinMaker, forget_ideal_imu, make_twin_maker
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
 from sim_sensors.core.rotations import between, heading
 from sim_sensors.world.world import World
-from .adapting import OFF_TICKS_NS, lacks_heading, splits_fixes, true_heading
+from .adapting import OFF_TICKS_NS, true_heading
 from .findings import COVARIANCE_ONE_SIDED, TRUTH_OF_FIXES
 from .options import StudyOptions
 from .run import AGAIN, OF_VEPD, EstimateSignals, RunKey, StudyRun
@@ -139,10 +146,11 @@ class RunPlan:
         """Return the start of a judge that has the same sensor mountings as the plan's judge."""
         options, real, start_ns = self._judging.options, self.maker.real, self.maker.start_ns
         has_true_heading = options.start_heading or (
-            'start_heading' in options.adapts and lacks_heading(judge, real)
+            'start_heading' in options.adapts and judge.lacks_heading(real)
         )
         is_late = options.off_ticks or (
-            'off_ticks' in options.adapts and splits_fixes(judge, real, start_ns)
+            'off_ticks' in options.adapts
+            and judge.splits_fixes(real, start_ns, start_ns + OFF_TICKS_NS)
         )
         return Start(
             start_ns + OFF_TICKS_NS * is_late,

@@ -25,8 +25,7 @@ from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
 from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.sensor.sensor import SensorModel
-from sim_sensors.sensor.sensor import Sensor
+from sim_sensors.sensor.sensor import Sensor, SensorModel
 
 T = TypeVar('T')
 M = TypeVar('M', bound=MessageArray)

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from sim_sensors.core.errors import MotionError, UnknownNameError, not_among
-from sim_sensors.core.measurements import MessageParts, ImuArray, OdometryArray
+from sim_sensors.core.measurements import ImuArray, MessageParts, OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.rotations import rotate_back

@@ -19,9 +19,8 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import CameraInfo, JointState, PointCloud2
 from std_srvs.srv import Trigger
 
-from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.camera import CameraModel, Scene
 from sim_sensors.camera.features import CameraMeasurement
-from sim_sensors.camera.camera import Scene
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.registry import Registry
@@ -29,10 +28,8 @@ from sim_sensors.gps.gps import GpsMeasurement, GpsModel
 from sim_sensors.imu.imu import ImuMeasurement, ImuModel
 from sim_sensors.magnetometer.magnetometer import MagneticMeasurement, Magnetometer
 from sim_sensors.sensor.catalogue import KINDS
-from sim_sensors.vision.vision_pose import VisionMeasurement
-from sim_sensors.vision.vision_pose import VisionModel
-from sim_sensors.wheels.wheel_odometry import WheelMeasurement
-from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
+from sim_sensors.vision.vision_pose import VisionMeasurement, VisionModel
+from sim_sensors.wheels.wheel_odometry import WheelMeasurement, WheelOdometryModel
 from .messages import (
     camera_info,
     feature_messages,

@@ -20,10 +20,10 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter, positive, variants
 from sim_sensors.motion.drive_kinematics import (
-    derivatives_of_modules,
     body_steps_of_modules,
-    turn_modules,
+    derivatives_of_modules,
     module_weights,
+    turn_modules,
 )
 
 # Largest steering angle, rad; closer to a right angle the turn would consist of rounding errors.

@@ -13,8 +13,7 @@ from sim2real_eval.benches.findings import NO_SUSPECT, SAME_FRAME
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.common.findings import Finding, merge_findings
 from sim2real_eval.common.workers import map_in_processes
-from sim2real_eval.metrics.consistency import Consistency, consistency, over_runs
-from sim2real_eval.metrics.consistency import Squares
+from sim2real_eval.metrics.consistency import Consistency, Squares, consistency, over_runs
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin_maker import make_twin_maker
 from sim_sensors.camera import camera

@@ -31,7 +31,7 @@ from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
-from sim2real_eval.study.adapting import lacks_heading, true_heading
+from sim2real_eval.study.adapting import true_heading
 from sim2real_eval.study.search.engine import SearchSpace, Values
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
@@ -312,9 +312,11 @@ def _read_windows(source: RecordingSource, task: TuningTask) -> _WindowedRecordi
         transforms = recording.transforms
         if task.judge.transforms is not None:
             transforms, _ = task.judge.transforms.over(transforms)
-        truth = move_truth_to_base(truth, base, FrameTree(transforms, assume_identity=not transforms))
+        truth = move_truth_to_base(
+            truth, base, FrameTree(transforms, assume_identity=not transforms)
+        )
         first, last = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
-        if lacks_heading(task.judge, recording):
+        if task.judge.lacks_heading(recording):
             true_start = true_heading(truth)
     first += round(task.warmup * 1e9)
     if first >= last:

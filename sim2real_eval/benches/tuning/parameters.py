@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import yaml
@@ -240,22 +240,6 @@ def _replace_in_filter(setup: JudgeSetup, **changes: Any) -> JudgeSetup:
 P = TypeVar('P', bound=Parameters)
 
 
-class DeclaredJudge(Judge, Protocol):
-    """A judge whose parameters are declared."""
-
-    @property
-    def parameters(self) -> Parameters:
-        """Parameters of the judge."""
-
-    def with_parameters(self, parameters: Any) -> Judge:
-        """Return the judge with other parameters."""
-
-
-def has_parameters(judge: Judge) -> TypeGuard[DeclaredJudge]:
-    """Return whether a judge declares parameters."""
-    return isinstance(getattr(judge, 'parameters', None), Parameters)
-
-
 def declared_tunables(judge: Judge) -> Iterator[Tunable]:
     """Yield the switches and the positive numbers among the declared parameters of a judge.
 
@@ -271,7 +255,7 @@ def declared_tunables(judge: Judge) -> Iterator[Tunable]:
     >>> noise.change(ErrorStateJudge.load(), 0.5).parameters.gyroscope_noise
     0.5
     """
-    if has_parameters(judge):
+    if judge.parameters is not None:
         yield from _walk_declared(judge.parameters, ())
 
 
@@ -301,7 +285,8 @@ def _levels(value: float, declaration: Parameter) -> tuple[float, ...]:
     return tuple(sorted(levels - {0.0, value}))
 
 
-def _set_declared(path: Sequence[str], judge: DeclaredJudge, value: float) -> Judge:
+def _set_declared(path: Sequence[str], judge: Judge, value: float) -> Judge:
+    assert judge.parameters is not None
     return judge.with_parameters(_replace_nested(judge.parameters, path, value))
 
 
@@ -396,7 +381,7 @@ def parameter_files(
     if isinstance(start, JudgeSetup) and isinstance(judge, JudgeSetup):
         texts = _node_files(start, judge, comments)
     else:
-        assert has_parameters(judge)
+        assert judge.parameters is not None
         texts = {'judge.yaml': _declared_yaml(judge.parameters.to_mapping(), (), comments)}
     return {name: _comment_lines(header, '') + text for name, text in texts.items()}
 

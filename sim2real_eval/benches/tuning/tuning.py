@@ -58,7 +58,7 @@ def compare_with_node(judge: Judge, recording: Recording, heading: float | None)
     """
     if not isinstance(judge, JudgeSetup) or find_spec('rclpy') is None:
         return None
-    from sim2real_eval.judge.external.graph import NodeJudgeSetup
+    from sim2real_eval.judge.external import NodeJudgeSetup
 
     node: Judge = judge
     if not isinstance(judge, NodeJudgeSetup):

@@ -12,12 +12,17 @@ import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge.estimate import Corrections, JudgedRun, part_counts, quaternions_from_angles
+from sim2real_eval.judge.estimate import (
+    Corrections,
+    JudgedRun,
+    part_counts,
+    quaternions_from_angles,
+)
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.blocks import BLOCK
-from sim_sensors.core.measurements import MessageParts, FixArray, ImuArray, IntArray, TwistArray
+from sim_sensors.core.measurements import FixArray, ImuArray, IntArray, MessageParts, TwistArray
 from .advice import (
     datum_advice,
     divergence,

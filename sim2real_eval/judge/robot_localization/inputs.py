@@ -17,12 +17,12 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.recording.frames import FrameTree
 from sim_sensors.core.blocks import by_blocks, span_ends, time_spans
 from sim_sensors.core.measurements import (
-    MessageParts,
     FixArray,
     FloatArray,
     ImuArray,
     IntArray,
     MessageArray,
+    MessageParts,
     OdometryArray,
     PoseArray,
     TwistArray,

@@ -10,8 +10,8 @@ import numpy as np
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.recording import DEFAULT_TOPICS, IDEAL_ROLES, Recording
 from sim2real_eval.recording.reading import assign_subscribed_roles
+from sim2real_eval.recording.recording import DEFAULT_TOPICS, IDEAL_ROLES, Recording
 from sim_sensors.core.errors import did_you_mean
 from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, TwistArray
 from .configuration import (

@@ -21,8 +21,12 @@ from sim2real_eval.judge.external.connections import wait_for_only_publisher
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
-from sim2real_eval.simulation.twin import noise_free_messages
-from sim2real_eval.simulation.twin import PlacedSensor, TwinSensors, add_sensor_transforms
+from sim2real_eval.simulation.twin import (
+    PlacedSensor,
+    TwinSensors,
+    add_sensor_transforms,
+    noise_free_messages,
+)
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import IntArray, MessageArray

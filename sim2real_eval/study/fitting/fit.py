@@ -232,7 +232,9 @@ class SimulatedRuns(NamedTuple):
     notes: tuple[tuple[tuple[Finding, ...], ...], ...]
 
 
-def _simulate_candidates(task: tuple[RecordingSource, tuple[Twin, ...]], judging: Judging) -> SimulatedRuns:
+def _simulate_candidates(
+    task: tuple[RecordingSource, tuple[Twin, ...]], judging: Judging
+) -> SimulatedRuns:
     """Simulate candidates on one recording and judge them."""
     source, twins = task
     plan = RunPlan(source.read(), twins, judging)
