@@ -35,6 +35,7 @@ def interruptible() -> Iterator[None]:
         yield
         return
     signals: list[BaseException] = []
+    timers: list[threading.Timer] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
         is_interrupt = number == signal.SIGINT
@@ -47,7 +48,8 @@ def interruptible() -> Iterator[None]:
             return
         is_interrupt = isinstance(signals[-1], KeyboardInterrupt)
         number = signal.SIGINT if is_interrupt else signal.SIGTERM
-        threading.Timer(_REPEAT_S, _thread.interrupt_main, (number,)).start()
+        timers.append(threading.Timer(_REPEAT_S, _thread.interrupt_main, (number,)))
+        timers[-1].start()
 
     handlers = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop)}
     # A shell lets programs in the background ignore Ctrl-C.
@@ -61,6 +63,8 @@ def interruptible() -> Iterator[None]:
             raise signals[-1] from None
         raise
     finally:
+        for timer in timers:
+            timer.cancel()
         sys.unraisablehook = unraisable_hook
         for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -63,8 +63,8 @@ def cache_folder(bases: list[Path]) -> Path | None:
     return None
 
 
-def _prepare_cache() -> filelock.BaseFileLock | None:
-    """Direct numba's cache to a private folder; return its lock, or None without a folder."""
+def _prepare_cache() -> Path | None:
+    """Direct numba's cache to a private folder; return its lock file, or None without a folder."""
     package = Path(__file__).resolve().parents[1]
     caches = Path(os.environ.get('XDG_CACHE_HOME') or '~/.cache').expanduser()
     bases = [package / '__pycache__', caches / 'sim2real_sensors']
@@ -77,10 +77,10 @@ def _prepare_cache() -> filelock.BaseFileLock | None:
             if outdated != folder:
                 shutil.rmtree(outdated, ignore_errors=True)
     _CONFIG.CACHE_DIR = str(folder)
-    return filelock.FileLock(folder / 'compiling.lock')
+    return folder / 'compiling.lock'
 
 
-_LOCK = _prepare_cache()
+_LOCK_FILE = _prepare_cache()
 _THREAD = threading.local()
 
 
@@ -115,7 +115,11 @@ def _compile(function: F, **options: bool) -> F:
     if _CONFIG.DISABLE_JIT:
         return function
     dispatcher = _NJIT(
-        cache=_LOCK is not None, nogil=True, error_model='numpy', no_cfunc_wrapper=True, **options
+        cache=_LOCK_FILE is not None,
+        nogil=True,
+        error_model='numpy',
+        no_cfunc_wrapper=True,
+        **options,
     )(function)
     dispatcher.compile = _compile_alone(dispatcher.compile)
     return cast(F, dispatcher)
@@ -134,8 +138,10 @@ def _compile_alone(compile_signature: Callable[[object], object]) -> Callable[[o
             # Another function of ours calls this one.
             return compile_signature(signature)
         _THREAD.is_compiling = True
+        # A lock of its own for each call: a forked process must not use that of its parent.
+        lock = filelock.FileLock(_LOCK_FILE) if _LOCK_FILE else contextlib.nullcontext()
         try:
-            with announce(_LOG.info), _LOCK or contextlib.nullcontext():
+            with announce(_LOG.info), lock:
                 return compile_signature(signature)
         finally:
             _THREAD.is_compiling = False
