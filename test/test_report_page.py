@@ -249,7 +249,7 @@ def test_groups_and_unpaired_runs_have_their_places() -> None:
         return (study if key.model == 'real' else sims).signals(key)
 
     outcome = StudyOutcome(study.record, mixed, load)
-    shown = gather(outcome, 'clean').shown
+    shown = gather(outcome, 'clean').representatives
     assert {place[0] for place in shown} == {'grass', 'concrete'}
     assert all(set(found) == {'real', 'm'} for found in shown.values())
     page = study_page(outcome)
@@ -325,4 +325,5 @@ def test_conditions_are_no_recordings_and_each_has_its_own_plots() -> None:
     spectra = page.split('<h3>Spectrum of the speed error</h3>')[1].split('<h3>')[0]
     assert re.findall(r'<h4>(.*?)</h4>', spectra) == ['sky', 'tunnel']
     (judge,) = study.judges
-    assert [len(gather(study, judge).part(group).runs) for group in study.groups] == [12, 12]
+    signals = gather(study, judge)
+    assert [len(signals.select_group(group).runs) for group in study.groups] == [12, 12]

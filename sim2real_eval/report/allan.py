@@ -59,11 +59,13 @@ def allan_console_table(
     longest; of one recording alone there are the coefficients read off with straight lines, too.
     `recovered_parameters` say what became of each coefficient in the simulated sensor.
     """
-    rate = max(results, key=lambda one: one.samples).rate
-    graphical_estimate = {one.axis: one.graphical_estimate for one in results[0].axes}
+    rate = max(results, key=lambda result: result.samples).rate
+    graphical_estimate = {
+        axis_result.axis: axis_result.graphical_estimate for axis_result in results[0].axes
+    }
     alone = len(results) == 1
-    samples = sum(one.samples for one in results)
-    seconds = sum(one.seconds for one in results)
+    samples = sum(result.samples for result in results)
+    seconds = sum(result.seconds for result in results)
     where = f' of {len(results)} recordings' if len(results) > 1 else ''
     table = plain_table(
         f'Noise terms: {samples} samples{where}, {seconds:.6g} s '
@@ -77,7 +79,10 @@ def allan_console_table(
     add_numbers(table, 'SI density', 'discrete', *['read off'] * alone)
     if recovered_parameters:
         table.add_column('back', no_wrap=True)
-    back = {(one.axis, one.coefficient): one.is_recovered for one in recovered_parameters}
+    back = {
+        (parameter.axis, parameter.coefficient): parameter.is_recovered
+        for parameter in recovered_parameters
+    }
     for axis, row in terms.items():
         quantity = quantity_of(axis)
         label = axis.replace('_', ' ')
@@ -267,7 +272,10 @@ def allan_record(
                 'samples': result.samples,
                 'seconds': result.seconds,
                 'notes': to_records(result.notes),
-                'axes': {one.axis: _axis_record(one, result.rate) for one in result.axes},
+                'axes': {
+                    axis_result.axis: _axis_record(axis_result, result.rate)
+                    for axis_result in result.axes
+                },
             }
             for result in results
         ],
@@ -276,7 +284,9 @@ def allan_record(
         else {
             'seed': seed,
             'all_recovered': not again.lost,
-            'coefficients': [dataclasses.asdict(one) for one in again.recovered_parameters],
+            'coefficients': [
+                dataclasses.asdict(parameter) for parameter in again.recovered_parameters
+            ],
         },
     }
 
@@ -302,14 +312,15 @@ def _terms_record(axis: str, terms: NoiseTerms, rate: float) -> dict[str, Any]:
         'seconds': terms.seconds,
         'terms': {
             name: {
-                **dataclasses.asdict(one),
+                **dataclasses.asdict(coefficient),
                 'unit': imu_file.si_unit(quantity, name),
-                'discrete': imu_file.discrete(name, one.value, rate),
+                'discrete': imu_file.discrete(name, coefficient.value, rate),
                 'data_sheet': {
-                    unit.name: unit.of(one.value) for unit in imu_file.sheet_units(quantity, name)
+                    unit.name: unit.of(coefficient.value)
+                    for unit in imu_file.sheet_units(quantity, name)
                 },
             }
-            for name, one in terms.coefficients().items()
+            for name, coefficient in terms.coefficients().items()
         },
     }
 
@@ -329,7 +340,9 @@ def write_allan_folder(
     figure = allan_figure(results, terms, again.curves if again else None)
     about = [
         'A sensor model made by `sim2real allan` from: '
-        + ', '.join(f'{one.name} ({one.seconds:.0f} s at {one.rate:.6g} Hz)' for one in results),
+        + ', '.join(
+            f'{result.name} ({result.seconds:.0f} s at {result.rate:.6g} Hz)' for result in results
+        ),
         'sim2real simulate --imu THIS_FILE takes it. Keys that are missing are zero.',
         'Bias instability B is flicker with an Allan plateau of 0.664 B.',
     ]

@@ -89,7 +89,7 @@ def adapted_text(record: Mapping[str, Any]) -> str:
     `record`: of the study, see `StudyOutcome`.
     """
     told = from_records(record.get('adapted') or ())
-    said = '; '.join(f'{one.problem} ({one.remedy})' for one in told)
+    said = '; '.join(f'{finding.problem} ({finding.remedy})' for finding in told)
     return f'Adapted to the recordings: {said}.' if told else ''
 
 
@@ -225,7 +225,7 @@ def _against_next(answer: Answer) -> str:
 def _agreement(answer: Answer) -> str:
     own, others = answer.view, answer.views[1:]
     metrics, options = len(own.other_metrics), len(own.other_options)
-    said = [_dissent(answer, one) for one in answer.dissenting[:_MOST]]
+    said = [_dissent(answer, view) for view in answer.dissenting[:_MOST]]
     if len(answer.dissenting) > _MOST:
         said.append(f'{len(answer.dissenting) - _MOST} more of {len(others)} judges and groups')
     if own.distinguished_by and not own.distinguishable:

@@ -100,7 +100,7 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
     # One that is larger lifts every mean that it is in above what is drawn, too.
     tame = np.minimum(values, _MOST * n * freedom)
     mean, total, middle = (
-        _running(each, window, places) for each in (tame, freedom, np.asarray(time))
+        _running(samples, window, places) for samples in (tame, freedom, np.asarray(time))
     )
     found = consistency(squares, _PROBABILITY)
     low, high = ratio_bounds(total * max(window * found.effective / n, 1.0), _PROBABILITY)

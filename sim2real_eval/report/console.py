@@ -166,7 +166,7 @@ _NEGLIGIBLE = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column; numbers are aligned on the right and sorted as numbers."""
 
     label: str
@@ -179,9 +179,9 @@ class Column:
         return f'{self.label} [{self.unit}]' if self.unit else self.label
 
 
-def numeric(label: str, unit: str = '') -> Column:
+def numeric(label: str, unit: str = '') -> TableColumn:
     """Return a column of numbers."""
-    return Column(label, unit, numeric=True)
+    return TableColumn(label, unit, numeric=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,7 +189,7 @@ class DataTable:
     """Rows under columns, of as many cells as there are columns."""
 
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: Sequence[Sequence[str]]
     headed: bool = True  # whether the first cell of a row names it
     kind: str = 'plain'  # class of the table in a page: `runs` can be filtered, `sorted` sorted

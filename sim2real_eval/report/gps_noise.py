@@ -72,7 +72,9 @@ def gps_noise_table(result: GpsResult) -> Table:
         end = title == 'maximal error'
         table.add_row(title, one.unit, one.shown(), said, end_section=end)
     if stated.kind != 'zero':
-        table.add_row('stated deviation', 'm', *(one.shown() for one in stated.constant))
+        table.add_row(
+            'stated deviation', 'm', *(deviation.shown() for deviation in stated.constant)
+        )
     return table
 
 
@@ -95,18 +97,20 @@ def gps_consistency_table(result: GpsResult) -> Table | None:
 def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
     """Return a table of the deviations of the record and of each model simulated likewise."""
     title = 'The models simulated over the same times: root mean squares about the means'
-    if not all(one.consistent for one in found):
+    if not all(statistic.consistent for statistic in found):
         title += '\n!: the record is more than three standard deviations from the model'
     table = plain_table(title, gap=1)
     table.add_column('model', no_wrap=True)
-    statistics = list(dict.fromkeys(one.statistic for one in found))
+    statistics = list(dict.fromkeys(statistic.statistic for statistic in found))
     for statistic in statistics:
         table.add_column(statistic.replace(' [', '\n['), justify='right')
     first = found[0].model
     table.add_row(
-        'record', *(f'{one.record:.4g}' for one in found if one.model == first), end_section=True
+        'record',
+        *(f'{statistic.record:.4g}' for statistic in found if statistic.model == first),
+        end_section=True,
     )
-    for model in dict.fromkeys(one.model for one in found):
+    for model in dict.fromkeys(statistic.model for statistic in found):
         cells = []
         for one in found:
             if one.model == model:
@@ -217,7 +221,9 @@ def _stated(panel: Axes, result: GpsResult) -> None:
         return
     panel.plot(fit.time, fit.deviation, '.', color=BLUE, markersize=3, label='stated')
     if fit.kind == 'airsim':
-        start, limit, lag = (one.value for one in (fit.start, fit.limit, fit.time_constant))
+        start, limit, lag = (
+            parameter.value for parameter in (fit.start, fit.limit, fit.time_constant)
+        )
         hdop = limit + (start - limit) * np.exp(-fit.time / lag)
         panel.set_xlim(0.0, min(12.0 * lag, float(fit.time[-1])))
         label = f'HDOP {start:.3g} → {limit:.3g}, {lag:.3g} s, k = {fit.k:g} m'
@@ -225,7 +231,7 @@ def _stated(panel: Axes, result: GpsResult) -> None:
     else:
         value = float(np.sqrt(0.5 * (fit.constant[0].value ** 2 + fit.constant[1].value ** 2)))
         panel.axhline(value, color=_FIT, linewidth=1.2, label=f'constant: {value:.3g} m')
-    total = np.sqrt(0.5 * sum(one.total.value**2 for one in result.axes[:2]))
+    total = np.sqrt(0.5 * sum(axis.total.value**2 for axis in result.axes[:2]))
     panel.axhline(total, color=VERMILION, linestyle='--', linewidth=1.0, label='as the fixes err')
     panel.set_yscale('log')
     low, high = panel.get_ylim()

@@ -69,7 +69,10 @@ def preflight_lines(told: Iterable[Finding], runs: Sequence[Preflight]) -> list[
     for one in told:
         status = FAIL if one.severity is Severity.DECISIVE else WARN
         own = {
-            name: each.remedy for name, run in named for each in run.findings if one.is_like(each)
+            name: finding.remedy
+            for name, run in named
+            for finding in run.findings
+            if one.is_like(finding)
         }
         some = f'{len(own)} of {len(runs)}: {_few(list(own))}'
         who = f' ({f"all {len(runs)}" if len(own) == len(runs) else some})' if one.runs else ''
@@ -134,7 +137,7 @@ def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
     have their mark at the end where they warn or fail, and no strip where they pass.
     """
     every = lines(runs, by_subject=True)
-    strips = [one for one in every if any(_shares(one, status) for status in _MARKS)]
+    strips = [strip for strip in every if any(_shares(strip, status) for status in _MARKS)]
     figure = new_figure(7.5, 1.3 + 0.19 * len(strips))
     axes = figure.subplots()
     axes.set_xscale('log')

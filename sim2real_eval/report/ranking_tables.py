@@ -20,8 +20,8 @@ from sim2real_eval.study.secondary_results import LEVEL, MetricTable, PoseRankin
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
 from .console import (
     NONE,
-    Column,
     DataTable,
+    TableColumn,
     add_numbers,
     add_words,
     decimal,
@@ -57,9 +57,9 @@ def ranking_table(
     if published is not None and set(published.values()) <= {None}:
         published = None
     order = known.order
-    bounded = any(one.low is not None for one in order)
-    tested = any(one.adjusted is not None for one in order)
-    compared = len(order) > 1 and all(one.significance_groups for one in order)
+    bounded = any(model.low is not None for model in order)
+    tested = any(model.adjusted is not None for model in order)
+    compared = len(order) > 1 and all(model.significance_groups for model in order)
     table = plain_table(title)
     add_numbers(table, 'rank')
     add_words(table, 'model')
@@ -76,7 +76,7 @@ def ranking_table(
 
     def add(source: str, runs: int, name: str, *numbers: str) -> None:
         place, *rest = numbers
-        means = [rounded(found.get(source)) for found in rmse.values()]
+        means = [rounded(by_source.get(source)) for by_source in rmse.values()]
         paper = [] if published is None else [rounded(published.get(source))]
         table.add_row(place, Text(name), *rest, str(runs), *means, *paper)
 
@@ -105,7 +105,10 @@ def tied_ranks(known: Uncertainty, model: DistanceUncertainty) -> str:
             found.append([number])
     if len(found) > 2:
         return f'{sum(map(len, found))} of {found[0][0]}-{found[-1][-1]}'
-    return ','.join(f'{one[0]}' if len(one) == 1 else f'{one[0]}-{one[-1]}' for one in found)
+    return ','.join(
+        f'{run_of_ranks[0]}' if len(run_of_ranks) == 1 else f'{run_of_ranks[0]}-{run_of_ranks[-1]}'
+        for run_of_ranks in found
+    )
 
 
 def uncertainty_table(known: Mapping[str, Uncertainty]) -> Table:
@@ -148,19 +151,19 @@ def pose_difference_table(rankings: Sequence[PoseRanking]) -> DataTable:
     numbers = ('distance', 'interval', 'null quantile', 'p-value', 'tied ranks')
     rows = [
         [
-            one.label,
-            f'{one.difference.name} ({one.difference.quantity})',
+            row.label,
+            f'{row.difference.name} ({row.difference.quantity})',
             model.model,
             decimal(model.distance, 3),
             span(model.low, model.high),
             decimal(model.null_high, 3),
             p_value_text(model.adjusted, NONE),
-            tied_ranks(one.known, model) or NONE,
+            tied_ranks(row.known, model) or NONE,
         ]
-        for one in rankings
-        for model in one.known.order
+        for row in rankings
+        for model in row.known.order
     ]
-    columns = [*map(Column, heads), *map(numeric, numbers)]
+    columns = [*map(TableColumn, heads), *map(numeric, numbers)]
     return DataTable('Position, heading and attitude', columns, rows, headed=False)
 
 

@@ -81,7 +81,7 @@ def scores_figure(
         panel.plot([np.median(found)] * 2, [row - 0.36, row + 0.36], color=colours[name])
         panel.plot(found, np.full(len(found), row), 'o', color=colours[name], alpha=0.55,
                    markersize=5, markeredgewidth=0)  # fmt: skip
-    labels = [f'{name} ({len(found)})' for name, found in values.items()]
+    labels = [f'{name} ({len(scores)})' for name, scores in values.items()]
     panel.set_yticks(range(len(values)), labels, fontsize=8)
     panel.set_ylim(len(values) - 0.4, -0.6)
     style.tidy(panel, grid=True)
@@ -119,7 +119,7 @@ def density_figure(real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore
         at, height = _density(found)
         panel.plot(at, row - height, color=colours[name], linewidth=1.5)
         panel.plot(found, np.full(len(found), row + 0.1), '|', color=colours[name], markersize=5)
-    labels = [f'{name} ({len(found)})' for name, found in values.items()]
+    labels = [f'{name} ({len(scores)})' for name, scores in values.items()]
     panel.set_yticks(range(len(rows)), labels, fontsize=8)
     panel.set_ylim(len(rows) - 0.75, -0.9)
     panel.set_xlim(left=0.0)
@@ -251,7 +251,7 @@ def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
     for line, (_, overlay, block) in enumerate(lines):
         for column, model in enumerate(block):
             series = [overlay.real, *([overlay.sim[model]] if model in overlay.sim else [])]
-            shown = np.concatenate([one.se_vel[one.se_time <= one.gt_time[-1]] for one in series])
+            shown = np.concatenate([run.se_vel[run.se_time <= run.gt_time[-1]] for run in series])
             if len(shown):
                 ends[panels[line][column]] = float(shown.min()), float(shown.max())
     if all(floor <= least and most <= top for least, most in ends.values()):

@@ -94,11 +94,15 @@ def calibration_record(found: Calibration) -> dict[str, Any]:
     if found.gps is not None:
         record['gps'] = _gps_record(found.gps)
         record['gps']['simulated_statistics'] = [
-            dataclasses.asdict(one) for one in found.simulated_statistics
+            dataclasses.asdict(statistic) for statistic in found.simulated_statistics
         ]
         record['gps']['reidentified'] = [
-            dict(zip(('axis', 'parameter', 'given', 'found', 'is_recovered'), one, strict=True))
-            for one in found.recovered_parameters
+            dict(
+                zip(
+                    ('axis', 'parameter', 'given', 'found', 'is_recovered'), parameter, strict=True
+                )
+            )
+            for parameter in found.recovered_parameters
         ]
     if found.imu is not None:
         imu = found.imu
@@ -129,7 +133,7 @@ def _gps_record(gps: GpsResult) -> dict[str, Any]:
         'random_walk': dataclasses.asdict(gps.walk),
         'stated_covariance': stated,
         'covariance_consistency': [
-            {**dataclasses.asdict(one), 'verdict': one.verdict} for one in gps.consistency
+            {**dataclasses.asdict(check), 'verdict': check.verdict} for check in gps.consistency
         ],
         'notes': to_records(gps.notes),
     }  # fmt: skip
@@ -137,9 +141,9 @@ def _gps_record(gps: GpsResult) -> dict[str, Any]:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _finite(one) for key, one in value.items()}
+        return {key: _finite(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(one) for one in value]
+        return [_finite(member) for member in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -165,7 +169,7 @@ def _write_models(target: Path, found: Calibration) -> None:
         save_png(gps_figure(gps), target / 'gps.png')
     if found.imu is not None:
         imu = found.imu
-        spans = ', '.join(f'{one.name} {one.seconds:.4g} s' for one in imu.results)
+        spans = ', '.join(f'{result.name} {result.seconds:.4g} s' for result in imu.results)
         about = [
             origin,
             f'At standstill: {spans}, at {imu.model.rate:.6g} Hz.',

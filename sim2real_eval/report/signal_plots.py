@@ -128,7 +128,7 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
         for _, ready, side in panels
     ]
     # A panel without any error fits every scale.
-    errors = [one for one in largest if one > 1e-9] or [0.0]
+    errors = [error for error in largest if error > 1e-9] or [0.0]
     shared = max(errors) <= _OWN_SCALE * min(errors)
     figure, axes = style.small_multiples(
         len(panels), columns, (3.2, 2.7), (0.0, 0.7), narrowest=6.4, sharex=True, sharey=shared

@@ -288,10 +288,12 @@ def write_signals(
         if comparison.features:
             columns = ('model', 'quantity', 'unit', 'real', 'simulated')
             rows = (
-                (row.model, *one) for row in comparison.features for one in _feature_values(row)
+                (row.model, *feature)
+                for row in comparison.features
+                for feature in _feature_values(row)
             )
             write_csv(fresh / 'features.csv', columns, rows)
-        lost = [Failure(**one) for one in record.get('failures', ())]
+        lost = [Failure(**failure) for failure in record.get('failures', ())]
         write_bytes(fresh / FINDINGS, findings_text(comparison.notes, lost).encode())
         write_json(fresh / MARK, record)
         if comparison.rows:

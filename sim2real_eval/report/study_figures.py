@@ -33,11 +33,17 @@ def ranking_figure(
     `known` is what is known by scenario; with one scenario, `all` is left out. `real_label` says
     what the recordings are, `about` under what they were judged.
     """
-    panels = {name: one for name, one in known.items() if name != POOLED or len(known) > 2}
-    rows = [len(one.models) for one in panels.values()]
+    panels = {
+        name: uncertainty
+        for name, uncertainty in known.items()
+        if name != POOLED or len(known) > 2
+    }
+    rows = [len(uncertainty.models) for uncertainty in panels.values()]
     figure = style.new_figure(7.2, 1.5 + _ROW * sum(rows) + 0.5 * len(rows))
     axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)
-    left = first_distance([model for one in panels.values() for model in one.models])
+    left = first_distance(
+        [model for uncertainty in panels.values() for model in uncertainty.models]
+    )
     if left:
         style.log_x(axes.flat[0])
     level = next(iter(known.values())).options.level
@@ -56,7 +62,7 @@ def ranking_figure(
         palette.UNKNOWN: 'too few runs to tell',
     }
     handles: list[Artist] = [
-        *(style.legend_line(said, colour, **_dot(colour)) for colour, said in verdicts.items()),
+        *(style.legend_line(label, colour, **_dot(colour)) for colour, label in verdicts.items()),
         style.legend_line(f'true VEPD, {level:.3g} interval', palette.REAL_COLOUR, linewidth=1.6),
         Patch(color=palette.REAL_COLOUR, alpha=0.3, label=f'identical sensors, up to {level:.3g}'),
     ]
@@ -81,7 +87,7 @@ def _panel(axis: Axes, known: Uncertainty, left: float) -> None:
         if one.low is not None and one.high is not None:
             axis.plot([max(one.low, left), one.high], [row, row], color=colour, linewidth=1.6)
         axis.plot(one.distance, row, color=colour, **_dot(colour))
-    axis.set_yticks(range(len(order)), [one.model for one in order], fontsize=8)
+    axis.set_yticks(range(len(order)), [model.model for model in order], fontsize=8)
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.grid(axis='x', alpha=0.3)
     style.tidy(axis)

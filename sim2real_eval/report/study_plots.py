@@ -20,7 +20,7 @@ from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import RunKey
 from sim2real_eval.study.secondary_results import side_results
-from .page.evidence import representative
+from .page.evidence import representative_runs
 from .page.figure import thinned
 from .page.ranking import Standing, standings
 from .ranking_tables import RankLines, metric_lines
@@ -106,7 +106,7 @@ def _ranking(*what: Any, **how: Any) -> Figure:
 def _speeds(overlays: Mapping[str, _Overlay], **how: Any) -> Figure:
     from .run_plots import Overlay, overlay_figure
 
-    return overlay_figure({name: Overlay(*one) for name, one in overlays.items()}, **how)
+    return overlay_figure({name: Overlay(*series) for name, series in overlays.items()}, **how)
 
 
 def _ranks(panels: Sequence[RankLines]) -> Figure:
@@ -121,7 +121,7 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overla
     Simulated sensors that follow drives of their own have no run beside a real one.
     """
     overlays: dict[str, _Overlay] = {}
-    chosen = representative([run for run in outcome.runs if run.key.judge == standing.judge])
+    chosen = representative_runs([run for run in outcome.runs if run.key.judge == standing.judge])
     for scenario in outcome.scenarios:
         keys = chosen.get((standing.group, scenario), [])
         real = next((key for key in keys if key.model == REAL), None)

@@ -26,7 +26,7 @@ from sim2real_eval.study.run import describe_failures
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError
 from .answer import answer_lines, read_record, unseen
-from .console import MINUS, NONE, Column, DataTable, numeric
+from .console import MINUS, NONE, DataTable, TableColumn, numeric
 from .page.page import study_page
 from .page.ranking import Standing, ranking, standings
 from .page.tables import by_scenario, overview
@@ -168,12 +168,12 @@ def _ranking_table(standing: Standing) -> DataTable:
     level = f'{100 * standing.known.options.level:g} % interval'
     columns = {
         'rank': numeric('rank'),
-        'name': Column('model'),
+        'name': TableColumn('model'),
         'vepd': numeric('VEPD'),
-        'interval': Column(level),
+        'interval': TableColumn(level),
         'null_high': numeric('null quantile'),
         'p_value': numeric('p-value'),
-        **({'tied': Column('tied ranks')} if found.has_ties else {}),
+        **({'tied': TableColumn('tied ranks')} if found.has_ties else {}),
         'w_rmse': numeric('W1 RMSE', 'm/s'),
         'w_entropy': numeric('W2 entropy'),
         'runs': numeric('runs', 'real/sim'),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plots of a page need of every run's signals, taken in one pass over them."""
+"""Signals of all runs of one judge, reduced in one pass to what the plots of a page draw."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from sim2real_eval.metrics.scores import ResampledRun, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.study.outcome import StudyOutcome, speed_series
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
-from sim_sensors.core.blocks import by_blocks, column_of, rows_of
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RunEvidence:
-    """Of one run; `grid` are the speeds that the metric compares, the warm-up left out.
+class RunSignals:
+    """Resampled speeds, deviations and errors of one run.
 
-    Position and velocity are root mean squares over the run in the horizontal plane, m and m/s:
-    of the standard deviations that the judge states, and of its errors; NaN where there is no
-    truth. Signals are kept of the runs that are drawn one by one.
+    `grid` holds the speeds that the metric compares, without the warm-up. `position` (m) and
+    `velocity` (m/s) are pairs of horizontal root mean squares over the run: the standard
+    deviation stated by the judge, and its error. Both are NaN without a ground truth. `signals`
+    is set only for runs that are drawn individually.
     """
 
     run: StudyRun
@@ -35,45 +35,43 @@ class RunEvidence:
 
     @property
     def error(self) -> FloatArray:
-        """Estimate minus truth, `(n,)` m/s."""
+        """Estimated minus true speed, shape (n,), m/s."""
         return self.grid.se_vel - self.grid.gt_vel
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Evidence:
-    """Of all runs of a judge.
+class JudgeSignals:
+    """Signals of all runs of one judge.
 
-    `shown` holds by (group, scenario) and by model, or `real`, the run that stands for it in plots
-    of single runs: that on the recording of the (lower) median real RMSE, no showcase, or the
-    first where the model drove a way of its own. `rate` is that of the metric's grid, Hz;
-    `missing` says why runs are not in the plots.
+    `representatives` maps (group, scenario) and model, or `real`, to the run that is drawn where
+    a plot shows single runs; `representative_runs` selects it. `rate` is the rate of the metric's
+    grid in Hz. `missing` holds the errors of runs that could not be read.
     """
 
-    runs: tuple[RunEvidence, ...]
-    shown: Mapping[tuple[str, str], Mapping[str, RunEvidence]]
+    runs: tuple[RunSignals, ...]
+    representatives: Mapping[tuple[str, str], Mapping[str, RunSignals]]
     rate: float
     missing: tuple[str, ...]
 
-    def of(self, model: str) -> list[RunEvidence]:
-        """Return the runs of a model, or `real`."""
-        return [one for one in self.runs if one.run.key.model == model]
+    def runs_of_model(self, model: str) -> list[RunSignals]:
+        """Return the runs of a model, or of the real sensors for `real`."""
+        return [run_signals for run_signals in self.runs if run_signals.run.key.model == model]
 
-    def part(self, group: str) -> Evidence:
-        """Return what there is of a group of recordings."""
-        return dataclasses.replace(
-            self, runs=tuple(one for one in self.runs if one.run.group == group)
-        )
+    def select_group(self, group: str) -> JudgeSignals:
+        """Return a copy that holds only the runs of one group of recordings."""
+        runs = tuple(signals for signals in self.runs if signals.run.group == group)
+        return dataclasses.replace(self, runs=runs)
 
 
-def gather(outcome: StudyOutcome, judge: str) -> Evidence:
-    """Read the signals of every run of a judge."""
+def gather(outcome: StudyOutcome, judge: str) -> JudgeSignals:
+    """Read the signals of every run of a judge; runs that cannot be read are listed as missing."""
     component = str(outcome.record.get('component', 'horizontal'))
     options = MetricOptions.from_mapping(outcome.record.get('metric') or {}, 'metric')
     runs = [run for run in outcome.runs if run.key.judge == judge]
-    chosen = representative(runs)
-    kept = {key: place for place, keys in chosen.items() for key in keys}
-    shown: dict[tuple[str, str], dict[str, RunEvidence]] = {place: {} for place in chosen}
-    found: list[RunEvidence] = []
+    chosen = representative_runs(runs)
+    place_of_run = {key: place for place, keys in chosen.items() for key in keys}
+    representatives: dict[tuple[str, str], dict[str, RunSignals]] = {place: {} for place in chosen}
+    readable_runs: list[RunSignals] = []
     missing: list[str] = []
     for run in runs:
         try:
@@ -83,82 +81,76 @@ def gather(outcome: StudyOutcome, judge: str) -> Evidence:
         except Sim2RealError as error:
             missing.append(str(error))
             continue
-        position, velocity = _covariance_consistency(signals, options.warmup)
-        place = kept.get(run.key)
-        one = RunEvidence(run, grid, position, velocity, signals if place is not None else None)
-        found.append(one)
+        position, velocity = _rms_deviations_and_errors(signals, options.warmup)
+        place = place_of_run.get(run.key)
+        run_signals = RunSignals(
+            run, grid, position, velocity, signals if place is not None else None
+        )
+        readable_runs.append(run_signals)
         if place is not None:
-            shown[place][run.key.model] = one
-    return Evidence(tuple(found), shown, options.rate, tuple(missing))
+            representatives[place][run.key.model] = run_signals
+    return JudgeSignals(tuple(readable_runs), representatives, options.rate, tuple(missing))
 
 
 def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySeries:
-    """Return the speeds of a run without estimates that are no numbers; MetricError when none is
-    left.
+    """Return the speeds of a run, without estimates that are not finite.
+
+    Raises MetricError if no estimate is finite or there is no ground truth.
     """
-    sound = by_blocks(
-        lambda *rows: np.isfinite(np.hstack(rows)).all(axis=1),
-        signals.velocity,
-        signals.orientation,
-    )
-    if not sound.any() or not len(signals.true_time):
+    finite = (
+        np.isfinite(signals.velocity).all(axis=1) & np.isfinite(signals.orientation).all(axis=1)
+    )  # fmt: skip
+    if not finite.any() or not len(signals.true_time):
         raise MetricError(f'{name}: no estimate is a number')
-    # What speeds are made of; the rest is not looked at.
-    estimated = {
-        field: rows_of(getattr(signals, field), sound)
-        for field in ('time', 'velocity', 'orientation')
+    # Other fields do not enter the speed and stay as long as they were.
+    estimates = {
+        field: getattr(signals, field)[finite] for field in ('time', 'velocity', 'orientation')
     }
-    return speed_series(dataclasses.replace(signals, **estimated), component, name)
+    return speed_series(dataclasses.replace(signals, **estimates), component, name)
 
 
-def representative(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunKey]]:
-    """Return by (group, scenario) the run of each model, and the real one, that is drawn."""
+def representative_runs(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunKey]]:
+    """Return by (group, scenario) the run of each model, and of the real sensors, to draw.
+
+    The recording is that of the (lower) median RMSE of the real runs. A model without a run on
+    that recording is represented by its first run.
+    """
     places: dict[tuple[str, str], list[StudyRun]] = {}
     for run in runs:
         places.setdefault((run.group, run.scenario), []).append(run)
     chosen = {}
-    for place, found in places.items():
-        real = sorted((run for run in found if run.is_real), key=lambda run: run.score.rmse)
-        motion = real[(len(real) - 1) // 2].key.recording if real else ''
+    for place, place_runs in places.items():
+        real = sorted((run for run in place_runs if run.is_real), key=lambda run: run.score.rmse)
+        recording = real[(len(real) - 1) // 2].key.recording if real else ''
         first: dict[str, RunKey] = {}
-        # Stable: a model without a run of that motion gives its first.
-        for run in sorted(found, key=lambda run: run.key.recording != motion):
+        # The sort is stable, so that a model without a run on the recording keeps its first run.
+        for run in sorted(place_runs, key=lambda run: run.key.recording != recording):
             first.setdefault(run.key.model, run.key)
         chosen[place] = list(first.values())
     return chosen
 
 
-def _covariance_consistency(
+def _rms_deviations_and_errors(
     signals: EstimateSignals, warmup: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    counted = slice(int(np.searchsorted(signals.time, warmup)), None)
-    true = [column_of(signals.true_velocity, axis) for axis in (0, 1)]
-
-    def squares(*rows: FloatArray) -> FloatArray:
-        time, position, true_position, velocity, *stated = rows
-        true_velocity = np.stack(
-            [np.interp(time, signals.true_time, axis) for axis in true], axis=1
-        )
-        found = (*stated, position - true_position, velocity[:, :2] - true_velocity)
-        return np.stack([np.sum(np.square(each[:, :2]), axis=1) for each in found], axis=1)
-
-    found = by_blocks(
-        squares,
-        *(
-            each[counted]
-            for each in (
-                signals.time, signals.position, signals.true_position, signals.velocity,
-                signals.position_sigma, signals.velocity_sigma,
-            )
-        ),
-    )  # fmt: skip
-    return _root_means(found, (0, 2)), _root_means(found, (1, 3))
+    """Return RMS stated deviation and RMS error after the warm-up, of position and velocity."""
+    start = int(np.searchsorted(signals.time, warmup))
+    time = signals.time[start:]
+    true_velocity = np.stack(
+        [np.interp(time, signals.true_time, signals.true_velocity[:, i]) for i in (0, 1)], axis=1
+    )
+    position_error = (signals.position - signals.true_position)[start:, :2]
+    velocity_error = signals.velocity[start:, :2] - true_velocity
+    return (
+        _root_mean_squares(signals.position_sigma[start:, :2], position_error),
+        _root_mean_squares(signals.velocity_sigma[start:, :2], velocity_error),
+    )
 
 
-def _root_means(squares: FloatArray, columns: tuple[int, int]) -> tuple[float, float]:
-    stated, error = (column_of(squares, number) for number in columns)
-    known = by_blocks(lambda *rows: np.isfinite(np.stack(rows)).all(axis=0), stated, error)
-    if not known.any():
+def _root_mean_squares(deviation: FloatArray, error: FloatArray) -> tuple[float, float]:
+    """Return RMS norms of deviations and errors, both (n, 2), over the rows finite in both."""
+    squares = np.stack([np.sum(deviation**2, axis=1), np.sum(error**2, axis=1)], axis=1)
+    squares = squares[np.isfinite(squares).all(axis=1)]
+    if not len(squares):
         return float('nan'), float('nan')
-    first, second = (float(np.sqrt(np.mean(rows_of(each, known)))) for each in (stated, error))
-    return first, second
+    return float(np.sqrt(np.mean(squares[:, 0]))), float(np.sqrt(np.mean(squares[:, 1])))

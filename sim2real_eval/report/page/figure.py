@@ -25,7 +25,7 @@ _FEW = 12
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class SeriesStyle:
     """A model, or what is real or true: its name, and the variable of its colour.
 
     `cycle` counts how often the hue was given away before: another dash tells them apart.
@@ -41,7 +41,7 @@ class Source:
         return self.colour.removeprefix('--')
 
 
-TRUTH = Source('truth', '--truth')
+TRUTH = SeriesStyle('truth', '--truth')
 
 
 @functools.cache
@@ -90,7 +90,7 @@ class Plot:
 
     def lines(
         self,
-        source: Source,
+        source: SeriesStyle,
         x: FloatArray,
         y: FloatArray,
         *,
@@ -101,11 +101,13 @@ class Plot:
         x, y = thinned(x, y)
         self._add('line', source, {'x': x, 'y': y}, width=width, aside=aside)
 
-    def band(self, source: Source, x: FloatArray, low: FloatArray, high: FloatArray) -> None:
+    def band(self, source: SeriesStyle, x: FloatArray, low: FloatArray, high: FloatArray) -> None:
         """Fill between two lines."""
         self._add('varea', source, {'x': x, 'y1': low, 'y2': high}, alpha=0.18)
 
-    def dots(self, source: Source, *, filled: str = '', size: float = 8.0, **columns: Any) -> None:
+    def dots(
+        self, source: SeriesStyle, *, filled: str = '', size: float = 8.0, **columns: Any
+    ) -> None:
         """Draw dots at the columns x and y; other columns are for the hover.
 
         `filled` is the variable of the colour inside, else that of the source, half seen through.
@@ -113,11 +115,11 @@ class Plot:
         alpha = 1.0 if filled else 0.5
         self._add('scatter', source, columns, fill=filled, size=size, width=1.8, alpha=alpha)
 
-    def segments(self, source: Source, *, width: float = 2.0, **columns: Any) -> None:
+    def segments(self, source: SeriesStyle, *, width: float = 2.0, **columns: Any) -> None:
         """Draw lines from x0, y0 to x1, y1."""
         self._add('segment', source, columns, width=width)
 
-    def boxes(self, source: Source, **columns: Any) -> None:
+    def boxes(self, source: SeriesStyle, **columns: Any) -> None:
         """Fill boxes from left, bottom to right, top, behind all lines."""
         self._add('quad', source, columns, alpha=0.6)
 
@@ -125,11 +127,13 @@ class Plot:
         """Show values of lines and dots at the pointer: labels to texts like `@x{0.00} m/s`."""
         self._hover = list(tooltips.items())
 
-    def _add(self, kind: str, source: Source, columns: Mapping[str, Any], **style: Any) -> None:
+    def _add(
+        self, kind: str, source: SeriesStyle, columns: Mapping[str, Any], **style: Any
+    ) -> None:
         if kind in ('line', 'varea'):
             columns = {
-                name: one if self._log[name[0] == 'y'] else on_screen(one)
-                for name, one in columns.items()
+                name: values if self._log[name[0] == 'y'] else on_screen(values)
+                for name, values in columns.items()
             }
         self._layers.append(
             {
@@ -137,7 +141,7 @@ class Plot:
                 'name': source.name,
                 'colour': source.colour,
                 'dash': _DASHES[source.cycle % len(_DASHES)],
-                'data': {name: _plain(one) for name, one in columns.items()},
+                'data': {name: _plain(values) for name, values in columns.items()},
                 **style,
             }
         )
@@ -148,8 +152,8 @@ class Plot:
         `place` keeps a column and returns its number: lines of one motion share their times.
         """
         layers = [
-            {**one, 'data': {name: place(column) for name, column in one['data'].items()}}
-            for one in self._layers
+            {**layer, 'data': {name: place(column) for name, column in layer['data'].items()}}
+            for layer in self._layers
         ]
         return {'height': self.height, **self._axes, 'layers': layers, 'hover': self._hover}
 
@@ -157,7 +161,7 @@ class Plot:
 def _plain(column: Any) -> list[Any]:
     """Return texts as they are, and numbers with the five digits that a screen can show."""
     if isinstance(column, np.ndarray):
-        return [float(f'{one:.5g}') for one in column.tolist()]
+        return [float(f'{number:.5g}') for number in column.tolist()]
     return list(column)
 
 

@@ -24,7 +24,7 @@ from sim2real_eval.report.palette import ON_DARK, model_colours
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import describe_failures
 from sim2real_eval.study.secondary_results import SideResults
-from .figure import Plot, Source, library
+from .figure import Plot, SeriesStyle, library
 from .ranking import Standing, standings
 from .section import SPEED, Chapter, JudgeSection, judge_section, ranking_view, side_sections
 from .tables import overview, record_tables, record_texts, run_table
@@ -52,10 +52,10 @@ def study_page(
     record = outcome.record
     synthetic = bool(record.get('synthetic'))
     sources = _sources(outcome, standing[0])
-    colours = {name: one.kind for name, one in sources.items()}
+    colours = {name: source.kind for name, source in sources.items()}
     phrases = record.get('phrases') or {}
-    views = [ranking_view(one, colours, phrases) for one in standing]
-    named = {one.name: one.kind for one in sources.values()}
+    views = [ranking_view(judge_standing, colours, phrases) for judge_standing in standing]
+    named = {source.name: source.kind for source in sources.values()}
     runs = run_table(outcome, sources)
     labels = [column.label for column in runs.columns]
     judges, overlay = _overlay(
@@ -70,7 +70,7 @@ def study_page(
     columns: dict[tuple[Any, ...], int] = {}
 
     def place(plot: Plot) -> int:
-        items.append(plot.item(lambda one: columns.setdefault(tuple(one), len(columns))))
+        items.append(plot.item(lambda column: columns.setdefault(tuple(column), len(columns))))
         return len(items) - 1
 
     text: str = (
@@ -89,7 +89,7 @@ def study_page(
             digests=[_digest(library()), _digest(script)],
             colour_rules=_colour_rules(outcome.models),
             sources=sources.values(),
-            shown=[sources[REAL].kind, *(sources[one.model].kind for one in nearest)],
+            shown=[sources[REAL].kind, *(sources[model.model].kind for model in nearest)],
             named=named,
             place=place,
             plots=lambda: htmlsafe_json_dumps(
@@ -121,14 +121,14 @@ def study_page(
 def _title(outcome: StudyOutcome) -> str:
     """Return the study's title, with how many of its recordings gave no run."""
     title = str(outcome.record.get('title') or 'Study')
-    given = {one['name'] for one in outcome.record.get('recordings', ())}
+    given = {recording['name'] for recording in outcome.record.get('recordings', ())}
     missing = given - _recordings(outcome, (run.key.recording for run in outcome.runs))
     return f'{title}; {len(missing)} of {len(given)} left out' if missing else title
 
 
 def _recordings(outcome: StudyOutcome, names: Iterable[str]) -> set[str]:
     """Return the recordings of runs: those under a condition are called recording@label."""
-    labelled = any(one['label'] for one in outcome.record.get('conditions') or [])
+    labelled = any(condition['label'] for condition in outcome.record.get('conditions') or [])
     return {name.rpartition('@')[0] if labelled else name for name in names}
 
 
@@ -164,18 +164,18 @@ def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _sources(outcome: StudyOutcome, standing: Standing) -> dict[str, Source]:
+def _sources(outcome: StudyOutcome, standing: Standing) -> dict[str, SeriesStyle]:
     """Return what is real, and the models, the nearest first, with the variables of their hues."""
     hues = model_colours(outcome.models)
     given: list[str] = []
-    order = [one.model for one in standing.known.order]
+    order = [model.model for model in standing.known.order]
     order += [name for name in outcome.models if name not in order]
     # Stand-ins never pass for real sensors.
     real = 'stand-in for real' if outcome.record.get('synthetic') else REAL
-    found = {REAL: Source(real, '--real')}
+    found = {REAL: SeriesStyle(real, '--real')}
     for name in order:
         number = outcome.models.index(name)
-        found[name] = Source(name, f'--c{number}', given.count(hues[name]))
+        found[name] = SeriesStyle(name, f'--c{number}', given.count(hues[name]))
         given.append(hues[name])
     return found
 
@@ -183,7 +183,7 @@ def _sources(outcome: StudyOutcome, standing: Standing) -> dict[str, Source]:
 def _overlay(judges: list[JudgeSection]) -> tuple[list[JudgeSection], Chapter | None]:
     """Take the first plot of speeds out of the first judge's section: it stands at the top."""
     chapters = list(judges[0].chapters)
-    found = next((one for one in chapters if one.title == SPEED), None)
+    found = next((chapter for chapter in chapters if chapter.title == SPEED), None)
     if found is None:
         return judges, None
     place = chapters.index(found)
@@ -213,7 +213,9 @@ def _colour_rules(models: Sequence[str]) -> Markup:
 
 def _facts(outcome: StudyOutcome) -> list[tuple[str, str]]:
     record = outcome.record
-    labels = [one['label'] for one in record.get('conditions') or [] if one['label']]
+    labels = [
+        condition['label'] for condition in record.get('conditions') or [] if condition['label']
+    ]
     real = _recordings(outcome, (run.key.recording for run in outcome.runs if run.is_real))
     facts = [
         ('recordings', f'{len(real)} in {counted(len(outcome.scenarios), "scenario")}'),

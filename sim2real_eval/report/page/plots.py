@@ -18,20 +18,20 @@ from sim2real_eval.report.palette import is_wide
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray
-from .evidence import Evidence, RunEvidence
-from .figure import TRUTH, Plot, Source
+from .evidence import JudgeSignals, RunSignals
+from .figure import TRUTH, Plot, SeriesStyle
 from .ranking import Standing, differs, first_distance
 
 _DECADES = 6.0
 _TRACK = 500  # points
 
 _VERDICTS = {
-    True: Source('differs significantly from real', '--unlike'),
-    False: Source('not distinguishable from real', '--like'),
-    None: Source('too few runs to tell', '--soft'),
+    True: SeriesStyle('differs significantly from real', '--unlike'),
+    False: SeriesStyle('not distinguishable from real', '--like'),
+    None: SeriesStyle('too few runs to tell', '--soft'),
 }
-_NULL = Source('identical sensors', '--null')
-_NULL_EDGE = Source('identical sensors', '--soft')
+_NULL = SeriesStyle('identical sensors', '--null')
+_NULL_EDGE = SeriesStyle('identical sensors', '--soft')
 
 
 def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
@@ -42,40 +42,53 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
     order = known.order
     least = first_distance(order)
     log = least > 0.0
-    ends = [v for one in order for v in (one.distance, one.high, one.null_high) if v is not None]
+    ends = [
+        v
+        for model in order
+        for v in (model.distance, model.high, model.null_high)
+        if v is not None
+    ]
     limits = (least, max([*ends, 1e-9]) * (1.15 if log else 1.05))
     plot = Plot(
         f'Ranking, {standing.label}: VEPD of {len(order)} models with intervals',
         'VEPD, smaller is closer' + (' (logarithmic)' if log else ''),
-        log=(log, False), rows=[one.model for one in order], x_range=limits,
+        log=(log, False), rows=[model.model for model in order], x_range=limits,
     )  # fmt: skip
-    null = [(row, one.null_high) for row, one in enumerate(order) if one.null_high is not None]
+    null = [
+        (row, model.null_high) for row, model in enumerate(order) if model.null_high is not None
+    ]
     if null:
         rows, highs = np.array(null).T
         plot.boxes(_NULL, left=np.full(len(rows), least), right=highs, top=rows - 0.5,
                    bottom=rows + 0.5)  # fmt: skip
         plot.segments(_NULL_EDGE, width=1.0, x0=highs, x1=highs, y0=rows - 0.5, y1=rows + 0.5)
     for verdict, source in _VERDICTS.items():
-        mine = [(row, one) for row, one in enumerate(order) if differs(known, one) is verdict]
-        if not mine:
+        models_of_verdict = [
+            (row, model) for row, model in enumerate(order) if differs(known, model) is verdict
+        ]
+        if not models_of_verdict:
             continue
-        whiskers = [(row, one.low, one.high) for row, one in mine if one.high is not None]
+        whiskers = [
+            (row, model.low, model.high)
+            for row, model in models_of_verdict
+            if model.high is not None
+        ]
         if whiskers:
             y, x0, x1 = np.array(whiskers, dtype=np.float64).T
             plot.segments(source, x0=np.maximum(x0, least), y0=y, x1=x1, y1=y)
-        models = [one for _, one in mine]
+        models = [model for _, model in models_of_verdict]
         plot.dots(
             source,
             size=10.0,
             filled=source.colour if verdict else '--paper',
-            x=np.array([one.distance for one in models]),
-            y=[row for row, _ in mine],
-            model=[one.model for one in models],
-            about=[phrases.get(one.model, NONE) for one in models],
-            vepd=[decimal(one.distance) for one in models],
-            interval=[span(one.low, one.high) for one in models],
-            null=[decimal(one.null_high) for one in models],
-            p=[p_value_text(one.adjusted, NONE) for one in models],
+            x=np.array([model.distance for model in models]),
+            y=[row for row, _ in models_of_verdict],
+            model=[model.model for model in models],
+            about=[phrases.get(model.model, NONE) for model in models],
+            vepd=[decimal(model.distance) for model in models],
+            interval=[span(model.low, model.high) for model in models],
+            null=[decimal(model.null_high) for model in models],
+            p=[p_value_text(model.adjusted, NONE) for model in models],
         )  # fmt: skip
     plot.hover({'model': '@model', 'is': '@about', 'VEPD': '@vepd', 'interval': '@interval',
                 'identical sensors up to': '@null', 'p-value': '@p'})  # fmt: skip
@@ -83,7 +96,7 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
 
 
 def scores_plot(
-    outcome: StudyOutcome, judge: str, field: str, label: str, sources: Mapping[str, Source]
+    outcome: StudyOutcome, judge: str, field: str, label: str, sources: Mapping[str, SeriesStyle]
 ) -> Plot | None:
     """Return a row of dots per model, one for each run, over the range of the real runs."""
     values = {}
@@ -95,7 +108,7 @@ def scores_plot(
             )  # fmt: skip
     if REAL not in values:
         return None
-    everything = np.concatenate([found for found, _ in values.values()])
+    everything = np.concatenate([scores for scores, _ in values.values()])
     log = is_wide(everything.tolist())
     rows = [REAL, *(name for name in values if name != REAL)]
     plot = Plot(
@@ -117,15 +130,15 @@ def scores_plot(
     return plot
 
 
-def spectra_plot(evidence: Evidence, sources: Mapping[str, Source]) -> Plot | None:
+def spectra_plot(evidence: JudgeSignals, sources: Mapping[str, SeriesStyle]) -> Plot | None:
     """Return medians of the spectra of the speed error and where the middle 80 % of runs lie."""
     if not evidence.runs:
         return None
-    errors = [one.error for one in evidence.runs]
+    errors = [signals.error for signals in evidence.runs]
     densities = error_spectra(errors, evidence.rate)
     length = default_segment(min(len(error) for error in errors))
     frequency = np.fft.rfftfreq(length, 1.0 / evidence.rate)[1:].astype(np.float64)
-    models = np.array([one.run.key.model for one in evidence.runs])
+    models = np.array([signals.run.key.model for signals in evidence.runs])
     rows: dict[str, FloatArray] = {}
     for name in _nearest_last(models.tolist(), sources):
         if len(frequency) > 1:
@@ -146,7 +159,7 @@ def spectra_plot(evidence: Evidence, sources: Mapping[str, Source]) -> Plot | No
 
 
 def speed_plot(
-    runs: Mapping[str, RunEvidence], sources: Mapping[str, Source], described: str
+    runs: Mapping[str, RunSignals], sources: Mapping[str, SeriesStyle], described: str
 ) -> Plot:
     """Return true and estimated speed of the runs on one motion, on the grid of the metric."""
     plot = Plot(described, 'time, s', 'm/s', height=340)
@@ -166,17 +179,17 @@ def _nearest_last(names: Container[str], sources: Iterable[str]) -> list[str]:
     return [name for name in known if name == REAL] + [n for n in known[::-1] if n != REAL]
 
 
-def _one_per_motion(runs: Mapping[str, RunEvidence]) -> list[RunEvidence]:
+def _one_per_motion(runs: Mapping[str, RunSignals]) -> list[RunSignals]:
     """Return a run, the real one first, of each recording: simulated runs may have their own."""
     order = sorted(runs, key=lambda name: name != REAL)
-    found: dict[str, RunEvidence] = {}
+    runs_by_recording: dict[str, RunSignals] = {}
     for name in order:
-        found.setdefault(runs[name].run.key.recording, runs[name])
-    return list(found.values())
+        runs_by_recording.setdefault(runs[name].run.key.recording, runs[name])
+    return list(runs_by_recording.values())
 
 
 def track_plot(
-    runs: Mapping[str, RunEvidence], sources: Mapping[str, Source], described: str
+    runs: Mapping[str, RunSignals], sources: Mapping[str, SeriesStyle], described: str
 ) -> Plot | None:
     """Return true and estimated positions on a plan, with one scale for both axes."""
     tracks = {name: _track(runs[name]) for name in _nearest_last(runs, sources)}
@@ -194,52 +207,58 @@ def track_plot(
     return plot
 
 
-def _track(run: RunEvidence) -> tuple[FloatArray, FloatArray] | None:
+def _track(run: RunSignals) -> tuple[FloatArray, FloatArray] | None:
     """Return estimated and true positions, (n, 2), from the start of the truth."""
     signals = run.signals
     if signals is None:
         return None
-    known = np.flatnonzero(
+    finite_rows = np.flatnonzero(
         by_blocks(
             lambda *rows: np.isfinite(np.stack(rows)[..., :2]).all(axis=(0, 2)),
             signals.true_position,
             signals.position,
         )
     )
-    if not len(known):
+    if not len(finite_rows):
         return None
-    step = max(1, int(np.ceil(len(known) / _TRACK)))
+    step = max(1, int(np.ceil(len(finite_rows) / _TRACK)))
     truth, estimate = (
-        positions[known[::step], :2] for positions in (signals.true_position, signals.position)
+        positions[finite_rows[::step], :2]
+        for positions in (signals.true_position, signals.position)
     )
     return estimate - truth[0], truth - truth[0]
 
 
 def consistency_plot(
-    evidence: Evidence, quantity: Literal['position', 'velocity'], sources: Mapping[str, Source]
+    evidence: JudgeSignals,
+    quantity: Literal['position', 'velocity'],
+    sources: Mapping[str, SeriesStyle],
 ) -> Plot | None:
     """Return the errors over the stated deviations, a dot per run, with the diagonal of a
     consistent judge: of horizontal `position`, m, or body `velocity`, m/s.
     """
     points = {}
     for name in sources:
-        every = [(getattr(one, quantity), one.run.key.recording) for one in evidence.of(name)]
-        found = [one for one in every if all(0.0 < value < np.inf for value in one[0])]
-        if found:
-            points[name] = found
+        every = [
+            (getattr(signals, quantity), signals.run.key.recording)
+            for signals in evidence.runs_of_model(name)
+        ]
+        dots = [dot for dot in every if all(0.0 < value < np.inf for value in dot[0])]
+        if dots:
+            points[name] = dots
     if not points:
         return None
     unit = 'm' if quantity == 'position' else 'm/s'
-    everything = np.array([pair for found in points.values() for pair, _ in found])
+    everything = np.array([pair for pairs in points.values() for pair, _ in pairs])
     ends = np.array([everything.min() / 2.0, everything.max() * 2.0])
     plot = Plot(
         f'Error over stated deviation of {quantity}', f'stated, {unit}', f'error, {unit}',
         log=(True, True), height=400,
     )  # fmt: skip
-    plot.lines(Source('consistent', '--truth', 1), ends, ends, width=1.2, aside=True)
-    for name, found in points.items():
-        stated, error = np.array([pair for pair, _ in found]).T
-        plot.dots(sources[name], x=stated, y=error, recording=[one for _, one in found])
+    plot.lines(SeriesStyle('consistent', '--truth', 1), ends, ends, width=1.2, aside=True)
+    for name, dots in points.items():
+        stated, error = np.array([pair for pair, _ in dots]).T
+        plot.dots(sources[name], x=stated, y=error, recording=[recording for _, recording in dots])
     plot.hover({'': '$name', 'stated': f'@x{{0.000}} {unit}',
                        'error': f'@y{{0.000}} {unit}', 'recording': '@recording'})  # fmt: skip
     return plot

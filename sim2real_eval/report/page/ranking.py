@@ -138,7 +138,7 @@ class Ranking:
 
 def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
     """Return the ranking under a judge; `colours` are the classes of the models' colours."""
-    known = {one.model: one for one in standing.known.models}
+    known = {model.model: model for model in standing.known.models}
     places = []
     for row in standing.pooled():
         one = known[row.model]
@@ -164,10 +164,10 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
 
 def first_distance(models: Sequence[DistanceUncertainty]) -> float:
     """Return where an axis of distances begins: at 0, or above it where it is logarithmic."""
-    distances = [one.distance for one in models if one.distance > 0.0]
+    distances = [model.distance for model in models if model.distance > 0.0]
     if not is_wide(distances):
         return 0.0
-    return min([*distances, *(one.null_high for one in models if one.null_high)]) / 1.6
+    return min([*distances, *(model.null_high for model in models if model.null_high)]) / 1.6
 
 
 def differs(known: Uncertainty, one: DistanceUncertainty) -> bool | None:

@@ -17,8 +17,8 @@ from sim2real_eval.report.ranking_tables import (
 )
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults
-from .evidence import Evidence, RunEvidence, gather
-from .figure import Plot, Source
+from .evidence import JudgeSignals, RunSignals, gather
+from .figure import Plot, SeriesStyle
 from .plots import (
     consistency_plot,
     ranking_plot,
@@ -45,7 +45,7 @@ class RankingView:
     def is_told(self) -> bool:
         """Whether runs suffice to tell which models differ from the real sensors."""
         known = self.standing.known
-        return all(differs(known, one) is not None for one in known.models)
+        return all(differs(known, model) is not None for model in known.models)
 
     @property
     def level(self) -> str:
@@ -126,7 +126,7 @@ def judge_section(
     outcome: StudyOutcome,
     judge: str,
     views: Sequence[RankingView],
-    sources: Mapping[str, Source],
+    sources: Mapping[str, SeriesStyle],
     place: int,
 ) -> JudgeSection:
     """Return the section at that place; reads the signals of all runs of the judge.
@@ -169,7 +169,7 @@ def judge_section(
         Chapter(
             'Spectrum of the speed error',
             'Median over runs, and the band of the middle 80 % of them.',
-            of_groups(lambda group: spectra_plot(evidence.part(group), sources)),
+            of_groups(lambda group: spectra_plot(evidence.select_group(group), sources)),
         ),
         Chapter(
             'Tracks',
@@ -181,16 +181,26 @@ def judge_section(
             'Stated against true error: position',
             'A dot per run: root mean square of the stated horizontal standard deviation and of '
             'the error. On the dashed line the judge is consistent, above it is overconfident.',
-            of_groups(lambda group: consistency_plot(evidence.part(group), 'position', sources)),
+            of_groups(
+                lambda group: consistency_plot(evidence.select_group(group), 'position', sources)
+            ),
         ),
         Chapter(
             'Stated against true error: velocity',
             'The same of the body velocity, forward and to the left.',
-            of_groups(lambda group: consistency_plot(evidence.part(group), 'velocity', sources)),
+            of_groups(
+                lambda group: consistency_plot(evidence.select_group(group), 'velocity', sources)
+            ),
         ),
     ]
-    judges = [one for one in outcome.record.get('judges') or [] if isinstance(one, Mapping)]
-    record = next((one for one in judges if one.get('label') == judge), {})
+    judges = [
+        judge_record
+        for judge_record in outcome.record.get('judges') or []
+        if isinstance(judge_record, Mapping)
+    ]
+    record = next(
+        (judge_record for judge_record in judges if judge_record.get('label') == judge), {}
+    )
     return JudgeSection(
         id=f'judge-{place}',
         name=judge,
@@ -205,14 +215,14 @@ def judge_section(
 
 
 def _of_scenarios(
-    evidence: Evidence,
+    evidence: JudgeSignals,
     what: str,
-    sources: Mapping[str, Source],
-    draw: Callable[[Mapping[str, RunEvidence], Mapping[str, Source], str], Plot | None],
+    sources: Mapping[str, SeriesStyle],
+    draw: Callable[[Mapping[str, RunSignals], Mapping[str, SeriesStyle], str], Plot | None],
 ) -> list[Drawing]:
     found = []
-    for (group, scenario), runs in evidence.shown.items():
-        recordings = list(dict.fromkeys(one.run.key.recording for one in runs.values()))
+    for (group, scenario), runs in evidence.representatives.items():
+        recordings = list(dict.fromkeys(signals.run.key.recording for signals in runs.values()))
         heading = ' · '.join(part for part in (group, scenario) if part)
         if len(recordings) == 1:
             heading += f' ({recordings[0]})'
@@ -275,7 +285,11 @@ def side_sections(side: SideResults) -> list[SideSection]:
 
 
 def _ranks(given: RankLines) -> console.DataTable:
-    columns = [console.Column(''), *map(console.numeric, given.models), console.numeric('tau')]
+    columns = [
+        console.TableColumn(''),
+        *map(console.numeric, given.models),
+        console.numeric('tau'),
+    ]
     rows = []
     for number, line in enumerate(given.lines):
         cells = [line.label]
@@ -291,7 +305,7 @@ def _ranks(given: RankLines) -> console.DataTable:
 
 
 def _pairs(side: SideResults) -> console.DataTable:
-    columns = [console.Column(name) for name in ('scenario', 'ranking', 'and ranking')]
+    columns = [console.TableColumn(name) for name in ('scenario', 'ranking', 'and ranking')]
     columns += [
         console.numeric(name)
         for name in ('models', 'Kendall', '95 % interval', 'Spearman', 'p-value', 'adjusted')

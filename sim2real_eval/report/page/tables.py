@@ -10,9 +10,16 @@ import numpy as np
 import yaml
 
 from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.report.console import NONE, Column, DataTable, decimal, numeric, scenario_name
+from sim2real_eval.report.console import (
+    NONE,
+    DataTable,
+    TableColumn,
+    decimal,
+    numeric,
+    scenario_name,
+)
 from sim2real_eval.study.outcome import StudyOutcome
-from .figure import Source
+from .figure import SeriesStyle
 from .ranking import Standing
 
 
@@ -40,8 +47,8 @@ def record_texts(record: Mapping[str, Any], study_file: str) -> list[tuple[str, 
 
 
 def _of_mapping(title: str, key: str, value: str, entries: Any) -> DataTable:
-    rows = [[str(name), _cell(one)] for name, one in (entries or {}).items()]
-    return DataTable(title, [Column(key), Column(value)], rows)
+    rows = [[str(name), _cell(field)] for name, field in (entries or {}).items()]
+    return DataTable(title, [TableColumn(key), TableColumn(value)], rows)
 
 
 def _of_mappings(title: str, entries: Any) -> DataTable:
@@ -51,7 +58,7 @@ def _of_mappings(title: str, entries: Any) -> DataTable:
     # Drop columns that are empty in every row.
     keys = [key for key in keys if any(entry.get(key) not in (None, '') for entry in flat)]
     rows = [[_cell(entry.get(key)) for key in keys] for entry in flat]
-    return DataTable(title, [Column(key.replace('_', ' ')) for key in keys], rows)
+    return DataTable(title, [TableColumn(key.replace('_', ' ')) for key in keys], rows)
 
 
 def _flat(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -101,11 +108,11 @@ def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | N
     if len(scenarios) < 2:
         return None
     models = [row.model for row in standing.pooled()]
-    columns, rows = [Column('model')], [[model] for model in models]
+    columns, rows = [TableColumn('model')], [[model] for model in models]
     for name in scenarios:
         _add_scores(columns, rows, scenario_name(name), standing, name)
         printed = [standing.published(model, name) for model in models]
-        if any(one is not None for one in printed):
+        if any(vepd is not None for vepd in printed):
             columns.append(numeric('paper', 'VEPD'))
             for cells, one in zip(rows, printed, strict=True):
                 cells.append(decimal(one))
@@ -114,7 +121,11 @@ def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | N
 
 
 def _add_scores(
-    columns: list[Column], rows: list[list[str]], label: str, standing: Standing, scenario: str
+    columns: list[TableColumn],
+    rows: list[list[str]],
+    label: str,
+    standing: Standing,
+    scenario: str,
 ) -> None:
     """Add VEPD and rank in a scenario to rows that begin with the model."""
     columns += [numeric(label, 'VEPD'), numeric('rank')]
@@ -127,8 +138,8 @@ def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataT
     """Return VEPD and rank of each model under each judge; None with one."""
     if len(standings) < 2:
         return None
-    models = dict.fromkeys(row.model for one in standings for row in one.pooled())
-    columns, rows = [Column('model')], [[model] for model in models]
+    models = dict.fromkeys(row.model for standing in standings for row in standing.pooled())
+    columns, rows = [TableColumn('model')], [[model] for model in models]
     for one in standings:
         _add_scores(columns, rows, one.label, one, POOLED)
     title = 'VEPD of all scenarios pooled and rank, judge by judge'
@@ -136,7 +147,7 @@ def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataT
 
 
 def consistency(
-    outcome: StudyOutcome, judge: str, group: str, sources: Mapping[str, Source]
+    outcome: StudyOutcome, judge: str, group: str, sources: Mapping[str, SeriesStyle]
 ) -> DataTable | None:
     """Return mean NIS and NEES over their degrees of freedom; None where no run has any."""
     found = outcome.by_model(judge, group)
@@ -147,7 +158,7 @@ def consistency(
     ]
     if not names:
         return None
-    columns = [Column('sensors'), *(numeric(_CONSISTENCY[name]) for name in names)]
+    columns = [TableColumn('sensors'), *(numeric(_CONSISTENCY[name]) for name in names)]
     rows = []
     for model, runs in found.items():
         cells = [sources[model].name]
@@ -161,17 +172,17 @@ def consistency(
     return DataTable(title, columns, rows, colours=_colours(sources))
 
 
-def _colours(sources: Mapping[str, Source]) -> dict[str, str]:
-    return {one.name: one.kind for one in sources.values()}
+def _colours(sources: Mapping[str, SeriesStyle]) -> dict[str, str]:
+    return {source.name: source.kind for source in sources.values()}
 
 
-def run_table(outcome: StudyOutcome, sources: Mapping[str, Source]) -> DataTable:
+def run_table(outcome: StudyOutcome, sources: Mapping[str, SeriesStyle]) -> DataTable:
     """Return a row per judged run."""
     values = [name for name in _RUN_COLUMNS if any(name in run.values for run in outcome.runs)]
     groups = any(outcome.groups)
-    columns = [Column('judge'), Column('scenario'), Column('model')]
-    columns += [Column('group')] if groups else []
-    columns += [Column('recording'), numeric('run')]
+    columns = [TableColumn('judge'), TableColumn('scenario'), TableColumn('model')]
+    columns += [TableColumn('group')] if groups else []
+    columns += [TableColumn('recording'), numeric('run')]
     columns += [numeric(*_RUN_COLUMNS[name][:2]) for name in values]
     rows = []
     for run in outcome.runs:
