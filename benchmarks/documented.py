@@ -26,7 +26,7 @@ from measuring import write
 import sim2real_eval as s2r
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.study.adapting import splits_fixes, true_heading
+from sim2real_eval.study.adapting import OFF_TICKS_NS, true_heading
 from sim_sensors.core import rotations
 from sim_sensors.core.shipped import config_path
 
@@ -88,7 +88,8 @@ def drives() -> dict[str, float]:
                 if judge in ('clean', 'paper_released'):
                     heading = true_heading(one.require('truth'))
                     made = JudgeSetup.load(judge).started(start_heading=heading)
-                    late = splits_fixes(made, one, int(one.require('truth').stamp_ns[0]))
+                    start_ns = int(one.require('truth').stamp_ns[0])
+                    late = made.splits_fixes(one, start_ns, start_ns + OFF_TICKS_NS)
                     run = s2r.run_judge(one, made, metric=WARM, off_ticks=late)
                 else:
                     run = s2r.run_judge(one, load_judge(JudgeRequest(judge)))

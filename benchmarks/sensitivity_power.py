@@ -144,7 +144,7 @@ def main() -> None:
         judge = StudyJudge(name, 'embedded', load_judge(JudgeRequest('embedded', config=name)))
         whole = sensitivity(drives, [judge], sensors, options, jobs=given.jobs)
         print(name, 'false alarms', whole.false_alarms[name], flush=True)
-        said = [(one, *claim) for one in whole.found for claim in claims(one, options.power)]
+        said = [(one, *claim) for one in whole.detectable for claim in claims(one, options.power)]
         work = partial(
             revealed, drives=drives, judge=judge, sensors=sensors,
             sizes=[(one.error, size) for one, size, *_ in said],

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 import sim2real_eval as s2r
-from sim2real_eval.benches.tuning.evaluations import Evaluations, Task
-from sim2real_eval.benches.tuning.parameters import tunables, tuned
+from sim2real_eval.benches.tuning.evaluations import JudgeLosses, TuningTask
+from sim2real_eval.benches.tuning.parameters import set_parameters, tunables
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
@@ -68,17 +68,18 @@ class TunedJudge:
 
     def errors(self, recordings: Sequence[Recording]) -> dict[str, float]:
         """Return the mean RMS errors, m/s and m, in recordings."""
-        found = self._evaluations(recordings).measures(self._values(self._decades))
+        found = self._evaluations(recordings).all_losses(self._values(self._decades))
         return {kind: float(found[kind].mean()) for kind in RMS}
 
     def scores(self, recordings: Sequence[Recording]) -> list[Any]:
         """Return the scores of recordings by the tuned judge."""
-        judge = tuned(self._start, self._parameters, self._values(self._decades))
+        judge = set_parameters(self._start, self._parameters, self._values(self._decades))
         return [s2r.run_judge(one, judge).score for one in recordings]
 
     def _values(self, decades: Any) -> tuple[float, ...]:
         return tuple(one.value(float(x)) for one, x in zip(self._parameters, decades, strict=True))
 
-    def _evaluations(self, recordings: Sequence[Recording]) -> Evaluations:
+    def _evaluations(self, recordings: Sequence[Recording]) -> JudgeLosses:
         sources = tuple(Held('', recording=one) for one in recordings)
-        return Evaluations(Task(sources, self._start, self._parameters, 'speed', 1, WARMUP_S))
+        task = TuningTask(sources, self._start, self._parameters, 'speed', 1, WARMUP_S)
+        return JudgeLosses(task)

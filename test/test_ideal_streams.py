@@ -144,7 +144,7 @@ def test_the_streams_are_found_and_kept(tmp_path: Path) -> None:
         twin = simulated(again, imu=load_imu('airsim'), gps=load_gps('ch_rw'))
         assert len(twin.imu) == 200
     # A covariance of zero is right of what is noise-free.
-    expected = ['recording.stamp_not_positive', 'twin.noise_free']
+    expected = ['recording.bad_stamp', 'twin.noise_free']
     assert sorted({note.code for note in twin.notes}) == expected
     assert 'twin.noise_free' not in {note.code for note in simulated(again, gps=GOOD).notes}
 

@@ -105,9 +105,7 @@ def test_a_result_that_is_there_is_not_replaced(
     parameters = (bags_parameter(bags), f'out:={tmp_path}')
     exists = f'out: {tmp_path}: exists; must be another folder, unless overwrite is true'
     assert exists in refused(capsys, *parameters)
-    assert f'out: {tmp_path}: has no study.json' in refused(
-        capsys, *parameters, 'overwrite:=true'
-    )
+    assert f'out: {tmp_path}: has no study.json' in refused(capsys, *parameters, 'overwrite:=true')
     assert (tmp_path / 'mine').read_text() == 'precious'
     under = f'out:={tmp_path / "mine/out"}'
     assert 'out: ' in (line := refused(capsys, parameters[0], under))
