@@ -24,7 +24,7 @@ from sim2real_eval.common.findings import (
     shared_findings,
     to_records,
 )
-from sim_sensors.core.errors import Remark, Sim2RealError
+from sim_sensors.core.errors import Remark
 
 KINDS = declared_kinds()
 SOURCES = Path(sim2real_eval.__file__).parent
@@ -90,10 +90,19 @@ def test_a_finding_needs_the_values_of_its_template() -> None:
         KINDS['recording.stamp_zero']('/imu', count=3, more=1)
 
 
-def test_an_unknown_code_is_refused() -> None:
-    record = {**example(KINDS['recording.gap']).to_record(), 'code': 'nothing.known'}
-    with pytest.raises(Sim2RealError, match=r"'nothing\.known' is unknown"):
-        Finding.from_record(record)
+def test_records_of_other_versions_keep_their_text() -> None:
+    former = {
+        'code': 'nothing.known',
+        'severity': 'assumed',
+        'subject': '/imu',
+        'numbers': {},
+        'words': {},
+        'text': '/imu: 3 {strange} messages; wait',
+        'remedy': 'wait',
+    }
+    finding = Finding.from_record(former)
+    assert (str(finding), finding.code) == (former['text'], former['code'])
+    assert finding.severity is Severity.ASSUMED
 
 
 def test_numbers_become_ranges_and_runs_are_counted_by_group() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim_sensors.core.errors import Remark, Sim2RealError
+from sim_sensors.core.errors import Remark
 
 FINDINGS = 'findings.txt'
 """File of a result that lists all findings."""
@@ -213,12 +213,15 @@ class Finding:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Finding:
-        """Return the finding that `to_record` wrote; an unknown code is a Sim2RealError."""
+        """Return the finding that `to_record` wrote.
+
+        A record of another version, whose code or words are not declared, keeps its stored text.
+        """
         kind = _KINDS.get(record['code']) or declared_kinds().get(record['code'])
-        if kind is None:
-            raise Sim2RealError(
-                f'finding {record["code"]!r} is unknown; see docs/reference/findings.md'
-            )
+        stored = {*record['numbers'], *record['words']}
+        if kind is None or not stored.issuperset(name for name, _, _ in kind.fields):
+            text = record['text'].replace('{', '{{').replace('}', '}}')
+            return cls(FindingKind(record['code'], Severity[record['severity'].upper()], text, ''))
         numbers = {name: _from_json(number['value']) for name, number in record['numbers'].items()}
         runs = tuple((group, count, total) for group, count, total in record.get('runs', ()))
         return cls(
