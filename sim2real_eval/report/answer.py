@@ -67,9 +67,9 @@ def answer_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
 def _other_poses(answer: Answer) -> str:
     """Say which models are nearest by position, heading and attitude, where it is not that."""
     by: dict[str, list[str]] = {}
-    for one in answer.poses:
-        if one.nearest != answer.nearest:
-            by.setdefault(one.nearest, []).append(one.quantity)
+    for pose_ranking in answer.poses:
+        if pose_ranking.nearest != answer.nearest:
+            by.setdefault(pose_ranking.nearest, []).append(pose_ranking.quantity)
     return ', '.join(f'{model} is nearest by {" and ".join(names)}' for model, names in by.items())
 
 
@@ -78,8 +78,8 @@ def _doubt(answer: Answer) -> str:
     if answer.doubt is not None:
         return str(answer.doubt)
     if answer.view.p_value is None:
-        few = _recordings(answer)
-        return f'{few} cannot show whether a difference is more than chance'
+        recordings_text = _recordings(answer)
+        return f'{recordings_text} cannot show whether a difference is more than chance'
     return 'it holds for motions, sensors and a judge like those of these recordings only'
 
 
@@ -88,9 +88,9 @@ def adapted_text(record: Mapping[str, Any]) -> str:
 
     `record`: of the study, see `StudyOutcome`.
     """
-    told = from_records(record.get('adapted') or ())
-    said = '; '.join(f'{finding.problem} ({finding.remedy})' for finding in told)
-    return f'Adapted to the recordings: {said}.' if told else ''
+    adaptations = from_records(record.get('adapted') or ())
+    sentences = '; '.join(f'{finding.problem} ({finding.remedy})' for finding in adaptations)
+    return f'Adapted to the recordings: {sentences}.' if adaptations else ''
 
 
 def meaning(answer: Answer) -> str:
@@ -116,13 +116,15 @@ def _errors(answer: Answer) -> str:
     """Say whether the judge errs more or less with the model; empty where nobody knows."""
     if answer.rmse is None or answer.real_rmse is None:
         return ''
-    said = f'; RMSE {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f} m/s'
+    sentence = (
+        f'; RMSE {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f} m/s'
+    )
     if not answer.distinguishable:
         # What may be chance has no direction.
-        return said
+        return sentence
     verdict = {1: 'too large', -1: 'too small'}.get(_direction(answer))
     gap = abs(answer.rmse - answer.real_rmse)
-    return f'{said}: {verdict} by {gap:.3f} m/s' if verdict else said
+    return f'{sentence}: {verdict} by {gap:.3f} m/s' if verdict else sentence
 
 
 def _direction(answer: Answer) -> int:
@@ -176,101 +178,107 @@ def _nearest(answer: Answer) -> str:
 
 
 def _against_real(answer: Answer) -> str:
-    own = answer.view
-    if own.p_value is None:
-        few = _recordings(answer)
+    view = answer.view
+    if view.p_value is None:
+        recordings_text = _recordings(answer)
         of_blocks = ' blocks' if answer.blocks else ''
-        return f'not known from {few}; record {_ENOUGH}{of_blocks} or more{_errors(answer)}'
-    p_value, names = _p_value(answer, own.p_value), own.distinguished_by
-    by = f'{len(names)} of {own.tested} other metrics'
-    if own.distinguishable:
+        return (
+            f'not known from {recordings_text}; record {_ENOUGH}{of_blocks} or more'
+            f'{_errors(answer)}'
+        )
+    p_value, names = _p_value(answer, view.p_value), view.distinguished_by
+    by = f'{len(names)} of {view.tested} other metrics'
+    if view.distinguishable:
         also = f', also by {by}' if names else ''
         return f'no: distinguishable by VEPD ({p_value}){also}{_errors(answer)}'
-    said = f'VEPD does not distinguish it ({p_value})'
+    sentence = f'VEPD does not distinguish it ({p_value})'
     if names:
         does = 'does' if len(names) == 1 else 'do'
-        return f'no: {said}, but {by} {does}: {listed(names, _MOST)}{_errors(answer)}'
-    nor = f', nor does any of {own.tested} other metrics' if own.tested else ''
-    return f'as far as these recordings show: {said}{nor}{_errors(answer)}'
+        return f'no: {sentence}, but {by} {does}: {listed(names, _MOST)}{_errors(answer)}'
+    nor = f', nor does any of {view.tested} other metrics' if view.tested else ''
+    return f'as far as these recordings show: {sentence}{nor}{_errors(answer)}'
 
 
 def _p_value(answer: Answer, p_value: float) -> str:
     """Return an adjusted p-value beside the level at which it is significant."""
     limit = 1.0 - answer.level
-    shown = p_value_text(p_value)
+    p_value_shown = p_value_text(p_value)
     if p_value < 0.001:
-        return f'adjusted p {shown}'
-    if float(shown) <= limit + 1e-9 < p_value:
+        return f'adjusted p {p_value_shown}'
+    if float(p_value_shown) <= limit + 1e-9 < p_value:
         # Rounded it would seem significant.
-        shown = f'{p_value:.4g}'
-    return f'adjusted p {shown} {">" if p_value > limit + 1e-9 else "<="} {limit:.3g}'
+        p_value_shown = f'{p_value:.4g}'
+    return f'adjusted p {p_value_shown} {">" if p_value > limit + 1e-9 else "<="} {limit:.3g}'
 
 
 def _against_next(answer: Answer) -> str:
     assert answer.gap is not None
-    said = f'{answer.next}, {short_number(answer.gap)} farther'
+    sentence = f'{answer.next}, {short_number(answer.gap)} farther'
     if answer.gap_p_value is None or answer.gap_distinguishable is None:
-        return said
+        return sentence
     why = _p_value(answer, answer.gap_p_value)
     if answer.gap_distinguishable:
-        return f'{said}: distinguishable from {answer.nearest} ({why})'
+        return f'{sentence}: distinguishable from {answer.nearest} ({why})'
     if answer.gap_p_value <= 1.0 - answer.level:
         why += ', but the interval of the difference, adjusted for all pairs, includes 0'
     return (
-        f'{said}: not distinguishable from {answer.nearest} ({why}); more recordings that '
+        f'{sentence}: not distinguishable from {answer.nearest} ({why}); more recordings that '
         f'would show it: {answer.more_motions}'
     )
 
 
 def _agreement(answer: Answer) -> str:
-    own, others = answer.view, answer.views[1:]
-    metrics, options = len(own.other_metrics), len(own.other_options)
-    said = [_dissent(answer, view) for view in answer.dissenting[:_MOST]]
+    own_view, other_views = answer.view, answer.views[1:]
+    metrics, options = len(own_view.other_metrics), len(own_view.other_options)
+    sentences = [_dissent(answer, view) for view in answer.dissenting[:_MOST]]
     if len(answer.dissenting) > _MOST:
-        said.append(f'{len(answer.dissenting) - _MOST} more of {len(others)} judges and groups')
-    if own.distinguished_by and not own.distinguishable:
-        does = 'distinguishes' if len(own.distinguished_by) == 1 else 'distinguish'
-        said.append(
-            f'{len(own.distinguished_by)} of {own.tested} other metrics {does} it from '
+        sentences.append(
+            f'{len(answer.dissenting) - _MOST} more of {len(other_views)} judges and groups'
+        )
+    if own_view.distinguished_by and not own_view.distinguishable:
+        does = 'distinguishes' if len(own_view.distinguished_by) == 1 else 'distinguish'
+        sentences.append(
+            f'{len(own_view.distinguished_by)} of {own_view.tested} other metrics {does} it from '
             f'{real_sensors(answer)}, VEPD does not'
         )
     if answer.silent:
         does = 'does' if answer.silent == 1 else 'do'
-        said.append(
-            f'{answer.silent} of {own.tested} other metrics {does} not distinguish it from '
+        sentences.append(
+            f'{answer.silent} of {own_view.tested} other metrics {does} not distinguish it from '
             f'{real_sensors(answer)}'
         )
     if metrics:
         name = 'names' if metrics == 1 else 'name'
-        said.append(
-            f'{metrics} of {own.metrics} other metrics {name} another model '
-            f'({listed(own.other_metrics, _MOST)})'
+        sentences.append(
+            f'{metrics} of {own_view.metrics} other metrics {name} another model '
+            f'({listed(own_view.other_metrics, _MOST)})'
         )
     if options:
         does = 'does' if options == 1 else 'do'
-        said.append(
-            f'so {does} {options} of {own.options} other options of VEPD '
-            f'({listed(own.other_options, _MOST)})'
+        sentences.append(
+            f'so {does} {options} of {own_view.options} other options of VEPD '
+            f'({listed(own_view.other_options, _MOST)})'
         )
     if poses := _other_poses(answer):
-        said.append(poses)
-    if said:
-        return f'no: {"; ".join(said)}'
+        sentences.append(poses)
+    if sentences:
+        return f'no: {"; ".join(sentences)}'
     judges = len({view.judge for view in answer.views})
     what = counted(judges, 'judge') if judges > 1 else f'{len(answer.views)} groups of recordings'
-    views = f'{what}, ' if others else ''
+    views = f'{what}, ' if other_views else ''
     poses = ', position, heading and attitude' if len(answer.poses) == 3 else ''
     return (
-        f'yes: {views}{own.metrics} other metrics{poses} and {own.options} other options of VEPD'
+        f'yes: {views}{own_view.metrics} other metrics{poses} and {own_view.options} other '
+        'options of VEPD'
     )
 
 
-def _dissent(answer: Answer, one: View) -> str:
-    if one.nearest != answer.nearest:
-        return f'judge {one.label} names {one.nearest}'
-    does = 'distinguishes it' if one.distinguishable else 'does not distinguish it'
-    known = '' if one.p_value is None else f' ({_p_value(answer, one.p_value)})'
-    return f'judge {one.label} {does} from {real_sensors(answer)}{known}'
+def _dissent(answer: Answer, view: View) -> str:
+    if view.nearest != answer.nearest:
+        return f'judge {view.label} names {view.nearest}'
+    does = 'distinguishes it' if view.distinguishable else 'does not distinguish it'
+    p_value_note = '' if view.p_value is None else f' ({_p_value(answer, view.p_value)})'
+    return f'judge {view.label} {does} from {real_sensors(answer)}{p_value_note}'
 
 
 def _recordings(answer: Answer) -> str:

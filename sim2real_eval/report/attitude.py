@@ -31,11 +31,11 @@ def attitude_table(study: AttitudeStudy, title: str) -> Table:
     if several:
         add_numbers(table, 'least', 'most')
     add_numbers(table, 'Ligorio2015\nsimulated', '\nreal')
-    each = np.degrees(study.rmse)
+    rmse_degrees = np.degrees(study.rmse)
     for i, name in enumerate(estimate.ANGLES):
         cells = [name, f'{np.degrees(study.overall[i]):.3f}']
         if several:
-            cells += [f'{each[:, i].min():.3f}', f'{each[:, i].max():.3f}']
+            cells += [f'{rmse_degrees[:, i].min():.3f}', f'{rmse_degrees[:, i].max():.3f}']
         for published in (estimate.PUBLISHED_SIMULATED, estimate.PUBLISHED_REAL):
             cells.append(f'{np.degrees(published[i]):.2f}' if i < len(published) else '')
         table.add_row(*cells)

@@ -56,6 +56,6 @@ def model_colours(models: Iterable[str]) -> dict[str, str]:
     colours = {name: _PALETTE[_KNOWN.index(name)] for name in names if name in _KNOWN}
     free = [colour for colour in _PALETTE if colour not in colours.values()] or list(_PALETTE)
     # By name: the same whichever order they come in.
-    others = sorted(name for name in set(names) if name not in colours)
-    colours |= {name: free[i % len(free)] for i, name in enumerate(others)}
+    other_names = sorted(name for name in set(names) if name not in colours)
+    colours |= {name: free[i % len(free)] for i, name in enumerate(other_names)}
     return colours

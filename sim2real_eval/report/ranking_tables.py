@@ -39,7 +39,7 @@ _MOST_COLUMNS = 8
 
 
 def ranking_table(
-    known: Uncertainty,
+    uncertainty: Uncertainty,
     rmse: Mapping[str, Mapping[str, float]],
     *,
     title: str,
@@ -56,7 +56,7 @@ def ranking_table(
     """
     if published is not None and set(published.values()) <= {None}:
         published = None
-    order = known.order
+    order = uncertainty.order
     bounded = any(model.low is not None for model in order)
     tested = any(model.adjusted is not None for model in order)
     compared = len(order) > 1 and all(model.significance_groups for model in order)
@@ -65,7 +65,7 @@ def ranking_table(
     add_words(table, 'model')
     add_numbers(table, 'VEPD', style='bold')
     if bounded:
-        add_numbers(table, f'{100 * known.options.level:g} %\ninterval')
+        add_numbers(table, f'{100 * uncertainty.options.level:g} %\ninterval')
     if tested:
         add_numbers(table, 'p-value\nadj.', min_width=8)
     if compared:
@@ -75,21 +75,28 @@ def ranking_table(
         add_numbers(table, 'paper\nVEPD')
 
     def add(source: str, runs: int, name: str, *numbers: str) -> None:
-        place, *rest = numbers
+        place, *other_numbers = numbers
         means = [rounded(by_source.get(source)) for by_source in rmse.values()]
         paper = [] if published is None else [rounded(published.get(source))]
-        table.add_row(place, Text(name), *rest, str(runs), *means, *paper)
+        table.add_row(place, Text(name), *other_numbers, str(runs), *means, *paper)
 
     add(REAL, order[0].n_real, real, *[''] * (2 + bounded + tested + compared))
-    for place, one in enumerate(order, 1):
-        more = [_range(one.low, one.high)] if bounded else []
-        more += [p_value_text(one.adjusted)] if tested else []
-        more += [tied_ranks(known, one)] if compared else []
-        add(one.model, one.n_sim, one.model, str(place), f'{one.distance:.4f}', *more)
+    for place, uncertain_model in enumerate(order, 1):
+        more = [_range(uncertain_model.low, uncertain_model.high)] if bounded else []
+        more += [p_value_text(uncertain_model.adjusted)] if tested else []
+        more += [tied_ranks(uncertainty, uncertain_model)] if compared else []
+        add(
+            uncertain_model.model,
+            uncertain_model.n_sim,
+            uncertain_model.model,
+            str(place),
+            f'{uncertain_model.distance:.4f}',
+            *more,
+        )
     return table
 
 
-def tied_ranks(known: Uncertainty, model: DistanceUncertainty) -> str:
+def tied_ranks(uncertainty: Uncertainty, model: DistanceUncertainty) -> str:
     """Return the ranks, such as `1-3,5`, of the models that do not differ significantly from one.
 
     Of more than two ranges only how many ranks there are between the ends. Empty where that is
@@ -97,28 +104,28 @@ def tied_ranks(known: Uncertainty, model: DistanceUncertainty) -> str:
     """
     if not model.significance_groups:
         return ''
-    found: list[list[int]] = []
-    for number in known.ranks_not_distinguishable(model.model):
-        if found and found[-1][-1] == number - 1:
-            found[-1].append(number)
+    spans: list[list[int]] = []
+    for number in uncertainty.ranks_not_distinguishable(model.model):
+        if spans and spans[-1][-1] == number - 1:
+            spans[-1].append(number)
         else:
-            found.append([number])
-    if len(found) > 2:
-        return f'{sum(map(len, found))} of {found[0][0]}-{found[-1][-1]}'
+            spans.append([number])
+    if len(spans) > 2:
+        return f'{sum(map(len, spans))} of {spans[0][0]}-{spans[-1][-1]}'
     return ','.join(
         f'{run_of_ranks[0]}' if len(run_of_ranks) == 1 else f'{run_of_ranks[0]}-{run_of_ranks[-1]}'
-        for run_of_ranks in found
+        for run_of_ranks in spans
     )
 
 
-def uncertainty_table(known: Mapping[str, Uncertainty]) -> Table:
+def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
     """Return a table of intervals, null quantiles and p-values, one block per scenario.
 
     The null distribution is that of identical sensors: its median, and its quantile at the level.
     P-values are adjusted for how many models there are; the last column has the probability to be
-    closest. `known` has one block at least, by scenario or other label.
+    closest. `uncertainties` has one block at least, by scenario or other label.
     """
-    level = next(iter(known.values())).options.level
+    level = next(iter(uncertainties.values())).options.level
     table = plain_table('Uncertainty: models with tied ranks are not significantly different')
     add_words(table, 'scenario', 'model')
     add_numbers(table, 'tied\nranks', min_width=5)
@@ -127,13 +134,13 @@ def uncertainty_table(known: Mapping[str, Uncertainty]) -> Table:
     # Wider than their words, which would run into each other.
     add_numbers(table, 'p-value\nadj.', min_width=8)
     add_numbers(table, 'best\nprob.', min_width=7)
-    for scenario, one in known.items():
+    for scenario, uncertainty in uncertainties.items():
         label = scenario_name(scenario)
-        for model in one.order:
+        for model in uncertainty.order:
             table.add_row(
                 Text(label),
                 Text(model.model),
-                tied_ranks(one, model) or '-',
+                tied_ranks(uncertainty, model) or '-',
                 f'{model.distance:.4f}',
                 _range(model.low, model.high),
                 _range(model.null_median, model.null_high, ' '),
@@ -171,21 +178,23 @@ def _range(low: float | None, high: float | None, between: str = '-') -> str:
     return '?' if low is None or high is None else f'{low:.3f}{between}{high:.3f}'
 
 
-def pair_lines(known: Uncertainty, scenario: str) -> list[Finding]:
+def pair_lines(uncertainty: Uncertainty, scenario: str) -> list[Finding]:
     """Say which neighbours of the ranking do not differ significantly, and what would do it."""
     lines = []
-    for near, far in itertools.pairwise(known.order):
-        pair = known.pair(near.model, far.model)
+    for near, far in itertools.pairwise(uncertainty.order):
+        pair = uncertainty.pair(near.model, far.model)
         if pair.distinguishable is False:
-            more = f'{known.more(pair)} more motions for {known.options.power:.0%} power'
+            more = (
+                f'{uncertainty.more(pair)} more motions for {uncertainty.options.power:.0%} power'
+            )
             lines.append(f'{near.model} and {far.model}: {more}')
     if not lines:
         return []
-    shown = lines[:_MOST_PAIRS]
+    listed_lines = lines[:_MOST_PAIRS]
     if len(lines) > _MOST_PAIRS:
-        shown.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
+        listed_lines.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
     where = 'pooled' if scenario == POOLED else scenario
-    return [NOT_SIGNIFICANT(pairs='; '.join(shown)).of(where)]
+    return [NOT_SIGNIFICANT(pairs='; '.join(listed_lines)).of(where)]
 
 
 class RankLine(NamedTuple):
@@ -215,8 +224,8 @@ def metric_lines(table: MetricTable) -> RankLines:
     for row in table.rows:
         if any(value is not None for value in row.distances):
             unit = f' {row.metric.unit}' if row.metric.unit else ''
-            known = any(p_value is not None for p_value in row.adjusted)
-            p_values = row.adjusted if known else row.p_values
+            is_tested = any(p_value is not None for p_value in row.adjusted)
+            p_values = row.adjusted if is_tested else row.p_values
             marks = tuple(p_value is not None and p_value <= LEVEL for p_value in p_values)
             label = f'{row.metric.name}{unit}'
             lines.append(RankLine(label, row.distances, row.ranks, marks, row.with_vepd))
@@ -241,19 +250,19 @@ def sensitivity_lines(table: SensitivityTable) -> RankLines:
     return RankLines(f'VEPD by metric option, {where}', table.models, tuple(lines), tuple(notes))
 
 
-def ranks_table(given: RankLines) -> Table:
+def ranks_table(lines: RankLines) -> Table:
     """Return `value (rank)` per line and model, and Kendall's tau of each line with the first.
 
     Of more than `_MOST_COLUMNS` models the ranks alone, a model per row in the order of the first.
     """
-    if len(given.models) > _MOST_COLUMNS:
-        return _table_of_ranks(given)
-    table = plain_table(given.title, gap=1)
+    if len(lines.models) > _MOST_COLUMNS:
+        return _table_of_ranks(lines)
+    table = plain_table(lines.title, gap=1)
     add_words(table, '')
-    for model in given.models:
+    for model in lines.models:
         table.add_column(Text(model), justify='right', overflow='fold')
     add_numbers(table, 'tau')
-    for number, line in enumerate(given.lines):
+    for number, line in enumerate(lines.lines):
         cells: list[Text | str] = [Text(line.label)]
         for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
             cells.append(_cell(value, rank, mark=mark))
@@ -262,17 +271,17 @@ def ranks_table(given: RankLines) -> Table:
     return table
 
 
-def _table_of_ranks(given: RankLines) -> Table:
-    table = plain_table(f'{given.title}: ranks (distances: metrics.csv)', gap=1)
+def _table_of_ranks(lines: RankLines) -> Table:
+    table = plain_table(f'{lines.title}: ranks (distances: metrics.csv)', gap=1)
     add_words(table, '')
-    for line in given.lines:
+    for line in lines.lines:
         table.add_column(Text(line.label.replace(' ', '\n')), justify='right', overflow='fold')
-    first = given.lines[0].ranks
-    for k in sorted(range(len(given.models)), key=lambda k: (first[k] is None, first[k])):
-        cells = [_rank(line.ranks[k], mark=line.marks[k]) for line in given.lines]
-        table.add_row(Text(given.models[k]), *cells)
+    first = lines.lines[0].ranks
+    for k in sorted(range(len(lines.models)), key=lambda k: (first[k] is None, first[k])):
+        cells = [_rank(line.ranks[k], mark=line.marks[k]) for line in lines.lines]
+        table.add_row(Text(lines.models[k]), *cells)
     table.add_section()
-    taus = [rounded(line.agreement.kendall, 2) for line in given.lines[1:]]
+    taus = [rounded(line.agreement.kendall, 2) for line in lines.lines[1:]]
     table.add_row('tau', '', *taus)
     return table
 
@@ -322,13 +331,13 @@ def _rank(rank: float | None, *, mark: bool) -> Text:
 
 def sensitivity_text(table: SensitivityTable) -> str:
     """Say how many other options of the metric rank the models as the study does."""
-    known = [row for row in table.rows[1:] if row.with_own.kendall is not None]
+    comparable = [row for row in table.rows[1:] if row.with_own.kendall is not None]
     where = f'{table.judge}, {table.group}' if table.group else table.judge
-    if not known:
+    if not comparable:
         return f'{where}: the ranking cannot be compared with that by other metric options'
-    worst = min(known, key=lambda row: row.with_own.kendall or 0.0)
-    same = sum(row.with_own.kendall == 1.0 for row in known)
-    text = f'{where}: {same} of {len(known)} other metric options give the same ranking'
-    if same == len(known):
+    worst = min(comparable, key=lambda row: row.with_own.kendall or 0.0)
+    same = sum(row.with_own.kendall == 1.0 for row in comparable)
+    text = f'{where}: {same} of {len(comparable)} other metric options give the same ranking'
+    if same == len(comparable):
         return text
     return f'{text}; the most different is {worst.label} (tau {worst.with_own.kendall:.2f})'

@@ -77,9 +77,9 @@ def scores_figure(
         style.log_x(panel)
     lowest, highest = values[real_label].min(), values[real_label].max()
     panel.axvspan(lowest, highest, color=palette.REAL_COLOUR, alpha=0.15, linewidth=0)
-    for row, (name, found) in enumerate(values.items()):
-        panel.plot([np.median(found)] * 2, [row - 0.36, row + 0.36], color=colours[name])
-        panel.plot(found, np.full(len(found), row), 'o', color=colours[name], alpha=0.55,
+    for row, (name, model_scores) in enumerate(values.items()):
+        panel.plot([np.median(model_scores)] * 2, [row - 0.36, row + 0.36], color=colours[name])
+        panel.plot(model_scores, np.full(len(model_scores), row), 'o', color=colours[name], alpha=0.55,
                    markersize=5, markeredgewidth=0)  # fmt: skip
     labels = [f'{name} ({len(scores)})' for name, scores in values.items()]
     panel.set_yticks(range(len(values)), labels, fontsize=8)
@@ -112,13 +112,19 @@ def density_figure(real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore
     figure = style.new_figure(7.2, 1.2 + 2.0 * _ROW * len(rows))
     panel = figure.subplots()
     of_real, real_height = _density(values[REAL])
-    for row, (name, found) in enumerate(values.items()):
+    for row, (name, model_scores) in enumerate(values.items()):
         panel.fill_between(
             of_real, row - real_height, row, color=palette.REAL_COLOUR, alpha=0.3, linewidth=0
         )
-        at, height = _density(found)
+        at, height = _density(model_scores)
         panel.plot(at, row - height, color=colours[name], linewidth=1.5)
-        panel.plot(found, np.full(len(found), row + 0.1), '|', color=colours[name], markersize=5)
+        panel.plot(
+            model_scores,
+            np.full(len(model_scores), row + 0.1),
+            '|',
+            color=colours[name],
+            markersize=5,
+        )
     labels = [f'{name} ({len(scores)})' for name, scores in values.items()]
     panel.set_yticks(range(len(rows)), labels, fontsize=8)
     panel.set_ylim(len(rows) - 0.75, -0.9)
@@ -251,9 +257,14 @@ def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
     for line, (_, overlay, block) in enumerate(lines):
         for column, model in enumerate(block):
             series = [overlay.real, *([overlay.sim[model]] if model in overlay.sim else [])]
-            shown = np.concatenate([run.se_vel[run.se_time <= run.gt_time[-1]] for run in series])
-            if len(shown):
-                ends[panels[line][column]] = float(shown.min()), float(shown.max())
+            clipped_speeds = np.concatenate(
+                [run.se_vel[run.se_time <= run.gt_time[-1]] for run in series]
+            )
+            if len(clipped_speeds):
+                ends[panels[line][column]] = (
+                    float(clipped_speeds.min()),
+                    float(clipped_speeds.max()),
+                )
     if all(floor <= least and most <= top for least, most in ends.values()):
         return
     bottom = min(low, *(max(least, floor) for least, _ in ends.values()))
@@ -264,11 +275,11 @@ def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
     for panel, (least, most) in ends.items():
         if least < bottom or most > above:
             # Above the axes, where it covers nothing.
-            told = f'cut, up to {max(-least, most):.3g} m/s'
-            panel.set_title(told, fontsize=7, loc='right')
+            remark = f'cut, up to {max(-least, most):.3g} m/s'
+            panel.set_title(remark, fontsize=7, loc='right')
 
 
 def _plot_estimate(panel: Axes, series: VelocitySeries, **look: Any) -> None:
     """Plot an estimate as far as there is truth; beyond it the judge only predicts."""
-    known = series.se_time <= series.gt_time[-1]
-    panel.plot(series.se_time[known], series.se_vel[known], **look)
+    is_covered = series.se_time <= series.gt_time[-1]
+    panel.plot(series.se_time[is_covered], series.se_vel[is_covered], **look)

@@ -26,9 +26,9 @@ _QUANTITIES = ('angular_rate', 'specific_force', 'magnetic_field')
 def save_series_plots(folder: Path, comparison: SignalComparison) -> None:
     """Write `signals_<quantity>.png` of the first model that has it."""
     for quantity in _QUANTITIES:
-        for model, found in comparison.prepared.items():
-            if quantity in found:
-                figure = series_figure(found[quantity], model, comparison.names['real'][0])
+        for model, prepared_runs in comparison.prepared.items():
+            if quantity in prepared_runs:
+                figure = series_figure(prepared_runs[quantity], model, comparison.names['real'][0])
                 style.save_png(figure, folder / f'signals_{quantity}.png')
                 break
 
@@ -87,14 +87,14 @@ PLOTS = ('yaw_error.png', 'psd_*.png', 'scatter.png', 'signals_*.png')
 
 def save_signal_plots(folder: Path, comparison: SignalComparison) -> None:
     """Write those plots for which there are signals."""
-    found = [name for ready in comparison.prepared.values() for name in ready]
-    if 'yaw' in found:
+    prepared_signals = [name for ready in comparison.prepared.values() for name in ready]
+    if 'yaw' in prepared_signals:
         style.save_png(yaw_figure(comparison), folder / 'yaw_error.png')
     for kind, name in _KINDS.items():
         style.save_png(psd_figure(comparison, kind), folder / f'psd_{name}.png')
-    if 'angular_rate' in found:
+    if 'angular_rate' in prepared_signals:
         style.save_png(scatter_figure(comparison), folder / 'scatter.png')
-    if 'magnetic_field' in found:
+    if 'magnetic_field' in prepared_signals:
         save_series_plots(folder, comparison)
 
 
@@ -241,10 +241,10 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
             for column, signal in enumerate(ready.quantity.labels()):
                 panel = axes[row][3 * block + column]
                 runs = ready.runs(side)
-                each = max(1, _POINTS // len(runs))
+                points_per_run = max(1, _POINTS // len(runs))
                 for run in runs:
                     sampled = run.sampled
-                    step = max(1, len(sampled.time) // each)
+                    step = max(1, len(sampled.time) // points_per_run)
                     points = []
                     for values in (sampled.true, sampled.measured):
                         points.append(values[::step, column].copy())
@@ -262,8 +262,8 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                     linewidth=0.7,
                     zorder=3,
                 )
-                found = _correlation(comparison, label, signal)
-                text = 'R -' if found is None else f'R {found:.3f}'
+                correlation = _correlation(comparison, label, signal)
+                text = 'R -' if correlation is None else f'R {correlation:.3f}'
                 panel.text(0.04, 0.95, text, transform=panel.transAxes, fontsize=8, va='top')
                 if row == 0:
                     panel.set_title(f'{signal} [{_unit(ready.quantity.unit)}]', fontsize=8)
@@ -271,9 +271,9 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                     panel.set_ylabel(label, fontsize=9)
                 style.tidy(panel)
     several = any(len(ready.runs(side)) > 1 for _, ready, side in rates)
-    about = 'mean of that of each run' if several else 'correlation coefficient'
+    meaning = 'mean of that of each run' if several else 'correlation coefficient'
     figure.suptitle(
-        f'Measured over true. Line: measured = true. R: {about}, - where the truth is constant',
+        f'Measured over true. Line: measured = true. R: {meaning}, - where the truth is constant',
         fontsize=10,
     )
     figure.supxlabel('true', fontsize=9)

@@ -79,19 +79,19 @@ def _features_table(row: FeatureRow, *, published: bool) -> Table:
     runs = f'{row.n_simulated} simulated and {row.n_real} real runs'
     table = _new(f'{row.model}: features against an ideal camera, {runs}')
     add_numbers(table, 'real', 'sim', *['Ligorio2015'] * published)
-    found = {name: (unit, values) for name, unit, *values in _feature_values(row)}
-    for name, (unit, values) in found.items():
+    features = {name: (unit, values) for name, unit, *values in _feature_values(row)}
+    for name, (unit, values) in features.items():
         quantity, _, axis = name.rpartition('_')
         if quantity.endswith('_std'):
             continue
         cells = [_shown(value, unit) for value in values]
         # Over the features, in brackets.
-        if f'{quantity}_std_{axis}' in found:
-            _, spread = found[f'{quantity}_std_{axis}']
+        if f'{quantity}_std_{axis}' in features:
+            _, spread = features[f'{quantity}_std_{axis}']
             cells = [f'{a} ({_shown(b, unit)})' for a, b in zip(cells, spread, strict=True)]
         if published:
-            known = LIGORIO_2015_FEATURES.get(axis)
-            cells.append(rounded(getattr(known, quantity, None), 2))
+            published_values = LIGORIO_2015_FEATURES.get(axis)
+            cells.append(rounded(getattr(published_values, quantity, None), 2))
         label = name.replace('rmse', 'RMSE').replace('correlation', 'R').replace('_', ' ')
         table.add_row(Text(f'{label} [{unit}]' if unit in ('px', 'rad') else label), *cells)
     return table
@@ -308,29 +308,30 @@ def _row(row: SignalRow) -> list[Field]:
 
 
 def _runs(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
-    for model, _, name, one in comparison.runs():
-        lag = one.sampled.lag
+    for model, _, name, run in comparison.runs():
+        lag = run.sampled.lag
         late = (None, None) if lag is None else (lag.seconds, lag.std)
-        for signal, found in zip(
-            one.sampled.quantity.labels(), one.sampled.agreements, strict=True
+        for signal, difference in zip(
+            run.sampled.quantity.labels(), run.sampled.agreements, strict=True
         ):
-            unit = one.sampled.quantity.unit
+            unit = run.sampled.quantity.unit
             yield (
-                model, name, signal, unit, found.samples, found.rmse, found.correlation,
-                found.mean, *late,
+                model, name, signal, unit,
+                difference.samples, difference.rmse, difference.correlation,
+                difference.mean, *late,
             )  # fmt: skip
 
 
 def _trends(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:
     """Yield yaw errors and their trends, thinned to about 10 Hz."""
-    for model, ready, name, one in comparison.runs():
-        quantity = one.sampled.quantity
+    for model, ready, name, run in comparison.runs():
+        quantity = run.sampled.quantity
         if quantity.name != 'yaw':
             continue
         step = max(1, round(ready.rate / _TREND_RATE))
-        trend = one.trend(ready.trend_window(comparison.options))[:, 0]
-        columns = (one.even.time, one.even.error[:, 0], trend)
-        names = [format_field(each) for each in (model, name, quantity.name, quantity.unit)]
+        trend = run.trend(ready.trend_window(comparison.options))[:, 0]
+        columns = (run.even.time, run.even.error[:, 0], trend)
+        names = [format_field(word) for word in (model, name, quantity.name, quantity.unit)]
         thin = [column[::step] for column in columns]
         for part in blocks(len(trend[::step])):
             numbers = (column[part].tolist() for column in thin)

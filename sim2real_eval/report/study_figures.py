@@ -26,36 +26,38 @@ _VERDICTS = {True: palette.UNLIKE_REAL, False: palette.LIKE_REAL, None: palette.
 
 
 def ranking_figure(
-    known: Mapping[str, Uncertainty], *, real_label: str = 'real', about: str = ''
+    uncertainties: Mapping[str, Uncertainty], *, real_label: str = 'real', about: str = ''
 ) -> Figure:
     """Return a panel per scenario: a row per model, the closest on top.
 
-    `known` is what is known by scenario; with one scenario, `all` is left out. `real_label` says
+    `uncertainties` maps scenarios; with one scenario, `all` is left out. `real_label` says
     what the recordings are, `about` under what they were judged.
     """
     panels = {
         name: uncertainty
-        for name, uncertainty in known.items()
-        if name != POOLED or len(known) > 2
+        for name, uncertainty in uncertainties.items()
+        if name != POOLED or len(uncertainties) > 2
     }
     rows = [len(uncertainty.models) for uncertainty in panels.values()]
     figure = style.new_figure(7.2, 1.5 + _ROW * sum(rows) + 0.5 * len(rows))
     axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)
-    left = first_distance(
+    left_limit = first_distance(
         [model for uncertainty in panels.values() for model in uncertainty.models]
     )
-    if left:
+    if left_limit:
         style.log_x(axes.flat[0])
-    level = next(iter(known.values())).options.level
-    for axis, (scenario, one) in zip(axes.flat, panels.items(), strict=True):
-        _panel(axis, one, left)
+    level = next(iter(uncertainties.values())).options.level
+    for axis, (scenario, scenario_uncertainty) in zip(axes.flat, panels.items(), strict=True):
+        _panel(axis, scenario_uncertainty, left_limit)
         label = 'all scenarios pooled' if scenario == POOLED else scenario
-        paired = ', in pairs' if one.paired else ''
+        paired = ', in pairs' if scenario_uncertainty.paired else ''
         axis.set_title(
-            f'{label} ({one.motions} {real_label} motions{paired})', fontsize=9, loc='left'
+            f'{label} ({scenario_uncertainty.motions} {real_label} motions{paired})',
+            fontsize=9,
+            loc='left',
         )
-    axes.flat[0].set_xlim(left=left)
-    axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if left else ''), fontsize=9)
+    axes.flat[0].set_xlim(left=left_limit)
+    axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if left_limit else ''), fontsize=9)
     verdicts = {
         palette.LIKE_REAL: f'no significant difference from {real_label}',
         palette.UNLIKE_REAL: 'differs significantly',
@@ -77,16 +79,22 @@ def _dot(colour: str) -> dict[str, Any]:
     return {'marker': 'o', 'markersize': 6, 'markerfacecolor': inside, 'linewidth': 0}
 
 
-def _panel(axis: Axes, known: Uncertainty, left: float) -> None:
-    order = list(known.order)
-    for row, one in enumerate(order):
-        if one.null_high is not None:
-            axis.barh(row, one.null_high - left, height=0.9, left=left, color=palette.REAL_COLOUR,
+def _panel(axis: Axes, uncertainty: Uncertainty, left_limit: float) -> None:
+    order = list(uncertainty.order)
+    for row, model_uncertainty in enumerate(order):
+        if model_uncertainty.null_high is not None:
+            width = model_uncertainty.null_high - left_limit
+            axis.barh(row, width, height=0.9, left=left_limit, color=palette.REAL_COLOUR,
                       alpha=0.3, linewidth=0)  # fmt: skip
-        colour = _VERDICTS[differs(known, one)]
-        if one.low is not None and one.high is not None:
-            axis.plot([max(one.low, left), one.high], [row, row], color=colour, linewidth=1.6)
-        axis.plot(one.distance, row, color=colour, **_dot(colour))
+        colour = _VERDICTS[differs(uncertainty, model_uncertainty)]
+        if model_uncertainty.low is not None and model_uncertainty.high is not None:
+            axis.plot(
+                [max(model_uncertainty.low, left_limit), model_uncertainty.high],
+                [row, row],
+                color=colour,
+                linewidth=1.6,
+            )
+        axis.plot(model_uncertainty.distance, row, color=colour, **_dot(colour))
     axis.set_yticks(range(len(order)), [model.model for model in order], fontsize=8)
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.grid(axis='x', alpha=0.3)
@@ -151,5 +159,5 @@ def _share(distances: FloatArray) -> FloatArray:
     """Return 0 for the smallest distance, 1 for ten times that or, if larger, for the largest."""
     most = float(np.nanmax(distances, initial=0.0)) or 1.0
     logs = np.log10(np.maximum(distances, most / 1000.0))
-    found: FloatArray = (logs - np.nanmin(logs)) / max(float(np.ptp(logs[np.isfinite(logs)])), 1.0)
-    return found
+    share: FloatArray = (logs - np.nanmin(logs)) / max(float(np.ptp(logs[np.isfinite(logs)])), 1.0)
+    return share

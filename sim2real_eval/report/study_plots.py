@@ -52,25 +52,27 @@ def begin_plots(
     warmup = outcome.record['metric'].get('warmup', 0.0)
     left_out = f', first {warmup:g} s left out' if warmup else ''
     figures: dict[Path, Callable[[], Figure]] = {}
-    for one in standings(outcome)[:MOST_DRAWN]:
-        place = plots / one.judge / one.group
+    for standing in standings(outcome)[:MOST_DRAWN]:
+        place = plots / standing.judge / standing.group
         place.mkdir(parents=True, exist_ok=True)
         labels: dict[str, str] = {'real_label': real_label}
-        about = f'judge {one.label}{left_out}'
+        subtitle = f'judge {standing.label}{left_out}'
         scores = {
             model: [run.score for run in runs]
-            for model, runs in outcome.by_model(one.judge, one.group).items()
+            for model, runs in outcome.by_model(standing.judge, standing.group).items()
         }
-        models = {found.model: scores[found.model] for found in one.known.order}
+        models = {found.model: scores[found.model] for found in standing.known.order}
         for name in ('rmse', 'entropy'):
             figures[place / f'{name}.png'] = partial(_scores, scores[REAL], models, name, **labels)
-        figures[place / 'ranking.png'] = partial(_ranking, one.uncertainty, about=about, **labels)
-        if overlays := _overlays(outcome, one):
+        figures[place / 'ranking.png'] = partial(
+            _ranking, standing.uncertainty, about=subtitle, **labels
+        )
+        if overlays := _overlays(outcome, standing):
             figures[place / 'velocity.png'] = partial(
                 _speeds,
                 overlays,
                 speed_label=f'{outcome.record["component"]} speed',
-                about=about,
+                about=subtitle,
                 **labels,
             )
     # The slowest first.
@@ -141,6 +143,8 @@ def _drawn(outcome: StudyOutcome, key: RunKey) -> VelocitySeries:
     """Return what a plot of a few inches can show of a run."""
     whole = outcome.series(key)
     # Beyond the truth a judge only predicts.
-    known = slice(max(1, int(np.searchsorted(whole.se_time, whole.gt_time[-1], side='right'))))
-    estimate = thinned(whole.se_time[known], whole.se_vel[known])
+    is_covered = slice(
+        max(1, int(np.searchsorted(whole.se_time, whole.gt_time[-1], side='right')))
+    )
+    estimate = thinned(whole.se_time[is_covered], whole.se_vel[is_covered])
     return VelocitySeries(*estimate, *thinned(whole.gt_time, whole.gt_vel), whole.name)

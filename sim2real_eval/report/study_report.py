@@ -69,14 +69,14 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
     file = Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file.is_file() else ''
     answer, findings = study_answer(outcome), _findings(outcome, standing)
-    seen = read_record(folder)
+    sensitivity = read_record(folder)
     page = study_page(
         outcome,
         study_file=text,
         command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side_results(outcome),
         standing=standing,
-        answer=answer_lines(answer, unseen(seen, answer.view.judge)),
+        answer=answer_lines(answer, unseen(sensitivity, answer.view.judge)),
         findings=findings,
     )
     synthetic = bool(outcome.record.get('synthetic'))
@@ -95,19 +95,19 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
         tuple(standing),
         answer,
         findings,
-        seen,
+        sensitivity,
     )
 
 
 def _findings(outcome: StudyOutcome, standings: Sequence[Standing]) -> list[Finding]:
     """Return all that was found, in the runs and about the ranking."""
     record = outcome.record
-    found = [*from_records(record['notes']), *from_records(record.get('adapted', ()))]
-    for one in standings:
-        told = uncertainty_notes(one.uncertainty, one.scenarios)
-        told += pair_lines(one.known, one.whole)
-        found += [note.of(one.label) for note in told] if len(standings) > 1 else told
-    return by_severity(found)
+    findings = [*from_records(record['notes']), *from_records(record.get('adapted', ()))]
+    for standing in standings:
+        notes = uncertainty_notes(standing.uncertainty, standing.scenarios)
+        notes += pair_lines(standing.known, standing.whole)
+        findings += [note.of(standing.label) for note in notes] if len(standings) > 1 else notes
+    return by_severity(findings)
 
 
 def finish_study(
@@ -120,8 +120,8 @@ def finish_study(
     folder = Path(folder)
     report = study_report(outcome, folder)
     write_report(report, folder / PAGE)
-    told = findings_text(report.findings, describe_failures(outcome.record))
-    write_bytes(folder / FINDINGS, told.encode())
+    text = findings_text(report.findings, describe_failures(outcome.record))
+    write_bytes(folder / FINDINGS, text.encode())
     (begin_plots(folder, outcome, Workers()) if plots is None else plots)()
     return report
 
@@ -164,7 +164,7 @@ def paper_tables(standings: Sequence[Standing]) -> list[DataTable]:
 
 def _ranking_table(standing: Standing) -> DataTable:
     models = [one.model for one in standing.known.models]
-    found = ranking(standing, dict.fromkeys(models, ''))
+    table = ranking(standing, dict.fromkeys(models, ''))
     level = f'{100 * standing.known.options.level:g} % interval'
     columns = {
         'rank': numeric('rank'),
@@ -173,15 +173,15 @@ def _ranking_table(standing: Standing) -> DataTable:
         'interval': TableColumn(level),
         'null_high': numeric('null quantile'),
         'p_value': numeric('p-value'),
-        **({'tied': TableColumn('tied ranks')} if found.has_ties else {}),
+        **({'tied': TableColumn('tied ranks')} if table.has_ties else {}),
         'w_rmse': numeric('W1 RMSE', 'm/s'),
         'w_entropy': numeric('W2 entropy'),
         'runs': numeric('runs', 'real/sim'),
-        **({'published': numeric('paper', 'VEPD')} if found.published else {}),
+        **({'published': numeric('paper', 'VEPD')} if table.published else {}),
     }
     rows = [
         [getattr(place, name) or (NONE if name == 'published' else '') for name in columns]
-        for place in found.places
+        for place in table.places
     ]
     title = f'VEPD {standing.where}, judge {standing.label}'
     return DataTable(title, [*columns.values()], rows, headed=False)

@@ -121,9 +121,9 @@ def study_page(
 def _title(outcome: StudyOutcome) -> str:
     """Return the study's title, with how many of its recordings gave no run."""
     title = str(outcome.record.get('title') or 'Study')
-    given = {recording['name'] for recording in outcome.record.get('recordings', ())}
-    missing = given - _recordings(outcome, (run.key.recording for run in outcome.runs))
-    return f'{title}; {len(missing)} of {len(given)} left out' if missing else title
+    names = {recording['name'] for recording in outcome.record.get('recordings', ())}
+    missing = names - _recordings(outcome, (run.key.recording for run in outcome.runs))
+    return f'{title}; {len(missing)} of {len(names)} left out' if missing else title
 
 
 def _recordings(outcome: StudyOutcome, names: Iterable[str]) -> set[str]:
@@ -167,37 +167,39 @@ def _digest(script: str) -> str:
 def _sources(outcome: StudyOutcome, standing: Standing) -> dict[str, SeriesStyle]:
     """Return what is real, and the models, the nearest first, with the variables of their hues."""
     hues = model_colours(outcome.models)
-    given: list[str] = []
+    used_hues: list[str] = []
     order = [model.model for model in standing.known.order]
     order += [name for name in outcome.models if name not in order]
     # Stand-ins never pass for real sensors.
     real = 'stand-in for real' if outcome.record.get('synthetic') else REAL
-    found = {REAL: SeriesStyle(real, '--real')}
+    styles = {REAL: SeriesStyle(real, '--real')}
     for name in order:
         number = outcome.models.index(name)
-        found[name] = SeriesStyle(name, f'--c{number}', given.count(hues[name]))
-        given.append(hues[name])
-    return found
+        styles[name] = SeriesStyle(name, f'--c{number}', used_hues.count(hues[name]))
+        used_hues.append(hues[name])
+    return styles
 
 
 def _overlay(judges: list[JudgeSection]) -> tuple[list[JudgeSection], Chapter | None]:
     """Take the first plot of speeds out of the first judge's section: it stands at the top."""
     chapters = list(judges[0].chapters)
-    found = next((chapter for chapter in chapters if chapter.title == SPEED), None)
-    if found is None:
+    speed_chapter = next((chapter for chapter in chapters if chapter.title == SPEED), None)
+    if speed_chapter is None:
         return judges, None
-    place = chapters.index(found)
-    rest = dataclasses.replace(found, drawings=found.drawings[1:])
-    chapters[place : place + 1] = [rest] if rest.drawings else []
+    place = chapters.index(speed_chapter)
+    other_drawings = dataclasses.replace(speed_chapter, drawings=speed_chapter.drawings[1:])
+    chapters[place : place + 1] = [other_drawings] if other_drawings.drawings else []
     first = dataclasses.replace(judges[0], chapters=chapters)
-    return [first, *judges[1:]], dataclasses.replace(found, drawings=found.drawings[:1])
+    return [first, *judges[1:]], dataclasses.replace(
+        speed_chapter, drawings=speed_chapter.drawings[:1]
+    )
 
 
 def _colour_rules(models: Sequence[str]) -> Markup:
     """Return the rules that give the variables and classes of models their colours."""
-    known = model_colours(models)
+    hues = model_colours(models)
     bright, dark = (
-        ';'.join(f'--c{number}:{hue(known[model])}' for number, model in enumerate(models))
+        ';'.join(f'--c{number}:{hue(hues[model])}' for number, model in enumerate(models))
         for hue in (str, ON_DARK.__getitem__)
     )
     rules = [

@@ -38,8 +38,8 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
     """Return dot and whisker: a row per model, the closest on top, over what identical sensors
     would score.
     """
-    known = standing.known
-    order = known.order
+    uncertainty = standing.known
+    order = uncertainty.order
     least = first_distance(order)
     log = least > 0.0
     ends = [
@@ -64,7 +64,9 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
         plot.segments(_NULL_EDGE, width=1.0, x0=highs, x1=highs, y0=rows - 0.5, y1=rows + 0.5)
     for verdict, source in _VERDICTS.items():
         models_of_verdict = [
-            (row, model) for row, model in enumerate(order) if differs(known, model) is verdict
+            (row, model)
+            for row, model in enumerate(order)
+            if differs(uncertainty, model) is verdict
         ]
         if not models_of_verdict:
             continue
@@ -175,8 +177,8 @@ def speed_plot(
 
 def _nearest_last(names: Container[str], sources: Iterable[str]) -> list[str]:
     """Return names in the order of drawing: real below, the nearest model on top."""
-    known = [name for name in sources if name in names]
-    return [name for name in known if name == REAL] + [n for n in known[::-1] if n != REAL]
+    present = [name for name in sources if name in names]
+    return [name for name in present if name == REAL] + [n for n in present[::-1] if n != REAL]
 
 
 def _one_per_motion(runs: Mapping[str, RunSignals]) -> list[RunSignals]:
@@ -193,15 +195,15 @@ def track_plot(
 ) -> Plot | None:
     """Return true and estimated positions on a plan, with one scale for both axes."""
     tracks = {name: _track(runs[name]) for name in _nearest_last(runs, sources)}
-    known = {name: track for name, track in tracks.items() if track is not None}
-    if not known:
+    drawn_tracks = {name: track for name, track in tracks.items() if track is not None}
+    if not drawn_tracks:
         return None
     plot = Plot(described, 'east, m', 'north, m', height=440, plan=True)
-    for name, (estimate, _) in known.items():
+    for name, (estimate, _) in drawn_tracks.items():
         wide = 3.0 if name == REAL else 1.6
         plot.lines(sources[name], estimate[:, 0], estimate[:, 1], width=wide)
-    for run in _one_per_motion({name: runs[name] for name in known}):
-        truth = known[run.run.key.model][1]
+    for run in _one_per_motion({name: runs[name] for name in drawn_tracks}):
+        truth = drawn_tracks[run.run.key.model][1]
         plot.lines(TRUTH, truth[:, 0], truth[:, 1], width=1.2)
     plot.hover({'': '$name', 'east': '@x{0.0} m', 'north': '@y{0.0} m'})
     return plot

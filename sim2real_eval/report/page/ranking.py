@@ -43,8 +43,8 @@ class Standing:
     @property
     def scenarios(self) -> list[str]:
         """Scenarios, the pooled one last unless it would say the same as the only one."""
-        found = list(dict.fromkeys(row.scenario for row in self.rows))
-        return found if len(found) > 2 else [name for name in found if name != POOLED]
+        scenarios = list(dict.fromkeys(row.scenario for row in self.rows))
+        return scenarios if len(scenarios) > 2 else [name for name in scenarios if name != POOLED]
 
     @property
     def whole(self) -> str:
@@ -138,10 +138,10 @@ class Ranking:
 
 def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
     """Return the ranking under a judge; `colours` are the classes of the models' colours."""
-    known = {model.model: model for model in standing.known.models}
+    uncertainties = {model.model: model for model in standing.known.models}
     places = []
     for row in standing.pooled():
-        one = known[row.model]
+        uncertainty = uncertainties[row.model]
         published = standing.published(row.model)
         places.append(
             RankingRow(
@@ -150,10 +150,10 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
                 colour=colours[row.model],
                 runs=f'{row.n_real}/{row.n_sim}',
                 vepd=decimal(row.vepd),
-                interval=span(one.low, one.high),
-                null_high=decimal(one.null_high),
-                p_value=p_value_text(one.adjusted, NONE),
-                tied=tied_ranks(standing.known, one),
+                interval=span(uncertainty.low, uncertainty.high),
+                null_high=decimal(uncertainty.null_high),
+                p_value=p_value_text(uncertainty.adjusted, NONE),
+                tied=tied_ranks(standing.known, uncertainty),
                 w_rmse=decimal(row.w_rmse),
                 w_entropy=decimal(row.w_entropy),
                 published='' if published is None else decimal(published),
@@ -170,6 +170,6 @@ def first_distance(models: Sequence[DistanceUncertainty]) -> float:
     return min([*distances, *(model.null_high for model in models if model.null_high)]) / 1.6
 
 
-def differs(known: Uncertainty, one: DistanceUncertainty) -> bool | None:
+def differs(uncertainty: Uncertainty, model: DistanceUncertainty) -> bool | None:
     """Return whether a model differs significantly from the real sensors; None if unknown."""
-    return None if one.adjusted is None else one.adjusted <= 1.0 - known.options.level
+    return None if model.adjusted is None else model.adjusted <= 1.0 - uncertainty.options.level

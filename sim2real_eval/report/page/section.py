@@ -44,8 +44,8 @@ class RankingView:
     @property
     def is_told(self) -> bool:
         """Whether runs suffice to tell which models differ from the real sensors."""
-        known = self.standing.known
-        return all(differs(known, model) is not None for model in known.models)
+        uncertainty = self.standing.known
+        return all(differs(uncertainty, model) is not None for model in uncertainty.models)
 
     @property
     def level(self) -> str:
@@ -102,15 +102,15 @@ def ranking_view(
 
     `phrases` say what models are, in a few words.
     """
-    said = [
+    correlations = [
         f'{"pooled" if name == POOLED else name} {tau:+.2f}'.replace('-', console.MINUS)
         for name in standing.scenarios
         if (tau := standing.agreement(name)) is not None
     ]
     agreement = (
-        f'Kendall rank correlation with the published order: {", ".join(said)} '
+        f'Kendall rank correlation with the published order: {", ".join(correlations)} '
         '(1 the same order, \N{MINUS SIGN}1 the reverse).'
-        if said
+        if correlations
         else ''
     )
     return RankingView(
@@ -220,15 +220,15 @@ def _of_scenarios(
     sources: Mapping[str, SeriesStyle],
     draw: Callable[[Mapping[str, RunSignals], Mapping[str, SeriesStyle], str], Plot | None],
 ) -> list[Drawing]:
-    found = []
+    drawings = []
     for (group, scenario), runs in evidence.representatives.items():
         recordings = list(dict.fromkeys(signals.run.key.recording for signals in runs.values()))
         heading = ' · '.join(part for part in (group, scenario) if part)
         if len(recordings) == 1:
             heading += f' ({recordings[0]})'
         if runs and (plot := draw(runs, sources, f'{what}, {heading}')) is not None:
-            found.append(Drawing(heading, plot))
-    return found
+            drawings.append(Drawing(heading, plot))
+    return drawings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,7 +248,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
     """
     metrics = [metric_lines(table) for table in side.overall_metrics]
     options = [sensitivity_lines(table) for table in side.overall_sensitivity]
-    found = [
+    sections = [
         SideSection(
             'metrics',
             'Other metrics',
@@ -281,17 +281,17 @@ def side_sections(side: SideResults) -> list[SideSection]:
             [_pairs(side)] if side.rankings else [],
         ),
     ]
-    return [section for section in found if section.tables]
+    return [section for section in sections if section.tables]
 
 
-def _ranks(given: RankLines) -> console.DataTable:
+def _ranks(lines: RankLines) -> console.DataTable:
     columns = [
         console.TableColumn(''),
-        *map(console.numeric, given.models),
+        *map(console.numeric, lines.models),
         console.numeric('tau'),
     ]
     rows = []
-    for number, line in enumerate(given.lines):
+    for number, line in enumerate(lines.lines):
         cells = [line.label]
         for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
             cells.append(
@@ -301,7 +301,7 @@ def _ranks(given: RankLines) -> console.DataTable:
             )
         cells.append('' if number == 0 else _two(line.agreement.kendall))
         rows.append(cells)
-    return console.DataTable(given.title, columns, rows, notes=given.notes)
+    return console.DataTable(lines.title, columns, rows, notes=lines.notes)
 
 
 def _pairs(side: SideResults) -> console.DataTable:

@@ -114,8 +114,8 @@ def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | N
         printed = [standing.published(model, name) for model in models]
         if any(vepd is not None for vepd in printed):
             columns.append(numeric('paper', 'VEPD'))
-            for cells, one in zip(rows, printed, strict=True):
-                cells.append(decimal(one))
+            for cells, published in zip(rows, printed, strict=True):
+                cells.append(decimal(published))
     title = f'VEPD by scenario, judge {standing.label}'
     return DataTable(title, columns, rows, colours=colours)
 
@@ -140,8 +140,8 @@ def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataT
         return None
     models = dict.fromkeys(row.model for standing in standings for row in standing.pooled())
     columns, rows = [TableColumn('model')], [[model] for model in models]
-    for one in standings:
-        _add_scores(columns, rows, one.label, one, POOLED)
+    for judge_standing in standings:
+        _add_scores(columns, rows, judge_standing.label, judge_standing, POOLED)
     title = 'VEPD of all scenarios pooled and rank, judge by judge'
     return DataTable(title, columns, rows, colours=colours)
 
@@ -150,17 +150,17 @@ def consistency(
     outcome: StudyOutcome, judge: str, group: str, sources: Mapping[str, SeriesStyle]
 ) -> DataTable | None:
     """Return mean NIS and NEES over their degrees of freedom; None where no run has any."""
-    found = outcome.by_model(judge, group)
+    runs_by_model = outcome.by_model(judge, group)
     names = [
         name
         for name in _CONSISTENCY
-        if any(name in run.values for runs in found.values() for run in runs)
+        if any(name in run.values for runs in runs_by_model.values() for run in runs)
     ]
     if not names:
         return None
     columns = [TableColumn('sensors'), *(numeric(_CONSISTENCY[name]) for name in names)]
     rows = []
-    for model, runs in found.items():
+    for model, runs in runs_by_model.items():
         cells = [sources[model].name]
         for name in names:
             values = [run.values[name] for run in runs if name in run.values]
