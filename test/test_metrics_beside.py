@@ -283,4 +283,4 @@ def test_a_metric_with_the_name_of_one_of_ours_is_left_out_and_told(
         'class Mine(Metric):\n    name = "VEPD"\n    def of_run(self, run):\n        return 1.0\n'
     )
     assert len(all_metrics([f'{path}:Mine'])) == len(all_metrics())
-    assert "'VEPD' is the name of one of ours" in caplog.text
+    assert "'VEPD' is the name of a metric of sim2real_sensors" in caplog.text

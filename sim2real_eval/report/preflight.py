@@ -80,9 +80,8 @@ def preflight_lines(findings: Iterable[Finding], runs: Sequence[Preflight]) -> l
             if merged_finding.runs
             else ''
         )
-        lines.append(
-            f'{status}{share}: {": ".join(filter(None, (merged_finding.subject, merged_finding.problem)))}'
-        )
+        about = ': '.join(filter(None, (merged_finding.subject, merged_finding.problem)))
+        lines.append(f'{status}{share}: {about}')
         if len(set(remedies.values())) > 1:
             lines += [f'  -> {name}: {remedy}' for name, remedy in remedies.items()]
         elif merged_finding.remedy:

@@ -79,7 +79,8 @@ def scores_figure(
     panel.axvspan(lowest, highest, color=palette.REAL_COLOUR, alpha=0.15, linewidth=0)
     for row, (name, model_scores) in enumerate(values.items()):
         panel.plot([np.median(model_scores)] * 2, [row - 0.36, row + 0.36], color=colours[name])
-        panel.plot(model_scores, np.full(len(model_scores), row), 'o', color=colours[name], alpha=0.55,
+        heights = np.full(len(model_scores), row)
+        panel.plot(model_scores, heights, 'o', color=colours[name], alpha=0.55,
                    markersize=5, markeredgewidth=0)  # fmt: skip
     labels = [f'{name} ({len(scores)})' for name, scores in values.items()]
     panel.set_yticks(range(len(values)), labels, fontsize=8)
