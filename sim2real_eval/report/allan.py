@@ -141,8 +141,8 @@ def allan_figure(
 ) -> Figure:
     """Return one panel per axis of `terms`, the fit that is drawn with its terms as thin lines.
 
-    The curves of the recordings have one-sigma bands; several take a colour each. Those of the
-    simulated sensor, `twins` by axis, are drawn as dots.
+    The curves of the recordings have one-sigma bands; several take a colour each.
+    Dots show the curves of the simulated sensor, `twins` by axis.
     """
     figure, panels = style.small_multiples(len(terms), 3, (3.5, 3.0), (0.0, 0.8), narrowest=4.8)
     colours = palette.model_colours([result.name for result in results])
@@ -215,18 +215,17 @@ def _decorate(panel: Axes, axis: str, terms: NoiseTerms, unit: str) -> None:
     panel.tick_params(which='minor', labelsize=7)
     panel.grid(visible=True, which='major', color='#e0e0e0', linewidth=0.6)
     quantity = quantity_of(axis)
-    visible_terms, unseen = [], []
+    labels, unseen = [], []
     for name, coefficient in terms.coefficients().items():
         if not coefficient.observable:
             unseen.append(_LETTERS[name])
         else:
-            unit_of_sheet = imu_file.sheet_units(quantity, name)[0]
-            visible_terms.append(
-                f'{_LETTERS[name]} = {unit_of_sheet.of(coefficient.value):.3g} '
-                f'{unit_of_sheet.name}'
+            sheet_unit = imu_file.sheet_units(quantity, name)[0]
+            labels.append(
+                f'{_LETTERS[name]} = {sheet_unit.of(coefficient.value):.3g} {sheet_unit.name}'
             )
     title = axis.replace('_', ' ')
-    lines = [', '.join(visible_terms[i : i + 2]) for i in range(0, len(visible_terms), 2)]
+    lines = [', '.join(labels[i : i + 2]) for i in range(0, len(labels), 2)]
     if unseen:
         lines.append(f'{", ".join(unseen)}: not observable')
     panel.set_title('\n'.join([title, *lines]), fontsize=8.5)
@@ -344,7 +343,7 @@ def write_allan_folder(
 ) -> None:
     """Write the files, all of them or none."""
     figure = allan_figure(results, terms, again.curves if again else None)
-    header = [
+    comments = [
         'A sensor model made by `sim2real allan` from: '
         + ', '.join(
             f'{result.name} ({result.seconds:.0f} s at {result.rate:.6g} Hz)' for result in results
@@ -356,7 +355,7 @@ def write_allan_folder(
         write_csv(target / 'allan.csv', _HEADER, _rows(results))
         style.save_png(figure, target / 'allan.png')
         for name, text in {
-            'imu.yaml': imu_file.chain_yaml(model, header),
+            'imu.yaml': imu_file.chain_yaml(model, comments),
             'kalibr_imu.yaml': imu_file.kalibr_yaml(terms, rate=model.rate, topic=topic),
             'noise.sdf': imu_file.sdf_noise(terms, rate=model.rate),
         }.items():
@@ -369,10 +368,9 @@ def _rows(results: Sequence[RecordingResult]) -> list[list[Field]]:
     for result in results:
         for axis_result in result.axes:
             columns = (
-                axis_result.curve.tau, axis_result.curve.deviation,
-                axis_result.lower, axis_result.upper, axis_result.freedom,
-                axis_result.simple_error, axis_result.curve.factors,
-                axis_result.model.sum(axis=1) ** 0.5,
+                axis_result.curve.tau, axis_result.curve.deviation, axis_result.lower,
+                axis_result.upper, axis_result.freedom, axis_result.simple_error,
+                axis_result.curve.factors, axis_result.model.sum(axis=1) ** 0.5,
                 *(axis_result.model.T**0.5),
             )  # fmt: skip
             rows += [

@@ -66,7 +66,7 @@ def consistency_figure(series: Sequence[Squares], *, title: str = '') -> Figure:
     twentieth of the run (five samples at least), the band its bounds, for so many independent
     samples as the correlation of the series leaves in it.
 
-    Those without samples are left out; the bounds are of 95 %. MetricError when there are no
+    Series without samples are omitted; the bounds are of 95 %. MetricError when there are no
     samples at all.
     """
     nonempty = [squares for squares in series if len(squares)]
@@ -102,8 +102,8 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
     mean, total, middle = (
         _running(samples, window, places) for samples in (tame, freedom, np.asarray(time))
     )
-    interval = consistency(squares, _PROBABILITY)
-    low, high = ratio_bounds(total * max(window * interval.effective / n, 1.0), _PROBABILITY)
+    result = consistency(squares, _PROBABILITY)
+    low, high = ratio_bounds(total * max(window * result.effective / n, 1.0), _PROBABILITY)
     panel.set_yscale('log')
     # Half of the time to draw goes into them.
     panel.yaxis.set_minor_locator(NullLocator())
@@ -121,7 +121,7 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
         middle, np.clip(mean / total, _LEAST, _MOST), color=palette.VERMILION, linewidth=1.3
     )
     panel.axhline(1.0, color='black', linewidth=0.6)
-    title = f'{squares.name}: ratio {short_ratio(interval.ratio)}, {interval.verdict}'
+    title = f'{squares.name}: ratio {short_ratio(result.ratio)}, {result.verdict}'
     beyond = int(np.sum(values / freedom > _MOST))
     if beyond:
         title += f'; {beyond} above {_MOST:g}, drawn there'

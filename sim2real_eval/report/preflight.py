@@ -60,33 +60,34 @@ def preflight_table(
     return table
 
 
-def preflight_lines(findings: Iterable[Finding], runs: Sequence[Preflight]) -> list[str]:
-    """Return what is wrong, in which recordings, and what mends it, as lines of text.
+def preflight_lines(problems: Iterable[Finding], runs: Sequence[Preflight]) -> list[str]:
+    """Return lines of text that state problems, their recordings and remedies.
 
-    What can be corrected follows as a whole, recording by recording.
+    The corrections of each recording follow at the end.
     """
-    lines, named = [], _named(runs)
-    for merged_finding in findings:
-        status = FAIL if merged_finding.severity is Severity.DECISIVE else WARN
+    text_lines, named = [], _named(runs)
+    for summary in problems:
+        status = FAIL if summary.severity is Severity.DECISIVE else WARN
         remedies = {
             name: finding.remedy
             for name, run in named
             for finding in run.findings
-            if merged_finding.is_like(finding)
+            if summary.is_like(finding)
         }
         some = f'{len(remedies)} of {len(runs)}: {_few(list(remedies))}'
-        share = (
+        recordings = (
             f' ({f"all {len(runs)}" if len(remedies) == len(runs) else some})'
-            if merged_finding.runs
+            if summary.runs
             else ''
         )
-        about = ': '.join(filter(None, (merged_finding.subject, merged_finding.problem)))
-        lines.append(f'{status}{share}: {about}')
+        text_lines.append(
+            f'{status}{recordings}: {": ".join(filter(None, (summary.subject, summary.problem)))}'
+        )
         if len(set(remedies.values())) > 1:
-            lines += [f'  -> {name}: {remedy}' for name, remedy in remedies.items()]
-        elif merged_finding.remedy:
-            lines.append(f'  -> {merged_finding.remedy}')
-    return lines + _correction_lines(runs)
+            text_lines += [f'  -> {name}: {remedy}' for name, remedy in remedies.items()]
+        elif summary.remedy:
+            text_lines.append(f'  -> {summary.remedy}')
+    return text_lines + _correction_lines(runs)
 
 
 def _named(runs: Sequence[Preflight]) -> list[tuple[str, Preflight]]:
@@ -100,21 +101,21 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
-    lines = []
+    text_lines = []
     for run in runs:
         if run.corrections:
             place, shared = find_own_metadata(Path(run.path))
             beside = f', beside what {shared} has' if shared else ''
-            lines.append(f'  {place}{beside}:')
-            lines.append(f'    {correction_line(run.corrections)}')
-    return ['Write, in place of other corrections, into', *lines] if lines else []
+            text_lines.append(f'  {place}{beside}:')
+            text_lines.append(f'    {correction_line(run.corrections)}')
+    return ['Write, in place of other corrections, into', *text_lines] if text_lines else []
 
 
 def correction_line(corrections: Mapping[str, Mapping[str, Any]]) -> str:
     """Return `corrections` of recording.yaml as one line."""
     roles = (
-        f'{role}: {{{", ".join(f"{key}: {_yaml(value)}" for key, value in given.items())}}}'
-        for role, given in corrections.items()
+        f'{role}: {{{", ".join(f"{key}: {_yaml(value)}" for key, value in values.items())}}}'
+        for role, values in corrections.items()
     )
     return f'corrections: {{{", ".join(roles)}}}'
 

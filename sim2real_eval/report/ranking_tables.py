@@ -46,13 +46,12 @@ def ranking_table(
     real: str = 'real sensors',
     published: Mapping[str, float | None] | None = None,
 ) -> Table:
-    """Return how far each model is from the real sensors, the nearest first.
+    """Return a table of each model's distance from the real sensors, the nearest model first.
 
-    Columns that so few runs leave empty are left out. Models with tied ranks do not differ
-    significantly.
+    Columns without any number are omitted. Models with tied ranks do not differ significantly.
 
-    `rmse`: by component of speed the means of the runs of each model and of `real`; `real`: what
-    those are called; `published`: VEPD of the paper by model.
+    `rmse` maps a component of speed to the mean RMSE of each model and of the real sensors.
+    `real` is the label of the real sensors; `published` maps a model to its VEPD in the paper.
     """
     if published is not None and set(published.values()) <= {None}:
         published = None
@@ -75,55 +74,49 @@ def ranking_table(
         add_numbers(table, 'paper\nVEPD')
 
     def add(source: str, runs: int, name: str, *numbers: str) -> None:
-        place, *other_numbers = numbers
+        place, *statistics = numbers
         means = [rounded(by_source.get(source)) for by_source in rmse.values()]
         paper = [] if published is None else [rounded(published.get(source))]
-        table.add_row(place, Text(name), *other_numbers, str(runs), *means, *paper)
+        table.add_row(place, Text(name), *statistics, str(runs), *means, *paper)
 
     add(REAL, order[0].n_real, real, *[''] * (2 + bounded + tested + compared))
-    for place, uncertain_model in enumerate(order, 1):
-        more = [_range(uncertain_model.low, uncertain_model.high)] if bounded else []
-        more += [p_value_text(uncertain_model.adjusted)] if tested else []
-        more += [tied_ranks(uncertainty, uncertain_model)] if compared else []
-        add(
-            uncertain_model.model,
-            uncertain_model.n_sim,
-            uncertain_model.model,
-            str(place),
-            f'{uncertain_model.distance:.4f}',
-            *more,
-        )
+    for place, model in enumerate(order, 1):
+        more = [_range(model.low, model.high)] if bounded else []
+        more += [p_value_text(model.adjusted)] if tested else []
+        more += [tied_ranks(uncertainty, model)] if compared else []
+        add(model.model, model.n_sim, model.model, str(place), f'{model.distance:.4f}', *more)
     return table
 
 
 def tied_ranks(uncertainty: Uncertainty, model: DistanceUncertainty) -> str:
-    """Return the ranks, such as `1-3,5`, of the models that do not differ significantly from one.
+    """Return the ranks, such as `1-3,5`, of the models that do not differ from a model.
 
-    Of more than two ranges only how many ranks there are between the ends. Empty where that is
-    unknown.
+    The text of more than two ranges is the number of ranks and both ends. It is empty if the
+    ranks are unknown.
     """
     if not model.significance_groups:
         return ''
-    spans: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in uncertainty.ranks_not_distinguishable(model.model):
-        if spans and spans[-1][-1] == number - 1:
-            spans[-1].append(number)
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1].append(number)
         else:
-            spans.append([number])
-    if len(spans) > 2:
-        return f'{sum(map(len, spans))} of {spans[0][0]}-{spans[-1][-1]}'
+            ranges.append([number])
+    if len(ranges) > 2:
+        return f'{sum(map(len, ranges))} of {ranges[0][0]}-{ranges[-1][-1]}'
     return ','.join(
         f'{run_of_ranks[0]}' if len(run_of_ranks) == 1 else f'{run_of_ranks[0]}-{run_of_ranks[-1]}'
-        for run_of_ranks in spans
+        for run_of_ranks in ranges
     )
 
 
 def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
     """Return a table of intervals, null quantiles and p-values, one block per scenario.
 
-    The null distribution is that of identical sensors: its median, and its quantile at the level.
-    P-values are adjusted for how many models there are; the last column has the probability to be
-    closest. `uncertainties` has one block at least, by scenario or other label.
+    The null distribution is that of identical sensors; the table holds its median and its
+    quantile at the level. P-values are adjusted for the number of models. The last column is the
+    probability of being the closest model. `uncertainties` maps at least one scenario, or another
+    label, to its uncertainty.
     """
     level = next(iter(uncertainties.values())).options.level
     table = plain_table('Uncertainty: models with tied ranks are not significantly different')
@@ -131,7 +124,7 @@ def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
     add_numbers(table, 'tied\nranks', min_width=5)
     add_numbers(table, '\nVEPD', style='bold')
     add_numbers(table, f'true VEPD\n{level:.3g} level', f'null dist.\nmed. {level:.3g}')
-    # Wider than their words, which would run into each other.
+    # The columns are wider than their headings, which would otherwise touch.
     add_numbers(table, 'p-value\nadj.', min_width=8)
     add_numbers(table, 'best\nprob.', min_width=7)
     for scenario, uncertainty in uncertainties.items():
@@ -153,7 +146,7 @@ def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
 
 
 def pose_difference_table(rankings: Sequence[PoseRanking]) -> DataTable:
-    """Return the distances of position, heading and attitude, a row per judge and model."""
+    """Return a table of distances of position, heading and attitude, per judge and model."""
     heads = ('judge', 'by', 'model')
     numbers = ('distance', 'interval', 'null quantile', 'p-value', 'tied ranks')
     rows = [
@@ -179,7 +172,7 @@ def _range(low: float | None, high: float | None, between: str = '-') -> str:
 
 
 def pair_lines(uncertainty: Uncertainty, scenario: str) -> list[Finding]:
-    """Say which neighbours of the ranking do not differ significantly, and what would do it."""
+    """Return a finding on neighbouring models that do not differ, with the motions needed."""
     lines = []
     for near, far in itertools.pairwise(uncertainty.order):
         pair = uncertainty.pair(near.model, far.model)
@@ -190,16 +183,17 @@ def pair_lines(uncertainty: Uncertainty, scenario: str) -> list[Finding]:
             lines.append(f'{near.model} and {far.model}: {more}')
     if not lines:
         return []
-    listed_lines = lines[:_MOST_PAIRS]
+    printed_lines = lines[:_MOST_PAIRS]
     if len(lines) > _MOST_PAIRS:
-        listed_lines.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
+        printed_lines.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
     where = 'pooled' if scenario == POOLED else scenario
-    return [NOT_SIGNIFICANT(pairs='; '.join(listed_lines)).of(where)]
+    return [NOT_SIGNIFICANT(pairs='; '.join(printed_lines)).of(where)]
 
 
 class RankLine(NamedTuple):
-    """One way to rank the models: values and ranks model by model, marks of those significant, and
-    the agreement with the ranking that all are compared with.
+    """One way to rank the models, with values, ranks and marks of significance per model.
+
+    `agreement` is the agreement with the reference ranking.
     """
 
     label: str
@@ -219,13 +213,13 @@ class RankLines(NamedTuple):
 
 
 def metric_lines(table: MetricTable) -> RankLines:
-    """Return the metrics of a table that at least one model has; those significant marked."""
+    """Return the metrics that at least one model has; significant distances are marked."""
     lines = []
     for row in table.rows:
         if any(value is not None for value in row.distances):
             unit = f' {row.metric.unit}' if row.metric.unit else ''
-            is_tested = any(p_value is not None for p_value in row.adjusted)
-            p_values = row.adjusted if is_tested else row.p_values
+            has_adjusted = any(p_value is not None for p_value in row.adjusted)
+            p_values = row.adjusted if has_adjusted else row.p_values
             marks = tuple(p_value is not None and p_value <= LEVEL for p_value in p_values)
             label = f'{row.metric.name}{unit}'
             lines.append(RankLine(label, row.distances, row.ranks, marks, row.with_vepd))
@@ -238,7 +232,7 @@ def metric_lines(table: MetricTable) -> RankLines:
 
 
 def sensitivity_lines(table: SensitivityTable) -> RankLines:
-    """Return all ways to score; what could not be scored is a note."""
+    """Return the rankings by all metric options; an option that failed becomes a note."""
     lines, notes = [], []
     for row in table.rows:
         if row.problem:
@@ -250,19 +244,19 @@ def sensitivity_lines(table: SensitivityTable) -> RankLines:
     return RankLines(f'VEPD by metric option, {where}', table.models, tuple(lines), tuple(notes))
 
 
-def ranks_table(lines: RankLines) -> Table:
-    """Return `value (rank)` per line and model, and Kendall's tau of each line with the first.
+def ranks_table(rankings: RankLines) -> Table:
+    """Return a table of `value (rank)` per line and model, with Kendall's tau to the first line.
 
-    Of more than `_MOST_COLUMNS` models the ranks alone, a model per row in the order of the first.
+    A table of more than `_MOST_COLUMNS` models holds only ranks, with a row per model.
     """
-    if len(lines.models) > _MOST_COLUMNS:
-        return _table_of_ranks(lines)
-    table = plain_table(lines.title, gap=1)
+    if len(rankings.models) > _MOST_COLUMNS:
+        return _table_of_ranks(rankings)
+    table = plain_table(rankings.title, gap=1)
     add_words(table, '')
-    for model in lines.models:
+    for model in rankings.models:
         table.add_column(Text(model), justify='right', overflow='fold')
     add_numbers(table, 'tau')
-    for number, line in enumerate(lines.lines):
+    for number, line in enumerate(rankings.lines):
         cells: list[Text | str] = [Text(line.label)]
         for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
             cells.append(_cell(value, rank, mark=mark))
@@ -271,23 +265,23 @@ def ranks_table(lines: RankLines) -> Table:
     return table
 
 
-def _table_of_ranks(lines: RankLines) -> Table:
-    table = plain_table(f'{lines.title}: ranks (distances: metrics.csv)', gap=1)
+def _table_of_ranks(rankings: RankLines) -> Table:
+    table = plain_table(f'{rankings.title}: ranks (distances: metrics.csv)', gap=1)
     add_words(table, '')
-    for line in lines.lines:
+    for line in rankings.lines:
         table.add_column(Text(line.label.replace(' ', '\n')), justify='right', overflow='fold')
-    first = lines.lines[0].ranks
-    for k in sorted(range(len(lines.models)), key=lambda k: (first[k] is None, first[k])):
-        cells = [_rank(line.ranks[k], mark=line.marks[k]) for line in lines.lines]
-        table.add_row(Text(lines.models[k]), *cells)
+    first = rankings.lines[0].ranks
+    for k in sorted(range(len(rankings.models)), key=lambda k: (first[k] is None, first[k])):
+        cells = [_rank(line.ranks[k], mark=line.marks[k]) for line in rankings.lines]
+        table.add_row(Text(rankings.models[k]), *cells)
     table.add_section()
-    taus = [rounded(line.agreement.kendall, 2) for line in lines.lines[1:]]
+    taus = [rounded(line.agreement.kendall, 2) for line in rankings.lines[1:]]
     table.add_row('tau', '', *taus)
     return table
 
 
 def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
-    """Return one line per two rankings of a scenario."""
+    """Return a table of agreements, with a row per pair of rankings of a scenario."""
     table = plain_table(title, gap=1)
     add_words(table, 'scenario', 'ranking', 'and ranking')
     add_numbers(table, 'models', 'Kendall', '95 %', 'Spearman', 'p-value', 'adjusted')
@@ -330,7 +324,7 @@ def _rank(rank: float | None, *, mark: bool) -> Text:
 
 
 def sensitivity_text(table: SensitivityTable) -> str:
-    """Say how many other options of the metric rank the models as the study does."""
+    """Return how many other metric options rank the models as the study does."""
     comparable = [row for row in table.rows[1:] if row.with_own.kendall is not None]
     where = f'{table.judge}, {table.group}' if table.group else table.judge
     if not comparable:

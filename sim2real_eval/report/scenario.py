@@ -39,14 +39,14 @@ def covariance_table(study: ScenarioStudy) -> Table:
     add_numbers(table, 'ratio', style='bold')
     predicted = np.sqrt(np.diag(study.predicted_covariance))
     estimated = np.sqrt(np.diag(study.estimated_covariance))
-    # Of a standard deviation from n Gaussian samples.
+    # Standard error of a standard deviation from n Gaussian samples.
     doubt = math.sqrt(0.5 / (study.setup.runs - 1))
     for i, name in enumerate(study.components):
         kind = i // 3
         error = f'{study.error[i]: .6f}' if i < 9 else ''
         cells = [f'{_NAMES[kind]} {name[-1]}', _UNITS[kind], error]
-        is_positive = predicted[i] > 0.0
-        ratio = f'{estimated[i] / predicted[i]:.3f} +- {doubt:.3f}' if is_positive else '-'
+        has_prediction = predicted[i] > 0.0
+        ratio = f'{estimated[i] / predicted[i]:.3f} +- {doubt:.3f}' if has_prediction else '-'
         table.add_row(*cells, f'{predicted[i]:.4g}', f'{estimated[i]:.4g}', ratio)
         if i % 3 == 2:
             table.add_section()

@@ -27,30 +27,30 @@ from .style import save_png
 
 
 def gps_yaml(
-    model: GpsModel, about: Sequence[str] = (), remarks: Mapping[str, str] | None = None
+    model: GpsModel, comments: Sequence[str] = (), remarks: Mapping[str, str] | None = None
 ) -> str:
     """Return a model as YAML; keys that have their default are left out.
 
-    `about` are lines of comment at the top; `remarks` say by key where its value is from.
+    `comments` are lines of comment at the top; `remarks` say by key where its value is from.
     """
     remarks = remarks or {}
     plain = GpsModel()
     mapping = model.to_mapping()
-    lines = [f'# {line}' if line else '#' for line in about]
+    lines = [f'# {line}' if line else '#' for line in comments]
     lines += ['model: gps', f'rate: {model.rate!r}  # Hz']
     for name in ('frame_id', 'lever_arm'):
         if getattr(model, name) != getattr(plain, name):
             lines.append(f'{name}: {mapping[name]!r}' + _unit(model, name))
     for part in ('noise', 'covariance'):
         values: dict[str, Any] = mapping[part]
-        part_parameters: Parameters = getattr(model, part)
-        default = type(part_parameters)()
+        parameters: Parameters = getattr(model, part)
+        default = type(parameters)()
         lines += [f'{part}:', f'  model: {values["model"]}']
-        for name in part_parameters.declared():
+        for name in parameters.declared():
             # What was fitted is said even where it happens to be the default.
-            if getattr(part_parameters, name) != getattr(default, name) or name in remarks:
+            if getattr(parameters, name) != getattr(default, name) or name in remarks:
                 remark = f'; {remarks[name]}' if name in remarks else ''
-                lines.append(f'  {name}: {values[name]!r}{_unit(part_parameters, name)}{remark}')
+                lines.append(f'  {name}: {values[name]!r}{_unit(parameters, name)}{remark}')
     return '\n'.join(lines) + '\n'
 
 
@@ -186,11 +186,9 @@ def _write_models(target: Path, calibration: Calibration) -> None:
 
 
 def pose_table(calibration: PoseCalibration) -> Table:
-    """Return what poses told of an IMU, with standard errors."""
-    title = (
-        f'{calibration.poses} poses of {calibration.recording}, '
-        f'{calibration.seconds:.0f} s at rest'
-    )
+    """Return the parameters of an IMU from its poses, with standard errors."""
+    origin = f'{calibration.poses} poses of {calibration.recording}'
+    title = f'{origin}, {calibration.seconds:.0f} s at rest'
     table = plain_table(title)
     add_words(table, 'triad', 'parameter')
     add_numbers(table, *'xyz')
@@ -216,10 +214,10 @@ def _caveats(gps: GpsResult, name: str) -> list[str]:
     return []
 
 
-def next_command(calibration: Calibration, folder: str | Path, source: str) -> str:
+def next_command(calibration: Calibration, folder: str | Path, real_recordings: str) -> str:
     """Return the command that uses the models."""
     target = Path(folder)
-    words = ['sim2real vepd --real', source]
+    words = ['sim2real vepd --real', real_recordings]
     words.append(
         f'--models {target / "gps.yaml"}' if calibration.gps is not None else '--models real'
     )

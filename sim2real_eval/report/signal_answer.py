@@ -47,20 +47,20 @@ def doubts(comparison: SignalComparison) -> list[Finding]:
 
 def _nearest(answer: SensorAnswer) -> str:
     many = f', of {answer.models}' if answer.models > 1 else ''
-    sentence = f'{answer.nearest}{many}'
+    text = f'{answer.nearest}{many}'
     if answer.distance is None:
-        return f'{sentence}: not ranked, as no signal with a real error is common to all'
+        return f'{text}: not ranked, as no signal with a real error is common to all'
     distance, ratio = short_number(answer.distance), short_number(answer.rmse_ratio)
     signals = counted(answer.compared, 'signal')
-    sentence += (
+    text += (
         f': error distance {distance} of the real RMSE (mean of {signals}), RMSE {ratio} times '
         'the real one'
     )
     if answer.rmse_ratio is not None and answer.rmse_ratio < _HARDLY:
-        sentence += ': a sensor with hardly any errors'
+        text += ': a sensor with hardly any errors'
     if answer.next_distance is not None:
-        sentence += f'; next {answer.next}, {short_number(answer.next_distance)}'
-    return sentence
+        text += f'; next {answer.next}, {short_number(answer.next_distance)}'
+    return text
 
 
 def _verdict(answer: SensorAnswer, comparison: SignalComparison) -> str:

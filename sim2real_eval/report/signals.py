@@ -28,7 +28,6 @@ from sim2real_eval.recording.reading import Failure
 from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.features import AXES, FeatureRow
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
-from sim_sensors.core.blocks import blocks
 from .console import add_numbers, plain_table, rounded, short_number
 from .signal_plots import PLOTS, UNITS, save_signal_plots
 
@@ -90,8 +89,8 @@ def _features_table(row: FeatureRow, *, published: bool) -> Table:
             _, spread = features[f'{quantity}_std_{axis}']
             cells = [f'{a} ({_shown(b, unit)})' for a, b in zip(cells, spread, strict=True)]
         if published:
-            published_values = LIGORIO_2015_FEATURES.get(axis)
-            cells.append(rounded(getattr(published_values, quantity, None), 2))
+            published_features = LIGORIO_2015_FEATURES.get(axis)
+            cells.append(rounded(getattr(published_features, quantity, None), 2))
         label = name.replace('rmse', 'RMSE').replace('correlation', 'R').replace('_', ' ')
         table.add_row(Text(f'{label} [{unit}]' if unit in ('px', 'rad') else label), *cells)
     return table
@@ -311,14 +310,13 @@ def _runs(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
     for model, _, name, run in comparison.runs():
         lag = run.sampled.lag
         late = (None, None) if lag is None else (lag.seconds, lag.std)
-        for signal, difference in zip(
+        for signal, agreement in zip(
             run.sampled.quantity.labels(), run.sampled.agreements, strict=True
         ):
             unit = run.sampled.quantity.unit
             yield (
-                model, name, signal, unit,
-                difference.samples, difference.rmse, difference.correlation,
-                difference.mean, *late,
+                model, name, signal, unit, agreement.samples, agreement.rmse,
+                agreement.correlation, agreement.mean, *late,
             )  # fmt: skip
 
 
@@ -331,11 +329,10 @@ def _trends(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:
         step = max(1, round(ready.rate / _TREND_RATE))
         trend = run.trend(ready.trend_window(comparison.options))[:, 0]
         columns = (run.even.time, run.even.error[:, 0], trend)
-        names = [format_field(word) for word in (model, name, quantity.name, quantity.unit)]
+        names = [format_field(field) for field in (model, name, quantity.name, quantity.unit)]
         thin = [column[::step] for column in columns]
-        for part in blocks(len(trend[::step])):
-            numbers = (column[part].tolist() for column in thin)
-            yield from zip(*map(repeat, names), *numbers, strict=False)
+        numbers = (column.tolist() for column in thin)
+        yield from zip(*map(repeat, names), *numbers, strict=False)
 
 
 def _densities(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a study: its page, its tables for a paper, and what to say of it in a line."""
+"""The report of a study: its page, its tables for a paper, and its answer and findings."""
 
 from __future__ import annotations
 
@@ -49,19 +49,18 @@ class StudyReport:
     standings: Sequence[Standing]
     answer: Answer
     findings: Sequence[Finding]
-    sensitivity: Mapping[str, Any] | None = None  # what `sim2real sensitivity` put beside it
+    sensitivity: Mapping[str, Any] | None = None  # from `sim2real sensitivity`
 
     @property
     def unseen(self) -> str:
-        """What the judge of the answer would not have seen, where that is known."""
+        """Text about what the judge of the answer cannot detect; empty if unknown."""
         return unseen(self.sensitivity, self.answer.view.judge)
 
 
 def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
-    """Make the report of a study.
+    """Return the report of a study, which includes the study file in `folder`.
 
-    The study file in `folder` is shown. Sim2RealError when no judge has both a real and a
-    simulated run.
+    Sim2RealError is raised if no judge has both a real and a simulated run.
     """
     standing = standings(outcome)
     if not standing:
@@ -100,7 +99,7 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
 
 
 def _findings(outcome: StudyOutcome, standings: Sequence[Standing]) -> list[Finding]:
-    """Return all that was found, in the runs and about the ranking."""
+    """Return all findings about the runs and the ranking."""
     record = outcome.record
     findings = [*from_records(record['notes']), *from_records(record.get('adapted', ()))]
     for standing in standings:
@@ -163,8 +162,8 @@ def paper_tables(standings: Sequence[Standing]) -> list[DataTable]:
 
 
 def _ranking_table(standing: Standing) -> DataTable:
-    models = [one.model for one in standing.known.models]
-    table = ranking(standing, dict.fromkeys(models, ''))
+    models = [model.model for model in standing.known.models]
+    model_ranking = ranking(standing, dict.fromkeys(models, ''))
     level = f'{100 * standing.known.options.level:g} % interval'
     columns = {
         'rank': numeric('rank'),
@@ -173,22 +172,22 @@ def _ranking_table(standing: Standing) -> DataTable:
         'interval': TableColumn(level),
         'null_high': numeric('null quantile'),
         'p_value': numeric('p-value'),
-        **({'tied': TableColumn('tied ranks')} if table.has_ties else {}),
+        **({'tied': TableColumn('tied ranks')} if model_ranking.has_ties else {}),
         'w_rmse': numeric('W1 RMSE', 'm/s'),
         'w_entropy': numeric('W2 entropy'),
         'runs': numeric('runs', 'real/sim'),
-        **({'published': numeric('paper', 'VEPD')} if table.published else {}),
+        **({'published': numeric('paper', 'VEPD')} if model_ranking.published else {}),
     }
     rows = [
         [getattr(place, name) or (NONE if name == 'published' else '') for name in columns]
-        for place in table.places
+        for place in model_ranking.places
     ]
     title = f'VEPD {standing.where}, judge {standing.label}'
     return DataTable(title, [*columns.values()], rows, headed=False)
 
 
 def markdown_table(table: DataTable) -> str:
-    """Return a table as GitHub's Markdown; labels come out as text."""
+    """Return a table in GitHub's Markdown, with the special characters of labels escaped."""
     heads = [markdown_text(column.head) for column in table.columns]
     lines = [
         f'**{markdown_text(table.title)}**',
@@ -201,7 +200,7 @@ def markdown_table(table: DataTable) -> str:
 
 
 def latex_table(table: DataTable) -> str:
-    """Return a table for LaTeX with the package booktabs; labels come out as text."""
+    """Return a table for LaTeX and booktabs, with the special characters of labels escaped."""
     form = ''.join('r' if column.numeric else 'l' for column in table.columns)
     lines = [
         r'\begin{table}',
@@ -220,7 +219,7 @@ def latex_table(table: DataTable) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return text with what Markdown and HTML would read as marks escaped."""
+    """Return text with the special characters of Markdown and HTML escaped."""
     return re.sub(r'([\\`*_{}\[\]<>|#~&$!])', r'\\\1', _one_line(text))
 
 

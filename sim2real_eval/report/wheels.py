@@ -103,7 +103,7 @@ def wheel_record(study: WheelStudy) -> dict[str, Any]:
     rows = _rows(study)
     return {
         'versions': versions(),
-        'drives': [_of_drive(drift) for drift in study.driven],
+        'drives': [_of_drive(driven) for driven in study.driven],
         'seed': setup.seed,
         'runs': setup.runs,
         'vision': to_variant(setup.vision),

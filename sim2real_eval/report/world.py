@@ -44,7 +44,7 @@ def _rows(record: Mapping[str, Any]) -> dict[str, str]:
     origin, gravity, earth = record['origin'], record['gravity'], record['earth_field']
     level = record['map']
     x0, x1, y0, y1 = level['area_m']
-    table_rows = (
+    source = (
         f'World Magnetic Model {earth["coefficients"]} at {earth["year"]:g}'
         if earth['coefficients']
         else 'constant'
@@ -54,7 +54,7 @@ def _rows(record: Mapping[str, Any]) -> dict[str, str]:
         'origin': f'{origin["latitude_deg"]:g}, {origin["longitude_deg"]:g} deg, '
         f'{origin["altitude_m"]:g} m above the ellipsoid',
         'gravity': f'{gravity["value_m_s2"]:.6f} m/s^2 ({gravity["model"]})',
-        "Earth's field": f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({table_rows})',
+        "Earth's field": f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({source})',
         '': f'intensity {_ut(earth["intensity_t"])} uT, inclination '
         f'{earth["inclination_deg"]:.2f}, declination {earth["declination_deg"]:.2f} deg',
         'holds': ', '.join(counted(record[f'{kind}s'], kind) for kind in _KINDS),
@@ -93,7 +93,7 @@ _FACE = 5.0
 
 
 def draw_marks(panel: Axes, world_map: WorldMap) -> list[Artist]:
-    """Draw what there is, seen from above; return an artist of each kind for a legend."""
+    """Draw the contents of a world from above; return an artist per kind for the legend."""
     world = world_map.world
     handles = _draw_dipoles(panel, world_map)
     corners = [ids.reshape(-1) for ids in world.chessboards]

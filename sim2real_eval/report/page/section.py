@@ -33,7 +33,7 @@ from .tables import by_scenario, consistency
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RankingView:
-    """A ranking and what stands below it."""
+    """A ranking with its plot, its table by scenario and its agreement with the paper."""
 
     standing: Standing
     ranking: Ranking
@@ -76,7 +76,7 @@ class Chapter:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class JudgeSection:
-    """All about one judge; `id` is where links lead."""
+    """Results of one judge; `id` is the target of links."""
 
     id: str
     name: str
@@ -98,9 +98,9 @@ SPEED = 'Speed'
 def ranking_view(
     standing: Standing, colours: Mapping[str, str], phrases: Mapping[str, str]
 ) -> RankingView:
-    """Return a ranking with its table by scenario and how it agrees with the published one.
+    """Return a ranking with its table by scenario and its agreement with the published one.
 
-    `phrases` say what models are, in a few words.
+    `phrases` maps models to short descriptions.
     """
     correlations = [
         f'{"pooled" if name == POOLED else name} {tau:+.2f}'.replace('-', console.MINUS)
@@ -129,9 +129,9 @@ def judge_section(
     sources: Mapping[str, SeriesStyle],
     place: int,
 ) -> JudgeSection:
-    """Return the section at that place; reads the signals of all runs of the judge.
+    """Return the section of a judge, whose number on the page is `place`.
 
-    `views` are the rankings of all judges, `sources` `real` and every model.
+    `views` are the rankings of all judges; `sources` holds `real` and every model.
     """
     evidence = gather(outcome, judge)
     component = str(outcome.record.get('component', 'horizontal'))
@@ -139,7 +139,7 @@ def judge_section(
     groups = list(dict.fromkeys(run.group for run in outcome.runs if run.key.judge == judge))
 
     def of_groups(draw: Callable[[str], Plot | None]) -> list[Drawing]:
-        # Recordings of several conditions or surfaces would be no one distribution.
+        # Recordings of several conditions or surfaces do not share a distribution.
         return [Drawing(group, plot) for group in groups if (plot := draw(group)) is not None]
 
     def scores(field: str, label: str) -> list[Drawing]:
@@ -233,7 +233,7 @@ def _of_scenarios(
 
 @dataclasses.dataclass(frozen=True)
 class SideSection:
-    """Tables on one matter; `id` is where links lead."""
+    """Tables on one subject; `id` is the target of links."""
 
     id: str
     name: str
@@ -242,9 +242,9 @@ class SideSection:
 
 
 def side_sections(side: SideResults) -> list[SideSection]:
-    """Return a section per matter that there is something to say on.
+    """Return the sections that have at least one table.
 
-    Of every judge and group over all its scenarios, or over the only one that it has.
+    Each judge and group is ranked over all its scenarios, or over its only one.
     """
     metrics = [metric_lines(table) for table in side.overall_metrics]
     options = [sensitivity_lines(table) for table in side.overall_sensitivity]
@@ -284,14 +284,14 @@ def side_sections(side: SideResults) -> list[SideSection]:
     return [section for section in sections if section.tables]
 
 
-def _ranks(lines: RankLines) -> console.DataTable:
+def _ranks(rankings: RankLines) -> console.DataTable:
     columns = [
         console.TableColumn(''),
-        *map(console.numeric, lines.models),
+        *map(console.numeric, rankings.models),
         console.numeric('tau'),
     ]
     rows = []
-    for number, line in enumerate(lines.lines):
+    for number, line in enumerate(rankings.lines):
         cells = [line.label]
         for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
             cells.append(
@@ -301,7 +301,7 @@ def _ranks(lines: RankLines) -> console.DataTable:
             )
         cells.append('' if number == 0 else _two(line.agreement.kendall))
         rows.append(cells)
-    return console.DataTable(lines.title, columns, rows, notes=lines.notes)
+    return console.DataTable(rankings.title, columns, rows, notes=rankings.notes)
 
 
 def _pairs(side: SideResults) -> console.DataTable:
