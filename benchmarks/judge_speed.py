@@ -19,7 +19,6 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from arithmetic import operations, peak_flops
 from measuring import parse, seconds, spread, table, write
 from textbook_filters import FilterpyFilter, NumpyFilter
 
@@ -31,14 +30,8 @@ from sim2real_eval.judge.robot_localization.configuration import (
 )
 from sim2real_eval.judge.robot_localization.ekf import predict
 from sim2real_eval.judge.robot_localization.embedded import judge, judge_all
-from sim2real_eval.judge.robot_localization.filter import correct, process
-from sim2real_eval.judge.robot_localization.state import (
-    INITIALISED,
-    Dynamics,
-    Filter,
-    new_filter,
-    padded,
-)
+from sim2real_eval.judge.robot_localization.filter import build_dynamics, correct, process
+from sim2real_eval.judge.robot_localization.state import INITIALISED, Dynamics, Filter, new_filter
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.shipped import config_path
 from sim_sensors.gps import gps
@@ -70,7 +63,7 @@ def run_compiled(
 @numba.njit(error_model='numpy')
 def run_predictions(flt: Filter, dyn: Dynamics, n: int) -> None:
     for k in range(n):
-        predict(flt, dyn, k, 1e-4)
+        predict(flt, dyn.settings, k, 1e-4)
 
 
 @numba.njit(error_model='numpy')
@@ -79,7 +72,7 @@ def run_steps(
     threshold: float,
 ) -> None:  # fmt: skip
     for k in range(n):
-        predict(flt, dyn, k, 1e-4)
+        predict(flt, dyn.settings, k, 1e-4)
         correct(flt, index, len(index), z, R, threshold)
 
 
@@ -100,20 +93,20 @@ def compiled_filter() -> tuple[Filter, Dynamics]:
     x, P, Q = start()
     flt = new_filter(x, P)
     flt.times[INITIALISED] = 1
-    return flt, Dynamics(padded(Q), False, np.zeros(6), np.zeros((4, 6)), 0, None)
+    return flt, build_dynamics(Q)
 
 
 def compiled(z: np.ndarray) -> np.ndarray:
     flt, dyn = compiled_filter()
     run_compiled(flt, dyn, STATES, z, R, DT_NS)
-    return flt.state
+    return flt.x[:N]
 
 
 def called_from_python(z: np.ndarray) -> np.ndarray:
     flt, dyn = compiled_filter()
     for k in range(len(z)):
         process(flt, dyn, (k + 1) * DT_NS, STATES, M, z[k], R.copy(), np.inf)
-    return flt.state
+    return flt.x[:N]
 
 
 def stepped(made: Callable[..., Any], *more: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -179,19 +172,12 @@ def pieces(repetitions: int) -> dict[str, Any]:
             times[name].append(1e9 * seconds(function) / n)
     # Corrections come with a prediction, whose time is taken off: without, P would shrink to zero.
     alone = times['predict']
-    found: dict[str, Any] = {
+    return {
         name: spread(
             values if values is alone else [a - b for a, b in zip(values, alone, strict=True)]
         )
         for name, values in times.items()
     }
-    count = operations(M)
-    step = count['predict'] + count['correct']
-    peak = peak_flops()
-    found['operations_of_a_step'] = step
-    found['operations_per_second_of_the_core'] = peak
-    found['least_ns_of_a_step'] = 1e9 * step / peak
-    return found
 
 
 def in_threads(repetitions: int) -> dict[str, Any]:
@@ -300,16 +286,9 @@ def main() -> None:
     )
     print()
     found = pieces(options.repetitions)
-    step, least = found['operations_of_a_step'], found['least_ns_of_a_step']
     table(
-        ('one call of', 'ns'),
-        [
-            (name, f'{value["median"]:.0f}')
-            for name, value in found.items()
-            if ' ' in name or name == 'predict'
-        ],
+        ('one call of', 'ns'), [(name, f'{value["median"]:.0f}') for name, value in found.items()]
     )
-    print(f'a step has {step} operations; at the rate of registers it would last {least:.0f} ns')
     threads = in_threads(max(options.repetitions // 3, 3))
     print(f'two threads are faster than one by {threads["median"]:.2f}')
     write(

@@ -40,7 +40,13 @@ from sim2real_eval.judge.robot_localization.configuration import (
 )
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.queue import enlarge_queue, new_queue, pop, push
+from sim2real_eval.judge.robot_localization.queue import (
+    enlarge_queue,
+    free_slot,
+    new_queue,
+    pop,
+    push,
+)
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.reading import read_recording
@@ -195,20 +201,20 @@ def test_a_grown_queue_gives_back_everything_in_the_same_order() -> None:
     order: list[tuple[int, int]] = []
     expected: list[tuple[int, int]] = []
     for number, stamp in enumerate(rng.integers(0, 6, 40)):
-        if small.size[1] == 0:
+        if small.size.unused == 0:
             small = enlarge_queue(small)
         for queue in (small, large):
-            slot = int(queue.free[queue.size[1] - 1])
-            queue.stamp_ns[slot], queue.part[slot] = stamp, number
+            slot = int(free_slot(queue))
+            queue.slots[slot].stamp_ns, queue.slots[slot].part = stamp, number
             push(queue, slot)
         if number % 3 == 0:
             for queue, estimates in ((small, order), (large, expected)):
                 slot = pop(queue)
-                estimates.append((int(queue.stamp_ns[slot]), int(queue.part[slot])))
-    while small.size[0]:
+                estimates.append((int(queue.slots[slot].stamp_ns), int(queue.slots[slot].part)))
+    while small.size.queued:
         for queue, estimates in ((small, order), (large, expected)):
             slot = pop(queue)
-            estimates.append((int(queue.stamp_ns[slot]), int(queue.part[slot])))
+            estimates.append((int(queue.slots[slot].stamp_ns), int(queue.slots[slot].part)))
     assert order == expected
     assert sorted(part for _, part in order) == list(range(40))
 
