@@ -38,6 +38,8 @@ def interruptible() -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         is_interrupt = number == signal.SIGINT
+        while timers:
+            timers.pop().cancel()
         signals.append(KeyboardInterrupt() if is_interrupt else SystemExit(128 + number))
         raise signals[-1]
 
@@ -59,7 +61,8 @@ def interruptible() -> Iterator[None]:
     unraisable_hook, sys.unraisablehook = sys.unraisablehook, repeat_dropped
     try:
         yield
-        if signals:
+        if timers:
+            # The dropped signal was not sent again yet.
             raise signals[-1]
     except Exception:
         if signals:
