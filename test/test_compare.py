@@ -214,7 +214,7 @@ WRONG = {
     '--real circle_1 --max-lag 0 --out o': "'0' must be a number > 0",
     '--real circle_1 --max-lag 99 --out o': "--max-lag: '99' must be a number > 0 and",
     '--real circle_1 --out full': 'full: exists',
-    '--real circle_1 --out full --overwrite': 'holds no comparison.json',
+    '--real circle_1 --out full --overwrite': 'comparison.json',
 }
 
 

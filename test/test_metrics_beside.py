@@ -274,7 +274,7 @@ def test_equal_distances_share_a_rank() -> None:
     assert row.with_vepd.kendall is None
 
 
-def test_a_metric_with_the_name_of_one_of_ours_is_left_out_and_told(
+def test_a_metric_named_like_a_built_in_metric_is_left_out_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / 'mine.py'
@@ -283,4 +283,4 @@ def test_a_metric_with_the_name_of_one_of_ours_is_left_out_and_told(
         'class Mine(Metric):\n    name = "VEPD"\n    def of_run(self, run):\n        return 1.0\n'
     )
     assert len(all_metrics([f'{path}:Mine'])) == len(all_metrics())
-    assert "'VEPD' is the name of one of ours" in caplog.text
+    assert "'VEPD'" in caplog.text
