@@ -138,6 +138,8 @@ _STREAMS = {'out': 1, 'err': 2}
 
 def _run(words: list[str], streams: str, place: str, variables: dict[str, str]) -> None:
     os.setsid()
+    # The forkserver may have been started with Ctrl-C blocked.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.chdir(place)

@@ -76,7 +76,7 @@ WRONG = {
     'allan line_1 --outliers none --outlier-factor 2': '--outlier-factor: goes with',
     'allan line_1 --gyro-unit rpm': 'invalid choice',
     'allan line_1 --moving keep --fit-from 1e6': '--fit-from: 1e+06 s leaves 0 averaging times of',
-    'allan line_1 --out file.txt': 'file.txt: exists and is no folder',
+    'allan line_1 --out file.txt': 'file.txt: is not a folder',
     'allan line_1 --out file.txt/sub': 'cannot be made; ',
     'allan void.csv': 'void.csv: cannot be read as a table of numbers: no numbers in it',
     'allan head.csv': 'no numbers in it',

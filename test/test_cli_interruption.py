@@ -104,26 +104,7 @@ def test_a_dropped_signal_ends_what_goes_on(
     assert (process.returncode, out, err) == (status, 'goes on\n', '')
 
 
-def test_what_a_failure_removes_after_a_dropped_signal_is_removed() -> None:
-    """It takes longer than until the signal's exception is raised again."""
-    removed = []
-
-    def fail_and_remove() -> None:
-        try:
-            _fail_after(signal.SIGINT)
-        finally:
-            time.sleep(0.3)
-            removed.append('folder')
-
-    with pytest.raises(KeyboardInterrupt), interruptible():
-        fail_and_remove()
-    assert removed == ['folder']
-
-
-def test_a_dropped_signal_is_heard_at_the_end_and_never_after() -> None:
-    before = signal.getsignal(signal.SIGALRM)
+def test_a_dropped_signal_is_raised_at_the_end_and_never_after() -> None:
     with pytest.raises(KeyboardInterrupt), interruptible():
         _drop(signal.SIGINT)
     time.sleep(0.3)
-    assert signal.getsignal(signal.SIGALRM) == before
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

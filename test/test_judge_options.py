@@ -145,7 +145,7 @@ def test_what_is_not_allowed_is_said_in_a_line(
             'correct: [[gravity]]',
             "correct: ['gravity'] is not allowed (did you mean gravity?); must be one of",
         ),
-        ('transforms: "a\\0b"', 'is no name of a file'),
+        ('transforms: "a\\0b"', 'is not a file name'),
         ('front_end: [enu]', "front_end: ['enu'] is not allowed (did you mean enu?); must"),
         ('node: ekf_node\ncorrect: [unscented]', 'correct: unscented goes with ukf_node only'),
     ],

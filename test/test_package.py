@@ -37,7 +37,6 @@ LIBRARIES: dict[str, tuple[str, str | None]] = {
     'filelock': ('filelock', 'python3-filelock'),
     'matplotlib': ('matplotlib', 'python3-matplotlib'),
     # The builder of numba's machine code, which numba brings along.
-    'llvmlite': ('numba', 'python3-numba'),
     'numba': ('numba', 'python3-numba'),
     'numpy': ('numpy', 'python3-numpy'),
     'pygeomag': ('pygeomag', None),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import _thread
 import argparse
 import atexit
 import contextlib
@@ -48,7 +47,9 @@ def interruptible() -> Iterator[None]:
             return
         is_interrupt = isinstance(signals[-1], KeyboardInterrupt)
         number = signal.SIGINT if is_interrupt else signal.SIGTERM
-        timers.append(threading.Timer(_REPEAT_S, _thread.interrupt_main, (number,)))
+        # Sent to the main thread as a signal, which also ends a call of the system that waits.
+        thread = threading.main_thread().ident
+        timers.append(threading.Timer(_REPEAT_S, signal.pthread_kill, (thread, number)))
         timers[-1].start()
 
     handlers = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop)}
@@ -58,6 +59,8 @@ def interruptible() -> Iterator[None]:
     unraisable_hook, sys.unraisablehook = sys.unraisablehook, repeat_dropped
     try:
         yield
+        if signals:
+            raise signals[-1]
     except Exception:
         if signals:
             raise signals[-1] from None

@@ -10,7 +10,6 @@ from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.recording import findings as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording, require_recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim_sensors.core.scratch import release
 from . import covariances, findings, inertial, messages, orientation, positions, velocities
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
@@ -43,7 +42,6 @@ class Check:
             subject = ' '.join(map(evidence.role, one.subject.split()))
             yield Outcome(self.name, self.unit, dataclasses.replace(one, subject=subject))
         # What was looked at whole.
-        release()
 
 
 CHECKS: tuple[Check, ...] = (

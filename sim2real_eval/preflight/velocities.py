@@ -17,7 +17,6 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import blocks, by_blocks, column_of, lengths_of, seconds
 from sim_sensors.core.measurements import FloatArray, OdometryArray
-from sim_sensors.core.scratch import joined
 from . import findings
 from .delays import SIGMAS, find_delay
 from .evidence import Evidence, block_means
@@ -115,7 +114,7 @@ def twist_delay(evidence: Evidence) -> Iterator[Measure]:
         lambda end, step: (end - 0.5 * step)[:, None], time[1:], _SHORT_S, time[1:], steps
     )[:, 0]
     half = 0.5 * _SHORT_S
-    way = [joined(np.zeros(1), np.cumsum(column_of(own, axis) * steps)) for axis in (0, 1)]
+    way = [np.append(0.0, np.cumsum(column_of(own, axis) * steps)) for axis in (0, 1)]
 
     def speed(delay: float) -> FloatArray:
         """Return the recorded one of a delay before: means over the time of a block, whose noise

@@ -279,7 +279,7 @@ def correct_recording(recording: Recording, corrections: Mapping[str, Any]) -> R
     >>> from sim2real_eval import simulate
     >>> from sim_sensors import motion_of
     >>> drive = simulate(motion_of('line', duration=2.0), gps='baseline', imu='ideal')
-    >>> late = corrected(drive, {'gps': FixCorrection(delay=-0.5)})
+    >>> late = correct_recording(drive, {'gps': FixCorrection(delay=-0.5)})
     >>> int(late.gps.stamp_ns[0] - drive.gps.stamp_ns[0])
     500000000
     """

@@ -153,7 +153,7 @@ def parse_frame_pair(name: str) -> tuple[str, str, str] | None:
 
     Examples
     --------
-    >>> frame_pair('/tf:map.base_link'), frame_pair('/odom')
+    >>> parse_frame_pair('/tf:map.base_link'), parse_frame_pair('/odom')
     (('/tf', 'map', 'base_link'), None)
     """
     topic, colon, frames = name.partition(':')

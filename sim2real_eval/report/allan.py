@@ -86,16 +86,16 @@ def allan_console_table(
     for axis, row in terms.items():
         quantity = quantity_of(axis)
         label = axis.replace('_', ' ')
-        for name, one in row.coefficients().items():
+        for name, coefficient in row.coefficients().items():
             unit = imu_file.sheet_units(quantity, name)[0]
-            step = imu_file.discrete(name, one.value, rate)
+            step = imu_file.discrete(name, coefficient.value, rate)
             cells: list[Text | str] = [
                 Text(label),
                 _WORDS[name],
-                _shown(one, unit.size),
+                _shown(coefficient, unit.size),
                 unit.name,
-                f'{one.value:.3e}' if one.observable else '-',
-                f'{step:.2e}' if one.observable else '-',
+                f'{coefficient.value:.3e}' if coefficient.observable else '-',
+                f'{step:.2e}' if coefficient.observable else '-',
             ]
             if alone:
                 read = graphical_estimate.get(axis, {}).get(name)
@@ -108,13 +108,13 @@ def allan_console_table(
     return table
 
 
-def _shown(one: Coefficient, size: float) -> str:
-    if not one.observable:
+def _shown(coefficient: Coefficient, size: float) -> str:
+    if not coefficient.observable:
         # A Gauss-Markov bias stands in the place of flicker.
-        if not one.upper:
+        if not coefficient.upper:
             return '-'
-        return f'< {one.upper / size:.2g}'
-    return with_error(one.value / size, one.std / size)
+        return f'< {coefficient.upper / size:.2g}'
+    return with_error(coefficient.value / size, coefficient.std / size)
 
 
 def units_legend(terms: Mapping[str, NoiseTerms]) -> str:
@@ -141,17 +141,17 @@ def allan_figure(
 ) -> Figure:
     """Return one panel per axis of `terms`, the fit that is drawn with its terms as thin lines.
 
-    The curves of the recordings have one-sigma bands; several take a colour each. Those of the
-    simulated sensor, `twins` by axis, are drawn as dots.
+    The curves of the recordings have one-sigma bands; several take a colour each.
+    Dots show the curves of the simulated sensor, `twins` by axis.
     """
     figure, panels = style.small_multiples(len(terms), 3, (3.5, 3.0), (0.0, 0.8), narrowest=4.8)
     colours = palette.model_colours([result.name for result in results])
     for panel, axis in zip(panels, terms, strict=True):
         factor, unit = _SCALES[quantity_of(axis)]
         for result in results:
-            for one in result.axes:
-                if one.axis == axis:
-                    _draw_curve(panel, one, factor, colours[result.name])
+            for axis_result in result.axes:
+                if axis_result.axis == axis:
+                    _draw_curve(panel, axis_result, factor, colours[result.name])
         _draw_terms(panel, terms[axis], factor)
         if twins and axis in twins:
             twin = twins[axis]
@@ -165,12 +165,17 @@ def allan_figure(
     return figure
 
 
-def _draw_curve(panel: Axes, one: AxisResult, factor: float, colour: str) -> None:
-    tau = one.curve.tau
+def _draw_curve(panel: Axes, axis_result: AxisResult, factor: float, colour: str) -> None:
+    tau = axis_result.curve.tau
     panel.fill_between(
-        tau, one.lower / factor, one.upper / factor, color=colour, alpha=0.25, linewidth=0
+        tau,
+        axis_result.lower / factor,
+        axis_result.upper / factor,
+        color=colour,
+        alpha=0.25,
+        linewidth=0,
     )
-    panel.plot(tau, one.curve.deviation / factor, color=colour, linewidth=1.3, zorder=3)
+    panel.plot(tau, axis_result.curve.deviation / factor, color=colour, linewidth=1.3, zorder=3)
 
 
 def _draw_terms(panel: Axes, terms: NoiseTerms, factor: float) -> None:
@@ -210,17 +215,17 @@ def _decorate(panel: Axes, axis: str, terms: NoiseTerms, unit: str) -> None:
     panel.tick_params(which='minor', labelsize=7)
     panel.grid(visible=True, which='major', color='#e0e0e0', linewidth=0.6)
     quantity = quantity_of(axis)
-    shown, unseen = [], []
-    for name, one in terms.coefficients().items():
-        if not one.observable:
+    labels, unseen = [], []
+    for name, coefficient in terms.coefficients().items():
+        if not coefficient.observable:
             unseen.append(_LETTERS[name])
         else:
-            unit_of_sheet = imu_file.sheet_units(quantity, name)[0]
-            shown.append(
-                f'{_LETTERS[name]} = {unit_of_sheet.of(one.value):.3g} {unit_of_sheet.name}'
+            sheet_unit = imu_file.sheet_units(quantity, name)[0]
+            labels.append(
+                f'{_LETTERS[name]} = {sheet_unit.of(coefficient.value):.3g} {sheet_unit.name}'
             )
     title = axis.replace('_', ' ')
-    lines = [', '.join(shown[i : i + 2]) for i in range(0, len(shown), 2)]
+    lines = [', '.join(labels[i : i + 2]) for i in range(0, len(labels), 2)]
     if unseen:
         lines.append(f'{", ".join(unseen)}: not observable')
     panel.set_title('\n'.join([title, *lines]), fontsize=8.5)
@@ -291,18 +296,18 @@ def allan_record(
     }
 
 
-def _axis_record(one: AxisResult, rate: float) -> dict[str, Any]:
+def _axis_record(axis_result: AxisResult, rate: float) -> dict[str, Any]:
     return {
-        'mean': one.mean,
-        'resolution': one.resolution,
-        'outliers_replaced': one.replaced,
-        'misfit_of_variance': one.fit.misfit,
-        'chi_square': one.fit.chi_square,
-        'degrees_of_freedom': one.fit.freedom,
-        'gauss_markov_gain': one.choice.gain,
-        'flicker_separated_from_gauss_markov': one.choice.separated,
-        'graphical_estimate': one.graphical_estimate,
-        **_terms_record(one.axis, one.terms, rate),
+        'mean': axis_result.mean,
+        'resolution': axis_result.resolution,
+        'outliers_replaced': axis_result.replaced,
+        'misfit_of_variance': axis_result.fit.misfit,
+        'chi_square': axis_result.fit.chi_square,
+        'degrees_of_freedom': axis_result.fit.freedom,
+        'gauss_markov_gain': axis_result.choice.gain,
+        'flicker_separated_from_gauss_markov': axis_result.choice.separated,
+        'graphical_estimate': axis_result.graphical_estimate,
+        **_terms_record(axis_result.axis, axis_result.terms, rate),
     }
 
 
@@ -338,7 +343,7 @@ def write_allan_folder(
 ) -> None:
     """Write the files, all of them or none."""
     figure = allan_figure(results, terms, again.curves if again else None)
-    about = [
+    comments = [
         'A sensor model made by `sim2real allan` from: '
         + ', '.join(
             f'{result.name} ({result.seconds:.0f} s at {result.rate:.6g} Hz)' for result in results
@@ -350,7 +355,7 @@ def write_allan_folder(
         write_csv(target / 'allan.csv', _HEADER, _rows(results))
         style.save_png(figure, target / 'allan.png')
         for name, text in {
-            'imu.yaml': imu_file.chain_yaml(model, about),
+            'imu.yaml': imu_file.chain_yaml(model, comments),
             'kalibr_imu.yaml': imu_file.kalibr_yaml(terms, rate=model.rate, topic=topic),
             'noise.sdf': imu_file.sdf_noise(terms, rate=model.rate),
         }.items():
@@ -361,11 +366,14 @@ def write_allan_folder(
 def _rows(results: Sequence[RecordingResult]) -> list[list[Field]]:
     rows: list[list[Field]] = []
     for result in results:
-        for one in result.axes:
+        for axis_result in result.axes:
             columns = (
-                one.curve.tau, one.curve.deviation, one.lower, one.upper, one.freedom,
-                one.simple_error, one.curve.factors, one.model.sum(axis=1) ** 0.5,
-                *(one.model.T**0.5),
+                axis_result.curve.tau, axis_result.curve.deviation, axis_result.lower,
+                axis_result.upper, axis_result.freedom, axis_result.simple_error,
+                axis_result.curve.factors, axis_result.model.sum(axis=1) ** 0.5,
+                *(axis_result.model.T**0.5),
             )  # fmt: skip
-            rows += [[result.name, one.axis, *values] for values in zip(*columns, strict=True)]
+            rows += [
+                [result.name, axis_result.axis, *values] for values in zip(*columns, strict=True)
+            ]
     return rows

@@ -17,11 +17,11 @@ from sim_sensors.core.errors import Sim2RealError
 from .console import counted, listed, p_value_text, short_number
 
 _MOST = 3
-_ENOUGH = 6  # recordings with which p-values can be 0.05
+_ENOUGH = 6  # the fewest recordings from which a p-value can reach 0.05
 
 
 class AnswerLine(NamedTuple):
-    """A line of an answer: what it is about, and what is said of that."""
+    """One line of an answer: a heading and its text."""
 
     head: str
     text: str
@@ -30,7 +30,8 @@ class AnswerLine(NamedTuple):
 def answer_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
     """Return the answer, the most important line first.
 
-    `unseen`: what its judge would not have seen, see `sim2real sensitivity`; empty if unknown.
+    `unseen` names the differences that the judge cannot detect, from `sim2real sensitivity`; it
+    is empty if unknown.
 
     Examples
     --------
@@ -65,36 +66,38 @@ def answer_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
 
 
 def _other_poses(answer: Answer) -> str:
-    """Say which models are nearest by position, heading and attitude, where it is not that."""
-    by: dict[str, list[str]] = {}
-    for one in answer.poses:
-        if one.nearest != answer.nearest:
-            by.setdefault(one.nearest, []).append(one.quantity)
-    return ', '.join(f'{model} is nearest by {" and ".join(names)}' for model, names in by.items())
+    """Return the models that are nearest by position, heading or attitude, if not the answer."""
+    quantities: dict[str, list[str]] = {}
+    for pose in answer.poses:
+        if pose.nearest != answer.nearest:
+            quantities.setdefault(pose.nearest, []).append(pose.quantity)
+    return ', '.join(
+        f'{model} is nearest by {" and ".join(names)}' for model, names in quantities.items()
+    )
 
 
 def _doubt(answer: Answer) -> str:
-    """Return the worst reason to doubt the answer; there always is one."""
+    """Return the strongest reason to doubt the answer; there is always one."""
     if answer.doubt is not None:
         return str(answer.doubt)
     if answer.view.p_value is None:
-        few = _recordings(answer)
-        return f'{few} cannot show whether a difference is more than chance'
+        recordings = _recordings(answer)
+        return f'{recordings} cannot show whether a difference is more than chance'
     return 'it holds for motions, sensors and a judge like those of these recordings only'
 
 
 def adapted_text(record: Mapping[str, Any]) -> str:
-    """Return what was set because the recordings of a study demand it; empty if nothing.
+    """Return the settings that were adapted to the recordings of a study, or an empty text.
 
-    `record`: of the study, see `StudyOutcome`.
+    `record` is the record of the study, see `StudyOutcome`.
     """
-    told = from_records(record.get('adapted') or ())
-    said = '; '.join(f'{finding.problem} ({finding.remedy})' for finding in told)
-    return f'Adapted to the recordings: {said}.' if told else ''
+    findings = from_records(record.get('adapted') or ())
+    text = '; '.join(f'{finding.problem} ({finding.remedy})' for finding in findings)
+    return f'Adapted to the recordings: {text}.' if findings else ''
 
 
 def meaning(answer: Answer) -> str:
-    """Return what an answer means for who simulates, in two sentences."""
+    """Return two sentences that explain what an answer means for a simulation."""
     real = real_sensors(answer)
     if answer.distinguishable is None:
         then = 'So few recordings cannot show whether what differs is more than chance.'
@@ -113,40 +116,40 @@ def meaning(answer: Answer) -> str:
 
 
 def _errors(answer: Answer) -> str:
-    """Say whether the judge errs more or less with the model; empty where nobody knows."""
+    """Return the RMSE with the model and with the real sensors, or an empty text if unknown."""
     if answer.rmse is None or answer.real_rmse is None:
         return ''
-    said = f'; RMSE {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f} m/s'
+    text = f'; RMSE {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f} m/s'
     if not answer.distinguishable:
-        # What may be chance has no direction.
-        return said
+        # A difference that may be chance has no direction.
+        return text
     verdict = {1: 'too large', -1: 'too small'}.get(_direction(answer))
     gap = abs(answer.rmse - answer.real_rmse)
-    return f'{said}: {verdict} by {gap:.3f} m/s' if verdict else said
+    return f'{text}: {verdict} by {gap:.3f} m/s' if verdict else text
 
 
 def _direction(answer: Answer) -> int:
-    """Return 1 where the judge errs more with the model, -1 where less, 0 if neither shows."""
+    """Return 1 if the judge errs more with the model, -1 if less, 0 if they round to the same."""
     gap = 1000.0 * ((answer.rmse or 0.0) - (answer.real_rmse or 0.0))
     return 0 if abs(gap) < 0.5 else 1 if gap > 0.0 else -1
 
 
 def answer_text(answer: Answer, unseen: str = '') -> str:
-    """Return the lines of `answer_lines` below each other, wrapped."""
+    """Return the lines of `answer_lines` as wrapped text, one below the other."""
     return lines_text(answer_lines(answer, unseen))
 
 
 def lines_text(lines: Sequence[AnswerLine]) -> str:
-    """Return lines below each other, wrapped, what they say behind their heads."""
+    """Return lines as wrapped text, with the texts aligned behind their headings."""
     gap = max((len(line.head) for line in lines), default=0) + 2
     return '\n'.join(wrapped(line.text, f'{line.head:<{gap}}') for line in lines)
 
 
 def wrapped(text: str, head: str = '') -> str:
-    """Return text in lines that fit the terminal, the first behind a head."""
+    """Return text in lines that fit the terminal; the first line begins with a heading."""
     return textwrap.fill(
         text,
-        # As many columns as are easy to read, and so in a pipe.
+        # At most 100 columns, which are easy to read; a pipe has 100 as well.
         min(shutil.get_terminal_size((100, 24)).columns, 100),
         initial_indent=head,
         subsequent_indent=' ' * len(head),
@@ -156,7 +159,7 @@ def wrapped(text: str, head: str = '') -> str:
 
 
 def real_sensors(answer: Answer) -> str:
-    """Return what the models are compared with."""
+    """Return the name of the sensors with which the models are compared."""
     return 'the stand-in' if answer.is_synthetic else 'the real sensors'
 
 
@@ -165,7 +168,7 @@ def _nearest(answer: Answer) -> str:
     phrase = f' ({answer.phrase})' if answer.phrase else ''
     interval = ''
     if answer.low is not None and answer.high is not None:
-        # A distance is never negative, so its least value ends near zero, not at it.
+        # A distance is never negative, so the interval ends near zero and not at zero.
         low = answer.low if answer.low > 1e-3 * answer.high else 0.0
         ends = f'{low:.3g} to {answer.high:.3g}'
         interval = f', {100 * answer.level:g} % interval {ends}'
@@ -176,101 +179,104 @@ def _nearest(answer: Answer) -> str:
 
 
 def _against_real(answer: Answer) -> str:
-    own = answer.view
-    if own.p_value is None:
-        few = _recordings(answer)
+    view = answer.view
+    if view.p_value is None:
+        recordings = _recordings(answer)
         of_blocks = ' blocks' if answer.blocks else ''
-        return f'not known from {few}; record {_ENOUGH}{of_blocks} or more{_errors(answer)}'
-    p_value, names = _p_value(answer, own.p_value), own.distinguished_by
-    by = f'{len(names)} of {own.tested} other metrics'
-    if own.distinguishable:
-        also = f', also by {by}' if names else ''
+        return f'not known from {recordings}; record {_ENOUGH}{of_blocks} or more{_errors(answer)}'
+    p_value, names = _p_value(answer, view.p_value), view.distinguished_by
+    metrics = f'{len(names)} of {view.tested} other metrics'
+    if view.distinguishable:
+        also = f', also by {metrics}' if names else ''
         return f'no: distinguishable by VEPD ({p_value}){also}{_errors(answer)}'
-    said = f'VEPD does not distinguish it ({p_value})'
+    text = f'VEPD does not distinguish it ({p_value})'
     if names:
         does = 'does' if len(names) == 1 else 'do'
-        return f'no: {said}, but {by} {does}: {listed(names, _MOST)}{_errors(answer)}'
-    nor = f', nor does any of {own.tested} other metrics' if own.tested else ''
-    return f'as far as these recordings show: {said}{nor}{_errors(answer)}'
+        return f'no: {text}, but {metrics} {does}: {listed(names, _MOST)}{_errors(answer)}'
+    nor = f', nor does any of {view.tested} other metrics' if view.tested else ''
+    return f'as far as these recordings show: {text}{nor}{_errors(answer)}'
 
 
 def _p_value(answer: Answer, p_value: float) -> str:
-    """Return an adjusted p-value beside the level at which it is significant."""
+    """Return an adjusted p-value and how it compares with the significance level."""
     limit = 1.0 - answer.level
-    shown = p_value_text(p_value)
+    number = p_value_text(p_value)
     if p_value < 0.001:
-        return f'adjusted p {shown}'
-    if float(shown) <= limit + 1e-9 < p_value:
-        # Rounded it would seem significant.
-        shown = f'{p_value:.4g}'
-    return f'adjusted p {shown} {">" if p_value > limit + 1e-9 else "<="} {limit:.3g}'
+        return f'adjusted p {number}'
+    if float(number) <= limit + 1e-9 < p_value:
+        # The rounded p-value would seem significant.
+        number = f'{p_value:.4g}'
+    return f'adjusted p {number} {">" if p_value > limit + 1e-9 else "<="} {limit:.3g}'
 
 
 def _against_next(answer: Answer) -> str:
     assert answer.gap is not None
-    said = f'{answer.next}, {short_number(answer.gap)} farther'
+    text = f'{answer.next}, {short_number(answer.gap)} farther'
     if answer.gap_p_value is None or answer.gap_distinguishable is None:
-        return said
-    why = _p_value(answer, answer.gap_p_value)
+        return text
+    significance = _p_value(answer, answer.gap_p_value)
     if answer.gap_distinguishable:
-        return f'{said}: distinguishable from {answer.nearest} ({why})'
+        return f'{text}: distinguishable from {answer.nearest} ({significance})'
     if answer.gap_p_value <= 1.0 - answer.level:
-        why += ', but the interval of the difference, adjusted for all pairs, includes 0'
+        significance += ', but the interval of the difference, adjusted for all pairs, includes 0'
     return (
-        f'{said}: not distinguishable from {answer.nearest} ({why}); more recordings that '
-        f'would show it: {answer.more_motions}'
+        f'{text}: not distinguishable from {answer.nearest} ({significance}); '
+        f'more recordings that would show it: {answer.more_motions}'
     )
 
 
 def _agreement(answer: Answer) -> str:
-    own, others = answer.view, answer.views[1:]
-    metrics, options = len(own.other_metrics), len(own.other_options)
-    said = [_dissent(answer, view) for view in answer.dissenting[:_MOST]]
+    answer_view, other_views = answer.view, answer.views[1:]
+    metrics, options = len(answer_view.other_metrics), len(answer_view.other_options)
+    disagreements = [_dissent(answer, view) for view in answer.dissenting[:_MOST]]
     if len(answer.dissenting) > _MOST:
-        said.append(f'{len(answer.dissenting) - _MOST} more of {len(others)} judges and groups')
-    if own.distinguished_by and not own.distinguishable:
-        does = 'distinguishes' if len(own.distinguished_by) == 1 else 'distinguish'
-        said.append(
-            f'{len(own.distinguished_by)} of {own.tested} other metrics {does} it from '
-            f'{real_sensors(answer)}, VEPD does not'
+        disagreements.append(
+            f'{len(answer.dissenting) - _MOST} more of {len(other_views)} judges and groups'
+        )
+    if answer_view.distinguished_by and not answer_view.distinguishable:
+        does = 'distinguishes' if len(answer_view.distinguished_by) == 1 else 'distinguish'
+        disagreements.append(
+            f'{len(answer_view.distinguished_by)} of {answer_view.tested} other metrics {does} '
+            f'it from {real_sensors(answer)}, VEPD does not'
         )
     if answer.silent:
         does = 'does' if answer.silent == 1 else 'do'
-        said.append(
-            f'{answer.silent} of {own.tested} other metrics {does} not distinguish it from '
-            f'{real_sensors(answer)}'
+        disagreements.append(
+            f'{answer.silent} of {answer_view.tested} other metrics {does} not distinguish '
+            f'it from {real_sensors(answer)}'
         )
     if metrics:
         name = 'names' if metrics == 1 else 'name'
-        said.append(
-            f'{metrics} of {own.metrics} other metrics {name} another model '
-            f'({listed(own.other_metrics, _MOST)})'
+        disagreements.append(
+            f'{metrics} of {answer_view.metrics} other metrics {name} another model '
+            f'({listed(answer_view.other_metrics, _MOST)})'
         )
     if options:
         does = 'does' if options == 1 else 'do'
-        said.append(
-            f'so {does} {options} of {own.options} other options of VEPD '
-            f'({listed(own.other_options, _MOST)})'
+        disagreements.append(
+            f'so {does} {options} of {answer_view.options} other options of VEPD '
+            f'({listed(answer_view.other_options, _MOST)})'
         )
     if poses := _other_poses(answer):
-        said.append(poses)
-    if said:
-        return f'no: {"; ".join(said)}'
+        disagreements.append(poses)
+    if disagreements:
+        return f'no: {"; ".join(disagreements)}'
     judges = len({view.judge for view in answer.views})
     what = counted(judges, 'judge') if judges > 1 else f'{len(answer.views)} groups of recordings'
-    views = f'{what}, ' if others else ''
+    views = f'{what}, ' if other_views else ''
     poses = ', position, heading and attitude' if len(answer.poses) == 3 else ''
     return (
-        f'yes: {views}{own.metrics} other metrics{poses} and {own.options} other options of VEPD'
+        f'yes: {views}{answer_view.metrics} other metrics{poses} and '
+        f'{answer_view.options} other options of VEPD'
     )
 
 
-def _dissent(answer: Answer, one: View) -> str:
-    if one.nearest != answer.nearest:
-        return f'judge {one.label} names {one.nearest}'
-    does = 'distinguishes it' if one.distinguishable else 'does not distinguish it'
-    known = '' if one.p_value is None else f' ({_p_value(answer, one.p_value)})'
-    return f'judge {one.label} {does} from {real_sensors(answer)}{known}'
+def _dissent(answer: Answer, view: View) -> str:
+    if view.nearest != answer.nearest:
+        return f'judge {view.label} names {view.nearest}'
+    does = 'distinguishes it' if view.distinguishable else 'does not distinguish it'
+    significance = '' if view.p_value is None else f' ({_p_value(answer, view.p_value)})'
+    return f'judge {view.label} {does} from {real_sensors(answer)}{significance}'
 
 
 def _recordings(answer: Answer) -> str:
@@ -279,16 +285,16 @@ def _recordings(answer: Answer) -> str:
 
 
 MARK = 'sensitivity.json'
-"""File that every result of this kind holds; in the folder of a study, what its report shows."""
+"""Name of the file with the sensitivity of judges, also in the folder of a study."""
 
 
 def beside(study: str | Path, record: Mapping[str, Any]) -> None:
-    """Put a result into the folder of a study, whose report then shows it."""
+    """Write a sensitivity result into the folder of a study, so that its report shows it."""
     write_json(Path(study) / MARK, record, allow_nan=False)
 
 
 def read_record(study: str | Path) -> dict[str, Any] | None:
-    """Return what `beside` wrote into a folder; None where it holds nothing of the kind."""
+    """Return the record that `beside` wrote into a folder, or None if there is none."""
     path = Path(study) / MARK
     try:
         record = json.loads(path.read_text(encoding='utf-8'))
@@ -302,5 +308,5 @@ def read_record(study: str | Path) -> dict[str, Any] | None:
 
 
 def unseen(record: Mapping[str, Any] | None, judge: str) -> str:
-    """Return what a judge would not have seen, for the answer of a study; empty if unknown."""
+    """Return the text about what a judge cannot detect, or an empty text if unknown."""
     return str((record or {'answers': {}})['answers'].get(judge, ''))

@@ -31,11 +31,11 @@ def attitude_table(study: AttitudeStudy, title: str) -> Table:
     if several:
         add_numbers(table, 'least', 'most')
     add_numbers(table, 'Ligorio2015\nsimulated', '\nreal')
-    each = np.degrees(study.rmse)
+    rmse_deg = np.degrees(study.rmse)
     for i, name in enumerate(estimate.ANGLES):
         cells = [name, f'{np.degrees(study.overall[i]):.3f}']
         if several:
-            cells += [f'{each[:, i].min():.3f}', f'{each[:, i].max():.3f}']
+            cells += [f'{rmse_deg[:, i].min():.3f}', f'{rmse_deg[:, i].max():.3f}']
         for published in (estimate.PUBLISHED_SIMULATED, estimate.PUBLISHED_REAL):
             cells.append(f'{np.degrees(published[i]):.2f}' if i < len(published) else '')
         table.add_row(*cells)
@@ -73,7 +73,7 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
         panel.axhline(0.0, color=palette.TRUTH_COLOUR, linewidth=0.5)
         panel.set_title(f'{name} [deg]: RMSE {np.degrees(errors.rmse[i]):.3f}', fontsize=9)
         most = np.degrees(np.abs(errors.angles[settled, i]).max())
-        # Of the whole rotation there is an angle without a sign.
+        # The angle of the whole rotation has no sign.
         panel.set_ylim(-1.4 * most if name != 'rotation' else 0.0, 1.4 * most)
     for panel in panels.flat:
         style.tidy(panel, grid=True)

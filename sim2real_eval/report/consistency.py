@@ -40,8 +40,8 @@ def consistency_table(rows: Iterable[Consistency], title: str) -> Table:
             f'{row.lower:.2f}..{row.upper:.2f}',
             f'{100.0 * row.inside:.0f} %',
         )
-        shown = numbers if row.samples else ('',) * len(numbers)
-        table.add_row(Text(row.name), str(row.samples), *shown, verdict)
+        cells = numbers if row.samples else ('',) * len(numbers)
+        table.add_row(Text(row.name), str(row.samples), *cells, verdict)
     return table
 
 
@@ -66,15 +66,15 @@ def consistency_figure(series: Sequence[Squares], *, title: str = '') -> Figure:
     twentieth of the run (five samples at least), the band its bounds, for so many independent
     samples as the correlation of the series leaves in it.
 
-    Those without samples are left out; the bounds are of 95 %. MetricError when there are no
+    Series without samples are omitted; the bounds are of 95 %. MetricError when there are no
     samples at all.
     """
-    shown = [squares for squares in series if len(squares)]
-    if not shown:
+    nonempty = [squares for squares in series if len(squares)]
+    if not nonempty:
         raise MetricError('consistency: no samples to plot')
-    figure, panels = style.small_multiples(len(shown), 2, (5.0, 1.9), (0.0, 0.9), sharex=True)
-    start = min(int(squares.stamp_ns[0]) for squares in shown)
-    for panel, squares in zip(panels, shown, strict=True):
+    figure, panels = style.small_multiples(len(nonempty), 2, (5.0, 1.9), (0.0, 0.9), sharex=True)
+    start = min(int(squares.stamp_ns[0]) for squares in nonempty)
+    for panel, squares in zip(panels, nonempty, strict=True):
         _draw(panel, squares, start)
     figure.supxlabel('time since the first sample [s]', fontsize=9)
     figure.supylabel('square / degrees of freedom [1]', fontsize=9)
@@ -102,8 +102,8 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
     mean, total, middle = (
         _running(samples, window, places) for samples in (tame, freedom, np.asarray(time))
     )
-    found = consistency(squares, _PROBABILITY)
-    low, high = ratio_bounds(total * max(window * found.effective / n, 1.0), _PROBABILITY)
+    result = consistency(squares, _PROBABILITY)
+    low, high = ratio_bounds(total * max(window * result.effective / n, 1.0), _PROBABILITY)
     panel.set_yscale('log')
     # Half of the time to draw goes into them.
     panel.yaxis.set_minor_locator(NullLocator())
@@ -121,7 +121,7 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
         middle, np.clip(mean / total, _LEAST, _MOST), color=palette.VERMILION, linewidth=1.3
     )
     panel.axhline(1.0, color='black', linewidth=0.6)
-    title = f'{squares.name}: ratio {short_ratio(found.ratio)}, {found.verdict}'
+    title = f'{squares.name}: ratio {short_ratio(result.ratio)}, {result.verdict}'
     beyond = int(np.sum(values / freedom > _MOST))
     if beyond:
         title += f'; {beyond} above {_MOST:g}, drawn there'

@@ -19,8 +19,8 @@ from sim2real_eval.metrics.published import published_vepd
 def plain_table(title: str, *, gap: int = 0, min_width: int | None = None) -> Table:
     """Return a table without columns: bold title at the left, a line below the heads, no edges.
 
-    `gap` is how many characters stand between columns beside the one that the box leaves; 0 keeps
-    a wide table within 80 characters. A long title breaks above a table narrower than `min_width`.
+    `gap` is the number of characters between columns in addition to that of the box; 0 keeps a
+    wide table within 80 characters. `min_width` keeps the title of a narrow table in one line.
     """
     return Table(
         title=title,
@@ -34,13 +34,13 @@ def plain_table(title: str, *, gap: int = 0, min_width: int | None = None) -> Ta
 
 
 def add_words(table: Table, *heads: str) -> None:
-    """Add columns of text that goes on in the next line where it is long."""
+    """Add columns of text; long text continues in the next line."""
     for head in heads:
         table.add_column(head, overflow='fold')
 
 
 def add_numbers(table: Table, *heads: str, **more: Any) -> None:
-    """Add columns of numbers: at the right, never broken."""
+    """Add columns of right-aligned numbers that are never broken."""
     for head in heads:
         table.add_column(head, justify='right', no_wrap=True, **more)
 
@@ -115,17 +115,17 @@ def vepd_console_table(
 
 
 def scenario_name(scenario: str) -> str:
-    """Return what a table calls a scenario, or all of them together."""
+    """Return the label of a scenario, or of all scenarios together, in a table."""
     return f'{scenario} pooled' if scenario == POOLED else scenario
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things, whose plural ends in s."""
+    """Return a number with its noun, whose plural ends in s."""
     return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
 
 def listed(names: Iterable[str], most: int) -> str:
-    """Return names with commas, of many only `most` and how many more there are."""
+    """Return at most `most` names with commas, and the number of further names."""
     every = list(names)
     more = f' and {len(every) - most} more' if len(every) > most else ''
     return ', '.join(every[:most]) + more
@@ -144,7 +144,7 @@ def rounded(value: float | None, digits: int = 4) -> str:
 
 
 def short_number(value: float | None) -> str:
-    """Return three significant digits, without an exponent where that is short; a dash for none.
+    """Return three significant digits, without an exponent if that is short; a dash for none.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def short_number(value: float | None) -> str:
 
 MINUS = '\N{MINUS SIGN}'
 NONE = '\N{EN DASH}'
-"""Stands where there is no number."""
+"""Text of a cell without a number."""
 
 _NEGLIGIBLE = 1e-6
 
@@ -186,7 +186,7 @@ def numeric(label: str, unit: str = '') -> TableColumn:
 
 @dataclasses.dataclass(frozen=True)
 class DataTable:
-    """Rows under columns, of as many cells as there are columns."""
+    """A title, columns, and rows with a cell per column."""
 
     title: str
     columns: Sequence[TableColumn]
@@ -212,7 +212,7 @@ def console_table(data: DataTable) -> Table:
 
 
 def decimal(value: float | None, digits: int = 4) -> str:
-    """Return a number for a table: fixed decimals, an exponent where they would show nothing."""
+    """Return a number for a table with fixed decimals, or with an exponent if it is too small."""
     if value is None or value != value:
         return NONE
     if math.isinf(value):
@@ -227,7 +227,7 @@ def decimal(value: float | None, digits: int = 4) -> str:
 
 
 def span(low: float | None, high: float | None) -> str:
-    """Return an interval; a lower end that rounding makes of zero, next to the upper one, as 0."""
+    """Return an interval; a lower end that is negligible beside the upper one becomes 0."""
     if low is None or high is None:
         return NONE
     return f'{decimal(low if low > _NEGLIGIBLE * high else 0.0)} to {decimal(high)}'

@@ -39,10 +39,10 @@ def following_console_table(
     add_words(table, 'controller')
     add_numbers(table, 'distance\nmean\nm', '\nrms\nm', '\nmax\nm', 'across\nrms\nm')
     add_numbers(table, 'along\nrms\nm', 'yaw\nmean\ndeg', '\nrms\ndeg', '\nmax\ndeg')
-    for controller, found in statistics.items():
-        distance, yaw = found['distance'], found['yaw']
+    for controller, errors in statistics.items():
+        distance, yaw = errors['distance'], errors['yaw']
         metres = (distance.mean, distance.rms, distance.maximum)
-        lateral = (found['across'].rms, found['along'].rms)
+        lateral = (errors['across'].rms, errors['along'].rms)
         degrees = (math.degrees(value) for value in (yaw.mean, yaw.rms, yaw.maximum))
         cells = [f'{value:.3f}' for value in (*metres, *lateral)]
         table.add_row(controller, *cells, *(f'{value:.2f}' for value in degrees))
@@ -59,7 +59,7 @@ _LEAST_DISTANCE = 1e-3
 
 
 def following_figure(run: FollowedRun) -> Figure:
-    """Return the plan with reference and paths on the left, four errors over time on the right.
+    """Draw the reference and the paths on the left, and four errors over time on the right.
 
     A controller that leaves the reference by far more than its size is cut off on the plan; its
     distance over time, on a logarithmic axis, says how far.
@@ -78,11 +78,11 @@ def following_figure(run: FollowedRun) -> Figure:
         axes.plot(drive.poses[:, 0], drive.poses[:, 1], label=controller, **line)
         for panel, name in zip(panels, _LABELS, strict=True):
             values = getattr(drive.errors, name)
-            shown = np.degrees(values) if name == 'yaw' else values
+            plotted = np.degrees(values) if name == 'yaw' else values
             if name == 'distance':
                 # The robot starts on the reference; the logarithm of that says nothing.
-                shown = np.where(shown > _LEAST_DISTANCE, shown, np.nan)
-            panel.plot(drive.time, shown, **line)
+                plotted = np.where(plotted > _LEAST_DISTANCE, plotted, np.nan)
+            panel.plot(drive.time, plotted, **line)
     for panel, label in zip(panels, _LABELS.values(), strict=True):
         style.tidy(panel, grid=True)
         panel.set_ylabel(label, fontsize=8)
@@ -172,24 +172,24 @@ def write_following(
         for run in runs:
             _write_run(fresh, run)
             for controller in run.drives:
-                made = driven_recording(
+                recording = driven_recording(
                     run, controller, twin, world, seed=seed, scenario=scenarios[run.name]
                 )
-                write_recording(made, fresh / f'{run.name}_{controller}', storage=storage)
-                recordings.setdefault(controller, []).append(made)
+                write_recording(recording, fresh / f'{run.name}_{controller}', storage=storage)
+                recordings.setdefault(controller, []).append(recording)
             advance()
     return recordings
 
 
 def _files_of(record: dict[str, Any]) -> list[str]:
     """Return the files of an older result, as globs, with those of its comparison."""
-    found = [f'compare/{name}' for name in ('*.csv', 'comparison.json', *PLOTS)]
+    patterns = [f'compare/{name}' for name in ('*.csv', 'comparison.json', *PLOTS)]
     for run in record['runs']:
         name = escape(run['run'])
-        found += [f'{name}.png', f'waypoints/{name}.csv']
+        patterns += [f'{name}.png', f'waypoints/{name}.csv']
         for drive in (f'{name}_{controller}' for controller in run['controllers']):
-            found += [f'series/{drive}.csv', *(f'{drive}/{file}' for file in BAG_FILES)]
-    return found
+            patterns += [f'series/{drive}.csv', *(f'{drive}/{file}' for file in BAG_FILES)]
+    return patterns
 
 
 def _write_run(folder: Path, run: FollowedRun) -> None:
@@ -197,8 +197,8 @@ def _write_run(folder: Path, run: FollowedRun) -> None:
     table = zip(w.time, w.x, w.y, w.heading, strict=True)
     write_csv(folder / 'waypoints' / f'{run.name}.csv', ('t', 'x', 'y', 'theta'), table)
     for controller, drive in run.drives.items():
-        wanted, errors = run.reference.poses(drive.time), drive.errors
-        columns = [drive.time, *wanted.T, *drive.poses.T, drive.speed, drive.yaw_rate]
+        reference, errors = run.reference.poses(drive.time), drive.errors
+        columns = [drive.time, *reference.T, *drive.poses.T, drive.speed, drive.yaw_rate]
         columns += [errors.along, errors.across, errors.distance, errors.yaw]
         write_csv(
             folder / 'series' / f'{run.name}_{controller}.csv', _SERIES, zip(*columns, strict=True)
@@ -208,18 +208,25 @@ def _write_run(folder: Path, run: FollowedRun) -> None:
 
 def _rows(runs: Sequence[FollowedRun]) -> list[list[Field]]:
     return [
-        [run.name, controller, *(found[name][kind] for name in _ERRORS for kind in _KINDS)]
+        [run.name, controller, *(errors[name][kind] for name in _ERRORS for kind in _KINDS)]
         for run in runs
-        for controller, found in _plain(run.statistics()).items()
+        for controller, errors in _plain(run.statistics()).items()
     ]
 
 
 def _plain(statistics: Mapping[str, Mapping[str, ErrorStatistics]]) -> dict[str, Any]:
     """Return statistics as plain values, yaw in degrees."""
     result: dict[str, Any] = {}
-    for controller, found in statistics.items():
-        for name, each in found.items():
+    for controller, errors in statistics.items():
+        for name, error_statistics in errors.items():
             scale = 180.0 / math.pi if name == 'yaw' else 1.0
-            values = (scale * value for value in (each.mean, each.rms, each.maximum))
+            values = (
+                scale * value
+                for value in (
+                    error_statistics.mean,
+                    error_statistics.rms,
+                    error_statistics.maximum,
+                )
+            )
             result.setdefault(controller, {})[name] = dict(zip(_KINDS, values, strict=True))
     return result

@@ -67,10 +67,10 @@ def gps_noise_table(result: GpsResult) -> Table:
     ]
     if stated.kind != 'zero':
         rows.append(('vertical / horizontal', stated.vertical_factor))
-    for title, one in rows:
-        said = f'k = {stated.k:g} m given' if title == 'HDOP at the first fix' else ''
+    for title, parameter in rows:
+        remark = f'k = {stated.k:g} m given' if title == 'HDOP at the first fix' else ''
         end = title == 'maximal error'
-        table.add_row(title, one.unit, one.shown(), said, end_section=end)
+        table.add_row(title, parameter.unit, parameter.shown(), remark, end_section=end)
     if stated.kind != 'zero':
         table.add_row(
             'stated deviation', 'm', *(deviation.shown() for deviation in stated.constant)
@@ -94,28 +94,28 @@ def gps_consistency_table(result: GpsResult) -> Table | None:
     return table
 
 
-def gps_statistics_table(found: Sequence[SimulatedStatistic]) -> Table:
+def gps_statistics_table(rows: Sequence[SimulatedStatistic]) -> Table:
     """Return a table of the deviations of the record and of each model simulated likewise."""
     title = 'The models simulated over the same times: root mean squares about the means'
-    if not all(statistic.consistent for statistic in found):
+    if not all(statistic.consistent for statistic in rows):
         title += '\n!: the record is more than three standard deviations from the model'
     table = plain_table(title, gap=1)
     table.add_column('model', no_wrap=True)
-    statistics = list(dict.fromkeys(statistic.statistic for statistic in found))
+    statistics = list(dict.fromkeys(statistic.statistic for statistic in rows))
     for statistic in statistics:
         table.add_column(statistic.replace(' [', '\n['), justify='right')
-    first = found[0].model
+    first = rows[0].model
     table.add_row(
         'record',
-        *(f'{statistic.record:.4g}' for statistic in found if statistic.model == first),
+        *(f'{statistic.record:.4g}' for statistic in rows if statistic.model == first),
         end_section=True,
     )
-    for model in dict.fromkeys(statistic.model for statistic in found):
+    for model in dict.fromkeys(statistic.model for statistic in rows):
         cells = []
-        for one in found:
-            if one.model == model:
-                mark, look = ('', '') if one.consistent else (' !', 'bold red')
-                cells.append(Text(with_error(one.simulated, one.std) + mark, style=look))
+        for row in rows:
+            if row.model == model:
+                mark, look = ('', '') if row.consistent else (' !', 'bold red')
+                cells.append(Text(with_error(row.simulated, row.std) + mark, style=look))
         table.add_row(_MODELS[model], *cells)
     return table
 
@@ -126,7 +126,7 @@ _MOST_DOTS = 5000
 
 
 def gps_figure(result: GpsResult) -> Figure:
-    """Return scatter with 95 % ellipses, and autocorrelation and stated deviation with fits."""
+    """Draw scatter with 95 % ellipses, and the fits of autocorrelation and stated deviation."""
     figure = new_figure(11.5, 4.4)
     grid = figure.add_gridspec(3, 3, wspace=0.15)
     scatter, stated = figure.add_subplot(grid[:, 0]), figure.add_subplot(grid[:, 2])
@@ -159,8 +159,8 @@ def _scatter(panel: Axes, result: GpsResult) -> None:
     _ellipse(panel, np.cov(error.T), _FIT, '-', '95 % ellipse of the fixes')
     if result.stated.kind != 'zero' and np.isfinite(blocks).all(axis=(1, 2)).any():
         # A receiver that has just started states far more than it usually does.
-        known = blocks[np.isfinite(blocks).all(axis=(1, 2))]
-        usual = np.median(known, axis=0) * factor**2
+        finite = blocks[np.isfinite(blocks).all(axis=(1, 2))]
+        usual = np.median(finite, axis=0) * factor**2
         _ellipse(panel, usual, VERMILION, '--', '95 % ellipse as usually stated')
     panel.set_aspect('equal', adjustable='datalim')
     panel.autoscale_view()
@@ -193,16 +193,16 @@ def _memory(panels: Sequence[Axes], result: GpsResult) -> None:
     lengths = [len(piece) for piece in pieces]
     for axis, (name, panel) in enumerate(zip(AXIS_NAMES, panels, strict=True)):
         colour = _COLOURS[axis]
-        found = autocovariance([piece[:, axis] for piece in pieces], lags) * factor**2
+        measured = autocovariance([piece[:, axis] for piece in pieces], lags) * factor**2
         model = expected_autocovariance(result.axes[axis], lengths, period, lags) * factor**2
         scatter = autocovariance_scatter(result.axes[axis], lengths, period, lags) * factor**2
         band = model - 1.96 * scatter, model + 1.96 * scatter
         panel.fill_between(lag, *band, color=colour, alpha=0.12, linewidth=0)
         panel.axhline(0.0, color='#bbbbbb', linewidth=0.6, zorder=0)
         panel.plot(lag, model, color=_FIT, linewidth=1.2)
-        panel.plot(lag, found, color=colour, linewidth=0, marker='.', markersize=3.5)
+        panel.plot(lag, measured, color=colour, linewidth=0, marker='.', markersize=3.5)
         # The dots fill the panel, however wide the band of a slow wander is.
-        low, high = min(found.min(), model.min(), 0.0), max(found.max(), model.max())
+        low, high = min(measured.min(), model.min(), 0.0), max(measured.max(), model.max())
         pad = 0.25 * (high - low) or 1.0
         panel.set_ylim(low - pad, high + pad)
         panel.text(0.98, 0.86, name, ha='right', fontsize=8, transform=panel.transAxes)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Colours of plots and pages: one per model, the same wherever the model is drawn.
 
-Apart from what draws, which takes 0.4 s to load and which a page does without.
+This module does not import Matplotlib, which takes 0.4 s to load and which a page does not need.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def model_colours(models: Iterable[str]) -> dict[str, str]:
     names = list(models)
     colours = {name: _PALETTE[_KNOWN.index(name)] for name in names if name in _KNOWN}
     free = [colour for colour in _PALETTE if colour not in colours.values()] or list(_PALETTE)
-    # By name: the same whichever order they come in.
-    others = sorted(name for name in set(names) if name not in colours)
-    colours |= {name: free[i % len(free)] for i, name in enumerate(others)}
+    # Sorted names get the same colours in any order of the models.
+    other_names = sorted(name for name in set(names) if name not in colours)
+    colours |= {name: free[i % len(free)] for i, name in enumerate(other_names)}
     return colours

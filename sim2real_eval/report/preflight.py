@@ -42,15 +42,15 @@ def preflight_table(
         add_numbers(table, 'pass', 'warn', 'fail')
     for line in lines(runs, by_subject=by_subject):
         limiting = line.limiting
-        one = limiting.measure
-        words = one.subject.replace(',', '').split()
+        measure = limiting.measure
+        words = measure.subject.replace(',', '').split()
         role = next((word for word in words if word in ROLE_CLASSES), '')
         cells: list[Text | str] = [
             Text(line.status, style=_STYLES[line.status]),
             Text(line.label),
             *([] if by_subject else [Text(role)]),
-            '' if one.value is None else _short(one.value),
-            '' if one.limit is None else f'{_BOUND[one.scale]}{_short(one.limit)}',
+            '' if measure.value is None else _short(measure.value),
+            '' if measure.limit is None else f'{_BOUND[measure.scale]}{_short(measure.limit)}',
             Text(limiting.unit),
         ]
         if len(runs) > 1:
@@ -60,28 +60,34 @@ def preflight_table(
     return table
 
 
-def preflight_lines(told: Iterable[Finding], runs: Sequence[Preflight]) -> list[str]:
-    """Return what is wrong, in which recordings, and what mends it, as lines of text.
+def preflight_lines(problems: Iterable[Finding], runs: Sequence[Preflight]) -> list[str]:
+    """Return lines of text that state problems, their recordings and remedies.
 
-    What can be corrected follows as a whole, recording by recording.
+    The corrections of each recording follow at the end.
     """
-    found, named = [], _named(runs)
-    for one in told:
-        status = FAIL if one.severity is Severity.DECISIVE else WARN
-        own = {
+    text_lines, named = [], _named(runs)
+    for summary in problems:
+        status = FAIL if summary.severity is Severity.DECISIVE else WARN
+        remedies = {
             name: finding.remedy
             for name, run in named
             for finding in run.findings
-            if one.is_like(finding)
+            if summary.is_like(finding)
         }
-        some = f'{len(own)} of {len(runs)}: {_few(list(own))}'
-        who = f' ({f"all {len(runs)}" if len(own) == len(runs) else some})' if one.runs else ''
-        found.append(f'{status}{who}: {": ".join(filter(None, (one.subject, one.problem)))}')
-        if len(set(own.values())) > 1:
-            found += [f'  -> {name}: {remedy}' for name, remedy in own.items()]
-        elif one.remedy:
-            found.append(f'  -> {one.remedy}')
-    return found + _correction_lines(runs)
+        some = f'{len(remedies)} of {len(runs)}: {_few(list(remedies))}'
+        recordings = (
+            f' ({f"all {len(runs)}" if len(remedies) == len(runs) else some})'
+            if summary.runs
+            else ''
+        )
+        text_lines.append(
+            f'{status}{recordings}: {": ".join(filter(None, (summary.subject, summary.problem)))}'
+        )
+        if len(set(remedies.values())) > 1:
+            text_lines += [f'  -> {name}: {remedy}' for name, remedy in remedies.items()]
+        elif summary.remedy:
+            text_lines.append(f'  -> {summary.remedy}')
+    return text_lines + _correction_lines(runs)
 
 
 def _named(runs: Sequence[Preflight]) -> list[tuple[str, Preflight]]:
@@ -95,21 +101,21 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
-    found = []
+    text_lines = []
     for run in runs:
         if run.corrections:
             place, shared = find_own_metadata(Path(run.path))
             beside = f', beside what {shared} has' if shared else ''
-            found.append(f'  {place}{beside}:')
-            found.append(f'    {correction_line(run.corrections)}')
-    return ['Write, in place of other corrections, into', *found] if found else []
+            text_lines.append(f'  {place}{beside}:')
+            text_lines.append(f'    {correction_line(run.corrections)}')
+    return ['Write, in place of other corrections, into', *text_lines] if text_lines else []
 
 
 def correction_line(corrections: Mapping[str, Mapping[str, Any]]) -> str:
     """Return `corrections` of recording.yaml as one line."""
     roles = (
-        f'{role}: {{{", ".join(f"{key}: {_yaml(value)}" for key, value in given.items())}}}'
-        for role, given in corrections.items()
+        f'{role}: {{{", ".join(f"{key}: {_yaml(value)}" for key, value in values.items())}}}'
+        for role, values in corrections.items()
     )
     return f'corrections: {{{", ".join(roles)}}}'
 
@@ -167,10 +173,10 @@ def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
 
 
 def _shares(line: Line, status: str) -> list[float]:
-    found = []
-    for _, one in line.outcomes:
-        share = one.measure.share
-        if one.status != status or (share is None and status == PASS):
+    shares = []
+    for _, outcome in line.outcomes:
+        share = outcome.measure.share
+        if outcome.status != status or (share is None and status == PASS):
             continue
-        found.append(min(max(_MOST if share is None else share, _LEAST), _MOST))
-    return found
+        shares.append(min(max(_MOST if share is None else share, _LEAST), _MOST))
+    return shares

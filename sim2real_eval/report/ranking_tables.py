@@ -39,24 +39,23 @@ _MOST_COLUMNS = 8
 
 
 def ranking_table(
-    known: Uncertainty,
+    uncertainty: Uncertainty,
     rmse: Mapping[str, Mapping[str, float]],
     *,
     title: str,
     real: str = 'real sensors',
     published: Mapping[str, float | None] | None = None,
 ) -> Table:
-    """Return how far each model is from the real sensors, the nearest first.
+    """Return a table of each model's distance from the real sensors, the nearest model first.
 
-    Columns that so few runs leave empty are left out. Models with tied ranks do not differ
-    significantly.
+    Columns without any number are omitted. Models with tied ranks do not differ significantly.
 
-    `rmse`: by component of speed the means of the runs of each model and of `real`; `real`: what
-    those are called; `published`: VEPD of the paper by model.
+    `rmse` maps a component of speed to the mean RMSE of each model and of the real sensors.
+    `real` is the label of the real sensors; `published` maps a model to its VEPD in the paper.
     """
     if published is not None and set(published.values()) <= {None}:
         published = None
-    order = known.order
+    order = uncertainty.order
     bounded = any(model.low is not None for model in order)
     tested = any(model.adjusted is not None for model in order)
     compared = len(order) > 1 and all(model.significance_groups for model in order)
@@ -65,7 +64,7 @@ def ranking_table(
     add_words(table, 'model')
     add_numbers(table, 'VEPD', style='bold')
     if bounded:
-        add_numbers(table, f'{100 * known.options.level:g} %\ninterval')
+        add_numbers(table, f'{100 * uncertainty.options.level:g} %\ninterval')
     if tested:
         add_numbers(table, 'p-value\nadj.', min_width=8)
     if compared:
@@ -75,65 +74,66 @@ def ranking_table(
         add_numbers(table, 'paper\nVEPD')
 
     def add(source: str, runs: int, name: str, *numbers: str) -> None:
-        place, *rest = numbers
+        place, *statistics = numbers
         means = [rounded(by_source.get(source)) for by_source in rmse.values()]
         paper = [] if published is None else [rounded(published.get(source))]
-        table.add_row(place, Text(name), *rest, str(runs), *means, *paper)
+        table.add_row(place, Text(name), *statistics, str(runs), *means, *paper)
 
     add(REAL, order[0].n_real, real, *[''] * (2 + bounded + tested + compared))
-    for place, one in enumerate(order, 1):
-        more = [_range(one.low, one.high)] if bounded else []
-        more += [p_value_text(one.adjusted)] if tested else []
-        more += [tied_ranks(known, one)] if compared else []
-        add(one.model, one.n_sim, one.model, str(place), f'{one.distance:.4f}', *more)
+    for place, model in enumerate(order, 1):
+        more = [_range(model.low, model.high)] if bounded else []
+        more += [p_value_text(model.adjusted)] if tested else []
+        more += [tied_ranks(uncertainty, model)] if compared else []
+        add(model.model, model.n_sim, model.model, str(place), f'{model.distance:.4f}', *more)
     return table
 
 
-def tied_ranks(known: Uncertainty, model: DistanceUncertainty) -> str:
-    """Return the ranks, such as `1-3,5`, of the models that do not differ significantly from one.
+def tied_ranks(uncertainty: Uncertainty, model: DistanceUncertainty) -> str:
+    """Return the ranks, such as `1-3,5`, of the models that do not differ from a model.
 
-    Of more than two ranges only how many ranks there are between the ends. Empty where that is
-    unknown.
+    The text of more than two ranges is the number of ranks and both ends. It is empty if the
+    ranks are unknown.
     """
     if not model.significance_groups:
         return ''
-    found: list[list[int]] = []
-    for number in known.ranks_not_distinguishable(model.model):
-        if found and found[-1][-1] == number - 1:
-            found[-1].append(number)
+    ranges: list[list[int]] = []
+    for number in uncertainty.ranks_not_distinguishable(model.model):
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1].append(number)
         else:
-            found.append([number])
-    if len(found) > 2:
-        return f'{sum(map(len, found))} of {found[0][0]}-{found[-1][-1]}'
+            ranges.append([number])
+    if len(ranges) > 2:
+        return f'{sum(map(len, ranges))} of {ranges[0][0]}-{ranges[-1][-1]}'
     return ','.join(
         f'{run_of_ranks[0]}' if len(run_of_ranks) == 1 else f'{run_of_ranks[0]}-{run_of_ranks[-1]}'
-        for run_of_ranks in found
+        for run_of_ranks in ranges
     )
 
 
-def uncertainty_table(known: Mapping[str, Uncertainty]) -> Table:
+def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
     """Return a table of intervals, null quantiles and p-values, one block per scenario.
 
-    The null distribution is that of identical sensors: its median, and its quantile at the level.
-    P-values are adjusted for how many models there are; the last column has the probability to be
-    closest. `known` has one block at least, by scenario or other label.
+    The null distribution is that of identical sensors; the table holds its median and its
+    quantile at the level. P-values are adjusted for the number of models. The last column is the
+    probability of being the closest model. `uncertainties` maps at least one scenario, or another
+    label, to its uncertainty.
     """
-    level = next(iter(known.values())).options.level
+    level = next(iter(uncertainties.values())).options.level
     table = plain_table('Uncertainty: models with tied ranks are not significantly different')
     add_words(table, 'scenario', 'model')
     add_numbers(table, 'tied\nranks', min_width=5)
     add_numbers(table, '\nVEPD', style='bold')
     add_numbers(table, f'true VEPD\n{level:.3g} level', f'null dist.\nmed. {level:.3g}')
-    # Wider than their words, which would run into each other.
+    # The columns are wider than their headings, which would otherwise touch.
     add_numbers(table, 'p-value\nadj.', min_width=8)
     add_numbers(table, 'best\nprob.', min_width=7)
-    for scenario, one in known.items():
+    for scenario, uncertainty in uncertainties.items():
         label = scenario_name(scenario)
-        for model in one.order:
+        for model in uncertainty.order:
             table.add_row(
                 Text(label),
                 Text(model.model),
-                tied_ranks(one, model) or '-',
+                tied_ranks(uncertainty, model) or '-',
                 f'{model.distance:.4f}',
                 _range(model.low, model.high),
                 _range(model.null_median, model.null_high, ' '),
@@ -146,7 +146,7 @@ def uncertainty_table(known: Mapping[str, Uncertainty]) -> Table:
 
 
 def pose_difference_table(rankings: Sequence[PoseRanking]) -> DataTable:
-    """Return the distances of position, heading and attitude, a row per judge and model."""
+    """Return a table of distances of position, heading and attitude, per judge and model."""
     heads = ('judge', 'by', 'model')
     numbers = ('distance', 'interval', 'null quantile', 'p-value', 'tied ranks')
     rows = [
@@ -171,26 +171,29 @@ def _range(low: float | None, high: float | None, between: str = '-') -> str:
     return '?' if low is None or high is None else f'{low:.3f}{between}{high:.3f}'
 
 
-def pair_lines(known: Uncertainty, scenario: str) -> list[Finding]:
-    """Say which neighbours of the ranking do not differ significantly, and what would do it."""
+def pair_lines(uncertainty: Uncertainty, scenario: str) -> list[Finding]:
+    """Return a finding on neighbouring models that do not differ, with the motions needed."""
     lines = []
-    for near, far in itertools.pairwise(known.order):
-        pair = known.pair(near.model, far.model)
+    for near, far in itertools.pairwise(uncertainty.order):
+        pair = uncertainty.pair(near.model, far.model)
         if pair.distinguishable is False:
-            more = f'{known.more(pair)} more motions for {known.options.power:.0%} power'
+            more = (
+                f'{uncertainty.more(pair)} more motions for {uncertainty.options.power:.0%} power'
+            )
             lines.append(f'{near.model} and {far.model}: {more}')
     if not lines:
         return []
-    shown = lines[:_MOST_PAIRS]
+    printed_lines = lines[:_MOST_PAIRS]
     if len(lines) > _MOST_PAIRS:
-        shown.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
+        printed_lines.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
     where = 'pooled' if scenario == POOLED else scenario
-    return [NOT_SIGNIFICANT(pairs='; '.join(shown)).of(where)]
+    return [NOT_SIGNIFICANT(pairs='; '.join(printed_lines)).of(where)]
 
 
 class RankLine(NamedTuple):
-    """One way to rank the models: values and ranks model by model, marks of those significant, and
-    the agreement with the ranking that all are compared with.
+    """One way to rank the models, with values, ranks and marks of significance per model.
+
+    `agreement` is the agreement with the reference ranking.
     """
 
     label: str
@@ -210,13 +213,13 @@ class RankLines(NamedTuple):
 
 
 def metric_lines(table: MetricTable) -> RankLines:
-    """Return the metrics of a table that at least one model has; those significant marked."""
+    """Return the metrics that at least one model has; significant distances are marked."""
     lines = []
     for row in table.rows:
         if any(value is not None for value in row.distances):
             unit = f' {row.metric.unit}' if row.metric.unit else ''
-            known = any(p_value is not None for p_value in row.adjusted)
-            p_values = row.adjusted if known else row.p_values
+            has_adjusted = any(p_value is not None for p_value in row.adjusted)
+            p_values = row.adjusted if has_adjusted else row.p_values
             marks = tuple(p_value is not None and p_value <= LEVEL for p_value in p_values)
             label = f'{row.metric.name}{unit}'
             lines.append(RankLine(label, row.distances, row.ranks, marks, row.with_vepd))
@@ -229,7 +232,7 @@ def metric_lines(table: MetricTable) -> RankLines:
 
 
 def sensitivity_lines(table: SensitivityTable) -> RankLines:
-    """Return all ways to score; what could not be scored is a note."""
+    """Return the rankings by all metric options; an option that failed becomes a note."""
     lines, notes = [], []
     for row in table.rows:
         if row.problem:
@@ -241,19 +244,19 @@ def sensitivity_lines(table: SensitivityTable) -> RankLines:
     return RankLines(f'VEPD by metric option, {where}', table.models, tuple(lines), tuple(notes))
 
 
-def ranks_table(given: RankLines) -> Table:
-    """Return `value (rank)` per line and model, and Kendall's tau of each line with the first.
+def ranks_table(rankings: RankLines) -> Table:
+    """Return a table of `value (rank)` per line and model, with Kendall's tau to the first line.
 
-    Of more than `_MOST_COLUMNS` models the ranks alone, a model per row in the order of the first.
+    A table of more than `_MOST_COLUMNS` models holds only ranks, with a row per model.
     """
-    if len(given.models) > _MOST_COLUMNS:
-        return _table_of_ranks(given)
-    table = plain_table(given.title, gap=1)
+    if len(rankings.models) > _MOST_COLUMNS:
+        return _table_of_ranks(rankings)
+    table = plain_table(rankings.title, gap=1)
     add_words(table, '')
-    for model in given.models:
+    for model in rankings.models:
         table.add_column(Text(model), justify='right', overflow='fold')
     add_numbers(table, 'tau')
-    for number, line in enumerate(given.lines):
+    for number, line in enumerate(rankings.lines):
         cells: list[Text | str] = [Text(line.label)]
         for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
             cells.append(_cell(value, rank, mark=mark))
@@ -262,23 +265,23 @@ def ranks_table(given: RankLines) -> Table:
     return table
 
 
-def _table_of_ranks(given: RankLines) -> Table:
-    table = plain_table(f'{given.title}: ranks (distances: metrics.csv)', gap=1)
+def _table_of_ranks(rankings: RankLines) -> Table:
+    table = plain_table(f'{rankings.title}: ranks (distances: metrics.csv)', gap=1)
     add_words(table, '')
-    for line in given.lines:
+    for line in rankings.lines:
         table.add_column(Text(line.label.replace(' ', '\n')), justify='right', overflow='fold')
-    first = given.lines[0].ranks
-    for k in sorted(range(len(given.models)), key=lambda k: (first[k] is None, first[k])):
-        cells = [_rank(line.ranks[k], mark=line.marks[k]) for line in given.lines]
-        table.add_row(Text(given.models[k]), *cells)
+    first = rankings.lines[0].ranks
+    for k in sorted(range(len(rankings.models)), key=lambda k: (first[k] is None, first[k])):
+        cells = [_rank(line.ranks[k], mark=line.marks[k]) for line in rankings.lines]
+        table.add_row(Text(rankings.models[k]), *cells)
     table.add_section()
-    taus = [rounded(line.agreement.kendall, 2) for line in given.lines[1:]]
+    taus = [rounded(line.agreement.kendall, 2) for line in rankings.lines[1:]]
     table.add_row('tau', '', *taus)
     return table
 
 
 def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
-    """Return one line per two rankings of a scenario."""
+    """Return a table of agreements, with a row per pair of rankings of a scenario."""
     table = plain_table(title, gap=1)
     add_words(table, 'scenario', 'ranking', 'and ranking')
     add_numbers(table, 'models', 'Kendall', '95 %', 'Spearman', 'p-value', 'adjusted')
@@ -321,14 +324,14 @@ def _rank(rank: float | None, *, mark: bool) -> Text:
 
 
 def sensitivity_text(table: SensitivityTable) -> str:
-    """Say how many other options of the metric rank the models as the study does."""
-    known = [row for row in table.rows[1:] if row.with_own.kendall is not None]
+    """Return how many other metric options rank the models as the study does."""
+    comparable = [row for row in table.rows[1:] if row.with_own.kendall is not None]
     where = f'{table.judge}, {table.group}' if table.group else table.judge
-    if not known:
+    if not comparable:
         return f'{where}: the ranking cannot be compared with that by other metric options'
-    worst = min(known, key=lambda row: row.with_own.kendall or 0.0)
-    same = sum(row.with_own.kendall == 1.0 for row in known)
-    text = f'{where}: {same} of {len(known)} other metric options give the same ranking'
-    if same == len(known):
+    worst = min(comparable, key=lambda row: row.with_own.kendall or 0.0)
+    same = sum(row.with_own.kendall == 1.0 for row in comparable)
+    text = f'{where}: {same} of {len(comparable)} other metric options give the same ranking'
+    if same == len(comparable):
         return text
     return f'{text}; the most different is {worst.label} (tau {worst.with_own.kendall:.2f})'

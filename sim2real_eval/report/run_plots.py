@@ -22,7 +22,7 @@ from . import palette, style
 
 @dataclasses.dataclass(frozen=True)
 class ScoreAxis:
-    """What a figure of scores shows: a field of `RunScore`, text at the axis and above."""
+    """A field of `RunScore`, with the axis label and the title of its figure."""
 
     field: str
     label: str
@@ -57,7 +57,7 @@ def scores_figure(
     axis : ScoreAxis
         `RMSE` or `ENTROPY`.
     real_label : str
-        What the runs that count as real are, such as `real` or a label of stand-ins.
+        Label of the runs that count as real, such as `real` or a label of stand-ins.
 
     Examples
     --------
@@ -77,9 +77,9 @@ def scores_figure(
         style.log_x(panel)
     lowest, highest = values[real_label].min(), values[real_label].max()
     panel.axvspan(lowest, highest, color=palette.REAL_COLOUR, alpha=0.15, linewidth=0)
-    for row, (name, found) in enumerate(values.items()):
-        panel.plot([np.median(found)] * 2, [row - 0.36, row + 0.36], color=colours[name])
-        panel.plot(found, np.full(len(found), row), 'o', color=colours[name], alpha=0.55,
+    for row, (name, run_scores) in enumerate(values.items()):
+        panel.plot([np.median(run_scores)] * 2, [row - 0.36, row + 0.36], color=colours[name])
+        panel.plot(run_scores, np.full(len(run_scores), row), 'o', color=colours[name], alpha=0.55,
                    markersize=5, markeredgewidth=0)  # fmt: skip
     labels = [f'{name} ({len(scores)})' for name, scores in values.items()]
     panel.set_yticks(range(len(values)), labels, fontsize=8)
@@ -112,13 +112,13 @@ def density_figure(real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore
     figure = style.new_figure(7.2, 1.2 + 2.0 * _ROW * len(rows))
     panel = figure.subplots()
     of_real, real_height = _density(values[REAL])
-    for row, (name, found) in enumerate(values.items()):
+    for row, (name, rmse) in enumerate(values.items()):
         panel.fill_between(
             of_real, row - real_height, row, color=palette.REAL_COLOUR, alpha=0.3, linewidth=0
         )
-        at, height = _density(found)
+        at, height = _density(rmse)
         panel.plot(at, row - height, color=colours[name], linewidth=1.5)
-        panel.plot(found, np.full(len(found), row + 0.1), '|', color=colours[name], markersize=5)
+        panel.plot(rmse, np.full(len(rmse), row + 0.1), '|', color=colours[name], markersize=5)
     labels = [f'{name} ({len(scores)})' for name, scores in values.items()]
     panel.set_yticks(range(len(rows)), labels, fontsize=8)
     panel.set_ylim(len(rows) - 0.75, -0.9)
@@ -132,10 +132,10 @@ def density_figure(real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore
 
 
 def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return where, to three widths of the kernel beyond the outermost values, and how large."""
+    """Return points and densities, up to three kernel widths beyond the outermost values."""
     if np.ptp(values) == 0.0:
         return np.zeros(0), np.zeros(0)
-    # Half a second of import, for one plot of few results.
+    # This import takes half a second, and only one plot needs it.
     from scipy.stats import gaussian_kde
 
     kernels = gaussian_kde(values)
@@ -162,7 +162,7 @@ _RANGES = 2.0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Overlay:
-    """One real run and, by model, the simulated runs to hold against it: truth and estimate."""
+    """One real run and, by model, the simulated runs that are compared with it."""
 
     real: VelocitySeries
     sim: Mapping[str, VelocitySeries]
@@ -173,7 +173,7 @@ def overlay_figure(
     *,
     speed_label: str = 'horizontal speed',
     real_label: str = 'real',
-    about: str = '',
+    subtitle: str = '',
 ) -> Figure:
     """Return small multiples of speed over time.
 
@@ -181,9 +181,9 @@ def overlay_figure(
     from simulated ones. A simulated run with a truth of its own (another drive, not the real truth
     replayed) shows that truth dashed.
 
-    The overlays are by label of the row, such as a scenario or a run. `speed_label` says for the
-    axis what the speed is, `real_label` what the runs that count as real are, and `about` for the
-    title judge and warm-up.
+    `overlays` maps the label of a row, such as a scenario or a run, to its series. `speed_label`
+    is the label of the axis, `real_label` the label of the real runs, and `subtitle` names judge
+    and warm-up in the title.
     """
     models = list(dict.fromkeys(model for overlay in overlays.values() for model in overlay.sim))
     colours = palette.model_colours(models)
@@ -220,13 +220,13 @@ def overlay_figure(
         handles.append(
             style.legend_line('truth, simulated', 'black', linewidth=0.9, linestyle='--')
         )
-    title = f'True and estimated speed{", " if about else ""}{about}'
+    title = f'True and estimated speed{", " if subtitle else ""}{subtitle}'
     style.figure_legend(figure, handles, len(handles) if columns > 2 else 2, title)
     return figure
 
 
 def _draw(panel: Axes, overlay: Overlay, model: str, colour: str) -> bool:
-    """Draw one panel; say whether the simulated run has a truth of its own."""
+    """Draw one panel; return whether the truth of the simulated run differs from the real one."""
     real, sim = overlay.real, overlay.sim.get(model)
     # Truth lies on top but thin, so that an estimate that follows it stays visible around it.
     _plot_estimate(panel, real, color=palette.REAL_COLOUR, linewidth=1.8, zorder=2)
@@ -242,7 +242,7 @@ def _draw(panel: Axes, overlay: Overlay, model: str, colour: str) -> bool:
 
 
 def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
-    """Limit the common axis where an estimate leaves the truth by far, and say so in its panel."""
+    """Limit the common axis if an estimate is far from the truth, and mark its panel."""
     speeds = np.concatenate([overlay.real.gt_vel for _, overlay, _ in lines])
     low, high = float(speeds.min()), float(speeds.max())
     span = max(high - low, abs(high), 0.1)
@@ -251,9 +251,11 @@ def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
     for line, (_, overlay, block) in enumerate(lines):
         for column, model in enumerate(block):
             series = [overlay.real, *([overlay.sim[model]] if model in overlay.sim else [])]
-            shown = np.concatenate([run.se_vel[run.se_time <= run.gt_time[-1]] for run in series])
-            if len(shown):
-                ends[panels[line][column]] = float(shown.min()), float(shown.max())
+            estimates = np.concatenate(
+                [run.se_vel[run.se_time <= run.gt_time[-1]] for run in series]
+            )
+            if len(estimates):
+                ends[panels[line][column]] = float(estimates.min()), float(estimates.max())
     if all(floor <= least and most <= top for least, most in ends.values()):
         return
     bottom = min(low, *(max(least, floor) for least, _ in ends.values()))
@@ -263,12 +265,12 @@ def _clip(panels: Any, lines: Sequence[tuple[str, Overlay, list[str]]]) -> None:
     panels[0][0].set_ylim(bottom, above)
     for panel, (least, most) in ends.items():
         if least < bottom or most > above:
-            # Above the axes, where it covers nothing.
-            told = f'cut, up to {max(-least, most):.3g} m/s'
-            panel.set_title(told, fontsize=7, loc='right')
+            # The text is above the axes, so that it covers nothing.
+            text = f'cut, up to {max(-least, most):.3g} m/s'
+            panel.set_title(text, fontsize=7, loc='right')
 
 
 def _plot_estimate(panel: Axes, series: VelocitySeries, **look: Any) -> None:
-    """Plot an estimate as far as there is truth; beyond it the judge only predicts."""
-    known = series.se_time <= series.gt_time[-1]
-    panel.plot(series.se_time[known], series.se_vel[known], **look)
+    """Plot an estimate up to the end of the truth, after which the judge only predicts."""
+    with_truth = series.se_time <= series.gt_time[-1]
+    panel.plot(series.se_time[with_truth], series.se_vel[with_truth], **look)

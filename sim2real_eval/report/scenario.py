@@ -38,16 +38,16 @@ def covariance_table(study: ScenarioStudy) -> Table:
     add_numbers(table, 'error of\nfirst run', 'deviation\npredicted', 'Monte\nCarlo')
     add_numbers(table, 'ratio', style='bold')
     predicted = np.sqrt(np.diag(study.predicted_covariance))
-    found = np.sqrt(np.diag(study.estimated_covariance))
-    # Of a standard deviation from n Gaussian samples.
+    estimated = np.sqrt(np.diag(study.estimated_covariance))
+    # Standard error of a standard deviation from n Gaussian samples.
     doubt = math.sqrt(0.5 / (study.setup.runs - 1))
     for i, name in enumerate(study.components):
         kind = i // 3
         error = f'{study.error[i]: .6f}' if i < 9 else ''
         cells = [f'{_NAMES[kind]} {name[-1]}', _UNITS[kind], error]
-        known = predicted[i] > 0.0
-        ratio = f'{found[i] / predicted[i]:.3f} +- {doubt:.3f}' if known else '-'
-        table.add_row(*cells, f'{predicted[i]:.4g}', f'{found[i]:.4g}', ratio)
+        has_prediction = predicted[i] > 0.0
+        ratio = f'{estimated[i] / predicted[i]:.3f} +- {doubt:.3f}' if has_prediction else '-'
+        table.add_row(*cells, f'{predicted[i]:.4g}', f'{estimated[i]:.4g}', ratio)
         if i % 3 == 2:
             table.add_section()
     return table
@@ -116,7 +116,7 @@ def scenario_figure(study: ScenarioStudy) -> Figure:
 
 def _draw(panel: Axes, study: ScenarioStudy, pair: list[int]) -> None:
     block = np.ix_(pair, pair)
-    predicted, found = study.predicted_covariance[block], study.estimated_covariance[block]
+    predicted, estimated = study.predicted_covariance[block], study.estimated_covariance[block]
     errors = study.errors[:, pair]
     panel.plot(
         errors[:, 0], errors[:, 1], '.', color=palette.REAL_COLOUR, markersize=2, alpha=0.5,
@@ -124,7 +124,7 @@ def _draw(panel: Axes, study: ScenarioStudy, pair: list[int]) -> None:
     )  # fmt: skip
     panel.plot(*_ellipse(predicted), color=palette.BLUE, linewidth=1.6)
     middle = errors.mean(axis=0)[:, None]
-    panel.plot(*_ellipse(found) + middle, '--', color=palette.VERMILION, linewidth=1.6)
+    panel.plot(*_ellipse(estimated) + middle, '--', color=palette.VERMILION, linewidth=1.6)
     title = 'no predicted ellipse: no variance'
     if np.linalg.matrix_rank(predicted, hermitian=True) == 2:
         distance = np.sum(errors * np.linalg.solve(predicted, errors.T).T, axis=1)

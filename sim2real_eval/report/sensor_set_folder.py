@@ -27,30 +27,30 @@ from .style import save_png
 
 
 def gps_yaml(
-    model: GpsModel, about: Sequence[str] = (), remarks: Mapping[str, str] | None = None
+    model: GpsModel, comments: Sequence[str] = (), remarks: Mapping[str, str] | None = None
 ) -> str:
     """Return a model as YAML; keys that have their default are left out.
 
-    `about` are lines of comment at the top; `remarks` say by key where its value is from.
+    `comments` are lines of comment at the top; `remarks` say by key where its value is from.
     """
     remarks = remarks or {}
     plain = GpsModel()
     mapping = model.to_mapping()
-    lines = [f'# {line}' if line else '#' for line in about]
+    lines = [f'# {line}' if line else '#' for line in comments]
     lines += ['model: gps', f'rate: {model.rate!r}  # Hz']
     for name in ('frame_id', 'lever_arm'):
         if getattr(model, name) != getattr(plain, name):
             lines.append(f'{name}: {mapping[name]!r}' + _unit(model, name))
     for part in ('noise', 'covariance'):
         values: dict[str, Any] = mapping[part]
-        own: Parameters = getattr(model, part)
-        default = type(own)()
+        parameters: Parameters = getattr(model, part)
+        default = type(parameters)()
         lines += [f'{part}:', f'  model: {values["model"]}']
-        for name in own.declared():
+        for name in parameters.declared():
             # What was fitted is said even where it happens to be the default.
-            if getattr(own, name) != getattr(default, name) or name in remarks:
-                said = f'; {remarks[name]}' if name in remarks else ''
-                lines.append(f'  {name}: {values[name]!r}{_unit(own, name)}{said}')
+            if getattr(parameters, name) != getattr(default, name) or name in remarks:
+                remark = f'; {remarks[name]}' if name in remarks else ''
+                lines.append(f'  {name}: {values[name]!r}{_unit(parameters, name)}{remark}')
     return '\n'.join(lines) + '\n'
 
 
@@ -80,21 +80,21 @@ _REMARKS = {
 }
 
 
-def calibration_record(found: Calibration) -> dict[str, Any]:
+def calibration_record(calibration: Calibration) -> dict[str, Any]:
     """Return everything as a plain mapping, for JSON: what is unknown is null."""
     record: dict[str, Any] = {
         'versions': versions(),
-        'seed': found.seed,
-        'recordings': list(found.names),
-        'not_characterised': list(found.problems),
-        'notes': to_records(found.notes),
+        'seed': calibration.seed,
+        'recordings': list(calibration.names),
+        'not_characterised': list(calibration.problems),
+        'notes': to_records(calibration.notes),
         'gps': None,
         'imu': None,
     }
-    if found.gps is not None:
-        record['gps'] = _gps_record(found.gps)
+    if calibration.gps is not None:
+        record['gps'] = _gps_record(calibration.gps)
         record['gps']['simulated_statistics'] = [
-            dataclasses.asdict(statistic) for statistic in found.simulated_statistics
+            dataclasses.asdict(statistic) for statistic in calibration.simulated_statistics
         ]
         record['gps']['reidentified'] = [
             dict(
@@ -102,12 +102,12 @@ def calibration_record(found: Calibration) -> dict[str, Any]:
                     ('axis', 'parameter', 'given', 'found', 'is_recovered'), parameter, strict=True
                 )
             )
-            for parameter in found.recovered_parameters
+            for parameter in calibration.recovered_parameters
         ]
-    if found.imu is not None:
-        imu = found.imu
+    if calibration.imu is not None:
+        imu = calibration.imu
         record['imu'] = allan_record(
-            imu.results, imu.terms, imu.model.rate, imu.options, imu.again, found.seed
+            imu.results, imu.terms, imu.model.rate, imu.options, imu.again, calibration.seed
         )
         poses = None if imu.poses is None else dataclasses.asdict(imu.poses)
         record['imu']['poses'] = poses
@@ -150,49 +150,50 @@ def _finite(value: Any) -> Any:
 
 
 def write_calibration(
-    folder: str | Path, found: Calibration, record: Mapping[str, Any], *, overwrite: bool
+    folder: str | Path, calibration: Calibration, record: Mapping[str, Any], *, overwrite: bool
 ) -> None:
     """Write the files, all of them or none; none of an older result is left."""
     with fresh_files(folder, FILES, overwrite=overwrite) as target:
-        _write_models(target, found)
+        _write_models(target, calibration)
         write_json(target / 'characterization.json', record, allow_nan=False)
 
 
-def _write_models(target: Path, found: Calibration) -> None:
-    origin = f'Made by `sim2real characterize` from: {", ".join(found.names)}.'
-    if found.gps is not None:
-        gps = found.gps
+def _write_models(target: Path, calibration: Calibration) -> None:
+    origin = f'Made by `sim2real characterize` from: {", ".join(calibration.names)}.'
+    if calibration.gps is not None:
+        gps = calibration.gps
         still = f'{gps.seconds:.4g} s at standstill, {sum(len(r.time) for r in gps.runs)} fixes.'
         for name, model in gps.models().items():
-            about = [origin, still, _KINDS[name], *_caveats(gps, name)]
-            write_bytes(target / f'{name}.yaml', gps_yaml(model, about, _REMARKS).encode())
+            comments = [origin, still, _KINDS[name], *_caveats(gps, name)]
+            write_bytes(target / f'{name}.yaml', gps_yaml(model, comments, _REMARKS).encode())
         save_png(gps_figure(gps), target / 'gps.png')
-    if found.imu is not None:
-        imu = found.imu
+    if calibration.imu is not None:
+        imu = calibration.imu
         spans = ', '.join(f'{result.name} {result.seconds:.4g} s' for result in imu.results)
-        about = [
+        comments = [
             origin,
             f'At standstill: {spans}, at {imu.model.rate:.6g} Hz.',
             'What these do not show is left out and zero; characterization.json has the bounds.',
         ]
         if imu.poses is not None:
             poses = imu.poses
-            about.append(
+            comments.append(
                 f'Bias, scale and misalignment: {poses.poses} poses of {poses.recording}.'
             )
-        write_bytes(target / 'imu.yaml', chain_yaml(imu.model, about).encode())
+        write_bytes(target / 'imu.yaml', chain_yaml(imu.model, comments).encode())
         figure = allan_figure(imu.results, imu.terms, imu.again.curves)
         save_png(figure, target / 'allan.png')
 
 
-def pose_table(found: PoseCalibration) -> Table:
-    """Return what poses told of an IMU, with standard errors."""
-    title = f'{found.poses} poses of {found.recording}, {found.seconds:.0f} s at rest'
+def pose_table(calibration: PoseCalibration) -> Table:
+    """Return the parameters of an IMU from its poses, with standard errors."""
+    origin = f'{calibration.poses} poses of {calibration.recording}'
+    title = f'{origin}, {calibration.seconds:.0f} s at rest'
     table = plain_table(title)
     add_words(table, 'triad', 'parameter')
     add_numbers(table, *'xyz')
     table.caption = '± standard error; cross axis: x to y, x to z, y to z, and the reverse'
-    for triad, name, values, errors in found.rows:
+    for triad, name, values, errors in calibration.rows:
         cells = (f'{v:.5f} ± {e:.5f}' for v, e in zip(values, errors, strict=True))
         table.add_row(triad, name, *cells)
     return table
@@ -213,10 +214,12 @@ def _caveats(gps: GpsResult, name: str) -> list[str]:
     return []
 
 
-def next_command(found: Calibration, folder: str | Path, given: str) -> str:
+def next_command(calibration: Calibration, folder: str | Path, real_recordings: str) -> str:
     """Return the command that uses the models."""
     target = Path(folder)
-    words = ['sim2real vepd --real', given]
-    words.append(f'--models {target / "gps.yaml"}' if found.gps is not None else '--models real')
-    words.append(f'--imu {target / "imu.yaml"}' if found.imu is not None else '--imu real')
+    words = ['sim2real vepd --real', real_recordings]
+    words.append(
+        f'--models {target / "gps.yaml"}' if calibration.gps is not None else '--models real'
+    )
+    words.append(f'--imu {target / "imu.yaml"}' if calibration.imu is not None else '--imu real')
     return ' '.join([*words, '--out result'])

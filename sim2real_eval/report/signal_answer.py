@@ -25,8 +25,8 @@ _ELSE = 'it holds for motions and sensors like those of these recordings only'
 def signal_answer_lines(comparison: SignalComparison) -> list[AnswerLine]:
     """Return the answer; nothing where no signal was compared."""
     lines = [
-        AnswerLine(_HEADS[one.sensor], f'{_nearest(one)}; {_verdict(one, comparison)}')
-        for one in sensor_answers(comparison)
+        AnswerLine(_HEADS[answer.sensor], f'{_nearest(answer)}; {_verdict(answer, comparison)}')
+        for answer in sensor_answers(comparison)
     ]
     if lines:
         worst = next(iter(doubts(comparison)), None)
@@ -36,7 +36,7 @@ def signal_answer_lines(comparison: SignalComparison) -> list[AnswerLine]:
 
 def doubts(comparison: SignalComparison) -> list[Finding]:
     """Return what may change the answer, the worst first: what is found and is not routine."""
-    sensors = {one.sensor for one in sensor_answers(comparison)}
+    sensors = {answer.sensor for answer in sensor_answers(comparison)}
     beside = _OF_COVARIANCES if 'gps' in sensors else (*_OF_COVARIANCES, *findings.OF_FIXES)
     return [
         note
@@ -47,20 +47,20 @@ def doubts(comparison: SignalComparison) -> list[Finding]:
 
 def _nearest(answer: SensorAnswer) -> str:
     many = f', of {answer.models}' if answer.models > 1 else ''
-    said = f'{answer.nearest}{many}'
+    text = f'{answer.nearest}{many}'
     if answer.distance is None:
-        return f'{said}: not ranked, as no signal with a real error is common to all'
+        return f'{text}: not ranked, as no signal with a real error is common to all'
     distance, ratio = short_number(answer.distance), short_number(answer.rmse_ratio)
     signals = counted(answer.compared, 'signal')
-    said += (
+    text += (
         f': error distance {distance} of the real RMSE (mean of {signals}), RMSE {ratio} times '
         'the real one'
     )
     if answer.rmse_ratio is not None and answer.rmse_ratio < _HARDLY:
-        said += ': a sensor with hardly any errors'
+        text += ': a sensor with hardly any errors'
     if answer.next_distance is not None:
-        said += f'; next {answer.next}, {short_number(answer.next_distance)}'
-    return said
+        text += f'; next {answer.next}, {short_number(answer.next_distance)}'
+    return text
 
 
 def _verdict(answer: SensorAnswer, comparison: SignalComparison) -> str:

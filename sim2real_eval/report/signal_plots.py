@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 
 from sim2real_eval.signals.comparison import SignalComparison
 from sim2real_eval.signals.prepared import PreparedQuantity
-from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.scratch import release
 from . import palette, style
 
@@ -26,9 +25,9 @@ _QUANTITIES = ('angular_rate', 'specific_force', 'magnetic_field')
 def save_series_plots(folder: Path, comparison: SignalComparison) -> None:
     """Write `signals_<quantity>.png` of the first model that has it."""
     for quantity in _QUANTITIES:
-        for model, found in comparison.prepared.items():
-            if quantity in found:
-                figure = series_figure(found[quantity], model, comparison.names['real'][0])
+        for model, quantities in comparison.prepared.items():
+            if quantity in quantities:
+                figure = series_figure(quantities[quantity], model, comparison.names['real'][0])
                 style.save_png(figure, folder / f'signals_{quantity}.png')
                 break
 
@@ -36,7 +35,7 @@ def save_series_plots(folder: Path, comparison: SignalComparison) -> None:
 def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
     """Return a row per axis: real, simulated and true over time; simulated over real.
 
-    Of the quantity the first real and the first simulated runs are drawn; `model` and `name` are
+    The panels show the first real and the first simulated run; `model` and `name` are
     those of the simulated set and of the real run.
     """
     real, simulated = ready.real[0].sampled, ready.simulated[0].sampled
@@ -86,15 +85,15 @@ PLOTS = ('yaw_error.png', 'psd_*.png', 'scatter.png', 'signals_*.png')
 
 
 def save_signal_plots(folder: Path, comparison: SignalComparison) -> None:
-    """Write those plots for which there are signals."""
-    found = [name for ready in comparison.prepared.values() for name in ready]
-    if 'yaw' in found:
+    """Write the plots of all available signals."""
+    quantities = [name for ready in comparison.prepared.values() for name in ready]
+    if 'yaw' in quantities:
         style.save_png(yaw_figure(comparison), folder / 'yaw_error.png')
     for kind, name in _KINDS.items():
         style.save_png(psd_figure(comparison, kind), folder / f'psd_{name}.png')
-    if 'angular_rate' in found:
+    if 'angular_rate' in quantities:
         style.save_png(scatter_figure(comparison), folder / 'scatter.png')
-    if 'magnetic_field' in found:
+    if 'magnetic_field' in quantities:
         save_series_plots(folder, comparison)
 
 
@@ -124,7 +123,7 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
     # As even as they go: five panels are three and two, not four and one.
     columns = math.ceil(len(panels) / rows)
     largest = [
-        max(float(by_blocks(np.abs, run.even.error).max()) for run in ready.runs(side))
+        max(float(np.abs(run.even.error).max()) for run in ready.runs(side))
         for _, ready, side in panels
     ]
     # A panel without any error fits every scale.
@@ -167,7 +166,7 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
 def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     """Return the spectra of all signals, a panel each, real and simulated on one pair of axes.
 
-    What lies more than 12 decades below the top of a panel is left out: rounding, or no error.
+    Each panel spans at most 12 decades; values below are rounding or no error.
     `kind` is `error`, or `signal`, with which the truth of the real runs is drawn too, dashed.
     """
     signals = list(dict.fromkeys(row.signal for row in comparison.rows))
@@ -228,8 +227,8 @@ def _unit(unit: str) -> str:
 def scatter_figure(comparison: SignalComparison) -> Figure:
     """Return measured over true rates and forces: a row for the real runs and for each model.
 
-    R is that of the tables: the mean of what each run has by itself. That of the dots of all runs
-    together is another: larger where runs differ in their motion, smaller where in their bias.
+    R is that of the tables: the mean of what each run has by itself. The correlation
+    of all dots together is larger if runs differ in motion, and smaller if they differ in bias.
     """
     rates = _panels(comparison, 'angular_rate')
     forces = _panels(comparison, 'specific_force')
@@ -241,10 +240,10 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
             for column, signal in enumerate(ready.quantity.labels()):
                 panel = axes[row][3 * block + column]
                 runs = ready.runs(side)
-                each = max(1, _POINTS // len(runs))
+                points_per_run = max(1, _POINTS // len(runs))
                 for run in runs:
                     sampled = run.sampled
-                    step = max(1, len(sampled.time) // each)
+                    step = max(1, len(sampled.time) // points_per_run)
                     points = []
                     for values in (sampled.true, sampled.measured):
                         points.append(values[::step, column].copy())
@@ -262,8 +261,8 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                     linewidth=0.7,
                     zorder=3,
                 )
-                found = _correlation(comparison, label, signal)
-                text = 'R -' if found is None else f'R {found:.3f}'
+                correlation = _correlation(comparison, label, signal)
+                text = 'R -' if correlation is None else f'R {correlation:.3f}'
                 panel.text(0.04, 0.95, text, transform=panel.transAxes, fontsize=8, va='top')
                 if row == 0:
                     panel.set_title(f'{signal} [{_unit(ready.quantity.unit)}]', fontsize=8)
@@ -271,9 +270,9 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                     panel.set_ylabel(label, fontsize=9)
                 style.tidy(panel)
     several = any(len(ready.runs(side)) > 1 for _, ready, side in rates)
-    about = 'mean of that of each run' if several else 'correlation coefficient'
+    meaning = 'mean of that of each run' if several else 'correlation coefficient'
     figure.suptitle(
-        f'Measured over true. Line: measured = true. R: {about}, - where the truth is constant',
+        f'Measured over true. Line: measured = true. R: {meaning}, - where the truth is constant',
         fontsize=10,
     )
     figure.supxlabel('true', fontsize=9)

@@ -28,7 +28,6 @@ from sim2real_eval.recording.reading import Failure
 from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.features import AXES, FeatureRow
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
-from sim_sensors.core.blocks import blocks
 from .console import add_numbers, plain_table, rounded, short_number
 from .signal_plots import PLOTS, UNITS, save_signal_plots
 
@@ -79,19 +78,19 @@ def _features_table(row: FeatureRow, *, published: bool) -> Table:
     runs = f'{row.n_simulated} simulated and {row.n_real} real runs'
     table = _new(f'{row.model}: features against an ideal camera, {runs}')
     add_numbers(table, 'real', 'sim', *['Ligorio2015'] * published)
-    found = {name: (unit, values) for name, unit, *values in _feature_values(row)}
-    for name, (unit, values) in found.items():
+    features = {name: (unit, values) for name, unit, *values in _feature_values(row)}
+    for name, (unit, values) in features.items():
         quantity, _, axis = name.rpartition('_')
         if quantity.endswith('_std'):
             continue
         cells = [_shown(value, unit) for value in values]
         # Over the features, in brackets.
-        if f'{quantity}_std_{axis}' in found:
-            _, spread = found[f'{quantity}_std_{axis}']
+        if f'{quantity}_std_{axis}' in features:
+            _, spread = features[f'{quantity}_std_{axis}']
             cells = [f'{a} ({_shown(b, unit)})' for a, b in zip(cells, spread, strict=True)]
         if published:
-            known = LIGORIO_2015_FEATURES.get(axis)
-            cells.append(rounded(getattr(known, quantity, None), 2))
+            published_features = LIGORIO_2015_FEATURES.get(axis)
+            cells.append(rounded(getattr(published_features, quantity, None), 2))
         label = name.replace('rmse', 'RMSE').replace('correlation', 'R').replace('_', ' ')
         table.add_row(Text(f'{label} [{unit}]' if unit in ('px', 'rad') else label), *cells)
     return table
@@ -308,33 +307,32 @@ def _row(row: SignalRow) -> list[Field]:
 
 
 def _runs(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
-    for model, _, name, one in comparison.runs():
-        lag = one.sampled.lag
+    for model, _, name, run in comparison.runs():
+        lag = run.sampled.lag
         late = (None, None) if lag is None else (lag.seconds, lag.std)
-        for signal, found in zip(
-            one.sampled.quantity.labels(), one.sampled.agreements, strict=True
+        for signal, agreement in zip(
+            run.sampled.quantity.labels(), run.sampled.agreements, strict=True
         ):
-            unit = one.sampled.quantity.unit
+            unit = run.sampled.quantity.unit
             yield (
-                model, name, signal, unit, found.samples, found.rmse, found.correlation,
-                found.mean, *late,
+                model, name, signal, unit, agreement.samples, agreement.rmse,
+                agreement.correlation, agreement.mean, *late,
             )  # fmt: skip
 
 
 def _trends(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:
     """Yield yaw errors and their trends, thinned to about 10 Hz."""
-    for model, ready, name, one in comparison.runs():
-        quantity = one.sampled.quantity
+    for model, ready, name, run in comparison.runs():
+        quantity = run.sampled.quantity
         if quantity.name != 'yaw':
             continue
         step = max(1, round(ready.rate / _TREND_RATE))
-        trend = one.trend(ready.trend_window(comparison.options))[:, 0]
-        columns = (one.even.time, one.even.error[:, 0], trend)
-        names = [format_field(each) for each in (model, name, quantity.name, quantity.unit)]
+        trend = run.trend(ready.trend_window(comparison.options))[:, 0]
+        columns = (run.even.time, run.even.error[:, 0], trend)
+        names = [format_field(field) for field in (model, name, quantity.name, quantity.unit)]
         thin = [column[::step] for column in columns]
-        for part in blocks(len(trend[::step])):
-            numbers = (column[part].tolist() for column in thin)
-            yield from zip(*map(repeat, names), *numbers, strict=False)
+        numbers = (column.tolist() for column in thin)
+        yield from zip(*map(repeat, names), *numbers, strict=False)
 
 
 def _densities(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]]:

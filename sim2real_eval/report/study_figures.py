@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a study: how far its models are from reality, and ranks by other metrics."""
+"""Figures of a study: distances of the models from reality, and ranks by other metrics."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ _VERDICTS = {True: palette.UNLIKE_REAL, False: palette.LIKE_REAL, None: palette.
 
 
 def ranking_figure(
-    known: Mapping[str, Uncertainty], *, real_label: str = 'real', about: str = ''
+    uncertainties: Mapping[str, Uncertainty], *, real_label: str = 'real', subtitle: str = ''
 ) -> Figure:
-    """Return a panel per scenario: a row per model, the closest on top.
+    """Return a figure with a panel per scenario and a row per model, the closest on top.
 
-    `known` is what is known by scenario; with one scenario, `all` is left out. `real_label` says
-    what the recordings are, `about` under what they were judged.
+    `uncertainties` maps scenarios to uncertainties; a single scenario is drawn without `all`.
+    `real_label` names the recordings; `subtitle` names the judge.
     """
     panels = {
         name: uncertainty
-        for name, uncertainty in known.items()
-        if name != POOLED or len(known) > 2
+        for name, uncertainty in uncertainties.items()
+        if name != POOLED or len(uncertainties) > 2
     }
     rows = [len(uncertainty.models) for uncertainty in panels.values()]
     figure = style.new_figure(7.2, 1.5 + _ROW * sum(rows) + 0.5 * len(rows))
     axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)
-    left = first_distance(
+    x_min = first_distance(
         [model for uncertainty in panels.values() for model in uncertainty.models]
     )
-    if left:
+    if x_min:
         style.log_x(axes.flat[0])
-    level = next(iter(known.values())).options.level
-    for axis, (scenario, one) in zip(axes.flat, panels.items(), strict=True):
-        _panel(axis, one, left)
+    level = next(iter(uncertainties.values())).options.level
+    for axis, (scenario, uncertainty) in zip(axes.flat, panels.items(), strict=True):
+        _panel(axis, uncertainty, x_min)
         label = 'all scenarios pooled' if scenario == POOLED else scenario
-        paired = ', in pairs' if one.paired else ''
+        paired = ', in pairs' if uncertainty.paired else ''
         axis.set_title(
-            f'{label} ({one.motions} {real_label} motions{paired})', fontsize=9, loc='left'
+            f'{label} ({uncertainty.motions} {real_label} motions{paired})', fontsize=9, loc='left'
         )
-    axes.flat[0].set_xlim(left=left)
-    axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if left else ''), fontsize=9)
+    axes.flat[0].set_xlim(left=x_min)
+    axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if x_min else ''), fontsize=9)
     verdicts = {
         palette.LIKE_REAL: f'no significant difference from {real_label}',
         palette.UNLIKE_REAL: 'differs significantly',
@@ -67,26 +67,26 @@ def ranking_figure(
         Patch(color=palette.REAL_COLOUR, alpha=0.3, label=f'identical sensors, up to {level:.3g}'),
     ]
     style.figure_legend(figure, handles, 3, below=True)
-    figure.suptitle(f'Distance from {real_label}{", " if about else ""}{about}', fontsize=10)
+    figure.suptitle(f'Distance from {real_label}{", " if subtitle else ""}{subtitle}', fontsize=10)
     return figure
 
 
 def _dot(colour: str) -> dict[str, Any]:
-    """Return the style of the dot of a model: filled where it differs from reality."""
+    """Return the style of a model's dot, which is filled if the model differs from reality."""
     inside = colour if colour == palette.UNLIKE_REAL else 'white'
     return {'marker': 'o', 'markersize': 6, 'markerfacecolor': inside, 'linewidth': 0}
 
 
-def _panel(axis: Axes, known: Uncertainty, left: float) -> None:
-    order = list(known.order)
-    for row, one in enumerate(order):
-        if one.null_high is not None:
-            axis.barh(row, one.null_high - left, height=0.9, left=left, color=palette.REAL_COLOUR,
-                      alpha=0.3, linewidth=0)  # fmt: skip
-        colour = _VERDICTS[differs(known, one)]
-        if one.low is not None and one.high is not None:
-            axis.plot([max(one.low, left), one.high], [row, row], color=colour, linewidth=1.6)
-        axis.plot(one.distance, row, color=colour, **_dot(colour))
+def _panel(axis: Axes, uncertainty: Uncertainty, x_min: float) -> None:
+    order = list(uncertainty.order)
+    for row, model in enumerate(order):
+        if model.null_high is not None:
+            axis.barh(row, model.null_high - x_min, height=0.9, left=x_min,
+                      color=palette.REAL_COLOUR, alpha=0.3, linewidth=0)  # fmt: skip
+        colour = _VERDICTS[differs(uncertainty, model)]
+        if model.low is not None and model.high is not None:
+            axis.plot([max(model.low, x_min), model.high], [row, row], color=colour, linewidth=1.6)
+        axis.plot(model.distance, row, color=colour, **_dot(colour))
     axis.set_yticks(range(len(order)), [model.model for model in order], fontsize=8)
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.grid(axis='x', alpha=0.3)
@@ -94,9 +94,9 @@ def _panel(axis: Axes, known: Uncertainty, left: float) -> None:
     axis.tick_params(axis='y', length=0)
 
 
-# Picture of many rankings of the same models: who is near reality in whose eyes.
+# The second figure compares many rankings of the same models.
 
-# One hue: pale is near reality. A distance is an order, and two hues would suggest a middle.
+# Pale colours are near reality. Two hues would suggest a middle, which distances do not have.
 _COLOURS = LinearSegmentedColormap.from_list(
     'distances', ['#EAF2F9', '#9CC4E4', '#3B82B8', '#0B3C68']
 )
@@ -104,10 +104,10 @@ _DARK = 0.7  # beyond it white text has a contrast of 4.5, before it black has
 
 
 def ranks_figure(panels: Sequence[RankLines]) -> Figure:
-    """Return a panel per table: a line per model, a column per metric or option.
+    """Return a figure with a panel per table, a row per model and a column per metric or option.
 
-    The colour is the distance beside the smallest of its column, on a logarithmic scale; * says
-    that it is significant.
+    The colour is the distance relative to the smallest of its column, on a logarithmic scale.
+    A star marks a significant distance.
     """
     across = max(len(panel.lines) for panel in panels)
     heights = [1.6 + 0.24 * len(panel.models) for panel in panels]
@@ -151,5 +151,7 @@ def _share(distances: FloatArray) -> FloatArray:
     """Return 0 for the smallest distance, 1 for ten times that or, if larger, for the largest."""
     most = float(np.nanmax(distances, initial=0.0)) or 1.0
     logs = np.log10(np.maximum(distances, most / 1000.0))
-    found: FloatArray = (logs - np.nanmin(logs)) / max(float(np.ptp(logs[np.isfinite(logs)])), 1.0)
-    return found
+    shares: FloatArray = (logs - np.nanmin(logs)) / max(
+        float(np.ptp(logs[np.isfinite(logs)])), 1.0
+    )
+    return shares

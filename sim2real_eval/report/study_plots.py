@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which plots a study has: scores, speeds over time, rankings.
+"""Plots of a study: scores, speeds over time and rankings.
 
-What draws them is loaded where they are drawn: that takes 0.4 s.
+The drawing functions are imported only when a plot is drawn, because that takes 0.4 s.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PLOTS = 'plots'
-"""Folder of the plots in that of a study."""
+"""Name of the folder of plots in the folder of a study."""
 
 MOST_DRAWN = 4
-"""Judges, or judges and groups, of which there are plots."""
+"""Largest number of rankings (judges and groups) that have plots."""
 
 _Drawing = tuple[Path, Callable[[], 'Figure']]
 _Overlay = tuple[VelocitySeries, Mapping[str, VelocitySeries]]  # real and, by model, simulated
@@ -41,10 +41,10 @@ _Overlay = tuple[VelocitySeries, Mapping[str, VelocitySeries]]  # real and, by m
 def begin_plots(
     folder: Path, outcome: StudyOutcome, workers: Workers
 ) -> Callable[[], list[list[Path]]]:
-    """Begin to draw a study into plots/ in its folder; return what waits for the files.
+    """Begin to draw a study into plots/ in its folder; return a function that waits for the files.
 
-    Of each of the first judges (and groups) RMSE and entropy of every run, the ranking and
-    true and estimated speed; of all together the ranks by other metrics, in metrics.png.
+    Each of the first judges (and groups) has plots of RMSE and entropy of every run, of the
+    ranking, and of true and estimated speed. The ranks by other metrics are in metrics.png.
     """
     plots = folder / PLOTS
     synthetic = bool(outcome.record.get('synthetic'))
@@ -52,28 +52,30 @@ def begin_plots(
     warmup = outcome.record['metric'].get('warmup', 0.0)
     left_out = f', first {warmup:g} s left out' if warmup else ''
     figures: dict[Path, Callable[[], Figure]] = {}
-    for one in standings(outcome)[:MOST_DRAWN]:
-        place = plots / one.judge / one.group
+    for standing in standings(outcome)[:MOST_DRAWN]:
+        place = plots / standing.judge / standing.group
         place.mkdir(parents=True, exist_ok=True)
         labels: dict[str, str] = {'real_label': real_label}
-        about = f'judge {one.label}{left_out}'
+        subtitle = f'judge {standing.label}{left_out}'
         scores = {
             model: [run.score for run in runs]
-            for model, runs in outcome.by_model(one.judge, one.group).items()
+            for model, runs in outcome.by_model(standing.judge, standing.group).items()
         }
-        models = {found.model: scores[found.model] for found in one.known.order}
+        models = {model.model: scores[model.model] for model in standing.known.order}
         for name in ('rmse', 'entropy'):
             figures[place / f'{name}.png'] = partial(_scores, scores[REAL], models, name, **labels)
-        figures[place / 'ranking.png'] = partial(_ranking, one.uncertainty, about=about, **labels)
-        if overlays := _overlays(outcome, one):
+        figures[place / 'ranking.png'] = partial(
+            _ranking, standing.uncertainty, subtitle=subtitle, **labels
+        )
+        if overlays := _overlays(outcome, standing):
             figures[place / 'velocity.png'] = partial(
                 _speeds,
                 overlays,
                 speed_label=f'{outcome.record["component"]} speed',
-                about=about,
+                subtitle=subtitle,
                 **labels,
             )
-    # The slowest first.
+    # The slowest plots are drawn first.
     waits = [workers.begin_map(_save, list(figures.items())[::-1])]
     tables = side_results(outcome).overall_metrics[:MOST_DRAWN]
     if lines := [metric_lines(table) for table in tables]:
@@ -97,10 +99,10 @@ def _scores(
     return scores_figure(real, sim, {'rmse': RMSE, 'entropy': ENTROPY}[axis], **how)
 
 
-def _ranking(*what: Any, **how: Any) -> Figure:
+def _ranking(*uncertainty: Any, **labels: Any) -> Figure:
     from .study_figures import ranking_figure
 
-    return ranking_figure(*what, **how)
+    return ranking_figure(*uncertainty, **labels)
 
 
 def _speeds(overlays: Mapping[str, _Overlay], **how: Any) -> Figure:
@@ -116,9 +118,9 @@ def _ranks(panels: Sequence[RankLines]) -> Figure:
 
 
 def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overlay]:
-    """Pick per scenario the recording whose real RMSE is the (lower) median: neither showcase.
+    """Return runs per scenario on the recording with the (lower) median RMSE of real sensors.
 
-    Simulated sensors that follow drives of their own have no run beside a real one.
+    Simulated sensors that follow other drives have no run on a real recording.
     """
     overlays: dict[str, _Overlay] = {}
     chosen = representative_runs([run for run in outcome.runs if run.key.judge == standing.judge])
@@ -138,9 +140,11 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overla
 
 
 def _drawn(outcome: StudyOutcome, key: RunKey) -> VelocitySeries:
-    """Return what a plot of a few inches can show of a run."""
+    """Return a run thinned to the points that a small plot can show."""
     whole = outcome.series(key)
-    # Beyond the truth a judge only predicts.
-    known = slice(max(1, int(np.searchsorted(whole.se_time, whole.gt_time[-1], side='right'))))
-    estimate = thinned(whole.se_time[known], whole.se_vel[known])
+    # A judge only predicts after the end of the truth.
+    with_truth = slice(
+        max(1, int(np.searchsorted(whole.se_time, whole.gt_time[-1], side='right')))
+    )
+    estimate = thinned(whole.se_time[with_truth], whole.se_vel[with_truth])
     return VelocitySeries(*estimate, *thinned(whole.gt_time, whole.gt_vel), whole.name)

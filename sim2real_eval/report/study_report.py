@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a study: its page, its tables for a paper, and what to say of it in a line."""
+"""The report of a study: its page, its tables for a paper, and its answer and findings."""
 
 from __future__ import annotations
 
@@ -49,19 +49,18 @@ class StudyReport:
     standings: Sequence[Standing]
     answer: Answer
     findings: Sequence[Finding]
-    sensitivity: Mapping[str, Any] | None = None  # what `sim2real sensitivity` put beside it
+    sensitivity: Mapping[str, Any] | None = None  # from `sim2real sensitivity`
 
     @property
     def unseen(self) -> str:
-        """What the judge of the answer would not have seen, where that is known."""
+        """Text about what the judge of the answer cannot detect; empty if unknown."""
         return unseen(self.sensitivity, self.answer.view.judge)
 
 
 def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
-    """Make the report of a study.
+    """Return the report of a study, which includes the study file in `folder`.
 
-    The study file in `folder` is shown. Sim2RealError when no judge has both a real and a
-    simulated run.
+    Sim2RealError is raised if no judge has both a real and a simulated run.
     """
     standing = standings(outcome)
     if not standing:
@@ -69,14 +68,14 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
     file = Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file.is_file() else ''
     answer, findings = study_answer(outcome), _findings(outcome, standing)
-    seen = read_record(folder)
+    sensitivity = read_record(folder)
     page = study_page(
         outcome,
         study_file=text,
         command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side_results(outcome),
         standing=standing,
-        answer=answer_lines(answer, unseen(seen, answer.view.judge)),
+        answer=answer_lines(answer, unseen(sensitivity, answer.view.judge)),
         findings=findings,
     )
     synthetic = bool(outcome.record.get('synthetic'))
@@ -95,19 +94,19 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
         tuple(standing),
         answer,
         findings,
-        seen,
+        sensitivity,
     )
 
 
 def _findings(outcome: StudyOutcome, standings: Sequence[Standing]) -> list[Finding]:
-    """Return all that was found, in the runs and about the ranking."""
+    """Return all findings about the runs and the ranking."""
     record = outcome.record
-    found = [*from_records(record['notes']), *from_records(record.get('adapted', ()))]
-    for one in standings:
-        told = uncertainty_notes(one.uncertainty, one.scenarios)
-        told += pair_lines(one.known, one.whole)
-        found += [note.of(one.label) for note in told] if len(standings) > 1 else told
-    return by_severity(found)
+    findings = [*from_records(record['notes']), *from_records(record.get('adapted', ()))]
+    for standing in standings:
+        notes = uncertainty_notes(standing.uncertainty, standing.scenarios)
+        notes += pair_lines(standing.known, standing.whole)
+        findings += [note.of(standing.label) for note in notes] if len(standings) > 1 else notes
+    return by_severity(findings)
 
 
 def finish_study(
@@ -120,8 +119,8 @@ def finish_study(
     folder = Path(folder)
     report = study_report(outcome, folder)
     write_report(report, folder / PAGE)
-    told = findings_text(report.findings, describe_failures(outcome.record))
-    write_bytes(folder / FINDINGS, told.encode())
+    text = findings_text(report.findings, describe_failures(outcome.record))
+    write_bytes(folder / FINDINGS, text.encode())
     (begin_plots(folder, outcome, Workers()) if plots is None else plots)()
     return report
 
@@ -163,8 +162,8 @@ def paper_tables(standings: Sequence[Standing]) -> list[DataTable]:
 
 
 def _ranking_table(standing: Standing) -> DataTable:
-    models = [one.model for one in standing.known.models]
-    found = ranking(standing, dict.fromkeys(models, ''))
+    models = [model.model for model in standing.known.models]
+    model_ranking = ranking(standing, dict.fromkeys(models, ''))
     level = f'{100 * standing.known.options.level:g} % interval'
     columns = {
         'rank': numeric('rank'),
@@ -173,22 +172,22 @@ def _ranking_table(standing: Standing) -> DataTable:
         'interval': TableColumn(level),
         'null_high': numeric('null quantile'),
         'p_value': numeric('p-value'),
-        **({'tied': TableColumn('tied ranks')} if found.has_ties else {}),
+        **({'tied': TableColumn('tied ranks')} if model_ranking.has_ties else {}),
         'w_rmse': numeric('W1 RMSE', 'm/s'),
         'w_entropy': numeric('W2 entropy'),
         'runs': numeric('runs', 'real/sim'),
-        **({'published': numeric('paper', 'VEPD')} if found.published else {}),
+        **({'published': numeric('paper', 'VEPD')} if model_ranking.published else {}),
     }
     rows = [
         [getattr(place, name) or (NONE if name == 'published' else '') for name in columns]
-        for place in found.places
+        for place in model_ranking.places
     ]
     title = f'VEPD {standing.where}, judge {standing.label}'
     return DataTable(title, [*columns.values()], rows, headed=False)
 
 
 def markdown_table(table: DataTable) -> str:
-    """Return a table as GitHub's Markdown; labels come out as text."""
+    """Return a table in GitHub's Markdown, with the special characters of labels escaped."""
     heads = [markdown_text(column.head) for column in table.columns]
     lines = [
         f'**{markdown_text(table.title)}**',
@@ -201,7 +200,7 @@ def markdown_table(table: DataTable) -> str:
 
 
 def latex_table(table: DataTable) -> str:
-    """Return a table for LaTeX with the package booktabs; labels come out as text."""
+    """Return a table for LaTeX and booktabs, with the special characters of labels escaped."""
     form = ''.join('r' if column.numeric else 'l' for column in table.columns)
     lines = [
         r'\begin{table}',
@@ -220,7 +219,7 @@ def latex_table(table: DataTable) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return text with what Markdown and HTML would read as marks escaped."""
+    """Return text with the special characters of Markdown and HTML escaped."""
     return re.sub(r'([\\`*_{}\[\]<>|#~&$!])', r'\\\1', _one_line(text))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all plots share: sizes, legends, and PNG files with the same bytes every time."""
+"""Functions that all plots share: sizes, legends, and PNG files with the same bytes every time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from sim2real_eval.common.tables import write_bytes
 
 
 def log_x(axes: Axes) -> None:
-    """Make the x axis logarithmic, with plain numbers: setting 10 to a power takes 0.2 s."""
+    """Make the x axis logarithmic, with plain numbers because powers of ten take 0.2 s to draw."""
     axes.set_xscale('log')
     axes.xaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of so many inches that belongs to no pyplot state."""
+    """Return an empty figure, with its size in inches, that is independent of pyplot."""
     figure = Figure(figsize=(width, height), dpi=120, layout='constrained')
     FigureCanvasAgg(figure)
     return figure
@@ -45,8 +45,8 @@ def small_multiples(
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure and `count` panels in rows of `across`.
 
-    `panel` is the size of each and `edge` what stands around all, inches; `shared` is for
-    `Figure.subplots`.
+    `panel` is the size of a panel and `edge` the extra size of the figure, both in inches.
+    `shared` is passed to `Figure.subplots`.
     """
     across = min(across, count)
     down = math.ceil(count / across)
@@ -58,7 +58,7 @@ def small_multiples(
 
 
 def tidy(axes: Axes, *, grid: bool = False) -> None:
-    """Take away the frame lines that carry no scale; small numbers on the ticks, a pale grid."""
+    """Remove the frame lines without a scale, make tick labels small and draw a pale grid."""
     if grid:
         axes.grid(visible=True, color='#e5e5e5', linewidth=0.6)
     axes.spines[['top', 'right']].set_visible(False)
@@ -89,7 +89,7 @@ def save_png(figure: Figure, path: str | Path) -> Path:
     """Write the figure as PNG without metadata: equal figures give equal bytes."""
     layout = figure.get_layout_engine()
     if layout is not None:
-        # Once, and not again while it is drawn: most of the time goes into measuring text.
+        # The layout is computed only once, because measuring text takes most of the time.
         layout.execute(figure)
         figure.set_layout_engine('none')
     buffer = io.BytesIO()

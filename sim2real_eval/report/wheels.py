@@ -34,9 +34,12 @@ def wheel_table(study: WheelStudy) -> Table:
         ways = (variant.odometry, variant.fused)
         table.add_row(
             variant.label,
-            *(f'{_rms([each.rms for each in drifts]):.3f}' for drifts in ways),
-            *(f'{_rms([float(each.error[-1]) for each in drifts]):.3f}' for drifts in ways),
-            *(f'{np.degrees(_rms([each.heading_rms for each in drifts])):.2f}' for drifts in ways),
+            *(f'{_rms([drift.rms for drift in drifts]):.3f}' for drifts in ways),
+            *(f'{_rms([float(drift.error[-1]) for drift in drifts]):.3f}' for drifts in ways),
+            *(
+                f'{np.degrees(_rms([drift.heading_rms for drift in drifts])):.2f}'
+                for drifts in ways
+            ),
             f'{np.mean(variant.nees):.1f}',
             *(f'{value:.4f}' for value in variant.vepd.values()),
         )
@@ -100,7 +103,7 @@ def wheel_record(study: WheelStudy) -> dict[str, Any]:
     rows = _rows(study)
     return {
         'versions': versions(),
-        'drives': [_of_drive(each) for each in study.driven],
+        'drives': [_of_drive(driven) for driven in study.driven],
         'seed': setup.seed,
         'runs': setup.runs,
         'vision': to_variant(setup.vision),

@@ -44,7 +44,7 @@ def _rows(record: Mapping[str, Any]) -> dict[str, str]:
     origin, gravity, earth = record['origin'], record['gravity'], record['earth_field']
     level = record['map']
     x0, x1, y0, y1 = level['area_m']
-    made = (
+    source = (
         f'World Magnetic Model {earth["coefficients"]} at {earth["year"]:g}'
         if earth['coefficients']
         else 'constant'
@@ -54,7 +54,7 @@ def _rows(record: Mapping[str, Any]) -> dict[str, str]:
         'origin': f'{origin["latitude_deg"]:g}, {origin["longitude_deg"]:g} deg, '
         f'{origin["altitude_m"]:g} m above the ellipsoid',
         'gravity': f'{gravity["value_m_s2"]:.6f} m/s^2 ({gravity["model"]})',
-        "Earth's field": f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({made})',
+        "Earth's field": f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({source})',
         '': f'intensity {_ut(earth["intensity_t"])} uT, inclination '
         f'{earth["inclination_deg"]:.2f}, declination {earth["declination_deg"]:.2f} deg',
         'holds': ', '.join(counted(record[f'{kind}s'], kind) for kind in _KINDS),
@@ -92,10 +92,10 @@ _FEW = 50
 _FACE = 5.0
 
 
-def draw_marks(panel: Axes, found: WorldMap) -> list[Artist]:
-    """Draw what there is, seen from above; return an artist of each kind for a legend."""
-    world = found.world
-    handles = _draw_dipoles(panel, found)
+def draw_marks(panel: Axes, world_map: WorldMap) -> list[Artist]:
+    """Draw the contents of a world from above; return an artist per kind for the legend."""
+    world = world_map.world
+    handles = _draw_dipoles(panel, world_map)
     corners = [ids.reshape(-1) for ids in world.chessboards]
     single = ~np.isin(world.landmarks.ids, np.concatenate([*corners, np.zeros(0, np.int64)]))
     if single.any():
@@ -108,13 +108,13 @@ def draw_marks(panel: Axes, found: WorldMap) -> list[Artist]:
     return handles
 
 
-def _draw_dipoles(panel: Axes, found: WorldMap) -> list[Artist]:
+def _draw_dipoles(panel: Axes, world_map: WorldMap) -> list[Artist]:
     """Draw those near the map filled: a tenth of the spread of their heights is near."""
-    places = found.world.dipoles.positions
+    places = world_map.world.dipoles.positions
     if not len(places):
         return []
-    away = np.abs(places[:, 2] - found.height)
-    limit = max(0.1 * float(np.ptp(places[:, 2])), found.world.dipoles.radius)
+    away = np.abs(places[:, 2] - world_map.height)
+    limit = max(0.1 * float(np.ptp(places[:, 2])), world_map.world.dipoles.radius)
     small = 0.8 if len(places) > _FEW else 3.0
     handles: list[Artist] = []
     for some, size, colour, what in (
@@ -214,13 +214,13 @@ def strength_levels(intensity: FloatArray) -> FloatArray:
     return np.asarray(between(low, high, _STEPS + 1))
 
 
-def world_figure(found: WorldMap, name: str) -> Figure:
+def world_figure(world_map: WorldMap, name: str) -> Figure:
     """Return the map of the field and, where there are dipoles, that of a compass's error.
 
     Arrows show along the horizontal part of the field and are as long as its share of the whole.
     """
-    turned = found.compass_error if len(found.world.dipoles) else None
-    x0, x1, y0, y1 = found.area
+    turned = world_map.compass_error if len(world_map.world.dipoles) else None
+    x0, x1, y0, y1 = world_map.area
     true_ratio = (x1 - x0) / (y1 - y0)
     ratio = float(np.clip(true_ratio, 1.0 / _RATIO, _RATIO))
     stacked = ratio > _STACKED_FROM
@@ -231,38 +231,38 @@ def world_figure(found: WorldMap, name: str) -> Figure:
     width, height = np.maximum(size, _LEAST)
     figure = new_figure(columns * (width + _BAR), rows * (height + _TEXT) + _TITLE)
     panels = figure.subplots(rows, columns, squeeze=False).flat
-    _draw_strength(figure, panels[0], found, size)
+    _draw_strength(figure, panels[0], world_map, size)
     if turned is not None:
-        _draw_turned(figure, panels[1], found, turned)
+        _draw_turned(figure, panels[1], world_map, turned)
     for panel in panels:
         panel.set_xlabel('x (east) [m]', fontsize=8)
         panel.set_ylabel('y (north) [m]', fontsize=8)
         panel.set_aspect('equal' if true_ratio == ratio else 'auto')
         panel.set(xlim=(x0, x1), ylim=(y0, y1))
         tidy(panel)
-    earth = 1e6 * float(np.linalg.norm(found.world.undisturbed_field))
+    earth = 1e6 * float(np.linalg.norm(world_map.world.undisturbed_field))
     figure.suptitle(
-        f"{name} at z = {found.height:.4g} m; the Earth's field is {earth:.3g} µT\n"
+        f"{name} at z = {world_map.height:.4g} m; the Earth's field is {earth:.3g} µT\n"
         'arrows are as long as the horizontal share of the field',
         fontsize=9,
         parse_math=False,  # the name is of a file
     )
     # Or the title of a panel that fills its place touches that of the figure.
     figure.set_layout_engine('constrained', h_pad=0.1)
-    if handles := draw_marks(panels[0], found):
+    if handles := draw_marks(panels[0], world_map):
         figure_legend(figure, handles, 2, below=True)
     return figure
 
 
-def _draw_strength(figure: Figure, panel: Axes, found: WorldMap, size: FloatArray) -> None:
-    levels = strength_levels(found.intensity)
+def _draw_strength(figure: Figure, panel: Axes, world_map: WorldMap, size: FloatArray) -> None:
+    levels = strength_levels(world_map.intensity)
     if not levels[0] < levels[-1]:
         panel.set_title('Field, the same everywhere', loc='left', fontsize=9)
-        _draw_arrows(panel, found, size, '#b0b0b0', _FEW_ARROWS)
+        _draw_arrows(panel, world_map, size, '#b0b0b0', _FEW_ARROWS)
         return
     colours = mpl.colormaps['viridis']
     image = panel.pcolormesh(
-        *_edges(found), 1e6 * found.intensity, cmap=colours, rasterized=True,
+        *_edges(world_map), 1e6 * world_map.intensity, cmap=colours, rasterized=True,
         norm=BoundaryNorm(levels, colours.N, extend='both'),
     )  # fmt: skip
     digits = max(0, -math.floor(math.log10(levels[1] - levels[0])))
@@ -272,20 +272,22 @@ def _draw_strength(figure: Figure, panel: Axes, found: WorldMap, size: FloatArra
     )
     bar.ax.tick_params(labelsize=8)
     panel.set_title('Field', loc='left', fontsize=9)
-    _draw_arrows(panel, found, size, 'w', _ARROWS)
+    _draw_arrows(panel, world_map, size, 'w', _ARROWS)
 
 
-def _draw_arrows(panel: Axes, found: WorldMap, size: FloatArray, colour: str, count: int) -> None:
+def _draw_arrows(
+    panel: Axes, world_map: WorldMap, size: FloatArray, colour: str, count: int
+) -> None:
     """Draw `count` arrows along the longer side of a panel of this size, inches."""
     columns, rows = (
         _among(len(places), max(round(count * float(side / size.max())), 1))
-        for places, side in zip((found.x, found.y), size, strict=True)
+        for places, side in zip((world_map.x, world_map.y), size, strict=True)
     )
-    field = found.field[np.ix_(rows, columns)]
+    field = world_map.field[np.ix_(rows, columns)]
     strength = np.linalg.norm(field, axis=-1, keepdims=True)
     share = np.divide(field, strength, out=np.zeros_like(field), where=strength > 0.0)
     panel.quiver(
-        found.x[columns], found.y[rows], share[..., 0], share[..., 1], color=colour,
+        world_map.x[columns], world_map.y[rows], share[..., 0], share[..., 1], color=colour,
         pivot='mid', angles='uv', scale_units='inches', scale=count / (0.9 * float(size.max())),
         units='inches', width=0.013, headwidth=4.0, headlength=4.5, headaxislength=4.0,
     )  # fmt: skip
@@ -296,10 +298,10 @@ def _among(places: int, count: int) -> IntArray:
     return np.asarray((np.arange(count) + 0.5) * places / count, dtype=np.int64)
 
 
-def _draw_turned(figure: Figure, panel: Axes, found: WorldMap, turned: FloatArray) -> None:
+def _draw_turned(figure: Figure, panel: Axes, world_map: WorldMap, turned: FloatArray) -> None:
     colours = mpl.colormaps['twilight_shifted']
     image = panel.pcolormesh(
-        *_edges(found), np.degrees(turned), cmap=colours, rasterized=True,
+        *_edges(world_map), np.degrees(turned), cmap=colours, rasterized=True,
         norm=BoundaryNorm(_TURNED, colours.N),
     )  # fmt: skip
     bar = figure.colorbar(image, ax=panel, ticks=_TURNED, spacing='uniform')
@@ -309,6 +311,6 @@ def _draw_turned(figure: Figure, panel: Axes, found: WorldMap, turned: FloatArra
     panel.set_title(f'Error of a compass, rms {rms:.3g} deg', loc='left', fontsize=9)
 
 
-def _edges(found: WorldMap) -> tuple[FloatArray, FloatArray]:
-    x0, x1, y0, y1 = found.area
-    return np.linspace(x0, x1, len(found.x) + 1), np.linspace(y0, y1, len(found.y) + 1)
+def _edges(world_map: WorldMap) -> tuple[FloatArray, FloatArray]:
+    x0, x1, y0, y1 = world_map.area
+    return np.linspace(x0, x1, len(world_map.x) + 1), np.linspace(y0, y1, len(world_map.y) + 1)

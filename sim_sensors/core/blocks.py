@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 BLOCK = 1 << 13
 """Rows that are evaluated at a time."""
-RELEASED = 8
-"""Unused; stays until the motion room no longer imports it."""
 
 
 def blocks(count: int, size: int | None = None) -> Iterator[slice]:

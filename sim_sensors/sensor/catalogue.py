@@ -87,6 +87,14 @@ def SensorKind(base: K, **attributes: Any) -> K:  # noqa: N802
     """Declare the class attributes of a kind on its base class, as packages for 1.0 do.
 
     New packages declare them in the class body; see `sim_sensors.sensor.sensor.SensorModel`.
+
+    Examples
+    --------
+    >>> from sim_sensors.sensor.sensor import SensorModel
+    >>> class Barometer(SensorModel):
+    ...     pass
+    >>> SensorKind(Barometer, name='barometer', noun='a barometer').title
+    'barometer'
     """
     from sim_sensors.core.parameters import variants
 

@@ -224,7 +224,7 @@ def tune(
     >>> from sim2real_eval.judge.setup import JudgeSetup
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_recording(drive, f'{folder}/drive')
-    ...     tuning = tune([Source(f'{folder}/drive')], JudgeSetup.load('clean'), options)
+    ...     tuning = tune([RecordingSource(f'{folder}/drive')], JudgeSetup.load('clean'), options)
     >>> tuning.changed, tuning.notes[0].code
     ((), 'tune.unchanged')
     """

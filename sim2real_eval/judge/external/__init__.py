@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.shipped import config_names, named_file
 from .declaration import INITIAL_POSE, RosStack
 from .process import executable, filter_node
-
-if TYPE_CHECKING:
-    from .graph import DeclaredSession
 
 __all__: list[str] = []
 
@@ -91,7 +88,7 @@ class NodeJudgeSetup(JudgeSetup):
         from .graph import run_judge_node
 
         setup = self.started(start_ns=start_ns, start_heading=start_heading)
-        return run_judge_node(setup, recording)
+        return run_judge_node(setup, self.kind, recording)
 
 
 class RobotLocalizationJudge(NodeJudgeSetup):
@@ -100,7 +97,7 @@ class RobotLocalizationJudge(NodeJudgeSetup):
     kind = 'robot_localization'
 
 
-_SESSIONS: dict[Path, DeclaredSession] = {}
+_SESSIONS: dict[Path, Any] = {}
 """Estimators of this process that are reset between recordings, by the file of their judge."""
 
 

@@ -24,8 +24,8 @@ from rosgraph_msgs.msg import Clock
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording
-from . import NodeJudgeSetup
 from .connections import Side, Work, wait_for_only_publisher
 from .declaration import RosStack
 from .expected import ArrayFeed, Feed, RecordedFeed
@@ -292,11 +292,11 @@ class Conductor:
                     side.check()
 
 
-def run_judge_node(setup: NodeJudgeSetup, recording: Recording) -> JudgedRun:
-    """Judge a recording by a node on a graph of its own; see `NodeJudgeSetup.judge`."""
+def run_judge_node(setup: JudgeSetup, kind: str, recording: Recording) -> JudgedRun:
+    """Judge a recording by a node of a kind on a graph of its own; see `NodeJudgeSetup.judge`."""
     feed = RecordedFeed(recording, setup)
     with judging_node() as (node, executor):
-        with FilterSide(node, 'judge', setup, recording, judge=setup.kind) as side:
+        with FilterSide(node, 'judge', setup, recording, judge=kind) as side:
             Conductor(node, [side], [feed], executor=executor, start_ns=feed.start_ns).play()
         return side.judged(recording)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What plots of a page show, as plain data: the page carries Bokeh's script, which draws them."""
+"""Plots of a page as plain data, which Bokeh's script draws in the page."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _FEW = 12
 
 @dataclasses.dataclass(frozen=True)
 class SeriesStyle:
-    """A model, or what is real or true: its name, and the variable of its colour.
+    """Name and colour variable of a model, of the real sensors or of the truth.
 
-    `cycle` counts how often the hue was given away before: another dash tells them apart.
+    `cycle` counts the earlier series with the same hue; each of them has another dash.
     """
 
     name: str
@@ -37,7 +37,7 @@ class SeriesStyle:
 
     @property
     def kind(self) -> str:
-        """Class of what stands for it in the page."""
+        """Class of its elements in the page."""
         return self.colour.removeprefix('--')
 
 
@@ -52,16 +52,16 @@ def library() -> str:
         raise Sim2RealError('the report page needs Bokeh; pip install bokeh')
     folder = Path(spec.submodule_search_locations[0], 'server', 'static', 'js')
     text = '\n'.join((folder / name).read_text('utf-8').strip() for name in _SCRIPTS)
-    # In a string of the script, it would end the element around it.
+    # A closing tag in a string of the script would end the script element.
     return text.replace('</script', '<\\/script')
 
 
 class Plot:
     """A plot as wide as the page; axes are labelled with units.
 
-    With `rows`, names that stand at the y axis from top to bottom, y is the number of a row.
-    `x_range` are fixed limits, else all are those of what is switched on. On a `plan` both axes
-    have one scale.
+    `rows` are names at the y axis from top to bottom; y is then the number of a row. `x_range`
+    holds fixed limits; by default the limits follow the visible series. Both axes of a `plan`
+    have the same scale.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Plot:
         width: float = 1.6,
         aside: bool = False,
     ) -> None:
-        """Draw a line, thinned to what a screen can show; `aside`, it sets no limits."""
+        """Draw a line, thinned for the screen; a line with `aside` does not affect the limits."""
         x, y = thinned(x, y)
         self._add('line', source, {'x': x, 'y': y}, width=width, aside=aside)
 
@@ -110,7 +110,7 @@ class Plot:
     ) -> None:
         """Draw dots at the columns x and y; other columns are for the hover.
 
-        `filled` is the variable of the colour inside, else that of the source, half seen through.
+        `filled` is the variable of the fill colour; by default it is the translucent line colour.
         """
         alpha = 1.0 if filled else 0.5
         self._add('scatter', source, columns, fill=filled, size=size, width=1.8, alpha=alpha)
@@ -147,9 +147,9 @@ class Plot:
         )
 
     def item(self, place: Callable[[list[Any]], int]) -> dict[str, Any]:
-        """Return plain values, for JSON, with its columns as numbers of their places.
+        """Return the plot as plain values for JSON, with a number in place of each column.
 
-        `place` keeps a column and returns its number: lines of one motion share their times.
+        `place` stores a column and returns its number, so that lines can share their times.
         """
         layers = [
             {**layer, 'data': {name: place(column) for name, column in layer['data'].items()}}
@@ -159,14 +159,14 @@ class Plot:
 
 
 def _plain(column: Any) -> list[Any]:
-    """Return texts as they are, and numbers with the five digits that a screen can show."""
+    """Return a column as a list, with numbers rounded to five digits."""
     if isinstance(column, np.ndarray):
         return [float(f'{number:.5g}') for number in column.tolist()]
     return list(column)
 
 
 def on_screen(values: FloatArray) -> FloatArray:
-    """Round to the decimals that part 4000 points of the range.
+    """Return values rounded to the decimals that 4000 points across their range need.
 
     Examples
     --------
@@ -180,12 +180,12 @@ def on_screen(values: FloatArray) -> FloatArray:
 
 
 def short_name(name: str) -> str:
-    """Return a name that leaves room for the plot beside it: its start and its end."""
+    """Return a name shortened to its start and end, so that the plot has enough room."""
     return name if len(name) <= _NAME else f'{name[: _NAME - 11]}…{name[-10:]}'
 
 
 def thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return about 1000 points of a line: both ends, of each stretch the lowest and highest.
+    """Return about 1000 points of a line: both ends, and the extremes of each section.
 
     Examples
     --------

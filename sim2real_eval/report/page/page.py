@@ -44,9 +44,9 @@ def study_page(
 ) -> str:
     """Return the page as text.
 
-    It shows the text of the study file, the command that repeats the study and, where they are
-    given, the answer, findings, other metrics and sensitivity. `standing`, from `standings`, is
-    made when omitted; of one judge at least.
+    The page shows the study file, the command that repeats the study and, if they are passed, the
+    answer, findings, other metrics and sensitivity. `standing` is the result of `standings`, which
+    is computed if omitted; it must hold at least one judge.
     """
     standing = standings(outcome) if standing is None else standing
     record = outcome.record
@@ -119,15 +119,15 @@ def study_page(
 
 
 def _title(outcome: StudyOutcome) -> str:
-    """Return the study's title, with how many of its recordings gave no run."""
+    """Return the study's title with the number of recordings without a run."""
     title = str(outcome.record.get('title') or 'Study')
-    given = {recording['name'] for recording in outcome.record.get('recordings', ())}
-    missing = given - _recordings(outcome, (run.key.recording for run in outcome.runs))
-    return f'{title}; {len(missing)} of {len(given)} left out' if missing else title
+    recordings = {recording['name'] for recording in outcome.record.get('recordings', ())}
+    missing = recordings - _recordings(outcome, (run.key.recording for run in outcome.runs))
+    return f'{title}; {len(missing)} of {len(recordings)} left out' if missing else title
 
 
 def _recordings(outcome: StudyOutcome, names: Iterable[str]) -> set[str]:
-    """Return the recordings of runs: those under a condition are called recording@label."""
+    """Return the recordings of runs, without the condition in names like recording@label."""
     labelled = any(condition['label'] for condition in outcome.record.get('conditions') or [])
     return {name.rpartition('@')[0] if labelled else name for name in names}
 
@@ -157,7 +157,7 @@ def _asset(name: str) -> str:
 
 
 _SHOWN = 3
-"""Models, the nearest to the real sensors, that plots of lines show before any is switched on."""
+"""Number of nearest models that are visible in plots of lines at first."""
 
 
 def _digest(script: str) -> str:
@@ -165,46 +165,48 @@ def _digest(script: str) -> str:
 
 
 def _sources(outcome: StudyOutcome, standing: Standing) -> dict[str, SeriesStyle]:
-    """Return what is real, and the models, the nearest first, with the variables of their hues."""
+    """Return the styles of the real sensors and of the models, the nearest model first."""
     hues = model_colours(outcome.models)
-    given: list[str] = []
+    used_hues: list[str] = []
     order = [model.model for model in standing.known.order]
     order += [name for name in outcome.models if name not in order]
     # Stand-ins never pass for real sensors.
     real = 'stand-in for real' if outcome.record.get('synthetic') else REAL
-    found = {REAL: SeriesStyle(real, '--real')}
+    sources = {REAL: SeriesStyle(real, '--real')}
     for name in order:
         number = outcome.models.index(name)
-        found[name] = SeriesStyle(name, f'--c{number}', given.count(hues[name]))
-        given.append(hues[name])
-    return found
+        sources[name] = SeriesStyle(name, f'--c{number}', used_hues.count(hues[name]))
+        used_hues.append(hues[name])
+    return sources
 
 
 def _overlay(judges: list[JudgeSection]) -> tuple[list[JudgeSection], Chapter | None]:
-    """Take the first plot of speeds out of the first judge's section: it stands at the top."""
+    """Return the judges without the first plot of speeds, and that plot for the top."""
     chapters = list(judges[0].chapters)
-    found = next((chapter for chapter in chapters if chapter.title == SPEED), None)
-    if found is None:
+    speed_chapter = next((chapter for chapter in chapters if chapter.title == SPEED), None)
+    if speed_chapter is None:
         return judges, None
-    place = chapters.index(found)
-    rest = dataclasses.replace(found, drawings=found.drawings[1:])
-    chapters[place : place + 1] = [rest] if rest.drawings else []
+    place = chapters.index(speed_chapter)
+    remaining = dataclasses.replace(speed_chapter, drawings=speed_chapter.drawings[1:])
+    chapters[place : place + 1] = [remaining] if remaining.drawings else []
     first = dataclasses.replace(judges[0], chapters=chapters)
-    return [first, *judges[1:]], dataclasses.replace(found, drawings=found.drawings[:1])
+    return [first, *judges[1:]], dataclasses.replace(
+        speed_chapter, drawings=speed_chapter.drawings[:1]
+    )
 
 
 def _colour_rules(models: Sequence[str]) -> Markup:
     """Return the rules that give the variables and classes of models their colours."""
-    known = model_colours(models)
+    colours = model_colours(models)
     bright, dark = (
-        ';'.join(f'--c{number}:{hue(known[model])}' for number, model in enumerate(models))
+        ';'.join(f'--c{number}:{hue(colours[model])}' for number, model in enumerate(models))
         for hue in (str, ON_DARK.__getitem__)
     )
     rules = [
         f':root{{{bright}}}',
         f'@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}',
         f':root[data-theme=dark]{{{dark}}}',
-        # Paper is white, whatever the screen was.
+        # Printed pages are white, also if the screen was dark.
         f'@media print{{:root:root{{{bright}}}}}',
         *(f'.c{number}{{--c:var(--c{number})}}' for number in range(len(models))),
     ]

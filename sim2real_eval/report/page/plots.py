@@ -35,11 +35,9 @@ _NULL_EDGE = SeriesStyle('identical sensors', '--soft')
 
 
 def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
-    """Return dot and whisker: a row per model, the closest on top, over what identical sensors
-    would score.
-    """
-    known = standing.known
-    order = known.order
+    """Return a plot of distances and intervals per model, over the range of identical sensors."""
+    uncertainty = standing.known
+    order = uncertainty.order
     least = first_distance(order)
     log = least > 0.0
     ends = [
@@ -64,7 +62,9 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
         plot.segments(_NULL_EDGE, width=1.0, x0=highs, x1=highs, y0=rows - 0.5, y1=rows + 0.5)
     for verdict, source in _VERDICTS.items():
         models_of_verdict = [
-            (row, model) for row, model in enumerate(order) if differs(known, model) is verdict
+            (row, model)
+            for row, model in enumerate(order)
+            if differs(uncertainty, model) is verdict
         ]
         if not models_of_verdict:
             continue
@@ -108,8 +108,8 @@ def scores_plot(
             )  # fmt: skip
     if REAL not in values:
         return None
-    everything = np.concatenate([scores for scores, _ in values.values()])
-    log = is_wide(everything.tolist())
+    all_scores = np.concatenate([scores for scores, _ in values.values()])
+    log = is_wide(all_scores.tolist())
     rows = [REAL, *(name for name in values if name != REAL)]
     plot = Plot(
         f'{label} of every run, a row per model', label, log=(log, False),
@@ -121,17 +121,18 @@ def scores_plot(
         top=np.array([-0.6]), bottom=np.array([len(rows) - 0.4]),
     )  # fmt: skip
     for row, name in enumerate(rows):
-        found, recordings = values[name]
-        middle = np.array([np.median(found)])
+        run_scores, recordings = values[name]
+        middle = np.array([np.median(run_scores)])
         plot.segments(sources[name], width=2.5, x0=middle, x1=middle,
                       y0=np.array([row - 0.34]), y1=np.array([row + 0.34]))  # fmt: skip
-        plot.dots(sources[name], size=7.0, x=found, y=[row] * len(found), recording=recordings)
+        rows_of_dots = [row] * len(run_scores)
+        plot.dots(sources[name], size=7.0, x=run_scores, y=rows_of_dots, recording=recordings)
     plot.hover({'': '$name', label: '@x{0.0000}', 'recording': '@recording'})
     return plot
 
 
 def spectra_plot(evidence: JudgeSignals, sources: Mapping[str, SeriesStyle]) -> Plot | None:
-    """Return medians of the spectra of the speed error and where the middle 80 % of runs lie."""
+    """Return a plot of the median spectra of the speed error, with the middle 80 % of runs."""
     if not evidence.runs:
         return None
     errors = [signals.error for signals in evidence.runs]
@@ -175,8 +176,8 @@ def speed_plot(
 
 def _nearest_last(names: Container[str], sources: Iterable[str]) -> list[str]:
     """Return names in the order of drawing: real below, the nearest model on top."""
-    known = [name for name in sources if name in names]
-    return [name for name in known if name == REAL] + [n for n in known[::-1] if n != REAL]
+    ordered = [name for name in sources if name in names]
+    return [name for name in ordered if name == REAL] + [n for n in ordered[::-1] if n != REAL]
 
 
 def _one_per_motion(runs: Mapping[str, RunSignals]) -> list[RunSignals]:
@@ -193,15 +194,15 @@ def track_plot(
 ) -> Plot | None:
     """Return true and estimated positions on a plan, with one scale for both axes."""
     tracks = {name: _track(runs[name]) for name in _nearest_last(runs, sources)}
-    known = {name: track for name, track in tracks.items() if track is not None}
-    if not known:
+    finite_tracks = {name: track for name, track in tracks.items() if track is not None}
+    if not finite_tracks:
         return None
     plot = Plot(described, 'east, m', 'north, m', height=440, plan=True)
-    for name, (estimate, _) in known.items():
+    for name, (estimate, _) in finite_tracks.items():
         wide = 3.0 if name == REAL else 1.6
         plot.lines(sources[name], estimate[:, 0], estimate[:, 1], width=wide)
-    for run in _one_per_motion({name: runs[name] for name in known}):
-        truth = known[run.run.key.model][1]
+    for run in _one_per_motion({name: runs[name] for name in finite_tracks}):
+        truth = finite_tracks[run.run.key.model][1]
         plot.lines(TRUTH, truth[:, 0], truth[:, 1], width=1.2)
     plot.hover({'': '$name', 'east': '@x{0.0} m', 'north': '@y{0.0} m'})
     return plot
@@ -234,8 +235,10 @@ def consistency_plot(
     quantity: Literal['position', 'velocity'],
     sources: Mapping[str, SeriesStyle],
 ) -> Plot | None:
-    """Return the errors over the stated deviations, a dot per run, with the diagonal of a
-    consistent judge: of horizontal `position`, m, or body `velocity`, m/s.
+    """Return a plot of errors over stated deviations, with a dot per run.
+
+    The quantity is horizontal `position` (m) or body `velocity` (m/s). The diagonal is that of a
+    consistent judge.
     """
     points = {}
     for name in sources:
@@ -249,8 +252,8 @@ def consistency_plot(
     if not points:
         return None
     unit = 'm' if quantity == 'position' else 'm/s'
-    everything = np.array([pair for pairs in points.values() for pair, _ in pairs])
-    ends = np.array([everything.min() / 2.0, everything.max() * 2.0])
+    all_points = np.array([pair for pairs in points.values() for pair, _ in pairs])
+    ends = np.array([all_points.min() / 2.0, all_points.max() * 2.0])
     plot = Plot(
         f'Error over stated deviation of {quantity}', f'stated, {unit}', f'error, {unit}',
         log=(True, True), height=400,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the models stand under one judge: distances with what resampling says of them."""
+"""Standings of the models under one judge: distances with their uncertainty."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sim2real_eval.study.secondary_results import study_uncertainty
 class Standing:
     """Models under a judge in a group of recordings, empty in a study without groups.
 
-    Rows are per scenario and pooled; `uncertainty` is by scenario, or `all`, what resampling says
-    of them.
+    Rows are per scenario and pooled; `uncertainty` maps a scenario, or `all`, to the result of
+    resampling.
     """
 
     judge: str
@@ -32,7 +32,7 @@ class Standing:
 
     @property
     def known(self) -> Uncertainty:
-        """What is known of the pooled rows."""
+        """Uncertainty of the pooled rows."""
         return self.uncertainty[POOLED]
 
     @property
@@ -42,24 +42,24 @@ class Standing:
 
     @property
     def scenarios(self) -> list[str]:
-        """Scenarios, the pooled one last unless it would say the same as the only one."""
-        found = list(dict.fromkeys(row.scenario for row in self.rows))
-        return found if len(found) > 2 else [name for name in found if name != POOLED]
+        """Scenarios, with the pooled one last if there is more than one scenario."""
+        names = list(dict.fromkeys(row.scenario for row in self.rows))
+        return names if len(names) > 2 else [name for name in names if name != POOLED]
 
     @property
     def whole(self) -> str:
-        """What the ranking is over: all scenarios, or the only one."""
+        """Scenario of the ranking: all scenarios pooled, or the only one."""
         return self.scenarios[-1]
 
     @property
     def where(self) -> str:
-        """The same in words."""
+        """Scenario of the ranking in words."""
         return 'of all scenarios pooled' if self.whole == POOLED else f'in {self.whole}'
 
     def published(self, model: str, scenario: str = '') -> float | None:
-        """Return what the paper prints for a scenario, or what the ranking is over; else None.
+        """Return the published VEPD for a scenario, or None; the default scenario is `whole`.
 
-        Its pooled number is of its three scenarios together.
+        The published pooled VEPD is valid only for the three scenarios of the paper together.
         """
         scenario = scenario or self.whole
         ours = {PAPER_SCENARIOS.get(row.scenario, row.scenario) for row in self.rows}
@@ -68,7 +68,7 @@ class Standing:
         return published_vepd(model, scenario)
 
     def row(self, model: str, scenario: str = POOLED) -> VepdRow | None:
-        """Return a row; None where there is no run of both sides."""
+        """Return the row of a model and scenario, or None if there is none."""
         return next(
             (row for row in self.rows if (row.model, row.scenario) == (model, scenario)), None
         )
@@ -94,10 +94,10 @@ class Standing:
 
 
 def standings(outcome: StudyOutcome) -> list[Standing]:
-    """Return how the models stand under each judge, in each group."""
+    """Return the standing of the models for each judge and group."""
     return [
-        Standing(judge, group, tuple(outcome.table(judge, group)), known)
-        for (judge, group), known in study_uncertainty(outcome).items()
+        Standing(judge, group, tuple(outcome.table(judge, group)), uncertainty)
+        for (judge, group), uncertainty in study_uncertainty(outcome).items()
     ]
 
 
@@ -138,10 +138,10 @@ class Ranking:
 
 def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
     """Return the ranking under a judge; `colours` are the classes of the models' colours."""
-    known = {model.model: model for model in standing.known.models}
+    models = {model.model: model for model in standing.known.models}
     places = []
     for row in standing.pooled():
-        one = known[row.model]
+        model = models[row.model]
         published = standing.published(row.model)
         places.append(
             RankingRow(
@@ -150,10 +150,10 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
                 colour=colours[row.model],
                 runs=f'{row.n_real}/{row.n_sim}',
                 vepd=decimal(row.vepd),
-                interval=span(one.low, one.high),
-                null_high=decimal(one.null_high),
-                p_value=p_value_text(one.adjusted, NONE),
-                tied=tied_ranks(standing.known, one),
+                interval=span(model.low, model.high),
+                null_high=decimal(model.null_high),
+                p_value=p_value_text(model.adjusted, NONE),
+                tied=tied_ranks(standing.known, model),
                 w_rmse=decimal(row.w_rmse),
                 w_entropy=decimal(row.w_entropy),
                 published='' if published is None else decimal(published),
@@ -163,13 +163,13 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
 
 
 def first_distance(models: Sequence[DistanceUncertainty]) -> float:
-    """Return where an axis of distances begins: at 0, or above it where it is logarithmic."""
+    """Return the start of an axis of distances: 0, or more if the axis is logarithmic."""
     distances = [model.distance for model in models if model.distance > 0.0]
     if not is_wide(distances):
         return 0.0
     return min([*distances, *(model.null_high for model in models if model.null_high)]) / 1.6
 
 
-def differs(known: Uncertainty, one: DistanceUncertainty) -> bool | None:
+def differs(uncertainty: Uncertainty, model: DistanceUncertainty) -> bool | None:
     """Return whether a model differs significantly from the real sensors; None if unknown."""
-    return None if one.adjusted is None else one.adjusted <= 1.0 - known.options.level
+    return None if model.adjusted is None else model.adjusted <= 1.0 - uncertainty.options.level

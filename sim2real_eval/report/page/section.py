@@ -33,7 +33,7 @@ from .tables import by_scenario, consistency
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RankingView:
-    """A ranking and what stands below it."""
+    """A ranking with its plot, its table by scenario and its agreement with the paper."""
 
     standing: Standing
     ranking: Ranking
@@ -44,8 +44,8 @@ class RankingView:
     @property
     def is_told(self) -> bool:
         """Whether runs suffice to tell which models differ from the real sensors."""
-        known = self.standing.known
-        return all(differs(known, model) is not None for model in known.models)
+        uncertainty = self.standing.known
+        return all(differs(uncertainty, model) is not None for model in uncertainty.models)
 
     @property
     def level(self) -> str:
@@ -76,7 +76,7 @@ class Chapter:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class JudgeSection:
-    """All about one judge; `id` is where links lead."""
+    """Results of one judge; `id` is the target of links."""
 
     id: str
     name: str
@@ -98,19 +98,19 @@ SPEED = 'Speed'
 def ranking_view(
     standing: Standing, colours: Mapping[str, str], phrases: Mapping[str, str]
 ) -> RankingView:
-    """Return a ranking with its table by scenario and how it agrees with the published one.
+    """Return a ranking with its table by scenario and its agreement with the published one.
 
-    `phrases` say what models are, in a few words.
+    `phrases` maps models to short descriptions.
     """
-    said = [
+    correlations = [
         f'{"pooled" if name == POOLED else name} {tau:+.2f}'.replace('-', console.MINUS)
         for name in standing.scenarios
         if (tau := standing.agreement(name)) is not None
     ]
     agreement = (
-        f'Kendall rank correlation with the published order: {", ".join(said)} '
+        f'Kendall rank correlation with the published order: {", ".join(correlations)} '
         '(1 the same order, \N{MINUS SIGN}1 the reverse).'
-        if said
+        if correlations
         else ''
     )
     return RankingView(
@@ -129,9 +129,9 @@ def judge_section(
     sources: Mapping[str, SeriesStyle],
     place: int,
 ) -> JudgeSection:
-    """Return the section at that place; reads the signals of all runs of the judge.
+    """Return the section of a judge, whose number on the page is `place`.
 
-    `views` are the rankings of all judges, `sources` `real` and every model.
+    `views` are the rankings of all judges; `sources` holds `real` and every model.
     """
     evidence = gather(outcome, judge)
     component = str(outcome.record.get('component', 'horizontal'))
@@ -139,7 +139,7 @@ def judge_section(
     groups = list(dict.fromkeys(run.group for run in outcome.runs if run.key.judge == judge))
 
     def of_groups(draw: Callable[[str], Plot | None]) -> list[Drawing]:
-        # Recordings of several conditions or surfaces would be no one distribution.
+        # Recordings of several conditions or surfaces do not share a distribution.
         return [Drawing(group, plot) for group in groups if (plot := draw(group)) is not None]
 
     def scores(field: str, label: str) -> list[Drawing]:
@@ -220,20 +220,20 @@ def _of_scenarios(
     sources: Mapping[str, SeriesStyle],
     draw: Callable[[Mapping[str, RunSignals], Mapping[str, SeriesStyle], str], Plot | None],
 ) -> list[Drawing]:
-    found = []
+    drawings = []
     for (group, scenario), runs in evidence.representatives.items():
         recordings = list(dict.fromkeys(signals.run.key.recording for signals in runs.values()))
         heading = ' · '.join(part for part in (group, scenario) if part)
         if len(recordings) == 1:
             heading += f' ({recordings[0]})'
         if runs and (plot := draw(runs, sources, f'{what}, {heading}')) is not None:
-            found.append(Drawing(heading, plot))
-    return found
+            drawings.append(Drawing(heading, plot))
+    return drawings
 
 
 @dataclasses.dataclass(frozen=True)
 class SideSection:
-    """Tables on one matter; `id` is where links lead."""
+    """Tables on one subject; `id` is the target of links."""
 
     id: str
     name: str
@@ -242,13 +242,13 @@ class SideSection:
 
 
 def side_sections(side: SideResults) -> list[SideSection]:
-    """Return a section per matter that there is something to say on.
+    """Return the sections that have at least one table.
 
-    Of every judge and group over all its scenarios, or over the only one that it has.
+    Each judge and group is ranked over all its scenarios, or over its only one.
     """
     metrics = [metric_lines(table) for table in side.overall_metrics]
     options = [sensitivity_lines(table) for table in side.overall_sensitivity]
-    found = [
+    sections = [
         SideSection(
             'metrics',
             'Other metrics',
@@ -281,17 +281,17 @@ def side_sections(side: SideResults) -> list[SideSection]:
             [_pairs(side)] if side.rankings else [],
         ),
     ]
-    return [section for section in found if section.tables]
+    return [section for section in sections if section.tables]
 
 
-def _ranks(given: RankLines) -> console.DataTable:
+def _ranks(rankings: RankLines) -> console.DataTable:
     columns = [
         console.TableColumn(''),
-        *map(console.numeric, given.models),
+        *map(console.numeric, rankings.models),
         console.numeric('tau'),
     ]
     rows = []
-    for number, line in enumerate(given.lines):
+    for number, line in enumerate(rankings.lines):
         cells = [line.label]
         for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
             cells.append(
@@ -301,7 +301,7 @@ def _ranks(given: RankLines) -> console.DataTable:
             )
         cells.append('' if number == 0 else _two(line.agreement.kendall))
         rows.append(cells)
-    return console.DataTable(given.title, columns, rows, notes=given.notes)
+    return console.DataTable(rankings.title, columns, rows, notes=rankings.notes)
 
 
 def _pairs(side: SideResults) -> console.DataTable:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a page: scores, and what a study was made of."""
+"""Tables of a page: scores, and the software, recordings, judges and metric of a study."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .ranking import Standing
 
 
 def record_tables(record: Mapping[str, Any]) -> list[DataTable]:
-    """Return software, recordings, judges and metric of a study's record."""
+    """Return tables of the software, recordings, judges and metric in a study's record."""
     tables = [
         _of_mapping('Software', 'package', 'version', record.get('versions')),
         _of_mappings('Recordings', record.get('recordings')),
@@ -35,7 +35,7 @@ def record_tables(record: Mapping[str, Any]) -> list[DataTable]:
 
 
 def record_texts(record: Mapping[str, Any], study_file: str) -> list[tuple[str, str]]:
-    """Return what is shown as it is: study file, parameters of models, files of judges."""
+    """Return the texts that a page shows unchanged: study file, models and judges."""
     texts = [('Study file', study_file)] if study_file else []
     for name in ('models', 'judges'):
         if record.get(name):
@@ -52,7 +52,7 @@ def _of_mapping(title: str, key: str, value: str, entries: Any) -> DataTable:
 
 
 def _of_mappings(title: str, entries: Any) -> DataTable:
-    """Return a column per key whose value is one line, in order of first appearance."""
+    """Return a table with a column per key that has one-line values, in order of appearance."""
     flat = [dict(_flat(entry)) for entry in entries or [] if isinstance(entry, Mapping)]
     keys = list(dict.fromkeys(key for entry in flat for key in entry))
     # Drop columns that are empty in every row.
@@ -100,9 +100,9 @@ _RUN_COLUMNS = {
 
 
 def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | None:
-    """Return VEPD and rank of each model in each scenario, published ones beside them.
+    """Return a table of VEPD and rank per model and scenario, with the published VEPD.
 
-    None where there is one scenario only: the ranking says the same.
+    The result is None if there is only one scenario, because the ranking holds the same numbers.
     """
     scenarios = standing.scenarios
     if len(scenarios) < 2:
@@ -114,8 +114,8 @@ def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | N
         printed = [standing.published(model, name) for model in models]
         if any(vepd is not None for vepd in printed):
             columns.append(numeric('paper', 'VEPD'))
-            for cells, one in zip(rows, printed, strict=True):
-                cells.append(decimal(one))
+            for cells, vepd in zip(rows, printed, strict=True):
+                cells.append(decimal(vepd))
     title = f'VEPD by scenario, judge {standing.label}'
     return DataTable(title, columns, rows, colours=colours)
 
@@ -135,13 +135,13 @@ def _add_scores(
 
 
 def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataTable | None:
-    """Return VEPD and rank of each model under each judge; None with one."""
+    """Return a table of VEPD and rank per model and judge, or None for only one judge."""
     if len(standings) < 2:
         return None
     models = dict.fromkeys(row.model for standing in standings for row in standing.pooled())
     columns, rows = [TableColumn('model')], [[model] for model in models]
-    for one in standings:
-        _add_scores(columns, rows, one.label, one, POOLED)
+    for standing in standings:
+        _add_scores(columns, rows, standing.label, standing, POOLED)
     title = 'VEPD of all scenarios pooled and rank, judge by judge'
     return DataTable(title, columns, rows, colours=colours)
 
@@ -149,18 +149,18 @@ def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataT
 def consistency(
     outcome: StudyOutcome, judge: str, group: str, sources: Mapping[str, SeriesStyle]
 ) -> DataTable | None:
-    """Return mean NIS and NEES over their degrees of freedom; None where no run has any."""
-    found = outcome.by_model(judge, group)
+    """Return a table of mean NIS and NEES per degree of freedom, or None without values."""
+    runs_by_model = outcome.by_model(judge, group)
     names = [
         name
         for name in _CONSISTENCY
-        if any(name in run.values for runs in found.values() for run in runs)
+        if any(name in run.values for runs in runs_by_model.values() for run in runs)
     ]
     if not names:
         return None
     columns = [TableColumn('sensors'), *(numeric(_CONSISTENCY[name]) for name in names)]
     rows = []
-    for model, runs in found.items():
+    for model, runs in runs_by_model.items():
         cells = [sources[model].name]
         for name in names:
             values = [run.values[name] for run in runs if name in run.values]
@@ -177,7 +177,7 @@ def _colours(sources: Mapping[str, SeriesStyle]) -> dict[str, str]:
 
 
 def run_table(outcome: StudyOutcome, sources: Mapping[str, SeriesStyle]) -> DataTable:
-    """Return a row per judged run."""
+    """Return a table with a row per judged run."""
     values = [name for name in _RUN_COLUMNS if any(name in run.values for run in outcome.runs)]
     groups = any(outcome.groups)
     columns = [TableColumn('judge'), TableColumn('scenario'), TableColumn('model')]

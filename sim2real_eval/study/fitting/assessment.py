@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import norm, t
@@ -21,10 +20,7 @@ from sim2real_eval.study.search.validation import (
 )
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .model_parameters import ModelParameter
-from .surface import METRICS, Surface, best_candidate, prediction_scores
-
-if TYPE_CHECKING:
-    from .fit import CandidateScores
+from .surface import METRICS, ScoredCandidates, Surface, best_candidate, prediction_scores
 
 BEFORE, AFTER, HELD_OUT = 'before', 'after', 'held out'
 
@@ -84,7 +80,7 @@ class FitValidation:
 
 
 def validate_fit(
-    candidates: CandidateScores,
+    candidates: ScoredCandidates,
     metric: str,
     folds: Sequence[IntArray],
     *,

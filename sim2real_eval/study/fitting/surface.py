@@ -13,18 +13,44 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import RBFInterpolator
 from scipy.stats import qmc
 
 from sim2real_eval.common.errors import FitError
+from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
-if TYPE_CHECKING:
-    from .fit import CandidateScores
+
+class ScoredCandidates(Protocol):
+    """Candidate models with their scores; see `fit.CandidateScores` for the attributes."""
+
+    real: Any
+    space: Any
+    values: FloatArray
+    coordinates: FloatArray
+    scores: FloatArray
+    notes: list[tuple[tuple[Finding, ...], ...]]
+    is_informative: NDArray[np.bool_]
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """Whether the judge could judge each candidate on every recording, `(c,)`."""
+
+    @property
+    def points(self) -> FloatArray:
+        """RMSE and entropy difference of every run, `(c, n, r, 2)`."""
+
+    def begin(self, coordinates: FloatArray) -> None:
+        """Judge the given model and the first candidates `(c, d)`."""
+
+    def add(self, coordinates: FloatArray) -> None:
+        """Judge candidates by their coordinates, `(c, d)`."""
+
 
 Objective = Callable[[FloatArray, FloatArray], FloatArray]
 """Takes points of real runs `(n, 2)` (RMSE in m/s, entropy difference) and of simulated ones
@@ -130,14 +156,14 @@ class Surface:
 
     Parameters
     ----------
-    candidates : CandidateScores
+    candidates : ScoredCandidates
     objective : Objective
     seed : int
         Of the points at which the surface is searched.
     """
 
     def __init__(
-        self, candidates: CandidateScores, objective: Objective, *, seed: int = 0
+        self, candidates: ScoredCandidates, objective: Objective, *, seed: int = 0
     ) -> None:
         rows = candidates.usable & candidates.is_informative
         scores = candidates.scores[rows]
@@ -272,7 +298,7 @@ def first_candidates(size: int, count: int, seed: int) -> FloatArray:
 
 
 def search_surface(
-    candidates: CandidateScores,
+    candidates: ScoredCandidates,
     objective: Objective,
     recording_sets: Sequence[IntArray],
     *,
@@ -285,7 +311,7 @@ def search_surface(
 
     Parameters
     ----------
-    candidates : CandidateScores
+    candidates : ScoredCandidates
         Empty at first; the start and all candidates are added.
     recording_sets : sequence of (m,) int
         Recordings over which the objective is to be small: all, and those of every fold.
@@ -342,7 +368,9 @@ def _drop_duplicates(points: Iterable[FloatArray], present: FloatArray) -> Float
     return np.array(selected).reshape(-1, present.shape[1])
 
 
-def best_candidate(candidates: CandidateScores, objective: Objective, recordings: IntArray) -> int:
+def best_candidate(
+    candidates: ScoredCandidates, objective: Objective, recordings: IntArray
+) -> int:
     """Return the candidate with the smallest judged objective on some recordings."""
     points = candidates.points[:, recordings]
     values = np.full(len(points), np.inf)
