@@ -22,8 +22,8 @@ NAMES = ('chromium', 'chromium-browser', 'google-chrome', 'chrome')
 
 def browser_binary() -> str | None:
     """The browser to test with: SIM2REAL_BROWSER, or what is on the path."""
-    given = os.environ.get('SIM2REAL_BROWSER')
-    return given or next((path for name in NAMES if (path := shutil.which(name))), None)
+    browser_path = os.environ.get('SIM2REAL_BROWSER')
+    return browser_path or next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
@@ -93,16 +93,16 @@ class Browser:
     def complaints(self) -> list[str]:
         """Errors and warnings of the console, exceptions and refused policies."""
         self.value('0')
-        found = []
+        messages = []
         for event in self.events:
             kind, what = event.get('method'), event.get('params', {})
             if kind == 'Runtime.exceptionThrown' or (
                 kind == 'Runtime.consoleAPICalled' and what['type'] in ('error', 'warning')
             ):
-                found.append(json.dumps(what))
+                messages.append(json.dumps(what))
             if kind == 'Log.entryAdded' and what['entry']['level'] in ('error', 'warning'):
-                found.append(what['entry']['text'])
-        return found
+                messages.append(what['entry']['text'])
+        return messages
 
     def requests(self) -> list[str]:
         """Addresses that were asked for, the page itself among them; data: asks nobody."""

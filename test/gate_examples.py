@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the gate share: records of studies, with scores that are drawn."""
+"""Study records with drawn scores, shared by the tests of `gate`."""
 
 from __future__ import annotations
 

@@ -75,7 +75,9 @@ def hostile_study() -> StudyOutcome:
         scenario={'line': HOSTILE[5], 'circle': HOSTILE[6]},
         group={'g': HOSTILE[4]},
     )
-    notes = tuple(ENDS_EARLY(one, time=1.0, other=one) for one in HOSTILE[:2])
+    notes = tuple(
+        ENDS_EARLY(hostile_text, time=1.0, other=hostile_text) for hostile_text in HOSTILE[:2]
+    )
     runs = tuple(dataclasses.replace(run, notes=notes) for run in study.runs[:2])
     study = dataclasses.replace(study, runs=(*runs, *study.runs[2:]))
     return with_record(
@@ -86,6 +88,6 @@ def hostile_study() -> StudyOutcome:
         models={label: {'gps': HOSTILE[2]} for label in study.models},
         recordings=[{'path': HOSTILE[3], 'name': HOSTILE[0]}],
         failures=[{'recording': HOSTILE[1], 'judge': HOSTILE[0], 'reason': HOSTILE[3]}],
-        notes=[{'code': one, 'text': one} for one in HOSTILE],
+        notes=[{'code': hostile_text, 'text': hostile_text} for hostile_text in HOSTILE],
         versions={HOSTILE[0]: HOSTILE[2]},
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of `compare` share: truths, twins of them, and options for short runs."""
+"""Truths, twins and options for short runs, shared by the tests of `compare`."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ def drawn_study(
     """Return a study with white errors of known size; signals are kept in memory."""
     models = MODELS if models is None else models
     rng = np.random.default_rng(seed)
-    found: list[StudyRun] = []
-    kept: dict[RunKey, EstimateSignals] = {}
+    runs_drawn: list[StudyRun] = []
+    signals_by_key: dict[RunKey, EstimateSignals] = {}
     for judge in judges:
         for group in groups:
             for scenario in scenarios:
@@ -38,8 +38,8 @@ def drawn_study(
                     for model, sigma in {REAL: 0.05, **models}.items():
                         for repetition in range(1, (1 if model == REAL else repetitions) + 1):
                             key = RunKey(judge, recording, model, repetition)
-                            kept[key] = _signals(rng, sigma, curved=scenario == 'circle')
-                            found.append(_run(key, scenario, group, kept[key]))
+                            signals_by_key[key] = _signals(rng, sigma, curved=scenario == 'circle')
+                            runs_drawn.append(_run(key, scenario, group, signals_by_key[key]))
     record = {
         'title': 'Drawn study',
         'about': 'numbers are drawn',
@@ -55,7 +55,7 @@ def drawn_study(
         'failures': [],
         'notes': [],
     }
-    return StudyOutcome(record, tuple(found), kept.__getitem__)
+    return StudyOutcome(record, tuple(runs_drawn), signals_by_key.__getitem__)
 
 
 def _signals(rng: np.random.Generator, sigma: float, *, curved: bool) -> EstimateSignals:

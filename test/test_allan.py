@@ -165,9 +165,9 @@ def test_degrees_of_freedom_are_those_of_greenhall_and_riley(
     """allantools has their formulas; at short averaging times it takes continuous noise."""
     grid = factors(64, 256, 1024, 4096)
     alone = np.eye(6)[term]
-    found = degrees_of_freedom(20_000, grid, alone)
+    dof = degrees_of_freedom(20_000, grid, alone)
     expected = [allantools.edf_greenhall(alpha, 2, m, 20_001, overlapping=True) for m in grid]
-    np.testing.assert_allclose(found, expected, rtol=tolerance)
+    np.testing.assert_allclose(dof, expected, rtol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -185,16 +185,16 @@ def test_covariance_of_points_is_that_of_simulated_records(term: int, name: str)
         'walk': lambda: np.cumsum(rng.standard_normal(n)),
         'gauss_markov': lambda: GaussMarkov(rng, 1.0, 12.0, axes=1).advance(np.ones(n))[:, 0],
     }[name]
-    found = np.array([allan_curve(make(), 1.0, grid).variance for _ in range(count)])
+    variances = np.array([allan_curve(make(), 1.0, grid).variance for _ in range(count)])
     alone = np.eye(6)[term]
     covariance = AllanCovariance(n, grid, 12.0)
     expected = covariance.at(alone)
     scatter = np.sqrt(np.diagonal(expected))
     mean = covariance.shapes[:, term]
-    assert (np.abs(found.mean(axis=0) - mean) < 4 * scatter / np.sqrt(count)).all()
-    np.testing.assert_allclose(found.var(axis=0), scatter**2, rtol=0.3)
+    assert (np.abs(variances.mean(axis=0) - mean) < 4 * scatter / np.sqrt(count)).all()
+    np.testing.assert_allclose(variances.var(axis=0), scatter**2, rtol=0.3)
     correlation = expected / np.outer(scatter, scatter)
-    assert np.abs(np.corrcoef(found.T) - correlation).max() < 0.14
+    assert np.abs(np.corrcoef(variances.T) - correlation).max() < 0.14
     assert np.linalg.eigvalsh(correlation).min() > 0.0
 
 
@@ -204,9 +204,9 @@ def test_covariance_is_one_for_records_of_any_length(n: int) -> None:
     grid = averaging_factors(n)
     covariance = AllanCovariance(n, grid)
     for term in range(4):
-        found = covariance.at(np.eye(6)[term])
-        scatter = np.sqrt(np.diagonal(found))
-        correlation = found / np.outer(scatter, scatter)
+        term_covariance = covariance.at(np.eye(6)[term])
+        scatter = np.sqrt(np.diagonal(term_covariance))
+        correlation = term_covariance / np.outer(scatter, scatter)
         assert np.abs(correlation).max() < 1.0 + 1e-9
         assert np.linalg.eigvalsh(correlation).min() > 1e-3
 
@@ -235,5 +235,5 @@ def test_slopes_are_those_of_the_noise() -> None:
     for values, slope in (
         (np.diff(white), -1.0), (white, -0.5), (np.cumsum(white), 0.5), (np.arange(20_000.0), 1.0),
     ):  # fmt: skip
-        found = local_slopes(allan_curve(values, 1.0, grid))
-        assert np.abs(found[2:] - slope).max() < 0.25
+        slopes = local_slopes(allan_curve(values, 1.0, grid))
+        assert np.abs(slopes[2:] - slope).max() < 0.25

@@ -37,9 +37,9 @@ def fitted(values: FloatArray, rate: float) -> AllanFit:
     return fit_terms(allan_curve(values, rate))
 
 
-def scores(found: list[NoiseTerms]) -> FloatArray:
+def scores(fitted_terms: list[NoiseTerms]) -> FloatArray:
     """How far the white noise is off, in its own uncertainties."""
-    return np.array([(one.white.value - N) / one.white.std for one in found])
+    return np.array([(terms.white.value - N) / terms.white.std for terms in fitted_terms])
 
 
 Record = Callable[[str, object], None]
@@ -49,19 +49,19 @@ Record = Callable[[str, object], None]
 def white() -> list[NoiseTerms]:
     """Terms of 320 records of white noise."""
     records = stream(0, 'white', 'test', 'recovery').standard_normal((320, 4096))
-    return [fitted(N * 10.0 * one, 100.0).terms for one in records]
+    return [fitted(N * 10.0 * samples, 100.0).terms for samples in records]
 
 
 @pytest.fixture(scope='module')
 def weak() -> list[tuple[NoiseTerms, float]]:
     """Terms of 160 records of white noise and a fifth of the flicker that shows well, and it."""
-    given = truth(SAMPLES, 100.0, walk=False)
-    given['bias_instability'] *= 0.2
-    found = []
+    true_terms = truth(SAMPLES, 100.0, walk=False)
+    true_terms['bias_instability'] *= 0.2
+    fits = []
     for seed in range(160):
-        values = record(given, SAMPLES, 100.0, stream(seed, 'scores', 'test', 'recovery'))
-        found.append((fitted(values, 100.0).terms, given['bias_instability']))
-    return found
+        values = record(true_terms, SAMPLES, 100.0, stream(seed, 'scores', 'test', 'recovery'))
+        fits.append((fitted(values, 100.0).terms, true_terms['bias_instability']))
+    return fits
 
 
 def test_terms_come_back_within_three_sigma_in_100_of_102_seeds(record_property: Record) -> None:
@@ -73,13 +73,13 @@ def test_terms_come_back_within_three_sigma_in_100_of_102_seeds(record_property:
     good, relative, errors = 0, [], []
     for seed in range(102):
         rate = (10.0, 100.0, 1000.0)[seed % 3]
-        given = truth(SAMPLES, rate)
+        true_terms = truth(SAMPLES, rate)
         rng = stream(seed, f'{rate:g}', 'test', 'recovery')
-        terms = fitted(record(given, SAMPLES, rate, rng), rate).terms
-        good += recovered(terms, given)
+        terms = fitted(record(true_terms, SAMPLES, rate, rng), rate).terms
+        good += recovered(terms, true_terms)
         if terms.bias_instability.observable:
-            relative.append(terms.bias_instability.std / given['bias_instability'])
-            errors.append(terms.bias_instability.value / given['bias_instability'] - 1.0)
+            relative.append(terms.bias_instability.std / true_terms['bias_instability'])
+            errors.append(terms.bias_instability.value / true_terms['bias_instability'] - 1.0)
     record_property('share', f'{good}/102')
     assert good >= 100
     assert 0.6 < np.std(errors) / np.median(relative) < 1.4
@@ -92,11 +92,14 @@ def test_white_noise_alone_is_all_that_is_seen(white: list[NoiseTerms]) -> None:
     for terms in white:
         assert terms.white.observable
         for name in COEFFICIENTS:
-            one = getattr(terms, name)
+            coefficient = getattr(terms, name)
             if name != 'white':
-                false += one.observable
-                assert one.observable or (one.value, one.lower) == (0.0, 0.0)
-                assert one.upper > 0.0
+                false += coefficient.observable
+                assert coefficient.observable or (coefficient.value, coefficient.lower) == (
+                    0.0,
+                    0.0,
+                )
+                assert coefficient.upper > 0.0
     assert false <= 25
 
 
@@ -105,15 +108,15 @@ def test_white_noise_scatters_as_stated(
 ) -> None:
     """The deviation of the standard score of N is 1, with none or hardly any flicker beside it.
 
-    That of n scores is known to 1 / sqrt(2 n): 0.04 of the 320 of white noise and 0.032 of all,
-    so that 0.1 is missed by chance in 1.1 % and 0.2 % of runs.
+    The deviation of n scores has an uncertainty of 1 / sqrt(2 n): 0.04 for the 320 of white
+    noise and 0.032 for all, so that 0.1 is missed by chance in 1.1 % and 0.2 % of runs.
     """
     alone = scores(white)
-    both = np.append(alone, scores([one for one, _ in weak]))
-    for name, found in (('alone', alone), ('both', both)):
-        record_property(f'deviation, {name}', float(np.std(found)))
-        assert 0.9 < np.std(found) < 1.1
-        assert abs(np.mean(found)) < 3.3 / np.sqrt(len(found))
+    both = np.append(alone, scores([terms for terms, _ in weak]))
+    for name, z_scores in (('alone', alone), ('both', both)):
+        record_property(f'deviation, {name}', float(np.std(z_scores)))
+        assert 0.9 < np.std(z_scores) < 1.1
+        assert abs(np.mean(z_scores)) < 3.3 / np.sqrt(len(z_scores))
 
 
 def test_weak_flicker_that_is_seen_is_not_too_large(
@@ -122,9 +125,15 @@ def test_weak_flicker_that_is_seen_is_not_too_large(
     """It shows in four of five records, 0.07 uncertainties too large in the mean, which 130 of
     them tell to 0.05: 0.2 is exceeded in 1 % of runs.
     """
-    seen = [(one.bias_instability, true) for one, true in weak if one.bias_instability.observable]
-    assert len(seen) > 100
-    bias = float(np.mean([(one.value - true) / one.std for one, true in seen]))
+    observable = [
+        (coefficient.bias_instability, true)
+        for coefficient, true in weak
+        if coefficient.bias_instability.observable
+    ]
+    assert len(observable) > 100
+    bias = float(
+        np.mean([(coefficient.value - true) / coefficient.std for coefficient, true in observable])
+    )
     record_property('bias', abs(bias))
     assert abs(bias) < 0.2
 
@@ -141,8 +150,8 @@ def test_flicker_and_a_bias_that_comes_back_are_separated(
         rng = stream(axis, kind, 'test', 'bias')
         values = N * np.sqrt(rate) * rng.standard_normal(n)
         if kind == 'flicker':
-            given = {**truth(n, rate, walk=False), 'white': 0.0, 'bias_instability': 5e-4}
-            choice = choose_fit(allan_curve(values + record(given, n, rate, rng), rate))
+            true_terms = {**truth(n, rate, walk=False), 'white': 0.0, 'bias_instability': 5e-4}
+            choice = choose_fit(allan_curve(values + record(true_terms, n, rate, rng), rate))
             assert choice.fit.terms.bias_instability.agrees_with(5e-4)
             named += choice.fit.terms.gauss_markov is None
             true = (0.664 * 5e-4) ** 2
@@ -180,21 +189,21 @@ def test_bounds_of_what_cannot_be_seen_hold() -> None:
     """A walk too weak to be seen is below its 95 % bound in 95 % of 60 records, 4 sigma: >= 50."""
     held = 0
     for seed in range(60):
-        given = {**truth(4096, 100.0, flicker=False), 'bias_instability': 0.0}
-        given['random_walk'] *= 0.3
+        true_terms = {**truth(4096, 100.0, flicker=False), 'bias_instability': 0.0}
+        true_terms['random_walk'] *= 0.3
         rng = stream(seed, 'weak', 'test', 'recovery')
-        walk = fitted(record(given, 4096, 100.0, rng), 100.0).terms.random_walk
-        held += given['random_walk'] <= walk.upper
+        walk = fitted(record(true_terms, 4096, 100.0, rng), 100.0).terms.random_walk
+        held += true_terms['random_walk'] <= walk.upper
     assert held >= 50
 
 
 def test_all_five_terms_of_a_long_record() -> None:
     n, rate = 1 << 19, 100.0
-    given = truth(n, rate)
-    given['quantisation'] = N * np.sqrt(10.0 / rate)
-    given['rate_ramp'] = given['random_walk'] * np.sqrt(2.0 / 3.0 / (n / rate / 50.0))
-    terms = fitted(record(given, n, rate, stream(1, 'all', 'test', 'recovery')), rate).terms
-    assert recovered(terms, given)
+    true_terms = truth(n, rate)
+    true_terms['quantisation'] = N * np.sqrt(10.0 / rate)
+    true_terms['rate_ramp'] = true_terms['random_walk'] * np.sqrt(2.0 / 3.0 / (n / rate / 50.0))
+    terms = fitted(record(true_terms, n, rate, stream(1, 'all', 'test', 'recovery')), rate).terms
+    assert recovered(terms, true_terms)
     assert terms.quantisation.observable
     assert terms.white.observable
     assert terms.bias_instability.observable
@@ -236,8 +245,8 @@ def test_a_ramp_that_outgrows_the_noise_is_found() -> None:
 def test_units_scale_as_they_must() -> None:
     """The same samples at another rate: Qz as dt, N as sqrt(dt), B as 1, K and R inversely."""
     n = 1 << 16
-    given = truth(n, 100.0)
-    values = record(given, n, 100.0, stream(3, 'scale', 'test', 'recovery'))
+    true_terms = truth(n, 100.0)
+    values = record(true_terms, n, 100.0, stream(3, 'scale', 'test', 'recovery'))
     slow, fast = fitted(values, 10.0).terms, fitted(5.0 * values, 1000.0).terms
     powers = {'quantisation': 1, 'white': 0.5, 'bias_instability': 0, 'random_walk': -0.5}
     for name, power in {**powers, 'rate_ramp': -1}.items():
@@ -261,8 +270,8 @@ def test_a_periodic_disturbance_makes_the_fit_less_sure() -> None:
 
 def test_model_is_the_sum_of_its_terms() -> None:
     n, rate = 1 << 15, 50.0
-    given = truth(n, rate)
-    curve = allan_curve(record(given, n, rate, stream(5, 'sum', 'test', 'recovery')), rate)
+    true_terms = truth(n, rate)
+    curve = allan_curve(record(true_terms, n, rate, stream(5, 'sum', 'test', 'recovery')), rate)
     fit = fit_terms(curve)
     tau = curve.tau[4:]
     parts = term_variances(fit.terms, tau)
@@ -283,15 +292,16 @@ def test_too_little_to_fit_is_refused() -> None:
 
 
 def test_records_of_unequal_length_have_one_kind_of_bias_together() -> None:
-    """Six hours say that the bias comes back; 40 minutes of it alone are flicker. What both say is
-    that of the six hours, with no flicker beside.
+    """Six hours show a bias that comes back; 40 minutes alone look like flicker.
+
+    Both together give the result of the six hours, without flicker.
     """
     choices = []
     for n, seed in ((21_600, 0), (2_400, 3)):
         rng = stream(seed, 'unequal', 'test', 'bias')
         bias = GaussMarkov(rng, 3e-4, 100.0, axes=1).advance(np.ones(n))[:, 0]
         choices.append(choose_fit(allan_curve(bias + N * rng.standard_normal(n), 1.0)))
-    assert [one.fit.terms.gauss_markov is None for one in choices] == [False, True]
+    assert [choice.fit.terms.gauss_markov is None for choice in choices] == [False, True]
     assert choices[1].fit.terms.bias_instability.observable
     together = combined(terms_together(choices))
     assert not together.bias_instability.observable
@@ -308,20 +318,20 @@ def test_ruler_reads_exact_lines() -> None:
     tau = grid / 100.0
     assert pytest.approx(0.664, abs=5e-4) == PLATEAU
     for name in COEFFICIENTS:
-        one = Coefficient(2.5, 0.1, 2.3, 2.7, observable=True)
+        coefficient = Coefficient(2.5, 0.1, 2.3, 2.7, observable=True)
         none = Coefficient(0.0, 0.1, 0.0, 0.2, observable=False)
-        terms = NoiseTerms(**{**dict.fromkeys(COEFFICIENTS, none), name: one}, seconds=1e3)
-        found = read_off(AllanCurve(100_000, 0.01, grid, term_variances(terms, tau)[name]))
-        assert found.pop(name) == pytest.approx(2.5, rel=1e-9)
-        assert set(found.values()) == {None}
+        terms = NoiseTerms(**{**dict.fromkeys(COEFFICIENTS, none), name: coefficient}, seconds=1e3)
+        readings = read_off(AllanCurve(100_000, 0.01, grid, term_variances(terms, tau)[name]))
+        assert readings.pop(name) == pytest.approx(2.5, rel=1e-9)
+        assert set(readings.values()) == {None}
 
 
 # --- several recordings --------------------------------------------------------------------------
 
 
 def terms_of(value: float, std: float, seconds: float, *, observable: bool = True) -> NoiseTerms:
-    one = Coefficient(value, std, 0.0, value + 2 * std, observable)
-    return NoiseTerms(*[one] * 5, seconds=seconds)
+    coefficient = Coefficient(value, std, 0.0, value + 2 * std, observable)
+    return NoiseTerms(*[coefficient] * 5, seconds=seconds)
 
 
 def test_mean_of_recordings_weighs_as_it_says() -> None:
@@ -337,21 +347,24 @@ def test_mean_of_recordings_weighs_as_it_says() -> None:
 
 
 def test_mean_of_what_is_seen_in_one_recording_only() -> None:
-    seen, unseen = terms_of(1.0, 0.1, 10.0), terms_of(0.0, 0.1, 10.0, observable=False)
+    observable_terms, hidden_terms = (
+        terms_of(1.0, 0.1, 10.0),
+        terms_of(0.0, 0.1, 10.0, observable=False),
+    )
     # Powers are averaged: as long as the other, it halves the power.
-    half = combined([unseen, seen], 'length').white
+    half = combined([hidden_terms, observable_terms], 'length').white
     assert half.observable
     assert half.value == pytest.approx(np.sqrt(0.5))
     assert half.lower < 0.5 < 1.0 < half.upper
-    neither = combined([unseen, terms_of(0.0, 0.3, 10.0, observable=False)]).white
+    neither = combined([hidden_terms, terms_of(0.0, 0.3, 10.0, observable=False)]).white
     assert not neither.observable
     assert neither.upper == pytest.approx(0.2)
 
 
 def test_mean_of_ten_recordings_is_surer_than_one() -> None:
-    given = truth(8192, 100.0, flicker=False, walk=False)
+    true_terms = truth(8192, 100.0, flicker=False, walk=False)
     parts = [
-        fitted(record(given, 8192, 100.0, stream(k, 'ten', 'test', 'recovery')), 100.0).terms
+        fitted(record(true_terms, 8192, 100.0, stream(k, 'ten', 'test', 'recovery')), 100.0).terms
         for k in range(10)
     ]
     whole = combined(parts)

@@ -132,12 +132,14 @@ def test_equal_stamps_seconds_apart_are_handled() -> None:
 
 def test_the_offset_is_the_mean_rate_of_the_rest() -> None:
     imu = at_rest().imu
-    rest = imu.stamp_ns < 4 * 10**9
+    is_resting = imu.stamp_ns < 4 * 10**9
     corrected = without_zero_rate(imu, 4.0)
-    np.testing.assert_allclose(corrected.angular_velocity[rest].mean(axis=0), 0.0, atol=1e-15)
+    np.testing.assert_allclose(
+        corrected.angular_velocity[is_resting].mean(axis=0), 0.0, atol=1e-15
+    )
     np.testing.assert_allclose(
         imu.angular_velocity - corrected.angular_velocity,
-        np.tile(imu.angular_velocity[rest].mean(axis=0), (len(imu), 1)),
+        np.tile(imu.angular_velocity[is_resting].mean(axis=0), (len(imu), 1)),
         atol=1e-15,
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is fitted to a receiver at standstill is what was simulated, and no more than it shows."""
+"""Fits to a receiver at standstill recover the simulated noise, as far as it is observable."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ def test_filter_gives_the_likelihood_of_the_dense_covariance() -> None:
         solve_triangular(factor, np.ones(80), lower=True),
     )
     expected = [ey @ ey, ey @ e1, e1 @ e1, 2.0 * np.log(np.diag(factor)).sum()]
-    found = innovations(y, np.r_[0.0, np.diff(time)], white, wander, tau)
-    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    filtered = innovations(y, np.r_[0.0, np.diff(time)], white, wander, tau)
+    np.testing.assert_allclose(filtered, expected, rtol=1e-11)
 
 
 def test_autocovariance_of_even_records() -> None:
     """Against a toeplitz product of two records."""
     rng = stream(2, 'lags', 'test', 'characterize')
     parts = [rng.standard_normal(30), rng.standard_normal(12)]
-    found = autocovariance(parts, 5)
+    covariances = autocovariance(parts, 5)
     centred = [part - part.mean() for part in parts]
     for lag in range(6):
         shift = [toeplitz(np.eye(1, len(c), lag)[0], np.zeros(len(c))) for c in centred]
         expected = sum(float(c @ s.T @ c) for c, s in zip(centred, shift, strict=True)) / 42
-        assert found[lag] == pytest.approx(expected, abs=1e-12)
+        assert covariances[lag] == pytest.approx(expected, abs=1e-12)
 
 
 # --- recovery ------------------------------------------------------------------------------------
@@ -101,12 +101,14 @@ def test_gauss_markov_and_white_noise_come_back() -> None:
         for column in errors(noise, n, rate, seed).T:
             fit = fit_markov([(np.arange(n) / rate, column)])
             for key, value in truth.items():
-                one = getattr(fit, key)
-                if key == 'white' and not one.observable:
+                parameter = getattr(fit, key)
+                if key == 'white' and not parameter.observable:
                     continue
-                assert one.observable, key
-                wrong += not one.agrees_with(value)
-                off[key].append(math.log(one.value / value) / (one.std / one.value))
+                assert parameter.observable, key
+                wrong += not parameter.agrees_with(value)
+                off[key].append(
+                    math.log(parameter.value / value) / (parameter.std / parameter.value)
+                )
     assert wrong <= 2
     for key, scores in off.items():
         assert abs(np.mean(scores)) < 4.0 / math.sqrt(len(scores)), key
@@ -142,15 +144,15 @@ def test_restricted_likelihood_does_not_come_out_quiet_in_short_records() -> Non
 
 @pytest.mark.parametrize('steps', [1, 2, 10])
 def test_law_of_the_second_difference(steps: int) -> None:
-    """Of a free walk with so many steps per fix; to 4 sigma of 60,000 values that correlate."""
+    """A free walk with `steps` steps per fix; 4 sigma of 60,000 correlated values."""
     noise = RandomWalkNoise(
         acceleration_std=0.02, model_rate=RATE * steps, speed_limit=0.0, acceleration_limit=0.0,
         pull=0.0,
     )  # fmt: skip
     error = errors(noise, 20_000, RATE, 5)
-    found = np.std(np.diff(error, 2, axis=0)) * RATE**2
+    acceleration_std = np.std(np.diff(error, 2, axis=0)) * RATE**2
     expected = 0.02 * math.sqrt(steps * (2.0 * steps**2 + 1.0) / 3.0) / steps**2
-    assert found == pytest.approx(expected, rel=4.0 * math.sqrt(1.5 / 120_000))
+    assert acceleration_std == pytest.approx(expected, rel=4.0 * math.sqrt(1.5 / 120_000))
 
 
 @pytest.mark.parametrize(('std', 'speed', 'limit'), [(0.047, 0.016, 0.152), (0.01, 0.016, 0.03)])
@@ -219,7 +221,7 @@ def test_hdop_comes_back_from_noisy_statements() -> None:
         fit = fit_stated(noisy)
         assert fit.kind == 'airsim'
         truths = ((fit.start, 20.0), (fit.limit, 0.85), (fit.time_constant, 8.0))
-        wrong += sum(not one.agrees_with(value) for one, value in truths)
+        wrong += sum(not estimate.agrees_with(value) for estimate, value in truths)
         plain = fit_stated(dataclasses.replace(fixes, position_covariance=flat * factor))
         assert plain.kind == 'constant'
     assert wrong <= 1
@@ -250,12 +252,12 @@ def test_honest_receivers_are_called_honest() -> None:
         GnssNoise(gauss_markov_std=(0.02,) * 3, gauss_markov_time=(time,) * 3)
         for time in (1.0, 5.0)
     ]
-    left = 0
+    n_outside = 0
     for seed in range(8):
         for noise in noises:
-            found = judged(errors(noise, 1000, RATE, seed), 0.02)
-            left += not found.lower <= found.ratio <= found.upper
-    assert left <= 4
+            consistency = judged(errors(noise, 1000, RATE, seed), 0.02)
+            n_outside += not consistency.lower <= consistency.ratio <= consistency.upper
+    assert n_outside <= 4
     error = errors(noises[1], 1000, RATE, 0)
     assert judged(error, 0.01).verdict == 'overconfident'
     assert judged(error, 0.04).verdict == 'underconfident'
@@ -288,15 +290,15 @@ def test_models_are_like_the_record_and_come_back() -> None:
     assert result.lever_arm is not None
     assert result.lever_arm.tolist() == [0.1, 0.0, 1.2]
     consistent = {
-        (one.model, one.statistic): one.consistent for one in simulated_statistics(result, 0)
+        (row.model, row.statistic): row.consistent for row in simulated_statistics(result, 0)
     }
     assert all(value for (name, _), value in consistent.items() if name == 'gps')
     assert not consistent['gps_gaussian', 'horizontal speed [m/s]']
     back = gps_recovered_parameters(result, 0)
-    assert {'white', 'wander', 'time', 'walk', 'acceleration_std'} == {one[1] for one in back}
-    assert sum(not one[-1] for one in back) <= 1
-    made = result.models()
-    text = gps_yaml(made['gps'], ['about'], {'white_std': 'fitted'})
+    assert {'white', 'wander', 'time', 'walk', 'acceleration_std'} == {row[1] for row in back}
+    assert sum(not row[-1] for row in back) <= 1
+    models = result.models()
+    text = gps_yaml(models['gps'], ['about'], {'white_std': 'fitted'})
     assert text.startswith('# about\nmodel: gps\n')
     assert 'lever_arm: [0.1, 0.0, 1.2]  # m' in text
     assert 'm; fitted' in text
@@ -334,17 +336,17 @@ def test_noisy_receiver_at_rest_stands_still() -> None:
 
 def test_fixes_that_never_change_have_no_error() -> None:
     """AirSim's receiver states a covariance and errs by nothing; a height may be held by hand."""
-    found = characterize_gps([standing(30.0, gps_model=GpsModel(covariance=HdopCovariance()))])
-    for fit in found.axes:
+    result = characterize_gps([standing(30.0, gps_model=GpsModel(covariance=HdopCovariance()))])
+    for fit in result.axes:
         assert not fit.white.observable
         assert fit.white.value == 0.0
         assert fit.white.upper <= 1e-6
-    assert sum('the fixes never change' in str(note) for note in found.notes) == 3
-    for name, noise in found.noises().items():
-        drawn = errors(noise, 100, found.rate, 0)
+    assert sum('the fixes never change' in str(note) for note in result.notes) == 3
+    for name, noise in result.noises().items():
+        drawn = errors(noise, 100, result.rate, 0)
         assert np.abs(drawn).max() < 1e-6, name
-    assert all(one.consistent for one in simulated_statistics(found, 0))
-    assert gps_recovered_parameters(found, 0) == []
+    assert all(row.consistent for row in simulated_statistics(result, 0))
+    assert gps_recovered_parameters(result, 0) == []
 
 
 def test_covariances_that_are_none_are_left_out_of_honesty() -> None:
@@ -354,8 +356,8 @@ def test_covariances_that_are_none_are_left_out_of_honesty() -> None:
     covariance = run.covariance.copy()
     covariance[:100, 0, 0], covariance[100:200] = np.nan, -np.eye(3)
     fits = [fit_markov([(run.time, column)]) for column in run.error.T]
-    found = covariance_consistency(
+    consistency = covariance_consistency(
         [dataclasses.replace(run, covariance=covariance)], fits, 'horizontal', (0, 1)
     )
-    assert found.samples == 200
-    assert found.verdict == 'consistent'
+    assert consistency.samples == 200
+    assert consistency.verdict == 'consistent'

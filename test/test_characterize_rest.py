@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counts as rest of a receiver that jumps, and what a short rest of an IMU shows."""
+"""Standstill detection of a jumping receiver, and calibration from a short standstill."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ def test_without_an_imu_the_doubt_is_told_and_all_fixes_can_be_kept() -> None:
     assert np.std(runs[0].error[:, :2]) < 1.0
     (doubt,) = (note for note in notes if note.code == 'gps.jumps')
     assert doubt.severity == Severity.DECISIVE
-    kept, said = standing_runs(alone, StandingOptions(reject_motion=False))
-    assert len(kept) == 1
-    assert said == []
-    assert np.std(kept[0].error[:, :2]) == pytest.approx(5.0, rel=0.4)
+    kept_runs, findings = standing_runs(alone, StandingOptions(reject_motion=False))
+    assert len(kept_runs) == 1
+    assert findings == []
+    assert np.std(kept_runs[0].error[:, :2]) == pytest.approx(5.0, rel=0.4)
 
 
 def test_a_short_standstill_gives_no_term_of_long_averaging_times() -> None:
     """10 s of rest fit a bias instability now and then; the model takes white noise and bias."""
-    found = calibrate([standing(10.0, imu_model=load_imu('mpu6000'), seed=2)])
-    assert found.imu is not None
-    model = found.imu.model.gyroscope
+    calibration = calibrate([standing(10.0, imu_model=load_imu('mpu6000'), seed=2)])
+    assert calibration.imu is not None
+    model = calibration.imu.model.gyroscope
     assert min(model.noise_density) > 0.0
     for name in ('bias_instability', 'random_walk', 'rate_ramp'):
         assert not np.any(getattr(model, name))
-    assert 'imu.short_standstill' in {note.code for note in found.imu.notes}
+    assert 'imu.short_standstill' in {note.code for note in calibration.imu.notes}

@@ -103,29 +103,29 @@ def test_noise_and_bias_come_out_as_they_were_put_in() -> None:
     assert len(rows) == 7
     ready = comparison.prepared['simulated']['angular_rate']
     for i, axis in enumerate('xyz'):
-        found = rows[f'angular_rate_{axis}'].real
-        sigma, n = density * 10.0, found.samples
+        agreement = rows[f'angular_rate_{axis}'].real
+        sigma, n = density * 10.0, agreement.samples
         low, high = sigma * np.sqrt(chi2.ppf([5e-4, 1 - 5e-4], n - 1) / n)
-        assert low < np.sqrt(found.rmse**2 - found.mean**2) < high
-        assert found.mean == pytest.approx(bias[i], abs=4 * sigma / np.sqrt(n))
+        assert low < np.sqrt(agreement.rmse**2 - agreement.mean**2) < high
+        assert agreement.mean == pytest.approx(bias[i], abs=4 * sigma / np.sqrt(n))
         # One-sided, so twice the density squared.
         level = ready.density('error', 'real')[1:-1, i].mean()
         assert level == pytest.approx(2 * density**2, rel=0.25)
         power = float(np.var(ready.real[0].even.true[:, i]))
         if power > 1e-6:
             expected = np.arctanh(1 / np.sqrt(1 + sigma**2 / power))
-            assert abs(np.arctanh(found.correlation) - expected) < 4 / np.sqrt(n - 3)
+            assert abs(np.arctanh(agreement.correlation) - expected) < 4 / np.sqrt(n - 3)
 
 
 def test_late_sensor_is_found_and_put_right() -> None:
     run = made(truth_of('drive_half_sine', 1), IDEAL)
     assert run.imu is not None
     late = dataclasses.replace(run.imu, stamp_ns=run.imu.stamp_ns + 35_000_000)
-    given = run.with_messages('imu', late)
+    late_run = run.with_messages('imu', late)
     rmse = {}
     for align in ('none', 'report', 'apply'):
         options = dataclasses.replace(PLAIN, align=align)
-        row = rows_of(compare_signals([given], [run], options))['angular_rate_z']
+        row = rows_of(compare_signals([late_run], [run], options))['angular_rate_z']
         rmse[align] = row.real.rmse
         if align == 'none':
             assert row.lag_real is row.lag_between is None
@@ -151,11 +151,11 @@ def test_yaw_is_of_the_orientation_where_there_is_one() -> None:
     assert run.imu is not None
     off = Rotation.from_euler('z', 0.3) * Rotation.from_quat(run.imu.orientation)
     imu = dataclasses.replace(run.imu, orientation=off.as_quat())
-    given = run.with_messages('imu', imu)
-    row = rows_of(compare_signals([given], [given], PLAIN))['yaw']
+    imu_run = run.with_messages('imu', imu)
+    row = rows_of(compare_signals([imu_run], [imu_run], PLAIN))['yaw']
     assert row.real.mean == pytest.approx(0.3, abs=1e-9)
     assert row.real.rmse == pytest.approx(0.3, abs=1e-9)
-    gyro = compare_signals([given], [given], dataclasses.replace(PLAIN, yaw='gyro'))
+    gyro = compare_signals([imu_run], [imu_run], dataclasses.replace(PLAIN, yaw='gyro'))
     assert rows_of(gyro)['yaw'].real.rmse < 1e-3
     assert any(note.code == 'signals.yaw_integrated' for note in gyro.notes)
 
@@ -165,9 +165,9 @@ def test_what_an_imu_marks_as_absent_is_not_compared() -> None:
     assert run.imu is not None
     absent = np.full_like(run.imu.angular_velocity_covariance, -1.0)
     blind = dataclasses.replace(run.imu, angular_velocity_covariance=absent)
-    found = run_signals(run.with_messages('imu', blind), dataclasses.replace(PLAIN, yaw='gyro'))
-    assert list(found.measured) == ['specific_force']
-    assert not any('yaw' in str(note) for note in found.notes)
+    signals = run_signals(run.with_messages('imu', blind), dataclasses.replace(PLAIN, yaw='gyro'))
+    assert list(signals.measured) == ['specific_force']
+    assert not any('yaw' in str(note) for note in signals.notes)
     force = run.imu.linear_acceleration.copy()
     force[7, 1] = np.nan
     torn = dataclasses.replace(run.imu, linear_acceleration=force)
@@ -214,7 +214,7 @@ WRONG = {
     '--real circle_1 --max-lag 0 --out o': "'0' must be a number > 0",
     '--real circle_1 --max-lag 99 --out o': "--max-lag: '99' must be a number > 0 and",
     '--real circle_1 --out full': 'full: exists',
-    '--real circle_1 --out full --overwrite': 'has no comparison.json',
+    '--real circle_1 --out full --overwrite': 'comparison.json',
 }
 
 
@@ -277,8 +277,8 @@ def test_given_recordings_are_compared_as_made_ones(
     assert outcome.status == 1
     assert len(outcome.complaints) == 1
     assert 'blind: no truth topic' in outcome.complaints[0]
-    told = (tmp_path / 'out' / 'findings.txt').read_text(encoding='utf-8')
-    assert re.match(r'left out: \S*blind: no truth topic', told)
+    findings_text = (tmp_path / 'out' / 'findings.txt').read_text(encoding='utf-8')
+    assert re.match(r'left out: \S*blind: no truth topic', findings_text)
     record = json.loads((tmp_path / 'out' / 'comparison.json').read_text(encoding='utf-8'))
     assert record['options']['nperseg'] == -1
     assert {row['model'] for row in record['rows']} == {'simulated'}
@@ -286,8 +286,9 @@ def test_given_recordings_are_compared_as_made_ones(
 
 
 def test_car_drive_against_a_simulated_imu(real_dir: Path) -> None:
-    """What is known of the drive: gyro z follows course rate (residual 0.48 deg/s, slope 1),
-    its bias of 0.17 deg/s makes yaw drift; forces correlate with the truth where the road is flat.
+    """Gyro z follows the course rate of the drive (residual 0.48 deg/s, slope 1).
+
+    Its bias of 0.17 deg/s makes yaw drift; forces correlate with the truth on flat road.
     """
     real = sources([str(path) for path in segments(real_dir, (8, 9))], [], None)
     study = SignalStudy(twins=twins('real', 'airsim'))
@@ -313,10 +314,10 @@ def test_runs_are_paired_by_name_and_time() -> None:
         run, start_ns=run.start_ns + 10**13, end_ns=run.end_ns + 10**13, name='circle_1'
     )
     names = ('circle_1', 'circle_1_yaw_pid', 'circle_10', 'other')
-    given = [dataclasses.replace(run, name=name) for name in names]
-    assert partners([run], given) == [0, 0, None, None]
-    assert partners([run, given[1]], given) == [0, 1, None, None]
-    assert partners([run, run], given) == [None] * 4
+    named_runs = [dataclasses.replace(run, name=name) for name in names]
+    assert partners([run], named_runs) == [0, 0, None, None]
+    assert partners([run, named_runs[1]], named_runs) == [0, 1, None, None]
+    assert partners([run, run], named_runs) == [None] * 4
     assert partners([run], [later]) == [None]
     comparison = compare_runs([run], {'later': [later]}, PLAIN)
     assert all(row.between is None for row in comparison.rows)
@@ -352,11 +353,11 @@ def test_each_model_of_a_sensor_is_compared_once(runs: list[Path]) -> None:
     }  # fmt: skip
     text = Console(width=80, file=io.StringIO(), record=True)
     text.print(signal_tables(comparison))
-    shown = text.export_text()
-    assert shown.count('2 IMU models') == shown.count('2 GPS models') == 2
+    table_text = text.export_text()
+    assert table_text.count('2 IMU models') == table_text.count('2 GPS models') == 2
     # With single runs there are neither split-half distances nor p-values; a note says so, once.
-    assert 'null_median' not in shown
-    assert 'too few' not in shown
+    assert 'null_median' not in table_text
+    assert 'too few' not in table_text
     assert len([note for note in comparison.notes if 'too few' in str(note)]) == 1
 
 
@@ -365,5 +366,5 @@ def test_models_of_a_sensor_that_was_not_recorded_are_left_out(tmp_path: Path) -
     study = SignalStudy(twins=single_sensors('ch_rw', 'chrono'))
     comparison, _ = study_signals(sources([str(tmp_path / 'blind')], [], None), study, PLAIN)
     assert comparison.models == ['chrono']
-    left_out = [one for one in comparison.notes if one.code == 'signals.not_recorded']
-    assert [one.subject for one in left_out] == ['model ch_rw']
+    left_out = [finding for finding in comparison.notes if finding.code == 'signals.not_recorded']
+    assert [finding.subject for finding in left_out] == ['model ch_rw']

@@ -35,10 +35,10 @@ def six_motions() -> SignalComparison:
     """AirSim against itself with other draws, and against Chrono."""
     truths = [truth_of(f'drive_{name}', n) for name in ('line', 'circle') for n in (1, 2, 3)]
     airsim, chrono = _of(None, 'airsim'), _of(None, 'chrono')
-    real = [made(one, airsim, seed=1) for one in truths]
+    real = [made(truth, airsim, seed=1) for truth in truths]
     sets = {
-        'chrono': [made(one, chrono, seed=2) for one in truths],
-        'again': [made(one, airsim, seed=2) for one in truths],
+        'chrono': [made(truth, chrono, seed=2) for truth in truths],
+        'again': [made(truth, airsim, seed=2) for truth in truths],
     }
     return compare_signals(real, sets, dataclasses.replace(PLAIN, yaw='gyro'))
 
@@ -83,9 +83,9 @@ def test_each_kind_of_sensor_has_a_line_and_few_runs_are_said_to_be_few() -> Non
     truth = truth_of('drive_line', 1)
     real = [made(truth, _of('ch_gauss', 'chrono'), seed=1)]
     comparison = compare_signals(real, [made(truth, _of('ch_gauss', 'chrono'), seed=2)], PLAIN)
-    told = _told(comparison)
-    assert list(told) == ['Nearest IMU', 'Nearest GPS', 'Main doubt']
-    assert '1 real and 1 simulated run are too few' in told['Nearest GPS']
+    answer = _told(comparison)
+    assert list(answer) == ['Nearest IMU', 'Nearest GPS', 'Main doubt']
+    assert '1 real and 1 simulated run are too few' in answer['Nearest GPS']
 
 
 def test_models_are_ranked_by_the_signals_that_they_have_in_common() -> None:
@@ -123,14 +123,14 @@ def test_a_nearest_sensor_without_errors_is_called_so() -> None:
 
 def test_models_are_not_ranked_against_a_sensor_without_errors() -> None:
     truth = truth_of('drive_line', 1)
-    ideal, real = (made(truth, _of('baseline', one)) for one in (None, 'chrono'))
+    ideal, real = (made(truth, _of('baseline', preset)) for preset in (None, 'chrono'))
     still = dataclasses.replace(compare_signals([ideal], [real], PLAIN))
     exact = tuple(
         dataclasses.replace(row, real=dataclasses.replace(row.real, rmse=0.0))
         for row in still.rows
     )
-    told = _told(dataclasses.replace(still, rows=exact))
-    assert 'not ranked' in told['Nearest GPS']
+    answer = _told(dataclasses.replace(still, rows=exact))
+    assert 'not ranked' in answer['Nearest GPS']
 
 
 def test_a_published_yaw_is_not_compared_with_an_integrated_one() -> None:
@@ -138,7 +138,7 @@ def test_a_published_yaw_is_not_compared_with_an_integrated_one() -> None:
     real, simulated = made(truth, _of(None, 'chrono')), made(truth, _of(None, 'ideal'))
     unlike = compare_signals([real], [simulated], PLAIN)
     assert 'yaw' not in {row.signal for row in unlike.rows}
-    assert 'signals.yaw_unlike' in {one.code for one in doubts(unlike)}
+    assert 'signals.yaw_unlike' in {finding.code for finding in doubts(unlike)}
     alike = compare_signals([real], [simulated], dataclasses.replace(PLAIN, yaw='gyro'))
     assert 'yaw' in {row.signal for row in alike.rows}
-    assert 'signals.yaw_unlike' not in {one.code for one in doubts(alike)}
+    assert 'signals.yaw_unlike' not in {finding.code for finding in doubts(alike)}

@@ -45,27 +45,27 @@ def test_noise_missed_and_mismatched_features_are_those_of_the_model(
 ) -> None:
     """100 frames of 54 corners: noise to 5 %, shares within three standard errors."""
     model = {'noise_std': (0.3, 0.5), 'missed': 0.1, 'mismatches': Mismatches(0.2, 0.3)}
-    found = signals(**model).features
-    assert found is not None
-    np.testing.assert_allclose(found.noise, (0.3, 0.5), rtol=0.05)
-    record_property('noise', float(np.abs(np.array(found.noise) / (0.3, 0.5) - 1.0).max()))
-    assert found.missed == pytest.approx(0.1, abs=0.013)
-    assert found.mismatched_frames == pytest.approx(0.2, abs=0.12)
-    assert found.mismatched == pytest.approx(0.3, abs=0.05)
+    features = signals(**model).features
+    assert features is not None
+    np.testing.assert_allclose(features.noise, (0.3, 0.5), rtol=0.05)
+    record_property('noise', float(np.abs(np.array(features.noise) / (0.3, 0.5) - 1.0).max()))
+    assert features.missed == pytest.approx(0.1, abs=0.013)
+    assert features.mismatched_frames == pytest.approx(0.2, abs=0.12)
+    assert features.mismatched == pytest.approx(0.3, abs=0.05)
 
 
 def test_lines_of_the_board_err_by_the_covariance_of_their_ends() -> None:
     """15 lines in 100 frames, some of which share corners: rms to 6 %, three standard errors."""
     recording = board.recorded(board.camera(10.0, noise_std=(0.3, 0.5)))
-    found = seen(recording).features
-    assert found is not None
+    features = seen(recording).features
+    assert features is not None
     assert recording.features is not None
     lines = LineArray.from_features(
         recording.features, edges(board.world().chessboards), (0.3, 0.5)
     )
     assert len(lines.frame) > 1400
     expected = np.sqrt(np.einsum('nii->ni', lines.covariance).mean(axis=0))
-    rmse = np.array([found.line_angle_rmse, found.line_distance_rmse], dtype=float)
+    rmse = np.array([features.line_angle_rmse, features.line_distance_rmse], dtype=float)
     np.testing.assert_allclose(rmse / expected, 1.0, atol=0.06)
 
 
@@ -102,23 +102,23 @@ def test_an_ideal_camera_agrees_and_a_wrong_calibration_is_error_but_not_noise()
 
 def test_sets_of_cameras_are_compared_without_any_other_sensor() -> None:
     real = [signals(seed, noise_std=(0.4, 0.4)) for seed in (1, 2)]
-    found = compare_runs(real, {'webcam_vga': [signals(3, noise_std=(0.5, 0.5))]}, OPTIONS)
-    (row,) = found.features
-    assert (row.n_real, row.n_simulated, found.rows) == (2, 1, ())
+    comparison = compare_runs(real, {'webcam_vga': [signals(3, noise_std=(0.5, 0.5))]}, OPTIONS)
+    (row,) = comparison.features
+    assert (row.n_real, row.n_simulated, comparison.rows) == (2, 1, ())
     np.testing.assert_allclose(row.simulated.noise, 1.25 * np.array(row.real.noise), rtol=0.1)
-    assert signal_tables(found, published=True).renderables
+    assert signal_tables(comparison, published=True).renderables
 
 
 def test_where_features_alone_are_compared_there_is_a_table_and_no_finding_is_lost(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = compare_runs([signals(1)], {'webcam_vga': [signals(2)]}, OPTIONS)
-    found = dataclasses.replace(found, notes=(TRUTH_LEVEL(),))
+    comparison = compare_runs([signals(1)], {'webcam_vga': [signals(2)]}, OPTIONS)
+    comparison = dataclasses.replace(comparison, notes=(TRUTH_LEVEL(),))
     for quiet in (False, True):
-        print_signals(found, 'out', quiet=quiet)
-        told = capsys.readouterr().out
-        assert 'webcam_vga' in told
-        assert ('roll and pitch of the truth are always 0' in told) is not quiet
+        print_signals(comparison, 'out', quiet=quiet)
+        printed = capsys.readouterr().out
+        assert 'webcam_vga' in printed
+        assert ('roll and pitch of the truth are always 0' in printed) is not quiet
 
 
 def test_a_message_gives_back_its_calibration() -> None:
@@ -126,9 +126,9 @@ def test_a_message_gives_back_its_calibration() -> None:
     bent = Intrinsics(fx=670.0, fy=665.0, cx=333.0, cy=237.0, skew=0.003, distortion=lens)
     info = board.recorded(board.camera(1.0, intrinsics=bent)).camera_info
     assert info is not None
-    found = info.intrinsics()
-    assert (found.width, found.height, found.distortion) == (640, 480, lens)
-    np.testing.assert_allclose(found.matrix, bent.matrix)
+    intrinsics = info.intrinsics()
+    assert (intrinsics.width, intrinsics.height, intrinsics.distortion) == (640, 480, lens)
+    np.testing.assert_allclose(intrinsics.matrix, bent.matrix)
 
 
 @pytest.mark.parametrize('detector', board.DETECTORS)

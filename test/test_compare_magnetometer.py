@@ -67,13 +67,13 @@ def test_an_ideal_magnetometer_reads_the_turned_field_of_the_world() -> None:
         ),
     )
     run = TwinMaker(mounted, seed=1, world=WORLD).make(Twin('ideal', None, None, {'mag': mag}))
-    found = in_world(run).measured['magnetic_field']
+    field = in_world(run).measured['magnetic_field']
     assert run.truth is not None
     attitude = Rotation.from_quat(run.truth.orientation) * turn
     np.testing.assert_allclose(
-        found.true, attitude.inv().apply(WORLD.undisturbed_field), atol=1e-13
+        field.true, attitude.inv().apply(WORLD.undisturbed_field), atol=1e-13
     )
-    np.testing.assert_allclose(found.measured, found.true, atol=1e-13)
+    np.testing.assert_allclose(field.measured, field.true, atol=1e-13)
 
 
 def test_hard_iron_and_noise_come_out_as_they_were_put_in() -> None:
@@ -108,8 +108,8 @@ def test_a_noise_free_magnetometer_says_the_field_before_the_real_one() -> None:
     exact = recorded(load_mag('ideal')).mag
     assert exact is not None
     run = recorded(with_errors(constant_bias=(1e-5, 0.0, 0.0))).with_messages('ideal_mag', exact)
-    for one in (run, run.with_messages('mag', None)):
-        field = make_twin_maker(one, None, seed=0).world.undisturbed_field
+    for recording in (run, run.with_messages('mag', None)):
+        field = make_twin_maker(recording, None, seed=0).world.undisturbed_field
         np.testing.assert_allclose(field, WORLD.undisturbed_field, rtol=1e-12)
     error = run_signals(run, OPTIONS).measured['magnetic_field'].error
     np.testing.assert_allclose(error, np.tile([1e-5, 0.0, 0.0], (len(error), 1)), atol=1e-12)
@@ -143,13 +143,13 @@ def test_a_recording_is_validated_on_the_command_line(capsys: Capture, tmp_path:
         'compare', '--real', tmp_path / 'swaying_1', '--imu', 'xsens_mtx',
         '--mag', 'ideal,xsens_mtx', '--published', '--out', out, '--jobs', 1,
     ]  # fmt: skip
-    shown = call(capsys, *words)
-    assert shown.status == 0
-    assert '2 magnetometer models' in shown.out
+    printed = call(capsys, *words)
+    assert printed.status == 0
+    assert '2 magnetometer models' in printed.out
     # Only what is named is compared.
-    assert 'GPS' not in shown.out
-    assert '1.74 0.98' in shown.out
-    assert 'field x [µT]' in shown.out
+    assert 'GPS' not in printed.out
+    assert '1.74 0.98' in printed.out
+    assert 'field x [µT]' in printed.out
     names = {path.name for path in out.iterdir()}
     assert {f'signals_{name}.png' for name in ('angular_rate', 'magnetic_field')} <= names
     record = json.loads((out / 'comparison.json').read_text(encoding='utf-8'))
@@ -163,19 +163,21 @@ def test_a_recording_is_validated_on_the_command_line(capsys: Capture, tmp_path:
 def test_a_magnetometer_with_few_samples_spoils_no_comparison() -> None:
     run = recorded(load_mag('xsens_mtx'))
     assert run.mag is not None
-    few = run.with_messages('mag', run.mag.take(slice(0, 20)))
-    found = in_world(few)
-    assert 'magnetic_field' not in found.measured
-    assert any('20 measurements' in str(note) for note in found.notes)
+    short_run = run.with_messages('mag', run.mag.take(slice(0, 20)))
+    signals = in_world(short_run)
+    assert 'magnetic_field' not in signals.measured
+    assert any('20 measurements' in str(note) for note in signals.notes)
 
 
 def test_nothing_is_said_of_sensors_that_are_not_looked_at() -> None:
     run = recorded(load_mag('xsens_mtx'))
-    about = {role: TOO_FEW_SAMPLES(topic, count=1, least=2) for role, topic in run.roles.items()}
-    found = run_signals(
-        dataclasses.replace(run, notes=tuple(about.values())), OPTIONS, sensors=['imu']
+    findings_by_role = {
+        role: TOO_FEW_SAMPLES(topic, count=1, least=2) for role, topic in run.roles.items()
+    }
+    signals = run_signals(
+        dataclasses.replace(run, notes=tuple(findings_by_role.values())), OPTIONS, sensors=['imu']
     )
-    assert found.measured.keys() == {'angular_rate', 'specific_force', 'yaw'}
-    assert about['imu'] in found.notes
-    assert about['truth'] in found.notes
-    assert about['mag'] not in found.notes
+    assert signals.measured.keys() == {'angular_rate', 'specific_force', 'yaw'}
+    assert findings_by_role['imu'] in signals.notes
+    assert findings_by_role['truth'] in signals.notes
+    assert findings_by_role['mag'] not in signals.notes

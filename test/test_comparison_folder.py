@@ -71,11 +71,13 @@ def recomputed(series: Path, rate: float) -> dict[tuple[str, str], tuple[float, 
     """W1, W2 and VEPD by (model, scenario) from a `series` folder."""
 
     def signatures(folder: Path) -> dict[str, list[tuple[float, float]]]:
-        found: dict[str, list[tuple[float, float]]] = {}
+        scores_by_part: dict[str, list[tuple[float, float]]] = {}
         for path in sorted(folder.iterdir()):
-            found.setdefault(path.stem.rpartition('_')[0], []).append(signature(path, rate))
-        found['all'] = [one for runs in list(found.values()) for one in runs]
-        return found
+            scores_by_part.setdefault(path.stem.rpartition('_')[0], []).append(
+                signature(path, rate)
+            )
+        scores_by_part['all'] = [score for runs in list(scores_by_part.values()) for score in runs]
+        return scores_by_part
 
     real = signatures(series / 'Real')
     result = {}
@@ -97,9 +99,9 @@ def table(folder: Path) -> dict[tuple[str, str], tuple[float, float, float]]:
 
 
 def assert_table_follows_from_series(folder: Path, rate: float) -> None:
-    ours, theirs = table(folder), recomputed(folder / 'series/paper_released', rate)
-    assert set(ours) == set(theirs)
-    for key, values in theirs.items():
+    ours, expected = table(folder), recomputed(folder / 'series/paper_released', rate)
+    assert set(ours) == set(expected)
+    for key, values in expected.items():
         np.testing.assert_allclose(ours[key], values, rtol=0, atol=1e-12)
     ranks = {}
     with (folder / 'vepd.csv').open(newline='', encoding='utf-8') as stream:
@@ -139,13 +141,13 @@ def test_warmup_leaves_out_the_start_and_changes_nothing_after_it(
     cut = written(tmp_path / 'cut', bags[:1], study_of(*twins, metric=MetricOptions(warmup=2.0)))
     for name in ('Real/line_1.csv', 'Sim/airsim/line_1.csv'):
         expected = signature(whole / 'series/paper_released' / name, 15.0, start=2.0)
-        found = signature(cut / 'series/paper_released' / name, 15.0)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
-        assert found != signature(whole / 'series/paper_released' / name, 15.0)
+        score = signature(cut / 'series/paper_released' / name, 15.0)
+        np.testing.assert_allclose(score, expected, rtol=0, atol=1e-9)
+        assert score != signature(whole / 'series/paper_released' / name, 15.0)
 
 
 def test_series_read_back_give_the_very_table(bags: list[Path], tmp_path: Path) -> None:
-    """With the options of the study but the warm-up, which is out already; bit by bit."""
+    """Use the options of the study without the warm-up, which the series no longer hold."""
     study = study_of(twin('ch_rw'), metric=MetricOptions(rate=9.0, warmup=1.0))
     folder = written(tmp_path / 'result', bags, study)
     result = vepd_from_series(folder / 'series/paper_released', MetricOptions(rate=9.0))
@@ -172,8 +174,10 @@ def test_record_tells_how_to_repeat_the_study(bags: list[Path], tmp_path: Path) 
     record = json.loads((folder / 'study.json').read_text(encoding='utf-8'))
     assert (record['seed'], record['repetitions'], record['metric']['rate']) == (5, 2, 9.0)
     assert {'python', 'numpy', 'numba', 'sim2real_sensors'} <= set(record['versions'])
-    assert [one['path'] for one in record['recordings']] == [str(path) for path in bags]
-    assert len({one['sha256'] for one in record['recordings']}) == len(bags)
+    assert [recording['path'] for recording in record['recordings']] == [
+        str(path) for path in bags
+    ]
+    assert len({recording['sha256'] for recording in record['recordings']}) == len(bags)
     model = record['models']['ch_rw']
     rebuilt = Twin(
         'ch_rw', type(load_gps('ch_rw')).from_mapping(model['gps'], 'record'), load_imu('chrono')
@@ -195,7 +199,7 @@ def test_folder_is_refused_unless_it_is_ours_to_replace(tmp_path: Path) -> None:
     (tmp_path / 'full' / 'thesis.tex').touch()
     with pytest.raises(Sim2RealError, match='exists; choose another'):
         check(tmp_path / 'full', overwrite=False)
-    with pytest.raises(Sim2RealError, match=r'has no study\.json'):
+    with pytest.raises(Sim2RealError, match=r'study\.json'):
         check(tmp_path / 'full', overwrite=True)
     with pytest.raises(Sim2RealError, match='is a file'):
         check(tmp_path / 'full' / 'thesis.tex' / 'deep' / 'er', overwrite=True)

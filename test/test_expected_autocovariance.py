@@ -49,17 +49,21 @@ def test_mean_and_scatter_are_those_of_simulated_records(
     deviations within 4.5 of theirs, 3.5 % each, and what Bartlett's formula leaves out, 5 %.
     """
     rng = np.random.default_rng(7)
-    found = np.array(
+    simulated = np.array(
         [autocovariance([record(rng, fit, n) for n in lengths], LAGS) for _ in range(RUNS)]
     )
     scatter = autocovariance_scatter(fit, lengths, PERIOD, LAGS)
-    error = (found.mean(axis=0) - expected_autocovariance(fit, lengths, PERIOD, LAGS)) / scatter
+    error = (
+        simulated.mean(axis=0) - expected_autocovariance(fit, lengths, PERIOD, LAGS)
+    ) / scatter
     assert np.abs(error).max() < 4.5 / np.sqrt(RUNS)
-    assert found.std(axis=0) / scatter == pytest.approx(1.0, abs=4.5 * np.sqrt(0.5 / RUNS) + 0.05)
+    assert simulated.std(axis=0) / scatter == pytest.approx(
+        1.0, abs=4.5 * np.sqrt(0.5 / RUNS) + 0.05
+    )
 
 
 def test_a_lag_longer_than_every_record_has_no_product_to_scatter_with() -> None:
-    """Where lags leave the record the sum over c_(j+k) c_(j-k) is empty: no index beyond it."""
+    """The sum over c_(j+k) c_(j-k) is empty for lags beyond the record."""
     fit = fit_of(0.01, 0.03, 1.0)
     scatter = autocovariance_scatter(fit, (40,), PERIOD, 60)
     assert scatter.shape == (61,)

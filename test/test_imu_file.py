@@ -35,7 +35,7 @@ from sim_sensors.world.geodesy import STANDARD_GRAVITY
 QUANTITIES = st.sampled_from(['gyroscope', 'accelerometer'])
 
 
-def some_terms(scale: float, seconds: float = 300.0, **others: float) -> NoiseTerms:
+def some_terms(scale: float, seconds: float = 300.0, **coefficients: float) -> NoiseTerms:
     """White noise, a plateau after 1 s and a walk after 15 s; 0 is not observable."""
     values = {
         'quantisation': 0.0,
@@ -43,7 +43,7 @@ def some_terms(scale: float, seconds: float = 300.0, **others: float) -> NoiseTe
         'bias_instability': scale,
         'random_walk': 0.3 * scale,
         'rate_ramp': 0.0,
-        **others,
+        **coefficients,
     }
     return NoiseTerms(
         **{
@@ -178,28 +178,32 @@ def test_sdf_noise_is_per_sample_and_well_formed() -> None:
 def test_simulated_standstill_is_what_simulate_writes() -> None:
     model = chain_model(all_terms(), rate=100.0)
     whole = imu.simulate(model, Standstill(duration=1.0), seed=4, run='allan')
-    found = simulated_standstill(model, 100, seed=4)
-    assert np.array_equal(found[:, :3], whole.angular_velocity[:100])
-    assert np.array_equal(found[:, 3:], whole.linear_acceleration[:100])
+    standstill = simulated_standstill(model, 100, seed=4)
+    assert np.array_equal(standstill[:, :3], whole.angular_velocity[:100])
+    assert np.array_equal(standstill[:, 3:], whole.linear_acceleration[:100])
 
 
 def test_a_model_comes_back_as_it_went_in() -> None:
     """30 coefficients at 3 sigma: 8 % of seeds lose one; this one does not."""
     terms = all_terms()
     model = chain_model(terms, rate=100.0)
-    found = reidentify(model, terms, 30_000, seed=1)
-    assert found.lost == ()
-    assert [one.axis for one in found.recovered_parameters[::5]] == list(AXES)
-    assert list(found.curves) == list(AXES)
-    seen = {one.coefficient for one in found.recovered_parameters if one.observable}
-    assert seen >= {'white', 'bias_instability', 'random_walk'}
+    identification = reidentify(model, terms, 30_000, seed=1)
+    assert identification.lost == ()
+    assert [parameter.axis for parameter in identification.recovered_parameters[::5]] == list(AXES)
+    assert list(identification.curves) == list(AXES)
+    observable = {
+        parameter.coefficient
+        for parameter in identification.recovered_parameters
+        if parameter.observable
+    }
+    assert observable >= {'white', 'bias_instability', 'random_walk'}
 
 
 def test_another_model_does_not_come_back() -> None:
     terms = all_terms()
     wrong = {axis: some_terms(2.0 * row.white.value) for axis, row in terms.items()}
-    found = reidentify(chain_model(wrong, rate=100.0), terms, 30_000, seed=1)
-    lost = {(one.axis, one.coefficient) for one in found.lost}
+    identification = reidentify(chain_model(wrong, rate=100.0), terms, 30_000, seed=1)
+    lost = {(parameter.axis, parameter.coefficient) for parameter in identification.lost}
     assert {(axis, 'white') for axis in AXES} <= lost
 
 
@@ -215,8 +219,10 @@ def test_a_coarse_sensor_and_one_that_counts_come_back() -> None:
     assert model.gyroscope.quantisation == (0.15,) * 3
     assert model.gyroscope.noise_density[0] < 1e-2
     alone = chain_model(terms, rate=100.0)
-    found = reidentify(alone, terms, 30_000, seed=3)
-    assert found.lost == ()
+    identification = reidentify(alone, terms, 30_000, seed=3)
+    assert identification.lost == ()
     assert all(
-        one.observable for one in found.recovered_parameters if one.coefficient == 'quantisation'
+        parameter.observable
+        for parameter in identification.recovered_parameters
+        if parameter.coefficient == 'quantisation'
     )

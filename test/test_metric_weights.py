@@ -20,10 +20,10 @@ def orders(unit: float) -> dict[str, list[str]]:
     """Models by each weighting, nearest first; m/s in so many of a unit."""
     real = scores(0.1, 0.05, unit)
     models = {'fast': scores(0.12, 0.2, unit), 'rough': scores(0.3, 0.06, unit)}
-    rows = vepd_table({'line': real}, {name: {'line': one} for name, one in models.items()})
+    rows = vepd_table({'line': real}, {name: {'line': score} for name, score in models.items()})
     runs = [
-        StudyRun(RunKey('clean', f'{k}', 'real', 1), 'line', '', vars(one))
-        for k, one in enumerate(real)
+        StudyRun(RunKey('clean', f'{k}', 'real', 1), 'line', '', vars(score))
+        for k, score in enumerate(real)
     ]
     return {
         way.label: [row.model for row in sorted(way.rows, key=lambda row: row.vepd)
@@ -42,11 +42,11 @@ def test_weights_turn_the_order_and_the_unit_free_form_keeps_it() -> None:
 
 
 def test_real_runs_that_are_equal_have_no_unit_of_their_own() -> None:
-    one = scores(0.1, 0.05, 1.0)[:1] * 3
-    rows = vepd_table({'line': one}, {'m': {'line': scores(0.2, 0.1, 1.0)}})
+    equal_scores = scores(0.1, 0.05, 1.0)[:1] * 3
+    rows = vepd_table({'line': equal_scores}, {'m': {'line': scores(0.2, 0.1, 1.0)}})
     runs = [
         StudyRun(RunKey('clean', f'{k}', 'real', 1), 'line', '', vars(score))
-        for k, score in enumerate(one)
+        for k, score in enumerate(equal_scores)
     ]
     last = weighted_distances(rows, runs)[-1]
     assert (last.label, last.rows) == (UNIT_FREE, [])

@@ -44,9 +44,9 @@ def drive() -> tuple[OdometryArray, OdometryArray]:
     position = np.zeros((n, 3))
     position[:, 0] = np.cumsum(speed) / RATE
     truth = odometry(stamp_ns, velocity=velocity, position=position)
-    seen = velocity.copy()
-    seen[:, 0] += rng.normal(scale=STD, size=n)
-    return truth, odometry(stamp_ns, velocity=seen, variance=STD**2)
+    measured_velocity = velocity.copy()
+    measured_velocity[:, 0] += rng.normal(scale=STD, size=n)
+    return truth, odometry(stamp_ns, velocity=measured_velocity, variance=STD**2)
 
 
 def judged(
@@ -97,14 +97,14 @@ def test_a_filter_that_knows_its_noises_is_consistent(
     """
     truth, measured = drive
     run = judged(tmp_path, measured, WALK)
-    found = consistency(nis(run)[0], 0.999)
-    assert found.name == 'NIS odom0 twist'
-    assert found.samples > 7900
-    assert found.effective == found.samples
-    assert found.freedom == 1.0
-    assert found.verdict == 'consistent'
-    assert found.inside == pytest.approx(0.999, abs=0.001)
-    assert 0.94 < found.lower < 1.0 < found.upper < 1.06
+    assessment = consistency(nis(run)[0], 0.999)
+    assert assessment.name == 'NIS odom0 twist'
+    assert assessment.samples > 7900
+    assert assessment.effective == assessment.samples
+    assert assessment.freedom == 1.0
+    assert assessment.verdict == 'consistent'
+    assert assessment.inside == pytest.approx(0.999, abs=0.001)
+    assert 0.94 < assessment.lower < 1.0 < assessment.upper < 1.06
     velocity = of_errors(run, truth, 0.999)['NEES velocity']
     assert velocity.verdict == 'consistent'
     # A filter with steady gain k = 0.3 forgets its error by 1 - k from sample to sample, and its
@@ -142,8 +142,9 @@ def test_two_d_mode_changes_neither_innovations_nor_their_freedom(
 
 
 def test_orientation_errors_are_in_the_coordinates_of_their_covariance() -> None:
-    """Of a vehicle that faces north, roll is a turn about the world's y axis: an error of it is
-    one deviation to a judge that states roll, ten to one that states the turn about x.
+    """Roll of a vehicle that faces north is a turn about the world's y axis.
+
+    An error in roll is one deviation if the covariance states roll, ten if it states x.
     """
     stamp_ns = stamps(10.0, 1.0)
     truth = odometry(stamp_ns, yaw=np.full(len(stamp_ns), np.pi / 2))
@@ -174,11 +175,11 @@ def test_bounds_hold_as_often_as_they_say() -> None:
 
 
 def test_nothing_measured_is_no_verdict_on_the_filter() -> None:
-    found = consistency(series(np.zeros(0), 1))
-    assert found.samples == 0
-    assert np.isnan(found.ratio)
-    assert found.verdict == 'no samples'
-    assert found.summary()['ratio'] is None
+    assessment = consistency(series(np.zeros(0), 1))
+    assert assessment.samples == 0
+    assert np.isnan(assessment.ratio)
+    assert assessment.verdict == 'no samples'
+    assert assessment.summary()['ratio'] is None
     (none,) = over_runs([[series(np.zeros(0), 1, correlated=True)]] * 2)
     assert len(none) == 0
 
@@ -217,8 +218,8 @@ def test_correlated_errors_are_not_called_inconsistent(
     runs = squared_walks(np.random.default_rng(17), 200, 1000, 3, memory)
 
     def wrong(*, correlated: bool) -> float:
-        found = [consistency(series(run, 3, correlated=correlated)).verdict for run in runs]
-        return 1.0 - found.count('consistent') / len(found)
+        verdicts = [consistency(series(run, 3, correlated=correlated)).verdict for run in runs]
+        return 1.0 - verdicts.count('consistent') / len(verdicts)
 
     assert 0.01 < wrong(correlated=True) < most
     assert wrong(correlated=False) >= naive
@@ -230,20 +231,20 @@ def test_runs_add_up_at_equal_times() -> None:
     do.
     """
     runs = squared_walks(np.random.default_rng(23), 16, 50, 2, 0.9)
-    each = [[series(run, 2, correlated=True)] for run in runs]
-    (all_runs,) = over_runs(each)
+    runs_by_index = [[series(run, 2, correlated=True)] for run in runs]
+    (all_runs,) = over_runs(runs_by_index)
     np.testing.assert_allclose(all_runs.squares, runs.sum(axis=0))
-    found = consistency(all_runs)
-    assert found.verdict == 'consistent'
-    assert found.freedom == 32.0
-    assert found.samples == 50
-    widths = [row.upper - row.lower for row in map(consistency, [run[0] for run in each])]
-    assert found.upper - found.lower < np.mean(widths) / 2.5
+    assessment = consistency(all_runs)
+    assert assessment.verdict == 'consistent'
+    assert assessment.freedom == 32.0
+    assert assessment.samples == 50
+    widths = [row.upper - row.lower for row in map(consistency, [run[0] for run in runs_by_index])]
+    assert assessment.upper - assessment.lower < np.mean(widths) / 2.5
     (sure,) = over_runs([[series(1.5 * run, 2, correlated=True)] for run in runs])
     assert consistency(sure).verdict == 'overconfident'
     # A longer run among them is asked as long as the shortest lasts.
     longer = series(np.ones(80), 2, correlated=True)
-    (cut,) = over_runs([*each, [longer]])
+    (cut,) = over_runs([*runs_by_index, [longer]])
     np.testing.assert_allclose(cut.squares, runs.sum(axis=0) + 1.0)
     # Innovations have no equal times: they are put in a row.
     (row,) = over_runs([[series(run, 2)] for run in runs])

@@ -123,8 +123,8 @@ def test_rezero_shifts_each_or_both() -> None:
     time = np.arange(0, 10, 0.1)
     late = VelocitySeries(time + 100.5, time, time + 100.0, time)
     plain = VelocitySeries(time, time, time, time)
-    each = dataclasses.asdict(score_run(late, MetricOptions(rezero='each')))
-    assert each == pytest.approx(dataclasses.asdict(score_run(plain)), abs=1e-9)
+    shifted_scores = dataclasses.asdict(score_run(late, MetricOptions(rezero='each')))
+    assert shifted_scores == pytest.approx(dataclasses.asdict(score_run(plain)), abs=1e-9)
     common = resample(late, MetricOptions(rezero='common', moving_average=1))
     at_5 = int(np.searchsorted(common.time, 5.0 - 1e-9))
     assert common.gt_vel[at_5] - common.se_vel[at_5] == pytest.approx(0.5, abs=1e-9)
@@ -138,9 +138,9 @@ def test_warm_up_scores_the_rest_of_the_very_same_curves() -> None:
     for window in (1, 2, 5):
         options = MetricOptions(moving_average=window)
         whole = resample(series, options)
-        rest = resample(series, dataclasses.replace(options, warmup=3.0))
-        np.testing.assert_allclose(rest.gt_vel, whole.gt_vel[45:], atol=1e-12)
-        np.testing.assert_allclose(rest.se_vel, whole.se_vel[45:], atol=1e-12)
+        trimmed = resample(series, dataclasses.replace(options, warmup=3.0))
+        np.testing.assert_allclose(trimmed.gt_vel, whole.gt_vel[45:], atol=1e-12)
+        np.testing.assert_allclose(trimmed.se_vel, whole.se_vel[45:], atol=1e-12)
 
 
 def test_a_wrong_start_counts_only_without_warm_up() -> None:
@@ -158,7 +158,7 @@ def test_prepared_series_score_the_same_bits_with_default_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ('series', 'options', 'said'),
+    ('series', 'options', 'complaint'),
     [
         (VelocitySeries([0.0], [1.0], [0.0, 9.0], [1.0, 1.0]), {}, '1 samples; must be >= 2'),
         (VelocitySeries([-2.0, -1.0], [1.0] * 2, [0.0, 9.0], [1.0] * 2), {}, 'grid points'),
@@ -175,10 +175,10 @@ def test_prepared_series_score_the_same_bits_with_default_options() -> None:
     ],
 )
 def test_runs_that_have_no_score_are_refused(
-    series: VelocitySeries, options: dict[str, object], said: str
+    series: VelocitySeries, options: dict[str, object], complaint: str
 ) -> None:
     named = dataclasses.replace(series, name='line_1')
-    with pytest.raises((MetricError, SeriesError), match=said) as caught:
+    with pytest.raises((MetricError, SeriesError), match=complaint) as caught:
         score_run(named, MetricOptions.from_mapping(options, 'test'))
     assert str(caught.value).startswith('line_1: ')
     assert '\n' not in str(caught.value)
@@ -212,12 +212,14 @@ def test_entropy_is_scale_invariant_and_between_0_and_1(
 ) -> None:
     """To the floor of 1e-10: no frequency of the signal may be near it for exact invariance."""
     options = MetricOptions(spectrum='power' if power else 'magnitude')
-    one = wiener_entropy(signal, options)
-    assert 0.0 <= one <= 1.0 + 1e-6
+    entropy = wiener_entropy(signal, options)
+    assert 0.0 <= entropy <= 1.0 + 1e-6
     amplitude = np.abs(np.fft.fft(signal))
     if amplitude.min() > 1e-3:
-        assert wiener_entropy(scale * np.array(signal), options) == pytest.approx(one, rel=1e-3)
-        assert wiener_entropy(-np.array(signal), options) == pytest.approx(one, rel=1e-9)
+        assert wiener_entropy(scale * np.array(signal), options) == pytest.approx(
+            entropy, rel=1e-3
+        )
+        assert wiener_entropy(-np.array(signal), options) == pytest.approx(entropy, rel=1e-9)
 
 
 @pytest.mark.parametrize('n', [2, 15, 300])
@@ -237,7 +239,7 @@ def test_an_impulse_has_entropy_1_and_a_constant_almost_0(n: int) -> None:
 def test_white_gaussian_noise_has_the_entropy_of_rayleigh_amplitudes() -> None:
     """exp(E ln A) / E A = exp((ln 2 - gamma) / 2) / sqrt(pi / 2) = 0.8455; power: exp(-gamma).
 
-    With n = 2^16 samples, n / 2 independent amplitudes; the ratio has a relative standard
+    There are n / 2 independent amplitudes for n = 2^16 samples; the ratio has a relative standard
     deviation of sqrt(v / (n / 2)) by the delta method, v = pi^2 / 24 + 4 / pi - 1
     - (digamma(3/2) - digamma(1)) = 0.0707 and, for the power, pi^2 / 6 + 1 - 2 = 0.645. Four
     standard deviations: a false alarm in 16 000 each.

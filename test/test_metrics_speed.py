@@ -26,8 +26,8 @@ def yaw(angle: float) -> list[float]:
 def test_on_level_ground_horizontal_speed_is_blind_to_heading(
     vx: float, vy: float, vz: float, angle: float
 ) -> None:
-    found = speed([[vx, vy, vz]], [yaw(angle)])
-    assert found[0] == pytest.approx(np.hypot(vx, vy), abs=1e-12)
+    horizontal = speed([[vx, vy, vz]], [yaw(angle)])
+    assert horizontal[0] == pytest.approx(np.hypot(vx, vy), abs=1e-12)
 
 
 @given(numbers, numbers, angles)
@@ -42,8 +42,8 @@ def test_world_axes_follow_the_rotation_of_the_body(vx: float, vy: float, angle:
 def test_on_a_slope_horizontal_speed_is_in_the_world_not_in_the_body() -> None:
     """Nose down (pitch +30 deg about y) at 2 m/s: 2 cos 30 deg over ground."""
     half = np.deg2rad(15)
-    found = speed([[2.0, 0.0, 0.0]], [[0.0, np.sin(half), 0.0, np.cos(half)]])
-    assert found[0] == pytest.approx(2 * np.cos(np.deg2rad(30)), abs=1e-12)
+    horizontal = speed([[2.0, 0.0, 0.0]], [[0.0, np.sin(half), 0.0, np.cos(half)]])
+    assert horizontal[0] == pytest.approx(2 * np.cos(np.deg2rad(30)), abs=1e-12)
 
 
 def test_quaternions_need_not_be_normalised() -> None:
@@ -53,13 +53,13 @@ def test_quaternions_need_not_be_normalised() -> None:
 
 def test_forward_speed_needs_no_orientation_and_returns_a_copy() -> None:
     velocity = np.array([[-1.0, 2.0, 3.0]])
-    found = speed(velocity, [], 'forward')
-    found[0] = 9.0
+    forward = speed(velocity, [], 'forward')
+    forward[0] = 9.0
     assert velocity[0, 0] == -1.0
 
 
 @pytest.mark.parametrize(
-    ('velocity', 'orientation', 'component', 'said'),
+    ('velocity', 'orientation', 'component', 'complaint'),
     [
         ([[1.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 1.0]], 'up', ', '.join(SPEED_COMPONENTS)),
         ([1.0, 0.0, 0.0], [[0.0, 0.0, 0.0, 1.0]], 'x', r'must be \(n, 3\)'),
@@ -70,9 +70,9 @@ def test_forward_speed_needs_no_orientation_and_returns_a_copy() -> None:
     ],
 )
 def test_wrong_arguments_are_refused(
-    velocity: list[float], orientation: list[float], component: str, said: str
+    velocity: list[float], orientation: list[float], component: str, complaint: str
 ) -> None:
-    with pytest.raises(MetricError, match=said):
+    with pytest.raises(MetricError, match=complaint):
         speed(velocity, orientation, component)
 
 
@@ -89,7 +89,7 @@ def test_a_sound_run_gets_no_advice() -> None:
 
 
 @pytest.mark.parametrize(
-    ('series', 'said'),
+    ('series', 'code'),
     [
         (run(gt_rate=4.0), 'truth comes at 4 Hz, the grid runs at 15 Hz'),
         (run(start=3.0), 'truth starts at 3.0 m/s'),
@@ -111,9 +111,9 @@ def test_a_sound_run_gets_no_advice() -> None:
         ),
     ],
 )
-def test_each_weakness_of_a_run_is_told(series: VelocitySeries, said: str) -> None:
+def test_each_weakness_of_a_run_is_told(series: VelocitySeries, code: str) -> None:
     lines = advice(series)
-    assert any(said in str(line) for line in lines), lines
+    assert any(code in str(line) for line in lines), lines
     assert all('\n' not in str(line) for line in lines)
 
 

@@ -44,14 +44,16 @@ def scores(pairs: list[tuple[float, float]]) -> list[RunScore]:
 
 @given(sets, sets)
 def test_vepd_is_a_distance(
-    one: list[tuple[float, float]], two: list[tuple[float, float]]
+    first: list[tuple[float, float]], second: list[tuple[float, float]]
 ) -> None:
     """Zero to itself in any order, symmetric, the mean of its parts, and never negative."""
-    assert vepd(scores(one), scores(one[::-1])).vepd == 0.0
-    there, back = vepd(scores(one), scores(two)), vepd(scores(two), scores(one))
-    assert there.vepd == pytest.approx(back.vepd, abs=1e-12)
-    assert there.vepd == (there.w_rmse + there.w_entropy) / 2 >= 0
-    assert (there.n_real, there.n_sim) == (len(one), len(two)) == (back.n_sim, back.n_real)
+    assert vepd(scores(first), scores(first[::-1])).vepd == 0.0
+    forward, back = vepd(scores(first), scores(second)), vepd(scores(second), scores(first))
+    assert forward.vepd == pytest.approx(back.vepd, abs=1e-12)
+    assert forward.vepd == (forward.w_rmse + forward.w_entropy) / 2 >= 0
+    assert (
+        (forward.n_real, forward.n_sim) == (len(first), len(second)) == (back.n_sim, back.n_real)
+    )
 
 
 @given(st.lists(st.tuples(values, values), min_size=1, max_size=12))
@@ -60,9 +62,9 @@ def test_sets_of_equal_size_are_compared_rank_by_rank(
 ) -> None:
     real, sim = zip(*pairs, strict=True)
     result = vepd(scores(list(real)), scores(list(sim)))
-    for index, found in ((0, result.w_rmse), (1, result.w_entropy)):
+    for index, distance in ((0, result.w_rmse), (1, result.w_entropy)):
         a, b = (np.sort([pair[index] for pair in side]) for side in (real, sim))
-        assert found == pytest.approx(np.mean(np.abs(a - b)), abs=1e-12)
+        assert distance == pytest.approx(np.mean(np.abs(a - b)), abs=1e-12)
 
 
 @given(sets, st.floats(-5, 5))
@@ -118,10 +120,12 @@ def test_ranks_and_spectra_are_those_of_scipy() -> None:
     values[7, 0] = np.nan
     np.testing.assert_array_equal(ranks(values[:, 0]), rankdata(values[:, 0], nan_policy='omit'))
     for window, segment, overlap in (('hann', 63, 31), ('hamming', 64, 32), ('boxcar', 100, 0)):
-        found = spectrum(values[8:], 10.0, segment, window)
-        wanted = welch(values[8:], 10.0, window=window, nperseg=segment, noverlap=overlap, axis=0)
-        np.testing.assert_allclose(found.frequency, wanted[0][1:])
-        np.testing.assert_allclose(found.density, wanted[1][1:], rtol=1e-12)
+        density = spectrum(values[8:], 10.0, segment, window)
+        expected = welch(
+            values[8:], 10.0, window=window, nperseg=segment, noverlap=overlap, axis=0
+        )
+        np.testing.assert_allclose(density.frequency, expected[0][1:])
+        np.testing.assert_allclose(density.density, expected[1][1:], rtol=1e-12)
 
 
 def test_pooling_is_not_averaging() -> None:
@@ -235,11 +239,11 @@ def test_vepd_of_exported_series_agrees_with_plain_numpy_and_scipy(
     for model, model_folder in zip(('ch_gauss', 'ch_rw'), names, strict=True):
         for scenario in ('line', 'circle', 'sine', 'all'):
             parts = files.values() if scenario == 'all' else [files[scenario]]
-            wanted = [f'{part}_{run}.csv' for part in parts for run in range(1, 5)]
+            file_names = [f'{part}_{run}.csv' for part in parts for run in range(1, 5)]
             row = rows[model, scenario]
-            expected = plain_vepd(folder, model_folder, wanted)
+            expected = plain_vepd(folder, model_folder, file_names)
             assert (row.w_rmse, row.w_entropy, row.vepd) == pytest.approx(expected, abs=1e-12)
-            assert row.n_real == row.n_sim == len(wanted)
+            assert row.n_real == row.n_sim == len(file_names)
     assert rows['ch_rw', 'all'].rank == 1.0
 
 
@@ -311,13 +315,17 @@ def test_files_laid_out_as_published_give_tables_1_and_2_to_the_last_digit(
         path.write_text(path.read_text().replace(',,\n', ',0.0,0.0\n'))
         if path.name == 'path_1.csv':
             path.with_name('rest_1.csv').write_bytes(path.read_bytes())
-    found = vepd_from_series(folder, MetricOptions(drop_zeros=True))
-    rows = {(row.model, row.scenario): row for row in found.rows}
+    table = vepd_from_series(folder, MetricOptions(drop_zeros=True))
+    rows = {(row.model, row.scenario): row for row in table.rows}
     assert len(rows) == 5 * 4
-    assert any(note.code == 'series.scenario_skipped' for note in found.notes)
+    assert any(note.code == 'series.scenario_skipped' for note in table.notes)
     for model in models:
         for scenario in ('line', 'circle', 'sine', 'all'):
-            parts = [SCENARIO_FILES[one] for one in SCENARIO_FILES if scenario in (one, 'all')]
+            parts = [
+                SCENARIO_FILES[scenario_name]
+                for scenario_name in SCENARIO_FILES
+                if scenario in (scenario_name, 'all')
+            ]
             names = [f'{part}_{run}.csv' for part in parts for run in range(1, 11)]
             row = rows[model, scenario]
             expected = plain_vepd(folder, MODEL_FOLDERS[model], names, zeros=True)
@@ -326,8 +334,9 @@ def test_files_laid_out_as_published_give_tables_1_and_2_to_the_last_digit(
 
 
 def test_a_lever_arm_on_the_real_robot_contradicts_the_print() -> None:
-    """What Ch:RW gains on curves over the line would lower Ch:Gauss if reality had it. It would
-    raise it if the simulation had it, added in squares to errors of 0.023 m/s.
+    """A lever arm in reality would lower Ch:Gauss by what Ch:RW gains on curves over the line.
+
+    A lever arm in the simulation would raise it, added in squares to errors of 0.023 m/s.
     """
     line = {model: TABLE_2['line'][model].vepd for model in ('ch_gauss', 'ch_rw')}
     expected = {'circle': (0.095, 0.153, 0.176), 'sine': (0.064, 0.168, 0.150)}
@@ -336,7 +345,7 @@ def test_a_lever_arm_on_the_real_robot_contradicts_the_print() -> None:
         gained = walk - line['ch_rw']
         assert line['ch_gauss'] - gained == pytest.approx(real_side, abs=5e-4)
         square = (0.023 + walk) ** 2 - (0.023 - line['ch_rw']) ** 2
-        found = np.sqrt((0.023 + line['ch_gauss']) ** 2 + square) - 0.023
-        assert found == pytest.approx(simulated_side, abs=5e-4)
+        distance = np.sqrt((0.023 + line['ch_gauss']) ** 2 + square) - 0.023
+        assert distance == pytest.approx(simulated_side, abs=5e-4)
         assert gauss == pytest.approx(printed, abs=5e-4)
         assert gauss > line['ch_gauss'] > real_side

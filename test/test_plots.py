@@ -66,7 +66,7 @@ def test_densities_are_sums_of_gaussians_of_scotts_width() -> None:
     assert [len(line.get_xdata()) for line in ticks] == [12, 9, 4]
     for row, (runs, line) in enumerate(zip((real, sim['ch_rw']), curves, strict=False)):
         at, height = np.asarray(line.get_xdata()), row - np.asarray(line.get_ydata())
-        rmse = np.array([one.rmse for one in runs])
+        rmse = np.array([run.rmse for run in runs])
         width = rmse.std(ddof=1) * len(rmse) ** -0.2
         density = np.exp(-(((at[:, None] - rmse) / width) ** 2) / 2.0).sum(axis=1)
         assert height / height.max() == pytest.approx(density / density.max(), abs=1e-9)
@@ -116,8 +116,8 @@ def test_overlays_show_truth_real_and_simulated_estimates() -> None:
     )
     assert len(figure.axes) == 4
     first = [np.asarray(line.get_ydata()) for line in figure.axes[0].lines]
-    for wanted in (real.se_vel, real.gt_vel, sim.se_vel):
-        assert any(np.array_equal(wanted, drawn) for drawn in first)
+    for velocity in (real.se_vel, real.gt_vel, sim.se_vel):
+        assert any(np.array_equal(velocity, drawn) for drawn in first)
     assert len(first) == 3  # a replayed truth is drawn once
     assert len(figure.axes[1].lines) == 4  # a truth of its own is drawn too
     assert figure.axes[3].texts[0].get_text() == 'no run'
@@ -162,9 +162,9 @@ def test_estimates_near_the_truth_are_clipped_nowhere() -> None:
 
 def test_what_the_margin_still_shows_is_not_called_cut() -> None:
     near, wild = running_away(3.1), running_away(4000.0)
-    shown, cut = overlay_figure({'line': Overlay(near, {'a': near, 'b': wild})}).axes
-    assert shown.get_ylim()[1] > 3.1
-    assert [panel.get_title(loc='right') != '' for panel in (shown, cut)] == [False, True]
+    full_axes, cut_axes = overlay_figure({'line': Overlay(near, {'a': near, 'b': wild})}).axes
+    assert full_axes.get_ylim()[1] > 3.1
+    assert [panel.get_title(loc='right') != '' for panel in (full_axes, cut_axes)] == [False, True]
 
 
 def test_what_lies_beyond_the_truth_clips_nothing() -> None:

@@ -42,17 +42,17 @@ def turned_by_hand(poses: int, seed: int, tilt: float = np.pi) -> Trajectory:
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(poses, 3))
     vectors *= (tilt * rng.uniform(0.3, 1.0, poses) / np.linalg.norm(vectors, axis=1))[:, None]
-    each = rotations.exp(vectors)
+    pose_rotations = rotations.exp(vectors)
     held, moved = round(HELD * RATE), round(TURNING * RATE)
     s = np.arange(1, moved + 1) / moved
     angle = s - np.sin(2.0 * np.pi * s) / (2.0 * np.pi)
     speed = (1.0 - np.cos(2.0 * np.pi * s)) / TURNING
-    orientation, rate = [np.tile(each[0], (held, 1))], [np.zeros((held, 3))]
-    for k, vector in enumerate(rotations.between(each[:-1], each[1:])):
-        one = np.tile(each[k], (moved, 1))
-        orientation.append(rotations.multiply(one, rotations.exp(angle[:, None] * vector)))
+    orientation, rate = [np.tile(pose_rotations[0], (held, 1))], [np.zeros((held, 3))]
+    for k, vector in enumerate(rotations.between(pose_rotations[:-1], pose_rotations[1:])):
+        start = np.tile(pose_rotations[k], (moved, 1))
+        orientation.append(rotations.multiply(start, rotations.exp(angle[:, None] * vector)))
         rate.append(speed[:, None] * vector)
-        orientation.append(np.tile(each[k + 1], (held, 1)))
+        orientation.append(np.tile(pose_rotations[k + 1], (held, 1)))
         rate.append(np.zeros((held, 3)))
     turns, rates = np.concatenate(orientation), np.concatenate(rate)
     still = np.zeros_like(rates)
@@ -74,10 +74,13 @@ def recorded(poses: int, seed: int, tilt: float = np.pi) -> Signals:
     return Signals('poses', AXES, values, None, RATE)
 
 
-def z_scores(found: PoseCalibration) -> np.ndarray:
+def z_scores(calibration: PoseCalibration) -> np.ndarray:
     """Errors over standard errors of all that is known."""
     scores = []
-    for triad, true in ((found.gyroscope, GYROSCOPE), (found.accelerometer, ACCELEROMETER)):
+    for triad, true in (
+        (calibration.gyroscope, GYROSCOPE),
+        (calibration.accelerometer, ACCELEROMETER),
+    ):
         for name, values in true.items():
             off = np.subtract(triad.values[name], values)
             scores.append(off / np.array(triad.errors[name]))
@@ -90,38 +93,38 @@ def test_errors_are_recovered_within_their_standard_errors() -> None:
     # 300 seeds.
     assert np.abs(scores).max() < 4.6
     assert 0.5 < np.mean(scores**2) < 1.7
-    found = calibrate_poses(recorded(36, 1))
-    assert found.poses == 36
-    assert max(found.gyroscope.errors['scale']) < 1e-3
-    assert max(found.accelerometer.errors['constant_bias']) < 3e-3
+    calibration = calibrate_poses(recorded(36, 1))
+    assert calibration.poses == 36
+    assert max(calibration.gyroscope.errors['scale']) < 1e-3
+    assert max(calibration.accelerometer.errors['constant_bias']) < 3e-3
 
 
 def test_another_gravity_is_another_scale() -> None:
-    found = calibrate_poses(recorded(36, 1))
+    calibration = calibrate_poses(recorded(36, 1))
     other = calibrate_poses(recorded(36, 1), PoseOptions(gravity=9.78))
     ratio = (1.0 + np.array(other.accelerometer.values['scale'])) / (
-        1.0 + np.array(found.accelerometer.values['scale'])
+        1.0 + np.array(calibration.accelerometer.values['scale'])
     )
     np.testing.assert_allclose(ratio, 9.80665 / 9.78, rtol=1e-6)
     np.testing.assert_allclose(
-        other.gyroscope.values['scale'], found.gyroscope.values['scale'], atol=1e-6
+        other.gyroscope.values['scale'], calibration.gyroscope.values['scale'], atol=1e-6
     )
 
 
 def test_the_model_has_what_was_found_and_keeps_its_noise() -> None:
-    found = calibrate_poses(recorded(36, 1))
-    model = found.applied(ImuChain(gyroscope=GyroscopeChain(noise_density=0.3)))
+    calibration = calibrate_poses(recorded(36, 1))
+    model = calibration.applied(ImuChain(gyroscope=GyroscopeChain(noise_density=0.3)))
     assert model.gyroscope.noise_density == (0.3, 0.3, 0.3)
-    assert model.accelerometer.scale == found.accelerometer.values['scale']
+    assert model.accelerometer.scale == calibration.accelerometer.values['scale']
 
 
 def test_a_bias_of_many_poses_does_not_claim_to_hold_the_rate_of_the_earth() -> None:
-    """That of a record in one pose does, and is replaced."""
+    """The bias of a record in one pose claims to hold it, and is replaced."""
     still = chain_model({}, rate=RATE, biases={'gyroscope_x': (0.01, 0.0)})
     assert still.gyroscope.earth_in_bias
-    found = calibrate_poses(recorded(36, 1))
-    model = found.applied(still)
-    assert model.gyroscope.constant_bias == found.gyroscope.values['constant_bias']
+    calibration = calibrate_poses(recorded(36, 1))
+    model = calibration.applied(still)
+    assert model.gyroscope.constant_bias == calibration.gyroscope.values['constant_bias']
     assert not model.gyroscope.earth_in_bias
 
 

@@ -35,12 +35,12 @@ def folder(study: StudyOutcome, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def messages(bag: Path) -> dict[str, list[tuple[int, object]]]:
-    found: dict[str, list[tuple[int, object]]] = {}
+    messages_by_topic: dict[str, list[tuple[int, object]]] = {}
     with AnyReader([bag], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
         for connection, stamp, data in reader.messages():
             message = reader.deserialize(data, connection.msgtype)
-            found.setdefault(connection.topic, []).append((stamp, message))
-    return found
+            messages_by_topic.setdefault(connection.topic, []).append((stamp, message))
+    return messages_by_topic
 
 
 def test_a_bag_holds_what_the_judge_estimated(study: StudyOutcome, folder: Path) -> None:
@@ -48,13 +48,13 @@ def test_a_bag_holds_what_the_judge_estimated(study: StudyOutcome, folder: Path)
     signals = study.signals(run.key)
     bag = folder / 'clean' / 'm' / 'circle_1_1'
     assert len(list(bag.glob('*.mcap'))) == 1
-    found = messages(bag)
-    assert set(found) == {
+    topics = messages(bag)
+    assert set(topics) == {
         '/truth/odometry', '/estimate/odometry', '/truth/speed', '/estimate/speed',
         '/error/speed', '/error/position', '/error/velocity', '/stated/position',
         '/stated/velocity',
     }  # fmt: skip
-    odometry = found['/estimate/odometry']
+    odometry = topics['/estimate/odometry']
     stamps = np.array([stamp for stamp, _ in odometry])
     assert np.array_equal(stamps, START_NS + np.rint(signals.time * 1e9).astype(np.int64))
     for (stamp, message), position, velocity, sigma in zip(
@@ -72,15 +72,15 @@ def test_a_bag_holds_what_the_judge_estimated(study: StudyOutcome, folder: Path)
 def test_errors_are_estimate_minus_truth(study: StudyOutcome, folder: Path) -> None:
     """Speed 1 m/s and white errors: the RMSE of the bag is that of the forward speed or less."""
     run = next(run for run in study.runs if not run.is_real)
-    found = messages(folder / 'clean' / 'm' / 'circle_1_1')
-    estimate = np.array([message.data for _, message in found['/estimate/speed']])
-    error = np.array([message.data for _, message in found['/error/speed']])
+    topics = messages(folder / 'clean' / 'm' / 'circle_1_1')
+    estimate = np.array([message.data for _, message in topics['/estimate/speed']])
+    error = np.array([message.data for _, message in topics['/error/speed']])
     assert np.allclose(error, estimate - 1.0, atol=1e-9)
     signals = study.signals(run.key)
-    distance = np.array([message.data for _, message in found['/error/position']])
+    distance = np.array([message.data for _, message in topics['/error/position']])
     expected = np.hypot(*(signals.position - signals.true_position)[:, :2].T)
     assert np.allclose(distance, expected, rtol=1e-12)
-    truth = found['/truth/odometry']
+    truth = topics['/truth/odometry']
     assert len(truth) == len(signals.time)
     for _, message in truth[::50]:
         q = message.pose.pose.orientation
@@ -114,7 +114,7 @@ def test_hostile_labels_stay_inside_the_folder(tmp_path: Path) -> None:
     assert all((bag / 'metadata.yaml').is_file() for bag in bags)
     assert {path.name for path in tmp_path.iterdir()} == {'bags'}
     index = json.loads((tmp_path / 'bags' / 'bags.json').read_text('utf-8'))['bags']
-    assert [one['model'] for one in index] == [run.key.model for run in study.runs]
+    assert [row['model'] for row in index] == [run.key.model for run in study.runs]
 
 
 def test_without_positions_there_are_speeds(study: StudyOutcome, tmp_path: Path) -> None:
@@ -133,6 +133,6 @@ def test_without_positions_there_are_speeds(study: StudyOutcome, tmp_path: Path)
 def test_a_folder_that_is_not_of_bags_is_not_touched(study: StudyOutcome, tmp_path: Path) -> None:
     (tmp_path / 'mine.txt').write_text('mine', encoding='utf-8')
     for overwrite in (False, True):
-        with pytest.raises(Sim2RealError, match=r'exists|has no bags.json'):
+        with pytest.raises(Sim2RealError, match=r'exists|bags\.json'):
             write_bags(study, tmp_path, overwrite=overwrite)
     assert [path.name for path in tmp_path.iterdir()] == ['mine.txt']

@@ -30,8 +30,8 @@ ROWS = 'Array.from(document.querySelectorAll("table.runs tbody tr"))'
 @pytest.fixture(scope='module')
 def browser() -> Iterator[Browser]:
     assert BINARY is not None
-    with running_browser(BINARY) as found:
-        yield found
+    with running_browser(BINARY) as running:
+        yield running
 
 
 @pytest.fixture(scope='module')
@@ -119,10 +119,10 @@ def test_text_and_lines_have_the_contrast_that_wcag_asks_for(
     page = luminance(browser.value(BACKGROUND))
 
     def colours(selector: str, what: str) -> set[str]:
-        found: list[str] = browser.value(
+        colour_list: list[str] = browser.value(
             f'Array.from(document.querySelectorAll("{selector}"), e => getComputedStyle(e).{what})'
         )
-        return set(found)
+        return set(colour_list)
 
     texts = colours('p, td, th, a, figcaption, small, dt, dd, summary', 'color')
     for colour in texts - colours('.badge, .badge *', 'color'):
@@ -156,17 +156,17 @@ def test_columns_sort_both_ways_by_key_and_by_pointer(browser: Browser, plain: P
 def test_filters_leave_what_fits(browser: Browser, plain: Path, hostile: Path) -> None:
     browser.open(plain)
     browser.value(UNFOLD)
-    shown = f'{ROWS}.filter(row => row.getClientRects().length).length'
-    total = browser.value(shown)
+    visible_rows = f'{ROWS}.filter(row => row.getClientRects().length).length'
+    total = browser.value(visible_rows)
     choose(browser, 2, 'ch_rw')
-    assert browser.value(shown) == total // 4
+    assert browser.value(visible_rows) == total // 4
     choose(browser, 0, 'clean')
-    assert browser.value(shown) == total // 8
+    assert browser.value(visible_rows) == total // 8
     browser.open(hostile)
     browser.value(UNFOLD)
     total = browser.value(f'{ROWS}.length')
     choose(browser, 1, HOSTILE[5])
-    assert browser.value(shown) == total // 2
+    assert browser.value(visible_rows) == total // 2
 
 
 def test_hostile_labels_are_read_as_they_stand(browser: Browser, hostile: Path) -> None:
@@ -251,5 +251,5 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: float, other: float) -> float:
-    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+def contrast(first: float, second: float) -> float:
+    return (max(first, second) + 0.05) / (min(first, second) + 0.05)

@@ -101,9 +101,9 @@ def test_the_page_says_what_was_adapted_and_how_severe_findings_are(
 ) -> None:
     warmup = WARMUP(warmup=5.0, count=3, most=2.5)
     adapted = with_record(smallest, adapted=[warmup.to_record()])
-    told = study_page(adapted, findings=[warmup])
-    assert '<span class="unbroken">--warmup 0</span>' in told  # no line breaks within it
-    text = ' '.join(read(told).texts)
+    warned_page = study_page(adapted, findings=[warmup])
+    assert '<span class="unbroken">--warmup 0</span>' in warned_page  # no line breaks within it
+    text = ' '.join(read(warned_page).texts)
     assert 'Adapted to the recordings: the first 5 s are left out' in text
     assert 'assumed' in text
     assert 'Adapted' not in page
@@ -137,20 +137,22 @@ def test_the_ranking_holds_what_vepd_says(study: StudyOutcome, page: str) -> Non
     rows = read(page).rows
     for row in study.table('clean'):
         if row.scenario == 'all':
-            found = [cells for cells in rows if cells[1:2] == [row.model] and len(cells) > 8]
-            numbers = [cell for cells in found for cell in cells]
+            matching_rows = [
+                cells for cells in rows if cells[1:2] == [row.model] and len(cells) > 8
+            ]
+            numbers = [cell for cells in matching_rows for cell in cells]
             assert decimal(row.vepd) in numbers
             assert decimal(row.w_rmse) in numbers
 
 
 def test_every_run_is_in_the_table_of_runs(study: StudyOutcome, page: str) -> None:
     rows = [cells for cells in read(page).rows if cells[0] in study.judges]
-    shown = {(cells[0], cells[2], cells[3]) for cells in rows if len(cells) > 8}
+    listed_runs = {(cells[0], cells[2], cells[3]) for cells in rows if len(cells) > 8}
     names = {'real': 'stand-in for real'}
     assert {
         (run.key.judge, names.get(run.key.model, run.key.model), run.key.recording)
         for run in study.runs
-    } <= shown
+    } <= listed_runs
 
 
 def test_a_stand_in_is_called_so_and_real_recordings_are_not(
@@ -163,10 +165,10 @@ def test_a_stand_in_is_called_so_and_real_recordings_are_not(
 
 
 def plots(page: str) -> list[dict[str, Any]]:
-    """What Bokeh draws, as strict JSON: NaN and infinity would be refused."""
+    """Return the plots that Bokeh draws, from strict JSON: NaN and infinity are refused."""
     (text,) = re.findall(r'<script id="plots" type="application/json">(.*?)</script>', page, re.S)
-    found: list[dict[str, Any]] = json.loads(text, parse_constant=float.fromhex)['plots']
-    return found
+    plot_records: list[dict[str, Any]] = json.loads(text, parse_constant=float.fromhex)['plots']
+    return plot_records
 
 
 def test_every_plot_has_its_place_and_is_described(page: str) -> None:
@@ -179,7 +181,7 @@ def test_every_plot_has_its_place_and_is_described(page: str) -> None:
 def test_colour_says_what_is_significant_and_never_the_rank(study: StudyOutcome) -> None:
     standing = standings(study)[0]
     text = json.dumps(ranking_plot(standing, {}).item(len))
-    unlike = [one for one in standing.known.models if differs(standing.known, one)]
+    unlike = [model for model in standing.known.models if differs(standing.known, model)]
     assert unlike
     assert '--unlike' in text
     assert ('--like' in text) == (len(unlike) < len(standing.known.models))
@@ -249,9 +251,9 @@ def test_groups_and_unpaired_runs_have_their_places() -> None:
         return (study if key.model == 'real' else sims).signals(key)
 
     outcome = StudyOutcome(study.record, mixed, load)
-    shown = gather(outcome, 'clean').representatives
-    assert {place[0] for place in shown} == {'grass', 'concrete'}
-    assert all(set(found) == {'real', 'm'} for found in shown.values())
+    representatives = gather(outcome, 'clean').representatives
+    assert {place[0] for place in representatives} == {'grass', 'concrete'}
+    assert all(set(labels) == {'real', 'm'} for labels in representatives.values())
     page = study_page(outcome)
     assert 'judge clean, grass' in page
     assert '<h3>concrete</h3>' in page
@@ -275,10 +277,10 @@ def test_a_line_keeps_its_spikes_when_it_is_thinned() -> None:
     x = np.linspace(0.0, 100.0, 20_000)
     y = np.sin(x)
     y[7_000], y[12_000] = 500.0, -300.0
-    few, kept = thinned(x, y)
-    assert len(few) <= 1000
-    assert np.all(np.diff(few) >= 0.0)
-    assert (kept.min(), kept.max()) == (-300.0, 500.0)
+    thinned_x, thinned_y = thinned(x, y)
+    assert len(thinned_x) <= 1000
+    assert np.all(np.diff(thinned_x) >= 0.0)
+    assert (thinned_y.min(), thinned_y.max()) == (-300.0, 500.0)
 
 
 def test_numbers_of_tables_have_a_minus_and_no_digits_that_say_nothing() -> None:
@@ -295,8 +297,8 @@ def test_a_page_of_a_study_of_the_papers_size_is_small() -> None:
         models={f'm{number}': 0.05 + 0.03 * number for number in range(5)},
     )  # fmt: skip
     assert len(study.runs) == 360
-    known = standings(study)
-    page = study_page(study, standing=known)
+    ranking = standings(study)
+    page = study_page(study, standing=ranking)
     assert len(page.encode()) < 3e6
 
 

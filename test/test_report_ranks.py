@@ -39,29 +39,29 @@ def text_of(table: object) -> str:
 def test_values_ranks_and_marks_are_those_of_the_table(results: SideResults) -> None:
     """A model with six times the noise is last and marked; its name is text, not markup."""
     table = results.metrics[-1]
-    shown = text_of(ranks_table(metric_lines(table)))
+    table_text = text_of(ranks_table(metric_lines(table)))
     vepd = table.rows[0]
-    assert '[red]bad[/red]' in shown
-    (line,) = [one for one in shown.splitlines() if one.startswith('VEPD ')]
+    assert '[red]bad[/red]' in table_text
+    (line,) = [text_line for text_line in table_text.splitlines() if text_line.startswith('VEPD ')]
     assert f'{short_number(vepd.distances[0])}*(2)' in line
     assert '(1)' in line
     # Metrics that nobody has are left out.
-    assert 'yaw' not in shown
+    assert 'yaw' not in table_text
 
 
 def test_many_models_are_rows_in_the_order_of_the_first_ranking() -> None:
     noises = {f'model{k}': 0.02 * 2.0**k for k in range(9)}
     (table, *_) = side_results(drawn_study(runs=6, models=noises)).overall_metrics
-    shown = text_of(ranks_table(metric_lines(table)))
-    rows = [line.split() for line in shown.splitlines() if line.startswith('model')]
+    table_text = text_of(ranks_table(metric_lines(table)))
+    rows = [line.split() for line in table_text.splitlines() if line.startswith('model')]
     vepd, w1 = (dict(zip(table.models, row.ranks, strict=True)) for row in table.rows[:2])
     assert [row[0] for row in rows] == sorted(noises, key=vepd.__getitem__)
     for name, first, second, *_ in rows:
         assert (first.rstrip('*'), second.rstrip('*')) == (f'{vepd[name]:g}', f'{w1[name]:g}')
     assert rows[-1][1] == '9*'
-    assert max(map(len, shown.splitlines())) <= 100
+    assert max(map(len, table_text.splitlines())) <= 100
     kendall = table.rows[1].with_vepd.kendall
-    assert f'tau {kendall:.2f}' in ' '.join(shown.split())
+    assert f'tau {kendall:.2f}' in ' '.join(table_text.split())
 
 
 def test_what_cannot_be_scored_is_a_note_not_a_line(results: SideResults) -> None:
@@ -71,9 +71,9 @@ def test_what_cannot_be_scored_is_a_note_not_a_line(results: SideResults) -> Non
 
 
 def test_pairs_name_each_scenario_once(results: SideResults) -> None:
-    shown = text_of(ranking_pairs_table(results.rankings, 'Rankings'))
-    assert shown.count('circle') == 1
-    assert shown.count('clean') == len(results.rankings)
+    table_text = text_of(ranking_pairs_table(results.rankings, 'Rankings'))
+    assert table_text.count('circle') == 1
+    assert table_text.count('clean') == len(results.rankings)
 
 
 def test_the_order_of_clearly_different_models_is_certain_and_of_equal_ones_is_not() -> None:
@@ -85,8 +85,8 @@ def test_the_order_of_clearly_different_models_is_certain_and_of_equal_ones_is_n
         assert pair.high is not None
         assert pair.high - pair.low >= width
         assert width or (pair.low, pair.high) == (1.0, 1.0)
-    (few,) = ranking_pairs(drawn_study(runs=2, scenarios=('line',), models=models))
-    assert (few.low, few.high) == (None, None)
+    (unsure_pair,) = ranking_pairs(drawn_study(runs=2, scenarios=('line',), models=models))
+    assert (unsure_pair.low, unsure_pair.high) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_picture_has_the_same_bytes_and_something_in_it(
     results: SideResults, tmp_path: Path
 ) -> None:
     panels = [metric_lines(table) for table in results.metrics[:2]]
-    one = save_png(ranks_figure(panels), tmp_path / 'one.png')
+    picture = save_png(ranks_figure(panels), tmp_path / 'one.png')
     other = save_png(ranks_figure(panels), tmp_path / 'other.png')
-    assert one.read_bytes() == other.read_bytes()
-    pixels = imread(one)[..., :3]
+    assert picture.read_bytes() == other.read_bytes()
+    pixels = imread(picture)[..., :3]
     # The palest is the smallest distance; one of six times the noise is darker.
     near = abs(pixels * 255.0 - (0xEA, 0xF2, 0xF9)).max(axis=2) < 3.0
     dark = pixels[..., 0] < 0.5

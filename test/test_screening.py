@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is taken out of a record before its analysis: gaps, repeats, motion, outliers."""
+"""Gaps, repeats, motion and outliers are removed from a record before its analysis."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def signals(
 
 def test_rule_of_the_thesis_shrinks_clean_noise_to_0865() -> None:
     """+-2.02 sigma: 4.3 % replaced; 1e6 samples know the deviation to 0.0007, hence 4 sigma."""
-    found = screen(noise('iqr', 1_000_000), 100.0, 'iqr')
-    assert found.replaced / 1e6 == pytest.approx(0.0430, abs=0.001)
-    assert found.gaussian_ratio == pytest.approx(0.865, abs=5e-4)
-    assert found.noise_ratio == pytest.approx(found.gaussian_ratio, abs=0.003)
+    screened = screen(noise('iqr', 1_000_000), 100.0, 'iqr')
+    assert screened.replaced / 1e6 == pytest.approx(0.0430, abs=0.001)
+    assert screened.gaussian_ratio == pytest.approx(0.865, abs=5e-4)
+    assert screened.noise_ratio == pytest.approx(screened.gaussian_ratio, abs=0.003)
     wide = screen(noise('iqr', 1_000_000), 100.0, 'iqr', factor=1.5)
     assert wide.replaced / 1e6 == pytest.approx(0.00698, abs=0.0005)
 
 
 def test_robust_rule_leaves_clean_noise_alone() -> None:
     values = noise('clean', 1_000_000)
-    found = screen(values, 100.0)
-    assert found.replaced == 0
-    assert found.values is values
-    assert found.gaussian_ratio == pytest.approx(1.0, abs=1e-6)
+    screened = screen(values, 100.0)
+    assert screened.replaced == 0
+    assert screened.values is values
+    assert screened.gaussian_ratio == pytest.approx(1.0, abs=1e-6)
 
 
 def test_robust_rule_finds_spikes_on_a_drifting_bias() -> None:
@@ -63,11 +63,11 @@ def test_robust_rule_finds_spikes_on_a_drifting_bias() -> None:
     values = noise('drift', n) + np.linspace(0.0, 50.0, n)
     spikes = np.arange(500, n, 7919)
     values[spikes] += 20.0
-    found = screen(values, 100.0)
-    assert found.replaced == len(spikes)
-    assert found.largest == pytest.approx(20.0, abs=5.0)
-    assert np.abs(found.values - np.linspace(0.0, 50.0, n))[spikes].max() < 1.0
-    assert found.noise_ratio < 0.99
+    screened = screen(values, 100.0)
+    assert screened.replaced == len(spikes)
+    assert screened.largest == pytest.approx(20.0, abs=5.0)
+    assert np.abs(screened.values - np.linspace(0.0, 50.0, n))[spikes].max() < 1.0
+    assert screened.noise_ratio < 0.99
     assert screen(values, 100.0, 'iqr').replaced < len(spikes) / 2
 
 
@@ -114,12 +114,12 @@ def test_repeats_are_dropped_and_short_holes_filled() -> None:
     keep[[100, 101, 500]] = False
     stamps, rows = even_stamps(n)[keep], values[keep]
     twice = np.insert(np.arange(len(stamps)), 50, 49)
-    found = evenly_spaced(signals(rows[twice], rate=None, stamps=stamps[twice]))
-    np.testing.assert_allclose(found.values, values)
-    assert found.stamp_ns is None
-    assert found.rate == pytest.approx(100.0, rel=1e-9)
-    assert '1 samples with a repeated' in str(found.notes[0])
-    assert '3 missing samples' in str(found.notes[1])
+    even = evenly_spaced(signals(rows[twice], rate=None, stamps=stamps[twice]))
+    np.testing.assert_allclose(even.values, values)
+    assert even.stamp_ns is None
+    assert even.rate == pytest.approx(100.0, rel=1e-9)
+    assert '1 samples with a repeated' in str(even.notes[0])
+    assert '3 missing samples' in str(even.notes[1])
 
 
 def test_one_stamp_far_ahead_costs_its_own_sample_only() -> None:
@@ -127,29 +127,29 @@ def test_one_stamp_far_ahead_costs_its_own_sample_only() -> None:
     values = np.arange(1000.0)[:, None] * np.ones(3)
     stamps = even_stamps(1000)
     stamps[300] += 3_600_000_000_000
-    found = evenly_spaced(signals(values, rate=None, stamps=stamps))
-    np.testing.assert_allclose(found.values, values)
-    assert found.rate == pytest.approx(100.0, rel=1e-9)
-    assert found.notes[0].code == 'signals.stamps_ahead'
+    even = evenly_spaced(signals(values, rate=None, stamps=stamps))
+    np.testing.assert_allclose(even.values, values)
+    assert even.rate == pytest.approx(100.0, rel=1e-9)
+    assert even.notes[0].code == 'signals.stamps_ahead'
 
 
 def test_a_long_gap_leaves_the_longer_piece() -> None:
     values = noise('gap', 1000, 3)
     keep = np.r_[0:300, 320:1000]
-    found = evenly_spaced(signals(values[keep], rate=None, stamps=even_stamps(1000)[keep]))
-    assert np.array_equal(found.values, values[320:])
-    assert 'gaps of up to 0.21 s cut the record (1x)' in str(found.notes[0])
-    assert '680 of 980' in str(found.notes[0])
+    even = evenly_spaced(signals(values[keep], rate=None, stamps=even_stamps(1000)[keep]))
+    assert np.array_equal(even.values, values[320:])
+    assert 'gaps of up to 0.21 s cut the record (1x)' in str(even.notes[0])
+    assert '680 of 980' in str(even.notes[0])
 
 
 def test_jitter_is_told_and_the_mean_rate_kept() -> None:
     shake = np.rint(1e6 * noise('jitter', 5000)).astype(np.int64)
-    found = evenly_spaced(
+    even = evenly_spaced(
         signals(noise('jitter', 5000, 3), rate=None, stamps=even_stamps(5000) + shake)
     )
-    assert len(found) == 5000
-    assert found.rate == pytest.approx(100.0, rel=1e-4)
-    assert 'jitter by 1' in str(found.notes[0])
+    assert len(even) == 5000
+    assert even.rate == pytest.approx(100.0, rel=1e-4)
+    assert 'jitter by 1' in str(even.notes[0])
     with pytest.raises(SignalFileError, match='too few'):
         evenly_spaced(signals(noise('few', 5, 3), rate=None, stamps=even_stamps(5)))
 
@@ -164,8 +164,8 @@ def at_rest(seconds: int, label: str = 'rest') -> FloatArray:
 
 
 def test_a_record_at_rest_is_kept_whole() -> None:
-    given = signals(at_rest(600))
-    assert prepared(given, AllanOptions()) is given
+    record = signals(at_rest(600))
+    assert prepared(record, AllanOptions()) is record
 
 
 def test_the_longest_standstill_of_a_drive_is_found() -> None:
@@ -176,12 +176,12 @@ def test_the_longest_standstill_of_a_drive_is_found() -> None:
     values[drive, 2] += 0.4 * np.sin(time)
     values[drive, 3:] += noise('road', 3000, 3)
     values[11000:, 2] += 0.3
-    found = longest_standstill(signals(values), 100.0)
-    assert (found.start, found.stop) == (5000, 11000)
-    assert found.still == 80
-    kept = prepared(signals(values), AllanOptions())
-    assert len(kept) == 6000
-    assert '50 to 110 s (46%)' in str(kept.notes[0])
+    standstill = longest_standstill(signals(values), 100.0)
+    assert (standstill.start, standstill.stop) == (5000, 11000)
+    assert standstill.still == 80
+    prepared_record = prepared(signals(values), AllanOptions())
+    assert len(prepared_record) == 6000
+    assert '50 to 110 s (46%)' in str(prepared_record.notes[0])
     whole = prepared(signals(values), AllanOptions(reject_motion=False))
     assert len(whole) == len(values)
 
@@ -189,14 +189,14 @@ def test_the_longest_standstill_of_a_drive_is_found() -> None:
 def test_windows_are_those_of_all_at_once_however_many_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given = signals(at_rest(90))
-    column = given.column('gyroscope_x')
-    whole = windows_of(given, 100, 90), screen(column, 100.0, factor=3.0)
+    record = signals(at_rest(90))
+    column = record.column('gyroscope_x')
+    whole = windows_of(record, 100, 90), screen(column, 100.0, factor=3.0)
     monkeypatch.setattr(core_blocks, 'BLOCK', 700)
-    parts = windows_of(given, 100, 90), screen(column, 100.0, factor=3.0)
+    parts = windows_of(record, 100, 90), screen(column, 100.0, factor=3.0)
     for quantity in ('gyroscope', 'accelerometer'):
-        for one, other in zip(whole[0][:2], parts[0][:2], strict=True):
-            np.testing.assert_array_equal(one[quantity], other[quantity])
+        for first, second in zip(whole[0][:2], parts[0][:2], strict=True):
+            np.testing.assert_array_equal(first[quantity], second[quantity])
     assert whole[0][2] == parts[0][2]
     assert whole[1].replaced == parts[1].replaced > 0
     np.testing.assert_array_equal(whole[1].values, parts[1].values)
@@ -205,22 +205,22 @@ def test_windows_are_those_of_all_at_once_however_many_are_looked_at(
 def test_a_steady_drive_is_no_rest_where_the_speed_is_known() -> None:
     """Nothing in rates and accelerations differs; speeds go where their samples go."""
     motion = np.where(np.arange(9000) < 5000, 8.0, 0.05)[:, None] * np.array([1.0, 0.0])
-    given = dataclasses.replace(
+    drive = dataclasses.replace(
         signals(at_rest(90), rate=None, stamps=even_stamps(9000)), motion=motion
     )
-    kept = prepared(given, AllanOptions())
-    assert len(kept) == 4000
-    assert kept.motion is not None
-    assert (kept.motion[:, 0] == 0.05).all()
-    blind = dataclasses.replace(given, motion=None)
+    prepared_record = prepared(drive, AllanOptions())
+    assert len(prepared_record) == 4000
+    assert prepared_record.motion is not None
+    assert (prepared_record.motion[:, 0] == 0.05).all()
+    blind = dataclasses.replace(drive, motion=None)
     assert len(prepared(blind, AllanOptions())) == 9000
 
 
 def test_a_slow_bias_is_no_motion() -> None:
     values = at_rest(300)
     values[:, 0] += np.linspace(0.0, 0.01, len(values))
-    found = longest_standstill(signals(values), 100.0)
-    assert (found.start, found.stop) == (0, len(values))
+    standstill = longest_standstill(signals(values), 100.0)
+    assert (standstill.start, standstill.stop) == (0, len(values))
 
 
 @pytest.mark.parametrize('rate', [5.0, 20.0, 1000.0])
@@ -229,8 +229,8 @@ def test_rest_is_rest_at_any_rate_and_resolution(rate: float) -> None:
     fine = noise(f'rest {rate:g}', 20_000, 6) * 0.01
     assert longest_standstill(signals(fine), rate).stop == 20_000
     coarse = np.rint(fine / 0.03) * 0.03
-    found = longest_standstill(signals(coarse), rate)
-    assert (found.start, found.stop) == (0, 20_000)
+    standstill = longest_standstill(signals(coarse), rate)
+    assert (standstill.start, standstill.stop) == (0, 20_000)
 
 
 def test_a_record_that_never_rests_is_refused() -> None:
@@ -249,7 +249,7 @@ def test_notes_say_what_was_done_and_a_dead_axis_is_left_out() -> None:
     values[5000, 0] = 3.0
     values[:, 4] = 0.0
     result = analyse(signals(values), AllanOptions(points=20))
-    assert [one.axis for one in result.axes] == [
+    assert [axis_result.axis for axis_result in result.axes] == [
         axis for axis in AXES if axis != 'accelerometer_y'
     ]
     (outlier,) = (note for note in result.notes if 'outliers' in str(note))

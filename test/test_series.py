@@ -40,13 +40,13 @@ def series(scale: float = 1.0, n: int = 30) -> VelocitySeries:
     return VelocitySeries(se, scale * np.cos(se), gt, scale * np.sin(gt))
 
 
-def assert_equal(one: VelocitySeries, other: VelocitySeries) -> None:
+def assert_equal(first: VelocitySeries, second: VelocitySeries) -> None:
     for column in COLUMNS:
-        np.testing.assert_array_equal(getattr(one, column), getattr(other, column))
+        np.testing.assert_array_equal(getattr(first, column), getattr(second, column))
 
 
 @pytest.mark.parametrize(
-    ('values', 'said'),
+    ('values', 'complaint'),
     [
         (([], [], [0.0], [1.0]), 'se_time'),
         (([0.0, np.nan], [1.0, 1.0], [0.0], [1.0]), r'se_time\[1\] is nan'),
@@ -57,8 +57,10 @@ def assert_equal(one: VelocitySeries, other: VelocitySeries) -> None:
         (([[0.0]], [[1.0]], [0.0], [1.0]), r'shape \(1, 1\)'),
     ],
 )
-def test_broken_series_are_refused_by_name(values: tuple[list[float], ...], said: str) -> None:
-    with pytest.raises(SeriesError, match=said) as caught:
+def test_broken_series_are_refused_by_name(
+    values: tuple[list[float], ...], complaint: str
+) -> None:
+    with pytest.raises(SeriesError, match=complaint) as caught:
         VelocitySeries(*values, name='line_1')
     assert isinstance(caught.value, Sim2RealError)
     assert str(caught.value).startswith('line_1: ')
@@ -68,11 +70,11 @@ def test_broken_series_are_refused_by_name(values: tuple[list[float], ...], said
 def test_series_own_their_values() -> None:
     """A later change of the caller's array does not reach the series, nor can it be written to."""
     time = np.arange(3.0)
-    one = VelocitySeries(time, time, time, time)
+    velocity_series = VelocitySeries(time, time, time, time)
     time[0] = -9.0
-    assert one.se_time[0] == 0.0
+    assert velocity_series.se_time[0] == 0.0
     with pytest.raises(ValueError, match='read-only'):
-        one.se_vel[0] = 1.0
+        velocity_series.se_vel[0] = 1.0
 
 
 @given(samples, samples)
@@ -81,11 +83,11 @@ def test_files_keep_every_bit(
     se: list[tuple[float, float]],
     gt: list[tuple[float, float]],
 ) -> None:
-    one = VelocitySeries(*zip(*se, strict=True), *zip(*gt, strict=True))
+    written = VelocitySeries(*zip(*se, strict=True), *zip(*gt, strict=True))
     path = tmp_path_factory.mktemp('bits') / 'line_1.csv'
-    write_series(path, one)
+    write_series(path, written)
     read = read_series(path)
-    assert_equal(read.series, one)
+    assert_equal(read.series, written)
     assert read.notes == ()
 
 
@@ -115,9 +117,9 @@ def test_zero_padded_truth_is_read_as_the_paper_does(tmp_path: Path) -> None:
 
 def test_a_first_sample_of_zero_time_and_speed_is_lost_as_in_the_paper(tmp_path: Path) -> None:
     rows = [(0.0, 0.0, 0.0, 0.0), (0.2, 2.0, 0.4, 6.0), (0.3, 3.0, 0.6, 7.0)]
-    one = read_series(published(tmp_path / 'path_1.csv', rows), drop_zeros=True).series
-    np.testing.assert_array_equal(one.gt_time, [0.4, 0.6])
-    np.testing.assert_array_equal(one.se_time, [0.0, 0.2, 0.3])
+    read_back = read_series(published(tmp_path / 'path_1.csv', rows), drop_zeros=True).series
+    np.testing.assert_array_equal(read_back.gt_time, [0.4, 0.6])
+    np.testing.assert_array_equal(read_back.se_time, [0.0, 0.2, 0.3])
 
 
 def test_a_true_zero_speed_inside_cannot_be_told_from_padding(tmp_path: Path) -> None:
@@ -136,8 +138,8 @@ def test_a_true_zero_speed_and_a_zero_first_time_shift_velocities_and_are_told(
     np.testing.assert_array_equal(read.series.gt_vel, [5.0, 7.0])  # 5.0 belongs to 0.0
     assert len(read.notes) == 1
     assert 'different rows' in str(read.notes[0])
-    kept = read_series(tmp_path / 'path_1.csv')
-    np.testing.assert_array_equal(kept.series.gt_vel, [5.0, 0.0, 7.0])
+    loaded = read_series(tmp_path / 'path_1.csv')
+    np.testing.assert_array_equal(loaded.series.gt_vel, [5.0, 0.0, 7.0])
 
 
 def test_zero_padding_without_drop_zeros_is_refused_with_the_remedy(tmp_path: Path) -> None:
@@ -159,7 +161,7 @@ def test_lone_nans_are_dropped_in_pairs_and_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ('content', 'said'),
+    ('content', 'complaint'),
     [
         (b'', 'no column se_time'),
         (b'se_time,se_vel,gt_time\n1,2,3\n', 'no column gt_vel'),
@@ -170,10 +172,10 @@ def test_lone_nans_are_dropped_in_pairs_and_told(tmp_path: Path) -> None:
         (b'\xff\xfe\x00', 'not a text file'),
     ],
 )
-def test_broken_files_are_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
+def test_broken_files_are_refused_by_name(tmp_path: Path, content: bytes, complaint: str) -> None:
     path = tmp_path / 'line_1.csv'
     path.write_bytes(content)
-    with pytest.raises(SeriesError, match=said) as caught:
+    with pytest.raises(SeriesError, match=complaint) as caught:
         read_series(path)
     assert str(path) in str(caught.value)
     with pytest.raises(SeriesError, match='No such file'):
@@ -186,13 +188,13 @@ def test_any_bytes_give_a_series_or_a_clear_refusal(
 ) -> None:
     path = tmp_path_factory.mktemp('fuzz') / 'line_1.csv'
     path.write_bytes(b'se_time,se_vel,gt_time,gt_vel\n' + content)
-    said = ''
+    message = ''
     try:
-        one = read_series(path).series
-        assert np.all(np.isfinite(one.gt_vel))
+        loaded = read_series(path).series
+        assert np.all(np.isfinite(loaded.gt_vel))
     except SeriesError as error:
-        said = str(error)
-    assert '\n' not in said
+        message = str(error)
+    assert '\n' not in message
 
 
 def test_folder_round_trip_and_published_names(tmp_path: Path) -> None:
@@ -212,8 +214,8 @@ def test_folder_round_trip_and_published_names(tmp_path: Path) -> None:
         read = read_series_folder(folder)
         assert set(read.series) == set(runs)
         assert read.notes == ()
-        for key, one in runs.items():
-            assert_equal(read.series[key], one)
+        for key, velocity_series in runs.items():
+            assert_equal(read.series[key], velocity_series)
     order = list(read.series)
     assert [key.source for key in order[::6]] == ['real', 'ch_rw', 'my_gps']
     assert [key.run for key in order[:3]] == [1, 2, 10]
@@ -265,8 +267,8 @@ def test_missing_empty_and_doubled_folders_are_refused(tmp_path: Path) -> None:
         read_series_folder(folder)
     write_series(folder / 'Real' / 'path_1.csv', series())
     (folder / 'Sim' / 'ch_rw').mkdir()
-    (told,) = read_series_folder(folder).notes
-    assert (told.code, told.words['source']) == ('series.none', 'ch_rw')
+    (finding,) = read_series_folder(folder).notes
+    assert (finding.code, finding.words['source']) == ('series.none', 'ch_rw')
     write_series(folder / 'Real' / 'line_1.csv', series())
     with pytest.raises(SeriesError, match='real line 1 is there twice'):
         read_series_folder(folder)
@@ -283,9 +285,9 @@ def test_model_folder_names_are_those_of_models_md_section_7() -> None:
 
 
 def test_warm_up_keeps_what_interpolation_needs() -> None:
-    one = series().after(1.25, window=2)
-    np.testing.assert_allclose(one.se_time[:3], [-0.15, -0.05, 0.05], atol=1e-12)
-    np.testing.assert_allclose(one.gt_time[:2], [-0.05, 0.15], atol=1e-12)
+    trimmed = series().after(1.25, window=2)
+    np.testing.assert_allclose(trimmed.se_time[:3], [-0.15, -0.05, 0.05], atol=1e-12)
+    np.testing.assert_allclose(trimmed.gt_time[:2], [-0.05, 0.15], atol=1e-12)
     with pytest.raises(SeriesError, match='leaves nothing'):
         series().after(2.8)
     assert series().after(0.0).se_time[0] == 0.0

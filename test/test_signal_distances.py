@@ -44,17 +44,17 @@ def test_fast_distances_are_the_plain_ones() -> None:
     first = np.array([[True, True, False, False, False], [False, True, False, False, True]])
     plain = [
         wasserstein_distance(
-            np.concatenate([run for run, mine in zip(runs, row, strict=True) if mine]),
-            np.concatenate([run for run, mine in zip(runs, row, strict=True) if not mine]),
+            np.concatenate([run for run, in_first in zip(runs, row, strict=True) if in_first]),
+            np.concatenate([run for run, in_first in zip(runs, row, strict=True) if not in_first]),
         )
         for row in first
     ]
-    found = ErrorDistance.of(runs).between(first)
-    np.testing.assert_allclose(found, plain, rtol=0.02)
+    distances = ErrorDistance.of(runs).between(first)
+    np.testing.assert_allclose(distances, plain, rtol=0.02)
     density = np.abs(noise('density', 5, 40))
-    for row, one in zip(first, SpectrumDistance(density).between(first), strict=True):
+    for row, distance in zip(first, SpectrumDistance(density).between(first), strict=True):
         means = density[row].mean(axis=0), density[~row].mean(axis=0)
-        assert one == pytest.approx(float(log_spectral_distance(*means)))
+        assert distance == pytest.approx(float(log_spectral_distance(*means)))
 
 
 def test_log_spectral_distance_of_a_factor() -> None:
@@ -78,10 +78,10 @@ def test_all_permutations_of_few_runs_and_some_of_many() -> None:
     assert apart.least == 1 / 10
     many = permute_labels([f'{i}' for i in range(20)], [f's{i}' for i in range(20)], 500, 0)
     assert many.real.shape == (500, 40)
-    for one in (pairs, apart, many):
-        assert (one.real.sum(axis=1) == one.real[0].sum()).all()
-        n = one.real[0].sum()
-        assert one.real[0, :n].all()
+    for labels in (pairs, apart, many):
+        assert (labels.real.sum(axis=1) == labels.real[0].sum()).all()
+        n = labels.real[0].sum()
+        assert labels.real[0, :n].all()
     again = permute_labels(['a', 'b', 'c'], ['c', 'a', 'b', 'a'], 1000, 0)
     assert again.real.shape == (3 * 2 * 2, 7)
     exchanged = again.real[:, [0, 4, 6]]
@@ -131,9 +131,9 @@ def test_a_difference_is_seen() -> None:
     errors = rng.normal(size=(16, 3, 400))
     errors[8:, 1] *= 3.0
     distances = [ErrorDistance.of(list(errors[:, axis])) for axis in range(3)]
-    found = distance_p_values(distances, permute_labels(names, names, 2000, 0))
-    assert found.adjusted[1] == 2 / 2**8
-    assert min(found.adjusted[0], found.adjusted[2]) > 0.05
+    p_values = distance_p_values(distances, permute_labels(names, names, 2000, 0))
+    assert p_values.adjusted[1] == 2 / 2**8
+    assert min(p_values.adjusted[0], p_values.adjusted[2]) > 0.05
 
 
 def test_equal_runs_are_never_different() -> None:
@@ -141,16 +141,16 @@ def test_equal_runs_are_never_different() -> None:
     names = [f'{i}' for i in range(7)]
     density = np.abs(noise('equal density', 7, 30))
     distances = [ErrorDistance.of([*runs, *runs]), SpectrumDistance(np.tile(density, (2, 1)))]
-    found = distance_p_values(distances, permute_labels(names, names, 2000, 0))
-    assert found.single == (1.0, 1.0)
-    assert found.adjusted == (1.0, 1.0)
+    p_values = distance_p_values(distances, permute_labels(names, names, 2000, 0))
+    assert p_values.single == (1.0, 1.0)
+    assert p_values.adjusted == (1.0, 1.0)
 
 
 def test_floor_is_that_of_halves() -> None:
     runs = [noise(f'floor {i}', 2000) for i in range(6)]
-    found = split_half_distance(ErrorDistance.of(runs), 6, 0)
-    assert found is not None
-    assert 0.0 < found < 0.1
+    floor = split_half_distance(ErrorDistance.of(runs), 6, 0)
+    assert floor is not None
+    assert 0.0 < floor < 0.1
     assert split_half_distance(ErrorDistance.of(runs[:1]), 1, 0) is None
     # Of three drives with two runs one is set against the others.
     drives = split_half_distance(ErrorDistance.of(runs), 6, 0, list('aabbcc'))

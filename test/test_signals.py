@@ -73,10 +73,10 @@ def test_windows_that_are_none_are_refused(window: int) -> None:
 
 def test_parseval_one_segment_exactly() -> None:
     values = noise('parseval', 4001, 2) * [1.0, 5.0] + [3.0, -100.0]
-    found = spectrum(values, 100.0, len(values), 'boxcar')
-    step = found.frequency[1] - found.frequency[0]
-    assert found.segments == 1
-    np.testing.assert_allclose(found.density.sum(axis=0) * step, values.var(axis=0), rtol=1e-12)
+    power = spectrum(values, 100.0, len(values), 'boxcar')
+    step = power.frequency[1] - power.frequency[0]
+    assert power.segments == 1
+    np.testing.assert_allclose(power.density.sum(axis=0) * step, values.var(axis=0), rtol=1e-12)
 
 
 def test_parseval_of_averaged_segments() -> None:
@@ -85,19 +85,19 @@ def test_parseval_of_averaged_segments() -> None:
     A bin of 77 segments spreads by 12 %, the sum by 1 %: the bounds are 5 sigma and more (1e-4).
     """
     sigma, rate = 0.3, 200.0
-    found = spectrum(sigma * noise('welch', 20000, 1), rate, 512)
-    step = found.frequency[1] - found.frequency[0]
-    assert found.segments == 77
-    assert found.density.sum() * step == pytest.approx(sigma**2, rel=0.05)
+    power = spectrum(sigma * noise('welch', 20000, 1), rate, 512)
+    step = power.frequency[1] - power.frequency[0]
+    assert power.segments == 77
+    assert power.density.sum() * step == pytest.approx(sigma**2, rel=0.05)
     level = 2.0 * sigma**2 / rate
-    assert np.abs(found.density[2:-2] / level - 1.0).max() < 0.7
+    assert np.abs(power.density[2:-2] / level - 1.0).max() < 0.7
 
 
 def test_sine_stands_at_its_frequency_with_half_its_square() -> None:
     time = np.arange(4096) / 64.0
-    found = spectrum(np.sin(2 * np.pi * 4.0 * time)[:, None] * 3.0, 64.0, 1024)
-    assert found.frequency[np.argmax(found.density[:, 0])] == pytest.approx(4.0)
-    assert found.density.sum() * found.frequency[0] == pytest.approx(4.5, rel=1e-3)
+    power = spectrum(np.sin(2 * np.pi * 4.0 * time)[:, None] * 3.0, 64.0, 1024)
+    assert power.frequency[np.argmax(power.density[:, 0])] == pytest.approx(4.0)
+    assert power.density.sum() * power.frequency[0] == pytest.approx(4.5, rel=1e-3)
 
 
 @given(st.integers(1, 10**7))
@@ -119,9 +119,9 @@ def test_shift_is_found_to_a_sample(shift: int, drift: float) -> None:
     both = np.cumsum(noise('walk', 2100, 3), axis=0) + drift * np.linspace(0, 1, 2100)[:, None]
     reference = both[50:2050]
     series = both[50 - shift : 2050 - shift] + 0.1 * noise('on top', 2000, 3)
-    found = find_lag(series, reference, 100.0, 0.5)
-    assert found is not None
-    assert round(found.seconds * 100.0) == shift
+    estimate = find_lag(series, reference, 100.0, 0.5)
+    assert estimate is not None
+    assert round(estimate.seconds * 100.0) == shift
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_correlation_at_each_lag_is_that_of_the_overlap(
         )[0, 1]
         for k in range(-most, most + 1)
     ]
-    found = find_lag(series, reference, 1.0, most)
-    assert found is not None
-    assert abs(found.seconds - (int(np.argmax(expected)) - most)) <= 0.5
-    alike = lag._correlations(*(np.tile(one, 3) for one in (series, reference)), most)
+    estimate = find_lag(series, reference, 1.0, most)
+    assert estimate is not None
+    assert abs(estimate.seconds - (int(np.argmax(expected)) - most)) <= 0.5
+    alike = lag._correlations(*(np.tile(column, 3) for column in (series, reference)), most)
     np.testing.assert_allclose(alike, np.tile(expected, (3, 1)).T, rtol=0.0, atol=1e-9)
 
 
@@ -159,9 +159,9 @@ def test_axes_about_which_nothing_moves_say_nothing_of_the_lag() -> None:
     for k in range(40):
         shaken = noise(f'shaken {k}', 2000, 3) * (0.3, 0.3, 0.02)
         shaken[:20, :2] *= 20.0
-        found = find_lag(reference + shaken, reference, 100.0, 0.5)
-        assert found is not None
-        assert abs(found.seconds) < 5.0 * found.std < 0.05
+        estimate = find_lag(reference + shaken, reference, 100.0, 0.5)
+        assert estimate is not None
+        assert abs(estimate.seconds) < 5.0 * estimate.std < 0.05
 
 
 @pytest.mark.parametrize('samples', [16, 40, 100])
@@ -178,15 +178,17 @@ def test_few_samples_at_the_end_of_the_range_are_no_likely_lag() -> None:
     """
     time = np.arange(40.0)
     reference = np.stack([np.sin(0.31 * time), np.cos(0.23 * time)], axis=1)
-    found = [find_lag(reference + noise(f'{k}', 40, 2), reference, 1.0, 30.0) for k in range(100)]
-    assert all(one is None or abs(one.seconds) < 5.0 for one in found)
+    estimates = [
+        find_lag(reference + noise(f'{k}', 40, 2), reference, 1.0, 30.0) for k in range(100)
+    ]
+    assert all(estimate is None or abs(estimate.seconds) < 5.0 for estimate in estimates)
 
 
 @pytest.mark.parametrize('slow', [1e-3, 1e-2])
 def test_equal_series_that_hardly_change_have_no_lag(slow: float) -> None:
     series = np.sin(slow * np.arange(100_000) / 1000.0)[:, None]
-    found = find_lag(series, series, 1000.0, 0.2)
-    assert found is None or abs(found.seconds) < 1e-3
+    estimate = find_lag(series, series, 1000.0, 0.2)
+    assert estimate is None or abs(estimate.seconds) < 1e-3
 
 
 def test_parabola_finds_a_part_of_a_sample() -> None:
@@ -195,9 +197,9 @@ def test_parabola_finds_a_part_of_a_sample() -> None:
     def signal(t: np.ndarray) -> np.ndarray:
         return np.stack([np.sin(3 * t) + np.cos(5.1 * t), np.sin(1.7 * t)], axis=1)
 
-    found = find_lag(signal(time - 0.0437), signal(time), 50.0, 0.5)
-    assert found is not None
-    assert found.seconds == pytest.approx(0.0437, abs=1e-3)
+    estimate = find_lag(signal(time - 0.0437), signal(time), 50.0, 0.5)
+    assert estimate is not None
+    assert estimate.seconds == pytest.approx(0.0437, abs=1e-3)
 
 
 def test_a_lag_lies_within_twice_its_uncertainty_as_often_as_it_should() -> None:
@@ -209,9 +211,9 @@ def test_a_lag_lies_within_twice_its_uncertainty_as_often_as_it_should() -> None
     inside = 0
     for k in range(200):
         wide = np.apply_along_axis(np.convolve, 0, noise(f'{k}', 1504, 2), np.ones(5), 'valid')
-        found = find_lag(reference + 0.2 * wide, reference, 50.0, 0.5)
-        assert found is not None
-        inside += not found.is_certain
+        estimate = find_lag(reference + 0.2 * wide, reference, 50.0, 0.5)
+        assert estimate is not None
+        inside += not estimate.is_certain
     assert 170 <= inside <= 199
 
 
@@ -234,12 +236,12 @@ def test_no_lag_where_there_is_none_to_find() -> None:
 
 @given(st.floats(-1e4, 1e4))
 def test_wrap_turns_by_whole_turns_into_half_a_turn(angle: float) -> None:
-    found = float(wrap(angle))
-    assert -np.pi <= found < np.pi
-    turns = (angle - found) / (2 * np.pi)
+    wrapped = float(wrap(angle))
+    assert -np.pi <= wrapped < np.pi
+    turns = (angle - wrapped) / (2 * np.pi)
     assert turns == pytest.approx(round(turns), abs=1e-9)
     if -np.pi <= angle < np.pi:
-        assert found == angle
+        assert wrapped == angle
 
 
 steps = st.lists(st.floats(1e-3, 10.0), min_size=2, max_size=40)
@@ -253,8 +255,10 @@ def test_interpolation_keeps_straight_lines(
     at = grid(time, min(rate, 1e4 / (time[-1] - time[0])))
     assert at[0] == time[0]
     assert at[-1] <= time[-1] + 1e-6 / rate * 2 or len(at) == 1
-    found = resample(time, (slope * time + offset)[:, None], at)
-    np.testing.assert_allclose(found[:, 0], slope * np.minimum(at, time[-1]) + offset, atol=1e-9)
+    resampled = resample(time, (slope * time + offset)[:, None], at)
+    np.testing.assert_allclose(
+        resampled[:, 0], slope * np.minimum(at, time[-1]) + offset, atol=1e-9
+    )
 
 
 @given(st.integers(2, 300), st.floats(1.0, 200.0), st.floats(-100, 100))
@@ -282,14 +286,14 @@ def test_interpolation_takes_what_its_docstring_says_from_white_noise() -> None:
     values = noise('white', 200_000, 1)
     time = np.arange(200_000.0)
     at = np.arange(0.0, 199_000.0, 1.0 + 1e-4)
-    found = resample(time, values, at)
-    assert found.var() == pytest.approx(2 / 3, rel=4 * np.sqrt(2.5 / 199_000))
+    resampled = resample(time, values, at)
+    assert resampled.var() == pytest.approx(2 / 3, rel=4 * np.sqrt(2.5 / 199_000))
 
 
 def test_equal_stamps_do_not_stop_it() -> None:
     time = np.array([0.0, 1.0, 1.0, 2.0])
-    found = resample(time, np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0.5, 1.0, 1.5]))
-    assert found[:, 0].tolist() == [1.5, 3.0, 3.5]
+    resampled = resample(time, np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0.5, 1.0, 1.5]))
+    assert resampled[:, 0].tolist() == [1.5, 3.0, 3.5]
 
 
 # --- agreement -----------------------------------------------------------------------------------
@@ -301,17 +305,20 @@ def test_white_noise_gives_its_rmse_and_r(sigma: float) -> None:
     n = 20_000
     true = np.sqrt(2.0) * np.sin(np.arange(n) * 0.1)
     error = sigma * noise(f'error {sigma}', n)
-    (found,) = agreements(*(one[:, None] for one in (true + error, true, error)))
+    (agreement,) = agreements(*(samples[:, None] for samples in (true + error, true, error)))
     low, high = sigma * np.sqrt(chi2.ppf([5e-4, 1 - 5e-4], n) / n)
-    assert low < found.rmse < high
+    assert low < agreement.rmse < high
     expected = 1.0 / np.sqrt(1.0 + sigma**2)
-    assert found.correlation is not None
+    assert agreement.correlation is not None
     # Fisher: artanh R is normal with variance 1/(n - 3).
-    assert abs(np.arctanh(found.correlation) - np.arctanh(expected)) < 3.3 / np.sqrt(n - 3)
+    assert abs(np.arctanh(agreement.correlation) - np.arctanh(expected)) < 3.3 / np.sqrt(n - 3)
 
 
 def test_no_correlation_with_a_constant() -> None:
     values = noise('values', 100)
     still = np.column_stack([np.full(100, 9.80665), np.zeros(100), values])
-    known = [one.correlation for one in agreements(np.tile(values[:, None], 3), still, still)]
-    assert known == [None, None, pytest.approx(1.0)]
+    correlations = [
+        agreement.correlation
+        for agreement in agreements(np.tile(values[:, None], 3), still, still)
+    ]
+    assert correlations == [None, None, pytest.approx(1.0)]

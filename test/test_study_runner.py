@@ -82,11 +82,11 @@ def test_a_second_replay_is_scored_and_kept_beside_the_first(tmp_path: Path) -> 
     recording = small_plan(tmp_path).recordings[0].read()
     setup = JudgeSetup.load('paper_released')
     plan = RunPlan(recording, (), Judging(setup, StudyOptions(seed=3)))
-    found = plan.judge(plan.real)
-    again = dataclasses.replace(found, linear_velocity=found.linear_velocity * 1.1)
+    real_runs = plan.judge(plan.real)
+    again = dataclasses.replace(real_runs, linear_velocity=real_runs.linear_velocity * 1.1)
     runs = [
         plan.kept(plan.real, setup, recording, judged, RunKey('j', 'r', REAL, 1), '')[0]
-        for judged in (found, again, dataclasses.replace(found, again=again))
+        for judged in (real_runs, again, dataclasses.replace(real_runs, again=again))
     ]
     for name in ('rmse', 'entropy_difference'):
         assert runs[2].values[name] == runs[0].values[name]

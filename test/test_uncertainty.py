@@ -46,7 +46,7 @@ numbers = arrays(
 
 @given(numbers, numbers)
 def test_distance_is_that_of_scipy(x: np.ndarray, y: np.ndarray) -> None:
-    """With ties, unequal sizes, and whatever the order of the runs."""
+    """The runs have ties, unequal sizes and any order."""
     k = min(x.shape[1], y.shape[1])
     x, y = x[:, :k], y[:, :k]
     real = np.arange(len(x) + len(y))[None] < len(x)
@@ -61,10 +61,10 @@ def test_distance_is_that_of_scipy(x: np.ndarray, y: np.ndarray) -> None:
 def test_all_numbers_scale_with_the_unit(paired: bool) -> None:
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(10, 2)), rng.normal(0.7, 1.0, (10, 2))
-    one, ten = (judge(c * x, c * y, paired=paired).models[0] for c in (1.0, 10.0))
+    single, tenfold = (judge(c * x, c * y, paired=paired).models[0] for c in (1.0, 10.0))
     for field in ('distance', 'estimate', 'low', 'high', 'null_median', 'null_high'):
-        assert getattr(ten, field) == pytest.approx(10.0 * getattr(one, field), rel=1e-6)
-    assert ten.p_value == one.p_value
+        assert getattr(tenfold, field) == pytest.approx(10.0 * getattr(single, field), rel=1e-6)
+    assert tenfold.p_value == single.p_value
 
 
 @pytest.mark.parametrize('paired', [True, False])
@@ -110,12 +110,12 @@ def test_interval_covers_the_true_distance(
             np.sqrt(0.5) * ((motion if paired else rng.normal(size=(10, 1))) + part)
             for part in rng.normal(size=(2, 10, 1))
         )
-        one = judge(x, y + shift, paired=paired, seed=k).models[0]
-        assert one.low is not None
-        assert one.high is not None
-        assert one.p_value is not None
-        assert (one.low == 0.0) == (one.p_value > 0.05)
-        covered += one.low <= shift <= one.high
+        model = judge(x, y + shift, paired=paired, seed=k).models[0]
+        assert model.low is not None
+        assert model.high is not None
+        assert model.p_value is not None
+        assert (model.low == 0.0) == (model.p_value > 0.05)
+        covered += model.low <= shift <= model.high
     record_property('share', f'{covered}/60')
     assert covered >= 50
 
@@ -132,10 +132,10 @@ def test_interval_covers_the_distance_of_skewed_runs_and_says_that_they_are(
     for k in range(80):
         x, y = (scale * np.exp(0.9 * rng.normal(size=(10, 2))) for scale in (1.0, 1.6))
         assessment = judge(x, y, paired=False, seed=k)
-        one = assessment.models[0]
-        assert one.low is not None
-        assert one.high is not None
-        covered += one.low <= 0.6 * np.exp(0.9**2 / 2.0) <= one.high
+        model = assessment.models[0]
+        assert model.low is not None
+        assert model.high is not None
+        covered += model.low <= 0.6 * np.exp(0.9**2 / 2.0) <= model.high
         warned += any(note.code == 'uncertainty.skewed' for note in assessment.notes)
     record_property('share', f'{covered}/80')
     assert covered >= 68
@@ -167,8 +167,8 @@ def test_equal_models_rarely_differ_significantly_and_different_ones_always() ->
         sims = {f'm{i}': runs(motion + rng.normal(size=(12, 1))) for i in range(3)}
         sims['far'] = runs(motion + rng.normal(6.0, 1.0, (12, 1)))
         assessment = uncertainty(real, sims, FEW, seed=k)
-        wrong += any(one.distinguishable for one in assessment.pairs if one.second != 'far')
-        assert all(one.distinguishable for one in assessment.pairs if one.second == 'far')
+        wrong += any(pair.distinguishable for pair in assessment.pairs if pair.second != 'far')
+        assert all(pair.distinguishable for pair in assessment.pairs if pair.second == 'far')
         far = assessment.of('far')
         assert far.ranks[3] == 1.0
         assert not set(far.significance_groups) & set(assessment.of('m0').significance_groups)
@@ -182,10 +182,12 @@ def repeated(gap: float, seed: int) -> tuple[ScoredRuns, dict[str, ScoredRuns]]:
     rng = stream(7, f'repeated {seed}', 'test', 'uncertainty')
     motions = tuple(f'{i}' for i in range(8))
     shared = 1.0 + rng.normal(0.0, 0.2, (24, 2))
-    own = {name: rng.normal(0.0, 0.004, (24, 2)) for name in 'ab'}
-    own['b'] += gap
+    model_noise = {name: rng.normal(0.0, 0.004, (24, 2)) for name in 'ab'}
+    model_noise['b'] += gap
     lines = ('line',) * 24
-    sims = {name: ScoredRuns(shared + one, motions * 3, lines) for name, one in own.items()}
+    sims = {
+        name: ScoredRuns(shared + noise, motions * 3, lines) for name, noise in model_noise.items()
+    }
     return ScoredRuns(rng.normal(0.3, 0.05, (8, 2)), motions, lines[:8]), sims
 
 
@@ -197,11 +199,11 @@ def test_repetitions_share_their_noise_between_models() -> None:
         (pair,) = uncertainty(*repeated(0.02, seed), FEW).pairs
         assert pair.distinguishable
     p_values = [uncertainty(*repeated(0.0, seed), FEW).pairs[0].p_value for seed in range(100)]
-    assert sum(one is not None and one <= 0.05 for one in p_values) <= 13
+    assert sum(p_value is not None and p_value <= 0.05 for p_value in p_values) <= 13
 
 
 def test_more_motions_give_the_power_that_was_asked_for() -> None:
-    """What a study of 20 asks for tells the models apart in at least half of ten such studies."""
+    """The proposed number of motions tells the models apart in at least half of ten studies."""
     rng = stream(6, 'power', 'test', 'more motions')
 
     def study(n: int) -> Uncertainty:
@@ -210,8 +212,8 @@ def test_more_motions_give_the_power_that_was_asked_for() -> None:
         sims = {m: runs(motion + rng.normal(s, 0.5, (n, 1))) for m, s in shifted.items()}
         return uncertainty(runs(motion + rng.normal(0, 0.5, (n, 1))), sims, FEW)
 
-    asked = [one.pairs[0].more_motions for one in (study(20) for _ in range(15))]
-    more = int(np.median([900 if one is None else one for one in asked]))
+    more_motions = [study(20).pairs[0].more_motions for _ in range(15)]
+    more = int(np.median([900 if count is None else count for count in more_motions]))
     assert 5 <= more <= 300
     assert np.mean([bool(study(20 + more).pairs[0].distinguishable) for _ in range(10)]) >= 0.5
 
@@ -236,8 +238,8 @@ def test_few_runs_are_said_to_be_few(n: int) -> None:
 
 @pytest.mark.filterwarnings('error')
 def test_equal_runs_are_at_zero_for_sure() -> None:
-    one = uncertainty(runs(np.ones((8, 2))), {'m': runs(np.ones((8, 2)))}).models[0]
-    assert (one.distance, one.low, one.high, one.p_value) == (0.0, 0.0, 0.0, 1.0)
+    model = uncertainty(runs(np.ones((8, 2))), {'m': runs(np.ones((8, 2)))}).models[0]
+    assert (model.distance, model.low, model.high, model.p_value) == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_a_model_does_not_depend_on_those_beside_it() -> None:
@@ -286,24 +288,26 @@ def test_many_runs_are_added_up_to_what_products_give(
         for k, (name, count) in enumerate(counts.items())
     }
     real, options = runs.pop('real'), UncertaintyOptions(resamples=500)
-    few = uncertainty(real, runs, options)
+    small = uncertainty(real, runs, options)
     monkeypatch.setattr(interval, 'MOST_IN_PRODUCT', 0)
     many = uncertainty(real, runs, options)
-    for one, other in zip((*few.models, *few.pairs), (*many.models, *many.pairs), strict=True):
-        for name, expected in dataclasses.asdict(one).items():
+    for first, second in zip(
+        (*small.models, *small.pairs), (*many.models, *many.pairs), strict=True
+    ):
+        for name, expected in dataclasses.asdict(first).items():
             # Which set is ahead where both are level, a product tells by its rounding.
-            unsure = paired and hasattr(one, 'first') and name in ('low', 'high', 'more_motions')
+            unsure = paired and hasattr(first, 'first') and name in ('low', 'high', 'more_motions')
             if not unsure:
                 is_exact = expected is None or isinstance(expected, str)
-                wanted = expected if is_exact else pytest.approx(expected, rel=1e-9, abs=1e-12)
-                assert getattr(other, name) == wanted, name
+                comparable = expected if is_exact else pytest.approx(expected, rel=1e-9, abs=1e-12)
+                assert getattr(second, name) == comparable, name
 
 
 @pytest.mark.parametrize('blocks', [False, True])
 def test_segments_of_one_drive_count_as_one_when_they_are_a_block(blocks: bool) -> None:
     """Two sensors of one law whose errors are shared within each of 8 drives of 4 segments: as
     independent segments they differ significantly in half of the studies, as blocks in at most
-    5 %. Of 30 studies: 6 or more by blocks in 0.3 %.
+    5 %. Six or more of 30 studies by blocks occur with 0.3 %.
     """
     drives, segments = 8, 4
     n = drives * segments
@@ -332,10 +336,10 @@ def test_blocks_change_sides_whole() -> None:
     motions of a block are exchanged in the same way.
     """
     real, simulated = ['a', 'b', 'c'], ['x', 'y', 'z']
-    one = permute_labels(real, simulated, 1000, 0, units=('ddd', 'ddd'))
-    assert one.real.tolist() == [[True] * 3 + [False] * 3, [False] * 3 + [True] * 3]
+    labels = permute_labels(real, simulated, 1000, 0, units=('ddd', 'ddd'))
+    assert labels.real.tolist() == [[True] * 3 + [False] * 3, [False] * 3 + [True] * 3]
     two = permute_labels(real, simulated, 1000, 0, units=('dde', 'xyz'))
-    # Of two units and three any two are real.
+    # Any two of the five units are real.
     assert len(two.real) == 10
     assert (two.real[:, 0] == two.real[:, 1]).all()
     over = permute_labels(real, simulated, 1000, 0, strata=('sst', 'sst'), units=('dee', 'xyz'))
@@ -358,7 +362,9 @@ def test_a_judge_that_does_not_repeat_its_numbers_is_in_the_null_distance() -> N
         for shift in (0.1, 0.0)
     )
     assert noisy.repeat == pytest.approx(0.1)
-    assert all(one.null_median is not None and one.null_median >= 0.1 for one in noisy.models)
+    assert all(
+        model.null_median is not None and model.null_median >= 0.1 for model in noisy.models
+    )
     assert [(note.code, note.subject) for note in noisy.notes][-2:] == [
         ('uncertainty.repeat', ''),
         ('uncertainty.within_repeat', 'twin'),

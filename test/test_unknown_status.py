@@ -19,10 +19,10 @@ from sim2real_eval.signals.comparison import compare_signals
 from sim_sensors import motion_of
 
 USERS: dict[str, Callable[[Recording], Any]] = {
-    'judge': lambda one: run_judge(one, 'clean').score.rmse,
-    'waypoints': lambda one: waypoints_of(one, 'gps')[0].x.tolist(),
-    'compare': lambda one: [row.real.rmse for row in compare_signals([one], [one]).rows],
-    'check': lambda one: [finding.code for finding in check(one).findings],
+    'judge': lambda run: run_judge(run, 'clean').score.rmse,
+    'waypoints': lambda run: waypoints_of(run, 'gps')[0].x.tolist(),
+    'compare': lambda run: [row.real.rmse for row in compare_signals([run], [run]).rows],
+    'check': lambda run: [finding.code for finding in check(run).findings],
 }
 
 
@@ -34,11 +34,13 @@ def _of_status(recording: Recording, status: int) -> Recording:
 @pytest.mark.parametrize('name', USERS)
 def test_they_are_used_as_fixes_of_known_status(name: str) -> None:
     drive = simulate(motion_of('circle', duration=60.0), gps='ch_gauss', imu='ideal', seed=1)
-    unknown, known = (USERS[name](_of_status(drive, status)) for status in (-2, 0))
-    assert unknown == known
+    unknown, valid = (USERS[name](_of_status(drive, status)) for status in (-2, 0))
+    assert unknown == valid
 
 
 def test_a_receiver_at_rest_is_characterised_by_them() -> None:
-    rest = simulate(motion_of('standstill', duration=120.0), gps='ch_gauss', imu='ideal', seed=1)
-    runs = [standing_runs(_of_status(rest, status))[0] for status in (-2, 0)]
-    np.testing.assert_array_equal(*(found[0].error for found in runs))
+    standstill = simulate(
+        motion_of('standstill', duration=120.0), gps='ch_gauss', imu='ideal', seed=1
+    )
+    runs = [standing_runs(_of_status(standstill, status))[0] for status in (-2, 0)]
+    np.testing.assert_array_equal(*(characterizations[0].error for characterizations in runs))
