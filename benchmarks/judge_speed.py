@@ -99,14 +99,14 @@ def compiled_filter() -> tuple[Filter, Dynamics]:
 def compiled(z: np.ndarray) -> np.ndarray:
     flt, dyn = compiled_filter()
     run_compiled(flt, dyn, STATES, z, R, DT_NS)
-    return np.array(flt.x[:N])
+    return flt.x[:N]
 
 
 def called_from_python(z: np.ndarray) -> np.ndarray:
     flt, dyn = compiled_filter()
     for k in range(len(z)):
         process(flt, dyn, (k + 1) * DT_NS, STATES, M, z[k], R.copy(), np.inf)
-    return np.array(flt.x[:N])
+    return flt.x[:N]
 
 
 def stepped(made: Callable[..., Any], *more: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -172,13 +172,12 @@ def pieces(repetitions: int) -> dict[str, Any]:
             times[name].append(1e9 * seconds(function) / n)
     # Corrections come with a prediction, whose time is taken off: without, P would shrink to zero.
     alone = times['predict']
-    found: dict[str, Any] = {
+    return {
         name: spread(
             values if values is alone else [a - b for a, b in zip(values, alone, strict=True)]
         )
         for name, values in times.items()
     }
-    return found
 
 
 def in_threads(repetitions: int) -> dict[str, Any]:
@@ -287,16 +286,9 @@ def main() -> None:
     )
     print()
     found = pieces(options.repetitions)
-    step, least = found['operations_of_a_step'], found['least_ns_of_a_step']
     table(
-        ('one call of', 'ns'),
-        [
-            (name, f'{value["median"]:.0f}')
-            for name, value in found.items()
-            if ' ' in name or name == 'predict'
-        ],
+        ('one call of', 'ns'), [(name, f'{value["median"]:.0f}') for name, value in found.items()]
     )
-    print(f'a step has {step} operations; at the rate of registers it would last {least:.0f} ns')
     threads = in_threads(max(options.repetitions // 3, 3))
     print(f'two threads are faster than one by {threads["median"]:.2f}')
     write(

@@ -10,30 +10,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry
-
-if TYPE_CHECKING:
-    from .sensor import SensorModel
-
-K = TypeVar('K', bound='type[SensorModel[Any]]')
 
 UPSTREAM = ':as_upstream'
 """Suffix of a model name that selects the variant with the defects of the original."""
 
 
 def _is_kind(candidate: object) -> bool:
-    from .sensor import SensorModel
-
-    return (
-        isinstance(candidate, type) and issubclass(candidate, SensorModel) and bool(candidate.name)
+    # The base class is not imported here, so that naming the kinds needs no NumPy.
+    return isinstance(candidate, type) and bool(
+        getattr(candidate, 'name', '') and hasattr(candidate, 'surroundings')
     )
 
 
-# Typed as Any, because the models of a kind are known only at run time.
 KINDS: Registry[Any] = Registry(
     'sim2real_sensors.sensor_kinds',
     'a kind of sensor',
@@ -51,7 +44,7 @@ KINDS: Registry[Any] = Registry(
 """Base classes of all kinds of sensors by name."""
 
 
-def kinds() -> list[type[SensorModel[Any]]]:
+def kinds() -> list[Any]:
     """Return the base classes of all kinds, in the order in which they are simulated.
 
     A kind whose package cannot be imported is left out; `KINDS.get` names the problem.
@@ -83,7 +76,7 @@ def has_upstream(model: Parameters) -> bool:
     return any(has_upstream(part) for part in parts if isinstance(part, Parameters))
 
 
-def SensorKind(base: K, **attributes: Any) -> K:  # noqa: N802
+def SensorKind(base: Any, **attributes: Any) -> Any:  # noqa: N802
     """Declare the class attributes of a kind on its base class, as packages for 1.0 do.
 
     New packages declare them in the class body; see `sim_sensors.sensor.sensor.SensorModel`.
